@@ -7,7 +7,7 @@ use super::{ALL, AgentRef, Env};
 
 /// A session that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundSession {
     pub agent: AgentRef,
     /// The agent's id for it.
     pub id: String,
@@ -25,7 +25,7 @@ pub struct Found {
     pub live: bool,
 }
 
-impl Found {
+impl FoundSession {
     /// How to name it as a SESSION: its file, or `database#id`.
     pub fn address(&self) -> String {
         match self.agent.database() {
@@ -37,7 +37,7 @@ impl Found {
 
 /// All sessions, of one agent and one working directory if these are given: newest first, a sub-agent's right after
 /// the session that started it.
-pub fn list(env: &Env, agent: Option<AgentRef>, cwd: Option<&Path>) -> Vec<Found> {
+pub fn list(env: &Env, agent: Option<AgentRef>, cwd: Option<&Path>) -> Vec<FoundSession> {
     under_parents(search(env, agent, cwd, None))
 }
 
@@ -59,12 +59,12 @@ pub fn typed(env: &Env) -> Vec<Typed> {
 }
 
 /// The sessions of that id: usually one or none.
-pub fn find(env: &Env, id: &str) -> Vec<Found> {
+pub fn find(env: &Env, id: &str) -> Vec<FoundSession> {
     under_parents(search(env, None, None, Some(id)))
 }
 
 /// The sessions whose id begins so.
-pub fn find_beginning(env: &Env, id: &str) -> Vec<Found> {
+pub fn find_beginning(env: &Env, id: &str) -> Vec<FoundSession> {
     let mut found = search(env, None, None, None);
     found.retain(|it| it.id.starts_with(id));
     under_parents(found)
@@ -74,7 +74,7 @@ pub fn find_beginning(env: &Env, id: &str) -> Vec<Found> {
 ///
 /// An agent that says its session is believed. One that does not may show it by the tool call that is running.
 /// Otherwise it is the newest of this directory, unless another one was changed within the same two minutes.
-pub fn current(env: &Env) -> Vec<Found> {
+pub fn current(env: &Env) -> Vec<FoundSession> {
     const SAME_TIME_MS: i64 = 120_000;
     let Some(agent) = env.inside else { return Vec::new() };
     if let Some(id) = &env.session {
@@ -94,9 +94,9 @@ pub fn current(env: &Env) -> Vec<Found> {
     found
 }
 
-fn search(env: &Env, agent: Option<AgentRef>, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+fn search(env: &Env, agent: Option<AgentRef>, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
     let asked = ALL.into_iter().filter(|it| agent.is_none_or(|agent| agent == *it));
-    let mut out: Vec<Found> = asked.flat_map(|it| it.search(env, cwd, id)).collect();
+    let mut out: Vec<FoundSession> = asked.flat_map(|it| it.search(env, cwd, id)).collect();
     for it in &mut out {
         it.live |= env.inside == Some(it.agent) && env.session.as_ref() == Some(&it.id);
     }
@@ -104,9 +104,9 @@ fn search(env: &Env, agent: Option<AgentRef>, cwd: Option<&Path>, id: Option<&st
     out
 }
 
-fn under_parents(found: Vec<Found>) -> Vec<Found> {
+fn under_parents(found: Vec<FoundSession>) -> Vec<FoundSession> {
     let there: BTreeSet<(AgentRef, String)> = found.iter().map(|it| (it.agent, it.id.clone())).collect();
-    let mut children: BTreeMap<(AgentRef, String), Vec<Found>> = BTreeMap::new();
+    let mut children: BTreeMap<(AgentRef, String), Vec<FoundSession>> = BTreeMap::new();
     let mut tops = Vec::new();
     for it in found {
         let parent = it.parent.clone().filter(|id| *id != it.id).map(|id| (it.agent, id));
@@ -116,7 +116,7 @@ fn under_parents(found: Vec<Found>) -> Vec<Found> {
         }
     }
     // Depth first, without recursion: a stack whose top is next.
-    let mut stack: Vec<Found> = tops.into_iter().rev().collect();
+    let mut stack: Vec<FoundSession> = tops.into_iter().rev().collect();
     let mut out = Vec::new();
     while let Some(it) = stack.pop() {
         if let Some(below) = children.remove(&(it.agent, it.id.clone())) {
@@ -134,8 +134,8 @@ mod tests {
     use super::*;
     use crate::agents::{ASSUMED, first_words};
 
-    fn session(id: &str, parent: Option<&str>, changed_ms: i64) -> Found {
-        Found {
+    fn session(id: &str, parent: Option<&str>, changed_ms: i64) -> FoundSession {
+        FoundSession {
             agent: ASSUMED,
             id: id.into(),
             path: PathBuf::from("/x"),

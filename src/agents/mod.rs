@@ -33,7 +33,7 @@ pub mod settings;
 pub mod statusline;
 
 pub use codex::gateway;
-pub use find::{Found, Typed, current, find, find_beginning, list, typed};
+pub use find::{FoundSession, Typed, current, find, find_beginning, list, typed};
 
 use history::error::{Error, Kind, Result};
 use sessions::{Format, Memory, Session, Source};
@@ -96,7 +96,7 @@ pub trait Agent: Sync {
     }
 
     /// Its sessions, of one directory and of one id if these are given; in any order.
-    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found>;
+    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession>;
 
     /// Where it keeps sessions as rows of a database rather than files.
     fn database(&self) -> Option<&'static dyn Database> {
@@ -129,7 +129,7 @@ pub trait Agent: Sync {
     }
 
     /// Whether a call of the session is running: it may be what started this process.
-    fn is_calling(&self, _session: &Found) -> bool {
+    fn is_calling(&self, _session: &FoundSession) -> bool {
         false
     }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use sessions::Format;
 
 use super::claude_code::slug;
-use super::{Agent, Env, Found, SessionFile, Variables, files, first_words, objects, spellings};
+use super::{Agent, Env, FoundSession, SessionFile, Variables, files, first_words, objects, spellings};
 
 pub struct QwenCode;
 
@@ -36,7 +36,7 @@ impl Agent for QwenCode {
         env.folder("QWEN_RUNTIME_DIR").unwrap_or_else(|| env.home.join(".qwen")).join("projects")
     }
 
-    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
         let projects = self.home(env);
         let wanted = cwd.map(spellings);
         let mut out = Vec::new();
@@ -57,7 +57,7 @@ impl Agent for QwenCode {
             }
             // Two directories can share a name; the session knows its own.
             let found = look(&file, parent);
-            let elsewhere = |it: &Found| {
+            let elsewhere = |it: &FoundSession| {
                 wanted.as_ref().is_some_and(|all| it.cwd.as_ref().is_some_and(|cwd| !all.contains(cwd)))
             };
             out.extend(found.filter(|it| !elsewhere(it)));
@@ -82,7 +82,7 @@ impl Agent for QwenCode {
     }
 }
 
-fn look(file: &SessionFile, parent: Option<String>) -> Option<Found> {
+fn look(file: &SessionFile, parent: Option<String>) -> Option<FoundSession> {
     let head = file.head();
     let is_record =
         |it: &Value| it["uuid"].is_string() && it["sessionId"].is_string() && it["type"].is_string();
@@ -99,7 +99,7 @@ fn look(file: &SessionFile, parent: Option<String>) -> Option<Found> {
         first = first.or(Some(record));
     }
     let first = first?;
-    Some(Found {
+    Some(FoundSession {
         agent: &QwenCode,
         id: file.stem().to_owned(),
         path: file.path.clone(),

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::Screen;
 use super::paint::bytes;
-use crate::agents::Found;
+use crate::agents::FoundSession;
 use crate::config::Config;
 use crate::engine::{Engine, keep};
 use history::error::{Error, Kind, Result};
@@ -14,7 +14,7 @@ use history::error::{Error, Kind, Result};
 const SELDOM: i64 = 60_000;
 
 /// Puts these sessions into the archive.
-pub(super) fn run(engine: &Engine, found: &[Found], screen: &mut Screen<'_>) -> Result<u8> {
+pub(super) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'_>) -> Result<u8> {
     if !engine.store.keeps() {
         let what = "the configuration says that nothing is archived (persistence = \"none\")";
         return Err(Error::new(Kind::Refused, what));

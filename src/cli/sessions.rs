@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Screen;
 use super::paint::{Paint, fitted, short_ids, size};
-use crate::agents::Found;
+use crate::agents::FoundSession;
 use crate::agents::reach::quoted;
 use crate::answers::CONTRACT;
 use crate::engine::{self, Ask, Engine, SessionRef};
@@ -135,7 +135,7 @@ pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen
     Ok(code)
 }
 
-fn row(engine: &Engine, found: Found, continued: &BTreeMap<String, String>) -> Result<SessionRow> {
+fn row(engine: &Engine, found: FoundSession, continued: &BTreeMap<String, String>) -> Result<SessionRow> {
     let ask = Ask::new(engine.config.profile(&engine.config.profile)?);
     let named = SessionRef::Named(found.address());
     // One that cannot be read is listed without a size; `estimate` says why.

@@ -5,12 +5,12 @@ use std::path::Path;
 use super::capsule::{Key, MARK};
 use super::recognise;
 use crate::agents::reach;
-use crate::agents::{self, Env, Found, gateway};
+use crate::agents::{self, Env, FoundSession, gateway};
 use history::error::{Error, Kind, Result};
 use sessions::codex::framed_summary;
 
 /// The sessions that hold a capsule of ours.
-pub fn holding(env: &Env) -> Vec<Found> {
+pub fn holding(env: &Env) -> Vec<FoundSession> {
     let mut found = agents::list(env, Some(gateway::AGENT), None);
     found.retain(|it| std::fs::read(&it.path).is_ok_and(|it| holds(&it)));
     found
@@ -24,7 +24,7 @@ fn holds(bytes: &[u8]) -> bool {
 ///
 /// # Errors
 /// [`Kind::Live`] while Codex writes it; [`Kind::Refused`] if one is not the owner's.
-pub fn open(env: &Env, session: &Found, folder: &Path, owner: &str) -> Result<usize> {
+pub fn open(env: &Env, session: &FoundSession, folder: &Path, owner: &str) -> Result<usize> {
     let _claim = reach::claim(env, gateway::AGENT, &session.id)?;
     let place = || session.path.display().to_string();
     let bytes = std::fs::read(&session.path)

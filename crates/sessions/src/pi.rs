@@ -54,12 +54,12 @@ pub fn sniff(first_lines: &str) -> bool {
 pub fn read(source: &dyn Source) -> Result<Session> {
     let mut records = Vec::new();
     let mut notes = Vec::new();
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<TreeEntry> = Vec::new();
     each_line(source, |line, record, bytes| {
         let number = records.len() as u32;
         records.push(record);
         match serde_json::from_str::<Value>(&history::json::mend(bytes)) {
-            Ok(value) if value["type"].is_string() => entries.push(Entry { record: number, line, value }),
+            Ok(value) if value["type"].is_string() => entries.push(TreeEntry { record: number, line, value }),
             Ok(_) => {
                 notes.push(Note { line, what: "expected an entry with a type, found none; skipped".into() })
             }
@@ -116,14 +116,14 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     Ok(Session { format: Format::PI, records, of_message, notes: out.notes, past, history })
 }
 
-struct Entry {
+struct TreeEntry {
     record: u32,
     line: u64,
     value: Value,
 }
 
 /// The entries from the root to the leaf, as numbers.
-fn path(entries: &[Entry], notes: &mut Vec<Note>) -> Vec<usize> {
+fn path(entries: &[TreeEntry], notes: &mut Vec<Note>) -> Vec<usize> {
     let header = entries.iter().find(|it| it.value["type"] == "session");
     let mut all = (0..entries.len()).filter(|it| entries[*it].value["type"] != "session");
     if header.and_then(|it| it.value["version"].as_u64()).unwrap_or(1) < 2 {
@@ -161,7 +161,7 @@ fn model(entry: &Value) -> Option<(String, String)> {
     }
 }
 
-fn meta(entries: &[Entry], model: Option<(String, String)>) -> Meta {
+fn meta(entries: &[TreeEntry], model: Option<(String, String)>) -> Meta {
     let header = entries.iter().find(|it| it.value["type"] == "session").map(|it| &it.value);
     let get = |key: &str| header.and_then(|it| it[key].as_str()).map(Into::into);
     let times = entries.iter().filter_map(|it| derive::parse_time(it.value["timestamp"].as_str()?));
@@ -188,7 +188,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn entry(&mut self, entry: &Entry) {
+    fn entry(&mut self, entry: &TreeEntry) {
         let value = &entry.value;
         match value["type"].as_str() {
             Some("message") => self.message(entry, &value["message"]),
@@ -198,7 +198,7 @@ impl Reader {
         }
     }
 
-    fn framed(&mut self, entry: &Entry, frame: (&str, &str), kind: Kind) {
+    fn framed(&mut self, entry: &TreeEntry, frame: (&str, &str), kind: Kind) {
         let summary = entry.value["summary"].as_str().unwrap_or_default();
         if summary.is_empty() && kind != Kind::Summary {
             return;
@@ -207,7 +207,7 @@ impl Reader {
         self.push(entry, Role::User, kind, vec![Part::Text(text.into())]);
     }
 
-    fn message(&mut self, entry: &Entry, message: &Value) {
+    fn message(&mut self, entry: &TreeEntry, message: &Value) {
         match message["role"].as_str() {
             Some("user") => self.push(entry, Role::User, Kind::Said, blocks(&message["content"])),
             Some("assistant") => self.answer(entry, message),
@@ -229,7 +229,7 @@ impl Reader {
         }
     }
 
-    fn push(&mut self, entry: &Entry, role: Role, kind: Kind, parts: Vec<Part>) {
+    fn push(&mut self, entry: &TreeEntry, role: Role, kind: Kind, parts: Vec<Part>) {
         if parts.is_empty() {
             return;
         }
@@ -240,7 +240,7 @@ impl Reader {
         self.messages.push((message, entry.record));
     }
 
-    fn answer(&mut self, entry: &Entry, message: &Value) {
+    fn answer(&mut self, entry: &TreeEntry, message: &Value) {
         if matches!(message["stopReason"].as_str(), Some("error" | "aborted")) {
             return;
         }
@@ -287,7 +287,7 @@ impl Reader {
         self.open = calls;
     }
 
-    fn result(&mut self, entry: &Entry, message: &Value) {
+    fn result(&mut self, entry: &TreeEntry, message: &Value) {
         let id = message["toolCallId"].as_str().unwrap_or_default();
         if !self.sent.contains(id) {
             self.notes.push(Note {

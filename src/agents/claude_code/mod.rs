@@ -13,7 +13,9 @@ use super::hooks::{AfterCompaction, AgentHooks, HookMoment};
 use super::install::Registration;
 use super::reach::{self, Job, Reach, Way};
 use super::seat::Seat;
-use super::{Agent, Env, Found, Problem, SessionFile, Variables, files, first_words, objects, spellings};
+use super::{
+    Agent, Env, FoundSession, Problem, SessionFile, Variables, files, first_words, objects, spellings,
+};
 
 mod install;
 mod seat;
@@ -45,7 +47,7 @@ impl Agent for ClaudeCode {
         projects(env)
     }
 
-    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
         search(env, cwd, id)
     }
 
@@ -235,7 +237,7 @@ fn is_slug(folder: &str, cwd: &Path) -> bool {
     }
 }
 
-fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
     let projects = projects(env);
     let wanted = cwd.map(spellings);
     let mut out = Vec::new();
@@ -270,7 +272,7 @@ fn directory_of(path: &Path) -> Option<PathBuf> {
     objects(&file.head()).find_map(|it| it["cwd"].as_str().map(PathBuf::from))
 }
 
-fn look(file: &SessionFile, parent: Option<String>, wanted: Option<&[PathBuf]>) -> Option<Found> {
+fn look(file: &SessionFile, parent: Option<String>, wanted: Option<&[PathBuf]>) -> Option<FoundSession> {
     let (mut cwd, mut words, mut owner, mut known) = (None, String::new(), None, false);
     for line in objects(&file.head()) {
         known |= line["type"].is_string();
@@ -288,7 +290,7 @@ fn look(file: &SessionFile, parent: Option<String>, wanted: Option<&[PathBuf]>) 
         return None;
     }
     let is_agent = file.name().starts_with("agent-");
-    Some(Found {
+    Some(FoundSession {
         agent: &ClaudeCode,
         id: file.stem().to_owned(),
         path: file.path.clone(),

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::hooks::{AfterCompaction, AgentHooks, HookMoment};
 use super::install::Registration;
 use super::reach::{self, Job, Reach};
-use super::{Agent, Env, Found, SessionFile, Typed, files, first_words, objects, spellings};
+use super::{Agent, Env, FoundSession, SessionFile, Typed, files, first_words, objects, spellings};
 use history::error::{Error, Kind, Result};
 use history::{History, Message, Role};
 use sessions::{Format, Memory, Session, Source};
@@ -41,7 +41,7 @@ impl Agent for Codex {
         home(env)
     }
 
-    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
         search(env, cwd, id)
     }
 
@@ -216,12 +216,12 @@ fn claim(env: &Env, thread: &str) -> Result<fs::File> {
     }
 }
 
-fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
     let home = home(env);
     let wanted = cwd.map(spellings);
     let all = ["sessions", "archived_sessions"].into_iter().flat_map(|it| files(&home.join(it), 3));
     let rollouts = all.filter(|it| it.name().starts_with("rollout-") && it.name().ends_with(".jsonl"));
-    let mut out: Vec<Found> = rollouts
+    let mut out: Vec<FoundSession> = rollouts
         .filter(|file| id.is_none_or(|it| file.stem().ends_with(it)))
         .filter_map(|file| look(&file))
         .filter(|found| id.is_none_or(|it| it == found.id))
@@ -261,7 +261,7 @@ fn typed(env: &Env) -> Vec<Typed> {
     objects(&text).filter_map(typed).collect()
 }
 
-fn look(file: &SessionFile) -> Option<Found> {
+fn look(file: &SessionFile) -> Option<FoundSession> {
     let head = file.head();
     let mut lines = objects(&head);
     let first = lines.next()?;
@@ -272,7 +272,7 @@ fn look(file: &SessionFile) -> Option<Found> {
     let parent = meta["parent_thread_id"]
         .as_str()
         .or_else(|| meta["source"]["subagent"]["thread_spawn"]["parent_thread_id"].as_str());
-    Some(Found {
+    Some(FoundSession {
         agent: &Codex,
         id: meta["id"].as_str()?.to_owned(),
         path: file.path.clone(),

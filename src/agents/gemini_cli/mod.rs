@@ -15,7 +15,7 @@ use super::install::Registration;
 use super::reach::{self, Job, Reach};
 use super::seat::Seat;
 use super::{
-    Agent, Env, Found, HEAD, Problem, SessionFile, Variables, files, first_words, objects, settings,
+    Agent, Env, FoundSession, HEAD, Problem, SessionFile, Variables, files, first_words, objects, settings,
     spellings,
 };
 use history::error::Result;
@@ -47,7 +47,7 @@ impl Agent for GeminiCli {
         home(env).join("tmp")
     }
 
-    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
         search(env, cwd, id)
     }
 
@@ -59,7 +59,7 @@ impl Agent for GeminiCli {
     /// conversation in a later minute than the file's name says. It goes on with the one that was updated last.
     fn current_file(&self, env: &Env, id: &str, path: &Path) -> PathBuf {
         let folder = |it: &Path| it.parent().and_then(|it| fs::canonicalize(it).ok());
-        let beside = |it: &Found| folder(&it.path) == folder(path);
+        let beside = |it: &FoundSession| folder(&it.path) == folder(path);
         search(env, None, Some(id)).into_iter().find(beside).map_or_else(|| path.to_owned(), |it| it.path)
     }
 
@@ -172,11 +172,11 @@ fn directory_of(env: &Env, path: &Path) -> Option<PathBuf> {
     known(env).remove(project)
 }
 
-fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
     let known = known(env);
     let tmp = home(env).join("tmp");
     let wanted = cwd.map(|it| projects(env, it));
-    let mut best: BTreeMap<(PathBuf, String), (bool, Found)> = BTreeMap::new();
+    let mut best: BTreeMap<(PathBuf, String), (bool, FoundSession)> = BTreeMap::new();
     for file in files(&tmp, 3) {
         let Ok(inside) = file.path.strip_prefix(&tmp) else { continue };
         let folders: Vec<_> = inside.iter().filter_map(|it| it.to_str()).collect();
@@ -201,7 +201,7 @@ fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
         // A file is real if it has a prompt, or so much in it that the prompt may stand further on.
         let real = !found.first_words.is_empty() || file.len > HEAD;
         let place = (tmp.join(project), found.id.clone());
-        let rank = |it: &(bool, Found)| (it.0, it.1.changed_ms, it.1.path.clone());
+        let rank = |it: &(bool, FoundSession)| (it.0, it.1.changed_ms, it.1.path.clone());
         let new = (real, found);
         if best.get(&place).is_none_or(|old| rank(old) < rank(&new)) {
             best.insert(place, new);
@@ -227,7 +227,7 @@ fn hash(path: &Path) -> String {
     Sha256::digest(path.to_string_lossy().as_bytes()).iter().map(|it| format!("{it:02x}")).collect()
 }
 
-fn look(file: &SessionFile, parent: Option<String>, cwd: Option<PathBuf>) -> Option<Found> {
+fn look(file: &SessionFile, parent: Option<String>, cwd: Option<PathBuf>) -> Option<FoundSession> {
     let head = file.head();
     let mut id = None;
     let mut words = String::new();
@@ -253,7 +253,7 @@ fn look(file: &SessionFile, parent: Option<String>, cwd: Option<PathBuf>) -> Opt
             }
         }
     }
-    Some(Found {
+    Some(FoundSession {
         agent: &GeminiCli,
         id: id?,
         path: file.path.clone(),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::change::{UNREADABLE, change, failed, text};
 use super::{OpenCode, home};
-use crate::agents::{Database, Env, Found, files, first_words};
+use crate::agents::{Database, Env, FoundSession, files, first_words};
 use history::error::{Error, Kind, Result};
 use history::json::set;
 
@@ -242,7 +242,11 @@ fn open(path: &Path) -> Result<Connection> {
         .map_err(|it| failed(path, it))
 }
 
-pub(super) fn sessions(database: &Path, cwd: Option<&[PathBuf]>, id: Option<&str>) -> Result<Vec<Found>> {
+pub(super) fn sessions(
+    database: &Path,
+    cwd: Option<&[PathBuf]>,
+    id: Option<&str>,
+) -> Result<Vec<FoundSession>> {
     let failed = |it: rusqlite::Error| failed(database, it);
     let connection = open(database)?;
     let mut prompt = connection
@@ -270,7 +274,7 @@ pub(super) fn sessions(database: &Path, cwd: Option<&[PathBuf]>, id: Option<&str
                 break;
             }
         }
-        out.push(Found {
+        out.push(FoundSession {
             agent: &OpenCode,
             path: database.to_owned(),
             parent: Some(text(row, 1)).filter(|it| !it.is_empty()),

@@ -9,7 +9,7 @@ use super::hooks::{AgentHooks, HookMoment};
 use super::install::Registration;
 use super::reach::{self, Job, Reach, Way};
 use super::seat::Seat;
-use super::{Agent, Database, Env, Found, Problem, Variables, own_settings, spellings};
+use super::{Agent, Database, Env, FoundSession, Problem, Variables, own_settings, spellings};
 use history::error::Result;
 use sessions::{Format, Mode};
 
@@ -43,7 +43,7 @@ impl Agent for OpenCode {
         env.text(database::VARIABLE).is_some()
     }
 
-    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<Found> {
+    fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
         let wanted = cwd.map(spellings);
         let databases = databases(env).into_iter();
         databases.flat_map(|it| sessions(&it, wanted.as_deref(), id).unwrap_or_default()).collect()
@@ -57,7 +57,7 @@ impl Agent for OpenCode {
         is_running(path, id)
     }
 
-    fn is_calling(&self, session: &Found) -> bool {
+    fn is_calling(&self, session: &FoundSession) -> bool {
         is_running(&session.path, &session.id)
     }
 

@@ -1,6 +1,6 @@
 //! Sessions that lie there now, put into the archive before their agents delete them.
 
-use crate::agents::Found;
+use crate::agents::FoundSession;
 use crate::answers::{CONTRACT, KeepAnswer};
 use crate::engine::marks::kept_mark;
 use crate::engine::{Engine, archive::passages};
@@ -11,7 +11,7 @@ use sessions::{Memory, Source};
 
 /// Archives those of these sessions that changed since they were archived last. One that cannot be read is named and
 /// keeps nobody else from it.
-pub fn keep(engine: &Engine, found: &[Found]) -> KeepAnswer {
+pub fn keep(engine: &Engine, found: &[FoundSession]) -> KeepAnswer {
     let mut out = KeepAnswer { contract: CONTRACT, ..KeepAnswer::default() };
     // The newest last: a search looks at what was indexed last first.
     for it in found.iter().rev() {
@@ -55,7 +55,7 @@ fn let_go(engine: &Engine) -> Result<Collected> {
 }
 
 /// How many bytes were archived; `None` for a session that is as it was.
-fn keep_one(engine: &Engine, found: &Found) -> Result<Option<u64>> {
+fn keep_one(engine: &Engine, found: &FoundSession) -> Result<Option<u64>> {
     let project = found.cwd.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
     let scope = Scope { owner: engine.config.owner.clone(), project };
     let mark = kept_mark(found.agent.name(), &found.id);

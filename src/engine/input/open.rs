@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::agents::{self, AgentRef, Database, Found};
+use crate::agents::{self, AgentRef, Database, FoundSession};
 use crate::engine::Engine;
 use crate::engine::marks::undone_mark;
 use crate::engine::{archive::readable, input::caller};
@@ -198,13 +198,13 @@ fn open_named(
 /// # Errors
 ///
 /// The folder of an agent that was named cannot be read.
-pub fn sessions(engine: &Engine, agent: Option<&str>, here: bool) -> Result<Vec<Found>> {
+pub fn sessions(engine: &Engine, agent: Option<&str>, here: bool) -> Result<Vec<FoundSession>> {
     let agent = agent.map(named_agent).transpose()?;
     let cwd = here.then_some(engine.config.agents.cwd.as_path());
     Ok(agents::list(&engine.config.agents, agent, cwd))
 }
 
-fn open_found(reader: &Reader<'_>, found: &Found, format: Option<Format>) -> Result<Opened> {
+fn open_found(reader: &Reader<'_>, found: &FoundSession, format: Option<Format>) -> Result<Opened> {
     let opened = match found.agent.database() {
         Some(database) => read_database(reader, database, &found.path, &found.id),
         None => read_by(reader, Box::new(File::open(&found.path)?), format, Some(found.path.clone())),
@@ -212,7 +212,7 @@ fn open_found(reader: &Reader<'_>, found: &Found, format: Option<Format>) -> Res
     Ok(Opened { live: found.live, ..opened.started_in(found.cwd.clone()) })
 }
 
-fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Found> {
+fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<FoundSession> {
     if name == "current" {
         let mut env = engine.config.agents.clone();
         if let (Some(agent), None) = (env.inside, &env.session) {
@@ -233,7 +233,7 @@ fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Fou
 
 /// Of these sessions those that were compacted, or undone, into another one of them, and which: whoever resumed the new
 /// one goes on there. Not where the old one was used since.
-pub fn continued(engine: &Engine, found: &[Found]) -> BTreeMap<String, String> {
+pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, String> {
     // Of a session that does not say its directory, none is noted.
     let nowhere = Scope { owner: engine.config.owner.clone(), project: String::new() };
     let scopes: Vec<Scope> = engine.projects().into_iter().chain([nowhere]).collect();
@@ -242,7 +242,7 @@ pub fn continued(engine: &Engine, found: &[Found]) -> BTreeMap<String, String> {
         .flat_map(|it| engine.store.compactions(it, None, LOOKED_THROUGH).unwrap_or_default())
         .filter_map(|it| Some((it.session.id, it.applied?.session?)));
     let undone = scopes.iter().flat_map(|scope| {
-        let into = |it: &Found| {
+        let into = |it: &FoundSession| {
             let mark = engine.store.marked(scope, &undone_mark(&it.id)).ok().flatten()?;
             Some((it.id.clone(), mark.value))
         };
@@ -255,7 +255,7 @@ pub fn continued(engine: &Engine, found: &[Found]) -> BTreeMap<String, String> {
 }
 
 /// Without those that go on in another one of them.
-fn going_on(engine: &Engine, mut found: Vec<Found>) -> Vec<Found> {
+fn going_on(engine: &Engine, mut found: Vec<FoundSession>) -> Vec<FoundSession> {
     if found.len() < 2 {
         return found;
     }
@@ -267,7 +267,7 @@ fn going_on(engine: &Engine, mut found: Vec<Found>) -> Vec<Found> {
     found
 }
 
-fn session_by_id(engine: &Engine, id: &str, agent: Option<&str>) -> Result<Found> {
+fn session_by_id(engine: &Engine, id: &str, agent: Option<&str>) -> Result<FoundSession> {
     let agent = agent.map(named_agent).transpose()?;
     let mut found = agents::find(&engine.config.agents, id);
     if found.is_empty() && id.len() >= SHORTEST_ID {
@@ -279,7 +279,7 @@ fn session_by_id(engine: &Engine, id: &str, agent: Option<&str>) -> Result<Found
 }
 
 /// Without a name: the calling agent's session, else the newest here; else the newest anywhere are listed.
-pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<Found> {
+pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<FoundSession> {
     let inside = engine.config.agents.inside.map(|it| it.name());
     if inside.is_some() && agent.is_none_or(|it| inside == Some(it)) {
         match named_session(engine, "current", agent) {
@@ -292,7 +292,7 @@ pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<Fo
     if let Ok(found) = named_session(engine, "latest", agent) {
         return Ok(found);
     }
-    let anywhere: Vec<Found> = sessions(engine, agent, false)?.into_iter().take(5).collect();
+    let anywhere: Vec<FoundSession> = sessions(engine, agent, false)?.into_iter().take(5).collect();
     if anywhere.is_empty() {
         return Err(Error::new(
             Kind::Input,
@@ -312,7 +312,7 @@ fn named_agent(name: &str) -> Result<AgentRef> {
 }
 
 /// The one session, or a list of what could be meant and nothing done.
-fn one(mut found: Vec<Found>, none: &str) -> Result<Found> {
+fn one(mut found: Vec<FoundSession>, none: &str) -> Result<FoundSession> {
     match found.len() {
         0 => Err(Error::new(Kind::Input, none)),
         1 => Ok(found.remove(0)),
@@ -323,8 +323,8 @@ fn one(mut found: Vec<Found>, none: &str) -> Result<Found> {
     }
 }
 
-fn listed(found: &[Found]) -> String {
-    let line = |it: &Found| {
+fn listed(found: &[FoundSession]) -> String {
+    let line = |it: &FoundSession| {
         let changed = sessions::derive::time(it.changed_ms);
         format!(
             "\n  {} {}  {}  {:?}",

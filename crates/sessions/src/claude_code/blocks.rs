@@ -93,12 +93,12 @@ struct Block<'a> {
     #[serde(default, deserialize_with = "lenient")]
     is_error: Option<bool>,
     #[serde(default, deserialize_with = "lenient")]
-    source: Option<Place>,
+    source: Option<MediaSource>,
 }
 
 /// `source` of an image or document.
 #[derive(Deserialize)]
-struct Place {
+struct MediaSource {
     #[serde(default, deserialize_with = "lenient")]
     media_type: Option<Arc<str>>,
     #[serde(default, deserialize_with = "lenient")]
@@ -142,10 +142,10 @@ pub(super) fn part_of(raw: &RawValue) -> Option<Part> {
             Some(output(block.tool_use_id.unwrap_or_default(), blocks_of_result(block.content), failed))
         }
         "image" | "document" => match block.source {
-            Some(Place { data: Some(data), media_type, kind: Some(kind), .. }) if kind == "base64" => {
+            Some(MediaSource { data: Some(data), media_type, kind: Some(kind), .. }) if kind == "base64" => {
                 Some(Part::Media(media(&kind_of_media(media_type.as_deref()), media_type, data)))
             }
-            Some(Place { url: Some(url), media_type, .. }) => {
+            Some(MediaSource { url: Some(url), media_type, .. }) => {
                 let kind =
                     if &*kind == "image" { MediaKind::Image } else { kind_of_media(media_type.as_deref()) };
                 Some(Part::Media(media(&kind, media_type, url)))

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::lenient::lenient;
 use super::load::{load, said};
-use super::row::{Line, Place, Row, RowKind};
+use super::row::{Line, Row, RowKind, RowPlace};
 use super::{ROW_TYPES, SIDE_TYPES, fast};
 use crate::lines::{HEAD, backwards, each_line_in};
 use crate::media::SharedData;
@@ -253,7 +253,7 @@ impl Index {
             ("system", Some("compact_boundary")) => RowKind::Boundary,
             _ => RowKind::Link,
         };
-        let place = Place {
+        let place = RowPlace {
             kind,
             uuid: uuid.into(),
             parent: line.parent.map(Cow::Owned),
@@ -270,7 +270,7 @@ impl Index {
     }
 
     /// Puts a row into the tree.
-    fn place(&mut self, line: u64, record: u32, place: Place<'_>) {
+    fn place(&mut self, line: u64, record: u32, place: RowPlace<'_>) {
         self.known = true;
         let session = shared(place.session.as_deref(), self.session.as_ref());
         self.session = session.or_else(|| self.session.take());

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use memchr::memmem;
 
 use super::blocks::is_clients;
-use super::row::{Place, RowKind};
+use super::row::{RowKind, RowPlace};
 use super::usage::Reported;
 use crate::cursor::{Cursor, Recent, Room, Seen};
 use crate::wire::scan::compacted;
@@ -14,7 +14,7 @@ use crate::{derive, is_cleared, refusal};
 use history::{Call, Kind, Output, Part, Reasoning, Text};
 
 pub(super) struct Fast<'a> {
-    pub(super) place: Place<'a>,
+    pub(super) place: RowPlace<'a>,
     pub(super) said: Said<'a>,
 }
 
@@ -61,7 +61,7 @@ impl Reader<'_> {
     pub(super) fn look<'a>(&mut self, record: &'a [u8]) -> Option<Fast<'a>> {
         let (mut kind, mut uuid, mut said, mut seen) = (None, None, None, Seen::default());
         let (mut meta, mut summary) = (None, None);
-        let mut place = Place::default();
+        let mut place = RowPlace::default();
         Cursor::whole(record, |it| {
             it.object(|it, name| {
                 match name {

@@ -14,7 +14,7 @@ use crate::raw::{Fields, list, quoted, text};
 use crate::repair::media::{ANTHROPIC, Album, Attachment, Verdict};
 use crate::repair::pairs::{CallIs, Pairs, ResultIs, removals};
 use crate::repair::{
-    Damage, EMPTY, Found, LOST_TOOL, NO_RESULT, hash, is_plain, is_spoilt, object_of, orphan_text,
+    Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, hash, is_plain, is_spoilt, object_of, orphan_text,
     plain_name, plain_text, range_in, whole_line,
 };
 use crate::{Record, Source, derive};
@@ -24,7 +24,7 @@ use history::json;
 // ── The chain ──
 
 /// Every row hangs on one that is there, none on itself, and no two rows that say something else have one uuid.
-pub(super) fn chain(source: &dyn Source, found: &mut Found<'_>) -> Result<()> {
+pub(super) fn chain(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let index = Index::places(source)?;
     let rows = &index.rows;
     let is_main = |it: &usize| !rows[*it].sidechain;
@@ -94,7 +94,7 @@ fn renamed<'a>(
     source: &dyn Source,
     index: &'a Index,
     changes: &mut HashMap<usize, Vec<(&'a str, String)>>,
-    found: &mut Found<'_>,
+    found: &mut Findings<'_>,
 ) -> Result<HashMap<usize, String>> {
     let rows = &index.rows;
     let mut first: foldhash::HashMap<&str, usize> = foldhash::HashMap::with_capacity(rows.len());
@@ -166,7 +166,7 @@ fn circles(parents: &[Option<usize>]) -> Vec<usize> {
 // ── What rows say ──
 
 /// A call that waits for its result.
-struct Open {
+struct OpenCall {
     response: Option<Arc<str>>,
     /// The place of its row in the path.
     place: usize,
@@ -174,8 +174,8 @@ struct Open {
 }
 
 struct Rows<'a, 'f> {
-    found: &'a mut Found<'f>,
-    pairs: Pairs<Open>,
+    found: &'a mut Findings<'f>,
+    pairs: Pairs<OpenCall>,
     album: Album,
     /// Where a block can be added to what the model said last, while the user has said nothing after it.
     reply_end: Option<u64>,
@@ -199,7 +199,7 @@ impl At<'_> {
 }
 
 /// Calls and results are pairs, and no block of a live row is one that the API refuses.
-pub(super) fn rows(source: &dyn Source, found: &mut Found<'_>) -> Result<()> {
+pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let mut index = Index::places(source)?;
     let live = index.live();
     let mut rows = Rows {
@@ -258,7 +258,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Found<'_>) -> Result<()> {
 }
 
 /// Takes rows out of the chain: what hung on them hangs on what they hung on.
-fn unlink(source: &dyn Source, index: &Index, gone: &HashSet<usize>, found: &mut Found<'_>) -> Result<()> {
+fn unlink(source: &dyn Source, index: &Index, gone: &HashSet<usize>, found: &mut Findings<'_>) -> Result<()> {
     if gone.is_empty() {
         return Ok(());
     }
@@ -296,7 +296,7 @@ fn answered(
     index: &Index,
     path: &[usize],
     results: &[serde_json::Value],
-    found: &mut Found<'_>,
+    found: &mut Findings<'_>,
 ) -> Result<()> {
     const COPIED: [&str; 8] =
         ["isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "timestamp"];
@@ -406,7 +406,7 @@ impl Rows<'_, '_> {
 
     fn call(&mut self, at: &At<'_>, block: &Fields) {
         let (id, tool) = (block.text("id").unwrap_or_default(), block.text("name").unwrap_or_default());
-        let open = Open { response: at.row.response.clone(), place: at.place, tool: tool.clone() };
+        let open = OpenCall { response: at.row.response.clone(), place: at.place, tool: tool.clone() };
         if let CallIs::Renamed(new) = self.pairs.call(&id, |it| is_plain(it, usize::MAX), open) {
             let damage = if is_plain(&id, usize::MAX) { Damage::DuplicateCall } else { Damage::BadCallId };
             self.found.note(damage, at.record.at, format!("{tool} {id}"));

@@ -76,7 +76,7 @@ pub(super) struct Kept {
 
 /// What of a row decides about its place.
 #[derive(Default)]
-pub(super) struct Place<'a> {
+pub(super) struct RowPlace<'a> {
     pub(super) kind: RowKind,
     pub(super) uuid: Cow<'a, str>,
     pub(super) parent: Option<Cow<'a, str>>,

@@ -14,7 +14,7 @@ use crate::raw::{Fields, list, quoted, text};
 use crate::repair::media::{Album, Attachment, OPENAI, Verdict};
 use crate::repair::pairs::{CallIs, Pairs, ResultIs, removals};
 use crate::repair::{
-    At, Damage, Found, hash, is_plain, is_spoilt, object_of, orphan_text, plain_name, range_in, whole_line,
+    At, Damage, Findings, hash, is_plain, is_spoilt, object_of, orphan_text, plain_name, range_in, whole_line,
 };
 use history::error::Result;
 use history::json;
@@ -31,7 +31,7 @@ fn parsed(whole: &str) -> Option<(String, &str, Fields<'_>)> {
 // ── The envelope ──
 
 /// The first record says which session it is, and the last one has an ordinal if the first ones have.
-pub(super) fn envelope(source: &dyn Source, found: &mut Found<'_>) -> Result<()> {
+pub(super) fn envelope(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let (mut meta, mut first, mut context) = (false, None, None);
     let (mut last, mut ordinal) = (None, None);
     each_line(source, |_, record, bytes| {
@@ -86,12 +86,12 @@ struct Run {
 }
 
 /// No history stands in it again, and none that no resume reads makes it huge.
-pub(super) fn repetitions(source: &dyn Source, found: &mut Found<'_>) -> Result<()> {
+pub(super) fn repetitions(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let (mut items, mut first) = (Vec::new(), HashMap::new());
     let mut others = HashSet::new();
     let mut run = Run::default();
     let mut histories: Vec<Range<u64>> = Vec::new();
-    let close = |run: &mut Run, found: &mut Found<'_>| {
+    let close = |run: &mut Run, found: &mut Findings<'_>| {
         let run = std::mem::take(run);
         if let (true, Some(begin)) = (run.is_certain && run.items > 1, run.lines.first()) {
             found.note(
@@ -152,7 +152,7 @@ pub(super) fn repetitions(source: &dyn Source, found: &mut Found<'_>) -> Result<
 // ── Items ──
 
 /// Calls and outputs are pairs, and no item that a resume sends is one that the API refuses.
-pub(super) fn items(source: &dyn Source, found: &mut Found<'_>) -> Result<()> {
+pub(super) fn items(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     // What was called before the history that a resume begins with.
     let (mut base, mut calls) = (0, HashSet::new());
     each_line(source, |_, record, bytes| {
@@ -198,7 +198,7 @@ pub(super) fn items(source: &dyn Source, found: &mut Found<'_>) -> Result<()> {
 
 struct Items<'a, 'f> {
     source: &'a dyn Source,
-    found: &'a mut Found<'f>,
+    found: &'a mut Findings<'f>,
     pairs: Pairs<()>,
     album: Album,
     /// Hashes of the ids of all calls, also of those that a compaction took away.

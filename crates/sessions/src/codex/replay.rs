@@ -14,7 +14,7 @@ use std::ops::Range;
 use foldhash::{HashMap, HashSet, HashSetExt};
 
 use super::items::{Family, Item, Live, Pair, parse};
-use super::rollout::{Entry, Rollout};
+use super::rollout::{Rollout, RolloutEntry};
 use crate::media::SharedData;
 use crate::raw::{Fields, place};
 use crate::{Keep, PastCompaction, Source, derive, hold};
@@ -59,7 +59,7 @@ impl Rollout {
         let mut last_report = None;
         for number in start..self.entries.len() {
             match &mut self.entries[number] {
-                Entry::Item { starts_turn, live } => {
+                RolloutEntry::Item { starts_turn, live } => {
                     let (starts_turn, record) = (*starts_turn, number as u32);
                     let live = match live.take() {
                         Some(live) => Some(live),
@@ -73,16 +73,18 @@ impl Rollout {
                         items.push(live);
                     }
                 }
-                Entry::Compacted { message, .. } if !cancelled.contains(&number) => {
+                RolloutEntry::Compacted { message, .. } if !cancelled.contains(&number) => {
                     items = legacy(items, message, number as u32);
                     starts = begun(&items);
                     reported = items.len();
                 }
-                Entry::RolledBack(turns) => {
+                RolloutEntry::RolledBack(turns) => {
                     drop_turns(&mut items, &mut starts, *turns);
                     reported = reported.min(items.len());
                 }
-                Entry::Report(report) if report.usage.sent() > 0 && last_report != Some(report.so_far) => {
+                RolloutEntry::Report(report)
+                    if report.usage.sent() > 0 && last_report != Some(report.so_far) =>
+                {
                     last_report = Some(report.so_far);
                     let new = items.get_mut(reported..).unwrap_or_default();
                     if let Some(said) = new.iter_mut().rev().find(|it| it.message.role == Role::Assistant) {
@@ -90,13 +92,13 @@ impl Rollout {
                         reported = items.len();
                     }
                 }
-                Entry::Compacted { .. }
-                | Entry::Report(_)
-                | Entry::TurnContext(_)
-                | Entry::TurnStarted(_)
-                | Entry::TurnEnded(_)
-                | Entry::UserMessage
-                | Entry::Other => {}
+                RolloutEntry::Compacted { .. }
+                | RolloutEntry::Report(_)
+                | RolloutEntry::TurnContext(_)
+                | RolloutEntry::TurnStarted(_)
+                | RolloutEntry::TurnEnded(_)
+                | RolloutEntry::UserMessage
+                | RolloutEntry::Other => {}
             }
         }
         let mut items = paired(items);
@@ -115,30 +117,31 @@ impl Rollout {
         let mut to_cancel = 0u64;
         // The turn being gone through: its id, whether a user began it, its compactions.
         let mut turn: Option<(Option<&str>, bool, Vec<usize>)> = None;
-        let mut close =
-            |turn: (Option<&str>, bool, Vec<usize>), to_cancel: &mut u64, base: &mut Option<usize>| {
-                let (_, is_user, compactions) = turn;
-                if *to_cancel > 0 {
-                    *to_cancel -= u64::from(is_user);
-                    cancelled.extend(compactions);
-                } else if base.is_none() {
-                    // Newest first: the first one that carries a history.
-                    *base = compactions.into_iter().find(|it| {
-                        matches!(self.entries.get(*it), Some(Entry::Compacted { has_history: true, .. }))
-                    });
-                }
-            };
+        let mut close = |turn: (Option<&str>, bool, Vec<usize>),
+                         to_cancel: &mut u64,
+                         base: &mut Option<usize>| {
+            let (_, is_user, compactions) = turn;
+            if *to_cancel > 0 {
+                *to_cancel -= u64::from(is_user);
+                cancelled.extend(compactions);
+            } else if base.is_none() {
+                // Newest first: the first one that carries a history.
+                *base = compactions.into_iter().find(|it| {
+                    matches!(self.entries.get(*it), Some(RolloutEntry::Compacted { has_history: true, .. }))
+                });
+            }
+        };
         for (number, entry) in self.entries.iter().enumerate().rev() {
             match entry {
-                Entry::Compacted { .. } => turn.get_or_insert_default().2.push(number),
-                Entry::RolledBack(turns) => to_cancel = to_cancel.saturating_add(*turns),
-                Entry::TurnEnded(id) | Entry::TurnContext(id) => {
+                RolloutEntry::Compacted { .. } => turn.get_or_insert_default().2.push(number),
+                RolloutEntry::RolledBack(turns) => to_cancel = to_cancel.saturating_add(*turns),
+                RolloutEntry::TurnEnded(id) | RolloutEntry::TurnContext(id) => {
                     let turn = turn.get_or_insert_default();
                     turn.0 = turn.0.or(id.as_deref());
                 }
-                Entry::UserMessage => turn.get_or_insert_default().1 = true,
-                Entry::Item { starts_turn, .. } => turn.get_or_insert_default().1 |= *starts_turn,
-                Entry::TurnStarted(id) => {
+                RolloutEntry::UserMessage => turn.get_or_insert_default().1 = true,
+                RolloutEntry::Item { starts_turn, .. } => turn.get_or_insert_default().1 |= *starts_turn,
+                RolloutEntry::TurnStarted(id) => {
                     let fits = |known: Option<&str>| match (known, id.as_deref()) {
                         (Some(known), Some(id)) => known == id,
                         _ => true,
@@ -149,7 +152,7 @@ impl Rollout {
                         close(turn, &mut to_cancel, &mut base);
                     }
                 }
-                Entry::Report(_) | Entry::Other => {}
+                RolloutEntry::Report(_) | RolloutEntry::Other => {}
             }
             if base.is_some() {
                 break;
@@ -171,7 +174,7 @@ impl Rollout {
             .iter()
             .enumerate()
             .skip(base.map_or(0, |it| it + 1))
-            .any(|(number, it)| matches!(it, Entry::Compacted { .. }) && !cancelled.contains(&number))
+            .any(|(number, it)| matches!(it, RolloutEntry::Compacted { .. }) && !cancelled.contains(&number))
     }
 
     fn live_item(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Option<Live>> {
@@ -243,7 +246,7 @@ impl Rollout {
         let mut counted = false;
         for (number, entry) in self.entries.iter().enumerate() {
             match entry {
-                Entry::Compacted { message, .. } if !cancelled.contains(&number) => {
+                RolloutEntry::Compacted { message, .. } if !cancelled.contains(&number) => {
                     out.push(PastCompaction {
                         message: summaries.get(&(number as u32)).copied(),
                         trigger: None,
@@ -253,7 +256,7 @@ impl Rollout {
                     });
                     counted = false;
                 }
-                Entry::Report(report) => {
+                RolloutEntry::Report(report) => {
                     if report.usage.sent() > 0 {
                         before = Some(report.total);
                         counted = true;
@@ -264,14 +267,14 @@ impl Rollout {
                         last.tokens_after = last.tokens_after.or(Some(report.total));
                     }
                 }
-                Entry::Compacted { .. }
-                | Entry::Item { .. }
-                | Entry::TurnContext(_)
-                | Entry::RolledBack(_)
-                | Entry::TurnStarted(_)
-                | Entry::TurnEnded(_)
-                | Entry::UserMessage
-                | Entry::Other => {}
+                RolloutEntry::Compacted { .. }
+                | RolloutEntry::Item { .. }
+                | RolloutEntry::TurnContext(_)
+                | RolloutEntry::RolledBack(_)
+                | RolloutEntry::TurnStarted(_)
+                | RolloutEntry::TurnEnded(_)
+                | RolloutEntry::UserMessage
+                | RolloutEntry::Other => {}
             }
         }
         out

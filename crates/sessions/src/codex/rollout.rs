@@ -15,7 +15,7 @@ use history::{Kind, Role};
 
 /// One line, as far as a replay needs it.
 #[derive(Debug)]
-pub(super) enum Entry {
+pub(super) enum RolloutEntry {
     /// A response item; whether it begins a user turn.
     Item {
         starts_turn: bool,
@@ -35,7 +35,7 @@ pub(super) enum Entry {
     Other,
 }
 
-impl Entry {
+impl RolloutEntry {
     fn live(&mut self) -> Option<&mut Live> {
         match self {
             Self::Item { live, .. } => live.as_deref_mut(),
@@ -56,7 +56,7 @@ impl Entry {
 pub(super) struct Rollout {
     pub(super) records: Vec<Record>,
     /// One for each record.
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<RolloutEntry>,
     pub(super) notes: Vec<Note>,
     pub(super) times: Option<(i64, i64)>,
     /// Numbers of the records that a writer copies from.
@@ -97,7 +97,9 @@ impl Rollout {
         let from = lines::backwards(source, look, |mut part: Self, from| {
             let behind = source.len() - from;
             based.fetch_or(part.carries_history(), Relaxed);
-            data.share(part.entries.iter_mut().filter_map(Entry::live).flat_map(|it| &mut it.message.parts));
+            data.share(
+                part.entries.iter_mut().filter_map(RolloutEntry::live).flat_map(|it| &mut it.message.parts),
+            );
             parts.push(part);
             if all || !based.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
                 return true;
@@ -123,7 +125,7 @@ impl Rollout {
         };
         let first = Self {
             records: head.records.into_iter().take(1).collect(),
-            entries: vec![Entry::Other],
+            entries: vec![RolloutEntry::Other],
             session_meta: Some(0),
             times: head.times,
             known: 1,
@@ -150,7 +152,7 @@ impl Rollout {
                 Ok(entry) => entry,
                 Err(what) => {
                     rollout.notes.push(Note { line, what });
-                    Entry::Other
+                    RolloutEntry::Other
                 }
             };
             rollout.records.push(record);
@@ -162,7 +164,7 @@ impl Rollout {
 
     /// Whether a compaction is in it that carries a history.
     fn carries_history(&self) -> bool {
-        self.entries.iter().any(|it| matches!(it, Entry::Compacted { has_history: true, .. }))
+        self.entries.iter().any(|it| matches!(it, RolloutEntry::Compacted { has_history: true, .. }))
     }
 
     /// Whether a history is found in it that nothing before can change, and all else that is told of a session.
@@ -220,17 +222,17 @@ impl Rollout {
         Ok(rollout)
     }
 
-    fn take(&mut self, line: Fast, record: Record) -> Entry {
+    fn take(&mut self, line: Fast, record: Record) -> RolloutEntry {
         self.known += 1;
         self.max_ordinal = self.max_ordinal.max(line.ordinal);
         self.time(line.at);
         match line.said {
             Said::Item(Some(item), place) => kept(item, line.at, Some(place), record),
-            Said::Item(None, _) => Entry::Item { starts_turn: false, live: None },
+            Said::Item(None, _) => RolloutEntry::Item { starts_turn: false, live: None },
             Said::Counted(report, window) => {
                 self.token_count = Some(self.records.len() as u32);
                 self.window = window.or(self.window);
-                report.map_or(Entry::Other, |it| Entry::Report(Box::new(it)))
+                report.map_or(RolloutEntry::Other, |it| RolloutEntry::Report(Box::new(it)))
             }
             Said::TurnStarted(turn, window) => {
                 self.window = window.or(self.window);
@@ -238,17 +240,17 @@ impl Rollout {
             }
             Said::TurnContext(turn) => {
                 self.turn_context = Some(self.records.len() as u32);
-                Entry::TurnContext(turn)
+                RolloutEntry::TurnContext(turn)
             }
             Said::UserMessage => {
                 self.first_prompt.get_or_insert(self.records.len() as u32);
-                Entry::UserMessage
+                RolloutEntry::UserMessage
             }
-            Said::Nothing => Entry::Other,
+            Said::Nothing => RolloutEntry::Other,
         }
     }
 
-    fn look(&mut self, text: &str, keep: Option<(&Keep, Record)>) -> Result<Entry, String> {
+    fn look(&mut self, text: &str, keep: Option<(&Keep, Record)>) -> Result<RolloutEntry, String> {
         let number = self.records.len() as u32;
         let fields =
             Fields::of(text).ok_or("expected a JSON object, found something else; the line is skipped")?;
@@ -275,19 +277,19 @@ impl Rollout {
                         self.notes.push(Note { line: number as u64 + 1, what });
                     }
                 }
-                Entry::Other
+                RolloutEntry::Other
             }
             "response_item" => item(payload, None)?,
             "compacted" => self.compacted(number, body.as_ref()),
             "turn_context" => {
                 self.turn_context = Some(number);
-                Entry::TurnContext(text_of("turn_id"))
+                RolloutEntry::TurnContext(text_of("turn_id"))
             }
             "world_state" => {
                 if body.is_some_and(|it| it.get("full") == Some("true")) {
                     self.world_state = Some(number);
                 }
-                Entry::Other
+                RolloutEntry::Other
             }
             "token_usage_record" => {
                 let usage = body.as_ref().and_then(|it| it.object("usage"));
@@ -316,7 +318,7 @@ impl Rollout {
                     (name, _) => return Err(format!("expected ResponseItem or Compacted, found {name:?}")),
                 }
             }
-            _ => Entry::Other,
+            _ => RolloutEntry::Other,
         })
     }
 
@@ -327,41 +329,41 @@ impl Rollout {
         }
     }
 
-    fn compacted(&mut self, number: u32, body: Option<&Fields>) -> Entry {
+    fn compacted(&mut self, number: u32, body: Option<&Fields>) -> RolloutEntry {
         self.last_compacted = Some(number);
-        Entry::Compacted {
+        RolloutEntry::Compacted {
             message: body.and_then(|it| it.text("message")).unwrap_or_default(),
             has_history: body.is_some_and(|it| it.list("replacement_history").is_some()),
         }
     }
 
-    fn turn_started(&mut self, turn: Option<String>) -> Entry {
+    fn turn_started(&mut self, turn: Option<String>) -> RolloutEntry {
         (self.turn, self.turn_seen) = (turn.clone(), true);
-        Entry::TurnStarted(turn)
+        RolloutEntry::TurnStarted(turn)
     }
 
-    fn event(&mut self, number: u32, body: Option<&Fields>) -> Entry {
-        let Some(body) = body else { return Entry::Other };
+    fn event(&mut self, number: u32, body: Option<&Fields>) -> RolloutEntry {
+        let Some(body) = body else { return RolloutEntry::Other };
         let turn = || body.text("turn_id");
         if let Some(window) = body.number("model_context_window") {
             self.window = Some(window);
         }
         match body.text("type").as_deref() {
             Some("task_started" | "turn_started") => self.turn_started(turn()),
-            Some("task_complete" | "turn_complete" | "turn_aborted") => Entry::TurnEnded(turn()),
-            Some("thread_rolled_back") => Entry::RolledBack(body.number("num_turns").unwrap_or(0)),
+            Some("task_complete" | "turn_complete" | "turn_aborted") => RolloutEntry::TurnEnded(turn()),
+            Some("thread_rolled_back") => RolloutEntry::RolledBack(body.number("num_turns").unwrap_or(0)),
             Some("user_message") => {
                 self.first_prompt.get_or_insert(number);
-                Entry::UserMessage
+                RolloutEntry::UserMessage
             }
             Some("item_completed") => {
                 if body.object("item").and_then(|it| it.text("type")).as_deref() == Some("UserMessage") {
                     self.first_prompt.get_or_insert(number);
                 }
-                Entry::Other
+                RolloutEntry::Other
             }
             Some("token_count") => {
-                let Some(info) = body.object("info") else { return Entry::Other };
+                let Some(info) = body.object("info") else { return RolloutEntry::Other };
                 self.token_count = Some(number);
                 if let Some(window) = info.number("model_context_window") {
                     self.window = Some(window);
@@ -370,7 +372,7 @@ impl Rollout {
                 let so_far = info.object("total_token_usage");
                 counted(last, so_far)
             }
-            _ => Entry::Other,
+            _ => RolloutEntry::Other,
         }
     }
 
@@ -389,14 +391,14 @@ fn item(
     at: Option<i64>,
     place: Option<Range<usize>>,
     keep: Option<(&Keep, Record)>,
-) -> Result<Entry, String> {
+) -> Result<RolloutEntry, String> {
     Ok(match (parse(body, tag)?, keep) {
         (Some(mut item), Some((keep, record))) => {
             item.message.parts.iter_mut().for_each(|it| hold(it, keep, record.at));
             kept(item, at, place, record)
         }
-        (Some(item), None) => Entry::Item { starts_turn: starts_turn(&item), live: None },
-        (None, _) => Entry::Other,
+        (Some(item), None) => RolloutEntry::Item { starts_turn: starts_turn(&item), live: None },
+        (None, _) => RolloutEntry::Other,
     })
 }
 
@@ -406,15 +408,17 @@ fn starts_turn(item: &Item) -> bool {
 }
 
 /// An item that is kept with its line; `place` is where it stands in its record.
-fn kept(mut item: Item, at: Option<i64>, place: Option<Range<usize>>, record: Record) -> Entry {
+fn kept(mut item: Item, at: Option<i64>, place: Option<Range<usize>>, record: Record) -> RolloutEntry {
     let starts_turn = starts_turn(&item);
     item.message.at = at;
     let at = place.map(|it| record.at + it.start as u64..record.at + it.end as u64);
     let live = Live { message: item.message, record: 0, at, pair: item.pair, starts_turn };
-    Entry::Item { starts_turn, live: Some(Box::new(live)) }
+    RolloutEntry::Item { starts_turn, live: Some(Box::new(live)) }
 }
 
-fn counted(last: Option<Fields>, so_far: Option<Fields>) -> Entry {
+fn counted(last: Option<Fields>, so_far: Option<Fields>) -> RolloutEntry {
     let so_far = so_far.as_ref().map(Tokens::in_fields);
-    last.map_or(Entry::Other, |it| Entry::Report(Box::new(report(Tokens::in_fields(&it), so_far))))
+    last.map_or(RolloutEntry::Other, |it| {
+        RolloutEntry::Report(Box::new(report(Tokens::in_fields(&it), so_far)))
+    })
 }

@@ -36,7 +36,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
             let mut written = Written::default();
             let ms = newest(&rollout);
             let compaction =
-                Compaction::of(source, session, &rollout, &replayed, after, ms, &mut written.warnings)?;
+                CompactedRow::of(source, session, &rollout, &replayed, after, ms, &mut written.warnings)?;
             let lines = lines(source, &rollout, &compaction, ms, rollout.paginated_from())?;
             let mut text = String::new();
             if !source.is_empty() && source.bytes(source.len() - 1..source.len())? != b"\n" {
@@ -99,7 +99,7 @@ fn only_outputs_differ(old: &Message, new: &Message) -> bool {
 }
 
 /// What a `compacted` line says.
-struct Compaction {
+struct CompactedRow {
     /// Its payload, without window fields.
     message: String,
     history: Vec<String>,
@@ -117,7 +117,7 @@ struct Windows {
     this: String,
 }
 
-impl Compaction {
+impl CompactedRow {
     fn of(
         source: &dyn Source,
         session: &Session,
@@ -297,7 +297,7 @@ fn windows(
 fn lines(
     source: &dyn Source,
     rollout: &Rollout,
-    compaction: &Compaction,
+    compaction: &CompactedRow,
     ms: i64,
     mut ordinal: Option<u64>,
 ) -> Result<String> {
@@ -367,7 +367,7 @@ pub fn fresh(session: &Session, after: &History) -> Written {
         }
         messages.push(message);
     }
-    let compaction = Compaction::first(&History::new(messages, meta.clone()), &mut written.warnings);
+    let compaction = CompactedRow::first(&History::new(messages, meta.clone()), &mut written.warnings);
     let mut lines =
         format!("{{\"timestamp\":{at},\"type\":\"compacted\",\"payload\":{}}}\n", compaction.payload());
     if let Some(said) = first_prompt {
@@ -409,7 +409,7 @@ fn new_thread(
     let mut written = Written::default();
     let ms = newest(rollout);
     let mut compaction =
-        Compaction::of(source, session, rollout, replayed, after, ms, &mut written.warnings)?;
+        CompactedRow::of(source, session, rollout, replayed, after, ms, &mut written.warnings)?;
     // A new thread opens its own windows.
     (compaction.number, compaction.windows) = (1, None);
     let old = session.history.meta.session.as_deref().unwrap_or_default();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use serde_json::Value;
 
-use super::journal::{Entry, Journal};
+use super::journal::{Journal, JournalEntry};
 use super::record::{Draft, Piece, is_snapshot};
 use crate::Note;
 use history::{Kind, Message, Part, Role};
@@ -24,11 +24,11 @@ pub(super) struct Live {
     /// It is the user's and speaks of a snapshot.
     snapshot: bool,
     /// What a writer asks.
-    pub(super) origin: Option<Box<Origin>>,
+    pub(super) origin: Option<Box<JournalOrigin>>,
 }
 
 /// Where a live message came from.
-pub(super) struct Origin {
+pub(super) struct JournalOrigin {
     /// The records it was made from; the first is its own.
     pub(super) records: Vec<u32>,
     /// Its own record's JSON in the source.
@@ -93,7 +93,7 @@ struct Said {
 
 impl Messages {
     /// Adds a message, without the responses that the turn already has.
-    fn push(&mut self, entry: &Entry, mut pieces: Vec<Piece>, said: Said) {
+    fn push(&mut self, entry: &JournalEntry, mut pieces: Vec<Piece>, said: Said) {
         let here = self.live.len();
         let item = &entry.item;
         let mut repeated = BTreeSet::new();
@@ -130,7 +130,7 @@ impl Messages {
         let commas = pieces.len() as u64 - 1;
         let wire_len = frame.len() as u64 + commas + pieces.iter().map(|it| it.len).sum::<u64>();
         let origin = self.origins.then(|| {
-            Box::new(Origin {
+            Box::new(JournalOrigin {
                 records: vec![item.record],
                 at: item.at.clone(),
                 record_id: item.id.clone().unwrap_or_default(),

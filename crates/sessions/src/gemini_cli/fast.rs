@@ -8,7 +8,7 @@ use memchr::memmem::{self, Finder};
 
 use super::KIND_FIELD;
 use super::record::{
-    CONTEXT, Draft, Item, MASKED, NO_SIGNATURE, Piece, REPORTED, Reported, SNAPSHOT_TAG, mark_refused,
+    CONTEXT, Draft, JournalItem, MASKED, NO_SIGNATURE, Piece, REPORTED, Reported, SNAPSHOT_TAG, mark_refused,
     starts_ignored,
 };
 use crate::cursor::{Cursor, Recent, Room};
@@ -31,7 +31,7 @@ const SIGNED: &str = r#","thoughtSignature":"#;
 
 /// A message record as its fields come.
 #[derive(Default)]
-struct Row {
+struct JournalRow {
     id: Option<Arc<str>>,
     time: Option<Option<i64>>,
     model: Option<Arc<str>>,
@@ -67,8 +67,8 @@ impl<'a> Fast<'a> {
     }
 
     /// Reads a message record, if it is one of the usual ones.
-    pub(super) fn look(&mut self, json: &[u8], at: Range<u64>) -> Option<Item> {
-        let mut row = Row::default();
+    pub(super) fn look(&mut self, json: &[u8], at: Range<u64>) -> Option<JournalItem> {
+        let mut row = JournalRow::default();
         Cursor::whole(json, |it| it.object(|it, name| self.field(&mut row, it, name, at.start)))?;
         let id = row.id?;
         let user = row.user?;
@@ -108,7 +108,7 @@ impl<'a> Fast<'a> {
             let said = Draft::Model { parts, kind: None, results };
             (kept, if turn { said } else { Draft::Nothing })
         };
-        Some(Item {
+        Some(JournalItem {
             id: Some(id),
             record: 0,
             at,
@@ -123,7 +123,7 @@ impl<'a> Fast<'a> {
         })
     }
 
-    fn field(&mut self, row: &mut Row, it: &mut Cursor<'_>, name: &str, at: u64) -> Option<()> {
+    fn field(&mut self, row: &mut JournalRow, it: &mut Cursor<'_>, name: &str, at: u64) -> Option<()> {
         match name {
             "id" => once(&mut row.id, it.text(&mut self.room)?.into()),
             "timestamp" => once(&mut row.time, derive::parse_time(it.text(&mut self.room)?)),
@@ -415,7 +415,7 @@ mod tests {
     use super::*;
 
     /// As both readers read it; the second whether the first does too.
-    fn both(json: &str) -> (Option<Item>, Option<Item>) {
+    fn both(json: &str) -> (Option<JournalItem>, Option<JournalItem>) {
         let at = 7..7 + json.len() as u64;
         let fast = Fast::new(None).look(json.as_bytes(), at.clone());
         let mended = history::json::mend(json.as_bytes());

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
 
-use super::line::{Line, Reader, Seen, Set};
-use super::record::{Draft, Item, Wanted};
+use super::line::{JournalLine, Reader, Seen, Set};
+use super::record::{Draft, JournalItem, Wanted};
 use crate::raw::{Fields, list, place, text};
 use crate::{Note, Record, Source, derive, lines};
 use history::Usage;
@@ -16,17 +16,17 @@ use history::json;
 
 /// A message record in force.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct JournalEntry {
     /// The number of its id.
     id: u32,
-    pub(super) item: Box<Item>,
+    pub(super) item: Box<JournalItem>,
     /// What was reported with it; not if that was before a compaction that it survived.
     pub(super) usage: Option<Usage>,
 }
 
 /// A `$set.messages` that put a summary in the place of messages.
 #[derive(Debug)]
-pub(super) struct Compaction {
+pub(super) struct JournalCompaction {
     /// The id of the summary's record.
     pub(super) summary: Arc<str>,
     pub(super) text: String,
@@ -38,10 +38,10 @@ pub(super) struct Compaction {
 pub(super) struct Journal {
     pub(super) records: Vec<Record>,
     pub(super) notes: Vec<Note>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<JournalEntry>,
     /// Fields of the session, the last of each name, as JSON.
     pub(super) meta: BTreeMap<String, String>,
-    pub(super) compactions: Vec<Compaction>,
+    pub(super) compactions: Vec<JournalCompaction>,
     pub(super) times: Option<(i64, i64)>,
     pub(super) cwd: Option<String>,
     /// The model that answered last.
@@ -173,18 +173,18 @@ impl Journal {
         Some(journal)
     }
 
-    fn apply(&mut self, line: Line, record: u32) -> Result<(), String> {
+    fn apply(&mut self, line: JournalLine, record: u32) -> Result<(), String> {
         match line {
-            Line::Message(item) => self.put(item, record),
-            Line::Rewind(id) => {
+            JournalLine::Message(item) => self.put(item, record),
+            JournalLine::Rewind(id) => {
                 self.rewind(&id);
                 Ok(())
             }
-            Line::Set(Set { messages, fields, replaces: true }) => {
+            JournalLine::Set(Set { messages, fields, replaces: true }) => {
                 self.know(fields);
                 self.replace_all(messages, record)
             }
-            Line::Set(Set { messages, fields, replaces: false }) => {
+            JournalLine::Set(Set { messages, fields, replaces: false }) => {
                 self.know(fields);
                 self.put_all(messages, record)
             }
@@ -222,7 +222,7 @@ impl Journal {
     }
 
     /// A message record: new at the end, or in the place of the one with its id.
-    fn put(&mut self, mut item: Box<Item>, record: u32) -> Result<(), String> {
+    fn put(&mut self, mut item: Box<JournalItem>, record: u32) -> Result<(), String> {
         item.record = record;
         let id = item.id.as_ref().ok_or("expected a message record with an id, found none; it is skipped")?;
         let id = self.number(id);
@@ -243,7 +243,7 @@ impl Journal {
             self.seen.push(id);
         }
         let usage = known.usage.filter(|_| !known.stale);
-        let entry = Entry { id, item, usage };
+        let entry = JournalEntry { id, item, usage };
         match self.entries.get_mut(place) {
             Some(old) => *old = entry,
             None => self.entries.push(entry),
@@ -252,7 +252,11 @@ impl Journal {
     }
 
     /// All that can be put are; what is wrong with the last of the others.
-    fn put_all(&mut self, messages: Vec<Result<Box<Item>, String>>, record: u32) -> Result<(), String> {
+    fn put_all(
+        &mut self,
+        messages: Vec<Result<Box<JournalItem>, String>>,
+        record: u32,
+    ) -> Result<(), String> {
         let mut all = Ok(());
         for message in messages {
             if let Err(what) = message.and_then(|it| self.put(it, record)) {
@@ -272,7 +276,11 @@ impl Journal {
 
     /// `$set.messages`: at each resume first only the session's context, then all again; after a compression what is
     /// left.
-    fn replace_all(&mut self, messages: Vec<Result<Box<Item>, String>>, record: u32) -> Result<(), String> {
+    fn replace_all(
+        &mut self,
+        messages: Vec<Result<Box<JournalItem>, String>>,
+        record: u32,
+    ) -> Result<(), String> {
         self.sets += 1;
         let items = || messages.iter().filter_map(|it| it.as_deref().ok());
         let only_context = items().all(|it| it.context);
@@ -290,7 +298,7 @@ impl Journal {
             let is_new = |id: &Option<u32>| id.is_some_and(|it| !self.known[it as usize].seen);
             let summary = items().zip(&ids).filter(|(_, id)| is_new(id));
             let summary = summary.filter_map(|(it, _)| Some((it.id.clone()?, it.summary.as_deref()?))).next();
-            self.compactions.extend(summary.map(|(summary, text)| Compaction {
+            self.compactions.extend(summary.map(|(summary, text)| JournalCompaction {
                 summary,
                 text: text.to_owned(),
                 tokens_before: self.last_total,
@@ -360,14 +368,14 @@ impl Backwards {
                 }
             }
             match line {
-                Line::Rewind(_) => self.pending = None,
-                Line::Set(Set { replaces: true, .. }) => {
+                JournalLine::Rewind(_) => self.pending = None,
+                JournalLine::Set(Set { replaces: true, .. }) => {
                     self.replaced = true;
                     if to_compaction && !line.items().all(|it| it.context) {
                         self.pending = Some((at, line.items().filter_map(|it| it.id.clone()).collect()));
                     }
                 }
-                Line::Message(_) | Line::Set(_) => {}
+                JournalLine::Message(_) | JournalLine::Set(_) => {}
             }
         }
         false

@@ -29,7 +29,7 @@ pub(super) const SNAPSHOT_TAG: &str = "<state_snapshot>";
 pub(super) const MASKED: &str = "<tool_output_masked";
 
 #[derive(Debug, PartialEq)]
-pub(super) struct Item {
+pub(super) struct JournalItem {
     /// Without one it is none.
     pub(super) id: Option<Arc<str>>,
     /// The line (or object of the document) it stands in, once it is known.
@@ -132,7 +132,7 @@ pub(super) struct Wanted<'a> {
 pub(super) const SNAPSHOT: (&str, &str) = ("<state_snapshot>\n", "\n</state_snapshot>");
 
 /// Looks at any record.
-pub(super) fn look(json: &str, at: Range<u64>, wanted: Wanted) -> Result<Item, String> {
+pub(super) fn look(json: &str, at: Range<u64>, wanted: Wanted) -> Result<JournalItem, String> {
     let fields = Fields::of(json).ok_or("expected a message record, found no object; it is skipped")?;
     let plain = plain(&fields);
     let ours = fields.text(KIND_FIELD);
@@ -147,7 +147,7 @@ pub(super) fn look(json: &str, at: Range<u64>, wanted: Wanted) -> Result<Item, S
         let pieces = parts.into_iter().chain(results).flatten();
         pieces.for_each(|it| hold(&mut it.part, keep, at.start));
     }
-    Ok(Item {
+    Ok(JournalItem {
         id: fields.text("id").map(Into::into),
         record: 0,
         time: fields.text("timestamp").and_then(|it| derive::parse_time(&it)),

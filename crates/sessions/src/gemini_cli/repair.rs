@@ -11,7 +11,7 @@ use crate::lines::each_line;
 use crate::raw::{Fields, list, quoted};
 use crate::repair::media::{Album, Attachment, GEMINI, Verdict};
 use crate::repair::{
-    At, Damage, EMPTY, Found, NO_RESULT, hash, is_spoilt, lines, object_of, orphan_text, plain_name,
+    At, Damage, EMPTY, Findings, NO_RESULT, hash, is_spoilt, lines, object_of, orphan_text, plain_name,
     range_in, whole_line,
 };
 use crate::{Record, Source, derive};
@@ -31,14 +31,14 @@ fn is_document(source: &dyn Source) -> Result<bool> {
 }
 
 /// Whole records.
-pub(super) fn whole(source: &dyn Source, found: &mut Found<'_>) -> Result<()> {
+pub(super) fn whole(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     if is_document(source)? { crate::repair::document(source, found) } else { lines(source, found) }
 }
 
 // ── The journal ──
 
 /// Every line is one that the client can follow.
-pub(super) fn journal(source: &dyn Source, found: &mut Found<'_>) -> Result<()> {
+pub(super) fn journal(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     if is_document(source)? {
         return Ok(());
     }
@@ -142,7 +142,7 @@ fn each_message(source: &dyn Source, mut each: impl FnMut(&At<'_>, &str, &Fields
 }
 
 /// No record in force is one that the API refuses.
-pub(super) fn records(source: &dyn Source, found: &mut Found<'_>) -> Result<()> {
+pub(super) fn records(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let (mut base, mut last) = (0, 0);
     let mut newest: HashMap<u64, u64> = HashMap::new();
     let (mut calls, mut answers) = (HashSet::new(), HashSet::new());
@@ -202,7 +202,7 @@ fn called(fields: &Fields) -> Vec<String> {
 }
 
 struct Look<'a, 'f> {
-    found: &'a mut Found<'f>,
+    found: &'a mut Findings<'f>,
     album: &'a mut Album,
     /// Hashes of the ids of all calls, and of all that the user's records answer.
     calls: &'a HashSet<u64>,

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::convert::{Live, Origin, Which, read_kind};
+use super::convert::{JournalOrigin, Live, Which, read_kind};
 use super::record::{API, SNAPSHOT, starts_ignored};
 use super::{KIND_FIELD, KINDS, Read};
 use crate::raw::{Fields, array, list, place, quoted, spliced, text};
@@ -259,7 +259,7 @@ impl Writer<'_> {
         KINDS.iter().find(|(_, kind)| *kind == message.kind && seen != *kind).map(|(name, _)| *name)
     }
 
-    fn origin(&self, message: &Message) -> Option<(&Live, &Origin)> {
+    fn origin(&self, message: &Message) -> Option<(&Live, &JournalOrigin)> {
         let live = self.live.get(message.from? as usize)?;
         Some((live, live.origin.as_ref()?))
     }

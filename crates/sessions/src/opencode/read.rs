@@ -20,7 +20,7 @@ pub(super) struct Export<'a> {
     pub text: &'a str,
     /// The session's `info`.
     pub info: Value,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ExportEntry>,
     /// Nothing is cut off at the end.
     pub whole: bool,
     pub notes: Vec<Note>,
@@ -29,16 +29,16 @@ pub(super) struct Export<'a> {
 }
 
 /// One element of `messages`.
-pub(super) struct Entry {
+pub(super) struct ExportEntry {
     pub span: Range<usize>,
     /// Null if the element is broken.
     pub info: Value,
     /// The compaction part, if there is one.
-    compaction: Option<Compaction>,
+    compaction: Option<ExportCompaction>,
 }
 
 #[derive(Clone)]
-struct Compaction {
+struct ExportCompaction {
     auto: bool,
     tail: Option<String>,
 }
@@ -82,7 +82,7 @@ impl<'a> Export<'a> {
                 notes.push(note(index, &what));
                 (Value::Null, None)
             });
-            entries.push(Entry { span, info, compaction });
+            entries.push(ExportEntry { span, info, compaction });
         }
         if !found.whole {
             notes.push(note(entries.len(), "the document ends before it is closed; what is whole was read"));
@@ -104,7 +104,7 @@ impl<'a> Export<'a> {
         let model = order.iter().rev().find_map(|it| model_of(&self.entries[it.0].info));
         let last = order.last().copied();
         let said = |&(record, keep_parts): &(usize, usize)| {
-            let Entry { info, span, .. } = &self.entries[record];
+            let ExportEntry { info, span, .. } = &self.entries[record];
             let mut out = Vec::new();
             let mut element = self.element(record);
             let Some(parts) = element.get_mut("parts").and_then(Value::as_array_mut) else { return out };
@@ -166,7 +166,7 @@ impl<'a> Export<'a> {
         let mut until: Option<&str> = None;
         let mut out = Vec::new();
         for index in (0..end).rev() {
-            let Entry { info, compaction, .. } = &self.entries[index];
+            let ExportEntry { info, compaction, .. } = &self.entries[index];
             if info.is_null() {
                 continue;
             }
@@ -280,7 +280,7 @@ impl<'a> Export<'a> {
 }
 
 /// What of an element decides whether it is sent: its info, and its compaction part, if there is one.
-fn head(element: &str) -> Result<(Value, Option<Compaction>), String> {
+fn head(element: &str) -> Result<(Value, Option<ExportCompaction>), String> {
     let Element { mut info, parts } = serde_json::from_str(element)
         .map_err(|error| format!("expected a message with info and parts: {error}; left out"))?;
     let Some(fields) = info.as_object_mut() else {
@@ -290,10 +290,10 @@ fn head(element: &str) -> Result<(Value, Option<Compaction>), String> {
     if fields.get("summary").is_some_and(Value::is_object) {
         fields.remove("summary");
     }
-    let compaction = parts
-        .iter()
-        .find(|it| it.kind == "compaction")
-        .map(|it| Compaction { auto: it.auto == true, tail: it.tail_start_id.as_str().map(str::to_owned) });
+    let compaction = parts.iter().find(|it| it.kind == "compaction").map(|it| ExportCompaction {
+        auto: it.auto == true,
+        tail: it.tail_start_id.as_str().map(str::to_owned),
+    });
     Ok((info, compaction))
 }
 

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::raw::{Fields, quoted};
 use crate::repair::media::{ANTHROPIC, Album, Attachment, GEMINI, Limits, OPENAI, Verdict};
 use crate::repair::pairs::removals;
-use crate::repair::{Damage, EMPTY, Found, hash, is_plain, object_of, plain_name, range_in};
+use crate::repair::{Damage, EMPTY, Findings, hash, is_plain, object_of, plain_name, range_in};
 use crate::{Record, Source};
 use history::error::Result;
 use history::json;
@@ -23,7 +23,7 @@ const UNREADABLE: &str = "unreadable";
 
 struct Look<'a, 'f> {
     whole: &'a str,
-    found: &'a mut Found<'f>,
+    found: &'a mut Findings<'f>,
     album: Album,
     ids: HashSet<u64>,
     /// Ids of calls since the step began.
@@ -31,7 +31,7 @@ struct Look<'a, 'f> {
 }
 
 /// No message is one that OpenCode cannot read or its provider refuses.
-pub(super) fn messages(source: &dyn Source, found: &mut Found<'_>) -> Result<()> {
+pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let bytes = source.bytes(0..source.len())?;
     let whole = json::mend(&bytes);
     let Some(export) = Fields::of(whole.trim()) else { return Ok(()) };

@@ -6,12 +6,12 @@ use serde::de::IgnoredAny;
 
 use super::lines::encoded;
 use super::pairs::removals;
-use super::{Damage, Found};
+use super::{Damage, Findings};
 use crate::{Record, Source, glimpse};
 use history::error::Result;
 
 /// Leaves a whole document with whole messages in it.
-pub(crate) fn document(source: &dyn Source, found: &mut Found<'_>) -> Result<()> {
+pub(crate) fn document(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let bytes = source.bytes(0..source.len())?;
     let text = encoded(Record { at: 0, len: source.len() }, &bytes, found);
     let mut begin = 0;

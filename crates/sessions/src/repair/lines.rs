@@ -7,7 +7,7 @@ use memchr::memmem;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use super::{Damage, Found};
+use super::{Damage, Findings};
 use crate::lines::each_line;
 use crate::raw::Fields;
 use crate::{Record, Source, glimpse};
@@ -21,7 +21,7 @@ const TRIED: usize = 10_000;
 const HALF: usize = 16 << 20;
 
 /// Leaves one whole JSON object on each line.
-pub(crate) fn lines(source: &dyn Source, found: &mut Found<'_>) -> Result<()> {
+pub(crate) fn lines(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     if source.len() >= 3 && source.bytes(0..3)? == b"\xEF\xBB\xBF" {
         found.note(Damage::ByteOrderMark, 0, "the file begins with EF BB BF");
         found.replace(0..3, "");
@@ -71,7 +71,7 @@ fn escaped(between: &[u8]) -> String {
 }
 
 /// The text of a line; what is no text in it is mended, which moves nothing.
-pub(super) fn encoded<'a>(record: Record, bytes: &'a [u8], found: &mut Found<'_>) -> Cow<'a, str> {
+pub(super) fn encoded<'a>(record: Record, bytes: &'a [u8], found: &mut Findings<'_>) -> Cow<'a, str> {
     let text = json::mend(bytes);
     if let Cow::Owned(new) = &text {
         let is_text = simdutf8::basic::from_utf8(bytes).is_ok();
@@ -92,7 +92,7 @@ pub(super) fn encoded<'a>(record: Record, bytes: &'a [u8], found: &mut Found<'_>
 }
 
 /// Takes from a line what is no whole object, and gives each object a line.
-fn torn(source: &dyn Source, record: Record, text: &str, found: &mut Found<'_>) -> Result<()> {
+fn torn(source: &dyn Source, record: Record, text: &str, found: &mut Findings<'_>) -> Result<()> {
     let at = |range: Range<usize>| record.at + range.start as u64..record.at + range.end as u64;
     // NUL bytes are no white space for JSON, but they stand between records.
     let blank = |it: char| it == '\0' || it.is_ascii_whitespace();

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{Damage, Found};
+use super::{Damage, Findings};
 use crate::media::{image_size, image_type};
 
 /// What an API takes.
@@ -109,7 +109,7 @@ impl Album {
         limits: &Limits,
         range: &Range<u64>,
         note: impl Fn(&str) -> String,
-        found: &mut Found<'_>,
+        found: &mut Findings<'_>,
     ) -> Verdict {
         let at = range.start;
         let image = it.mime.starts_with("image/");
@@ -157,7 +157,7 @@ impl Album {
     }
 
     /// Once all were seen.
-    pub(crate) fn done(self, found: &mut Found<'_>) {
+    pub(crate) fn done(self, found: &mut Findings<'_>) {
         if self.images > MANY {
             for it in self.wide {
                 found.note(Damage::ImageTooWide, it.at, it.detail);

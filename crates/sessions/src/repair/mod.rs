@@ -29,7 +29,7 @@ pub(crate) use lines::{lines, whole_line};
 const DESCRIBED: u64 = 100;
 
 /// Looks through a whole session for one kind of thing.
-pub(crate) type Stage = fn(&dyn Source, &mut Found<'_>) -> Result<()>;
+pub(crate) type Stage = fn(&dyn Source, &mut Findings<'_>) -> Result<()>;
 
 /// The handle under which bytes are archived, for a note that stands in their place.
 pub type HandleOf<'a> = dyn Fn(&[u8]) -> String + 'a;
@@ -72,7 +72,7 @@ impl Repair {
 }
 
 /// What a stage found.
-pub(crate) struct Found<'a> {
+pub(crate) struct Findings<'a> {
     handle_of: &'a HandleOf<'a>,
     edits: Vec<(Range<u64>, Vec<u8>)>,
     findings: Vec<(u64, Damage, String)>,
@@ -80,7 +80,7 @@ pub(crate) struct Found<'a> {
     taken: Vec<Range<u64>>,
 }
 
-impl Found<'_> {
+impl Findings<'_> {
     /// Notes a damage at a byte of the source.
     pub(crate) fn note(&mut self, damage: Damage, at: u64, detail: impl Into<String>) {
         let count = self.counts.entry(damage).or_default();
@@ -145,7 +145,7 @@ pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> 
     let mut mended = Mended::whole(source);
     let (mut findings, mut counts, mut taken) = (Vec::new(), BTreeMap::new(), Vec::new());
     for stage in format.0.repair {
-        let mut found = Found {
+        let mut found = Findings {
             handle_of,
             edits: Vec::new(),
             findings: Vec::new(),

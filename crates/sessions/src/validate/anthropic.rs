@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::{Found, is_base64, is_plain, short, string};
+use super::{Violations, is_base64, is_plain, short, string};
 
 /// Neighbouring messages of one role.
 struct Turn<'a> {
@@ -23,7 +23,7 @@ struct Block<'a> {
     value: &'a Value,
 }
 
-pub(super) fn check(elements: &[Value], body: Option<&Map<String, Value>>, found: &mut Found) {
+pub(super) fn check(elements: &[Value], body: Option<&Map<String, Value>>, found: &mut Violations) {
     let turns = turns(elements, found);
     if let Some(first) = turns.first() {
         // "first message must use the user role" (Messages reference).
@@ -53,7 +53,7 @@ pub(super) fn check(elements: &[Value], body: Option<&Map<String, Value>>, found
     tools(&turns, body, found);
 }
 
-fn turns<'a>(elements: &'a [Value], found: &mut Found) -> Vec<Turn<'a>> {
+fn turns<'a>(elements: &'a [Value], found: &mut Violations) -> Vec<Turn<'a>> {
     let mut turns: Vec<Turn<'a>> = vec![];
     for (message, element) in elements.iter().enumerate() {
         // There is no system role among the messages; system text goes into `system` (Messages reference).
@@ -91,7 +91,7 @@ fn turns<'a>(elements: &'a [Value], found: &mut Found) -> Vec<Turn<'a>> {
 }
 
 /// What a block must be by itself.
-fn shape(block: &Block<'_>, assistant: bool, found: &mut Found) {
+fn shape(block: &Block<'_>, assistant: bool, found: &mut Violations) {
     let Block { message, kind, value } = *block;
     let text_of = |it: &Value| it.as_str().unwrap_or_else(|| string(value, "text")).to_string();
     match kind {
@@ -145,7 +145,7 @@ fn shape(block: &Block<'_>, assistant: bool, found: &mut Found) {
     }
 }
 
-fn result_content(content: Option<&Value>, message: usize, found: &mut Found) {
+fn result_content(content: Option<&Value>, message: usize, found: &mut Violations) {
     match content {
         None | Some(Value::String(_)) => {}
         Some(Value::Array(blocks)) => {
@@ -172,7 +172,7 @@ fn result_content(content: Option<&Value>, message: usize, found: &mut Found) {
 }
 
 /// Images are JPEG, PNG, GIF or WebP, documents PDF or text, whole or by address (documentation, "Vision", "PDF").
-fn media(kind: &str, value: &Value, assistant: bool, message: usize, found: &mut Found) {
+fn media(kind: &str, value: &Value, assistant: bool, message: usize, found: &mut Violations) {
     let source = value.get("source").unwrap_or(&Value::Null);
     let mime = string(source, "media_type");
     let known = match kind {
@@ -193,7 +193,7 @@ fn media(kind: &str, value: &Value, assistant: bool, message: usize, found: &mut
 }
 
 /// What holds within a turn of the assistant.
-fn assistant(turn: &Turn<'_>, last: bool, found: &mut Found) {
+fn assistant(turn: &Turn<'_>, last: bool, found: &mut Violations) {
     // "The final block in an assistant message cannot be `thinking`" (API error; only of the last message).
     if let Some(block) = turn.blocks.last().filter(|_| last) {
         found.unless(
@@ -231,7 +231,7 @@ fn assistant(turn: &Turn<'_>, last: bool, found: &mut Found) {
 
 /// Every call has a result in the next turn ("`tool_use` ids were found without `tool_result` blocks immediately
 /// after", API error). At the end of the array, results may still be to come.
-fn answered(turn: &Turn<'_>, next: Option<&Turn<'_>>, ends: bool, found: &mut Found) {
+fn answered(turn: &Turn<'_>, next: Option<&Turn<'_>>, ends: bool, found: &mut Violations) {
     let after = next.map(|it| it.blocks.as_slice()).unwrap_or_default();
     if ends && after.iter().all(|it| it.kind == "tool_result") {
         return;
@@ -248,7 +248,7 @@ fn answered(turn: &Turn<'_>, next: Option<&Turn<'_>>, ends: bool, found: &mut Fo
 
 /// Every result has its call in the turn before ("unexpected `tool_use_id` found in `tool_result` blocks", API
 /// error), once, and the results stand before anything else (documentation, "Tool use").
-fn results(turn: &Turn<'_>, before: Option<&Turn<'_>>, found: &mut Found) {
+fn results(turn: &Turn<'_>, before: Option<&Turn<'_>>, found: &mut Violations) {
     let calls =
         before.map(|it| it.blocks.as_slice()).unwrap_or_default().iter().filter(|it| it.kind == "tool_use");
     let calls: HashSet<&str> = calls.map(|it| string(it.value, "id")).collect();
@@ -273,7 +273,7 @@ fn results(turn: &Turn<'_>, before: Option<&Turn<'_>>, found: &mut Found) {
 
 /// "Requests which include `tool_use` or `tool_result` blocks must define tools" (API error); only a request body,
 /// which has `max_tokens`, can be judged.
-fn tools(turns: &[Turn<'_>], body: Option<&Map<String, Value>>, found: &mut Found) {
+fn tools(turns: &[Turn<'_>], body: Option<&Map<String, Value>>, found: &mut Violations) {
     let Some(body) = body.filter(|it| it.contains_key("max_tokens")) else { return };
     let mut blocks = turns.iter().flat_map(|it| &it.blocks);
     if body.get("tools").and_then(Value::as_array).is_none_or(Vec::is_empty)

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{Found, is_base64, short, string};
+use super::{Violations, is_base64, short, string};
 
-pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, found: &mut Found) {
+pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, found: &mut Violations) {
     for (content, element) in elements.iter().enumerate() {
         let role = string(element, "role");
         // "Please use a valid role: user, model" (API error); without one it is the user.
@@ -48,7 +48,7 @@ fn response(part: &Value) -> Option<&Value> {
 }
 
 /// What a part must be by itself.
-fn part(part: &Value, model: bool, content: usize, found: &mut Found) {
+fn part(part: &Value, model: bool, content: usize, found: &mut Violations) {
     let signed = either(part, "thoughtSignature", "thought_signature");
     // The signature comes back as it was given (documentation, "Thought signatures").
     found.unless(
@@ -116,7 +116,7 @@ fn mime(value: &Value) -> &str {
 
 /// "Must start with a letter or an underscore. Must be alphanumeric, underscores, dots, colons or dashes, with a
 /// maximum length of 64" (`FunctionDeclaration.name`).
-fn named(value: &Value, content: usize, found: &mut Found) {
+fn named(value: &Value, content: usize, found: &mut Violations) {
     let name = string(value, "name");
     let starts = name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
     let fits = name.len() <= 64
@@ -127,7 +127,7 @@ fn named(value: &Value, content: usize, found: &mut Found) {
 }
 
 /// What holds between neighbours.
-fn turn(element: &Value, before: Option<&Value>, after: &[Value], content: usize, found: &mut Found) {
+fn turn(element: &Value, before: Option<&Value>, after: &[Value], content: usize, found: &mut Violations) {
     let calls: Vec<&Value> = parts(element).iter().filter_map(call).collect();
     if !calls.is_empty() {
         // "function call turn comes immediately after a user turn or after a function response turn" (API error).

@@ -26,7 +26,7 @@ pub fn check(api: Format, bytes: &[u8]) -> Vec<Violation> {
         Api::Gemini => gemini::check,
         Api::OpenAiChat => openai_chat::check,
     };
-    let mut found = Found::default();
+    let mut found = Violations::default();
     let text = json::mend(bytes);
     match serde_json::from_str::<Value>(text.trim_start_matches('\u{feff}')) {
         Err(error) => found.add("json", 0, format!("expected JSON, found {error}")),
@@ -48,9 +48,9 @@ pub fn check(api: Format, bytes: &[u8]) -> Vec<Violation> {
 
 /// The violations found so far.
 #[derive(Default)]
-struct Found(Vec<Violation>);
+struct Violations(Vec<Violation>);
 
-impl Found {
+impl Violations {
     fn add(&mut self, rule: &'static str, message: usize, what: String) {
         self.0.push(Violation { rule, message, what });
     }

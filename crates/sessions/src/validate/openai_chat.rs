@@ -4,9 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{Found, is_address, is_base64, is_plain, short, string};
+use super::{Violations, is_address, is_base64, is_plain, short, string};
 
-pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, found: &mut Found) {
+pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, found: &mut Violations) {
     // The calls of the last assistant message, and those of them that nobody has answered yet.
     let (mut calls, mut open, mut asked): (HashSet<&str>, HashSet<&str>, usize) = Default::default();
     for (message, element) in elements.iter().enumerate() {
@@ -69,7 +69,7 @@ fn tool_calls(element: &Value) -> &[Value] {
     element.get("tool_calls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-fn unanswered(open: &mut HashSet<&str>, asked: usize, found: &mut Found) {
+fn unanswered(open: &mut HashSet<&str>, asked: usize, found: &mut Violations) {
     let mut left: Vec<&str> = open.drain().collect();
     left.sort_unstable();
     for id in left {
@@ -78,7 +78,7 @@ fn unanswered(open: &mut HashSet<&str>, asked: usize, found: &mut Found) {
     }
 }
 
-fn tool_call(call: &Value, message: usize, found: &mut Found) {
+fn tool_call(call: &Value, message: usize, found: &mut Violations) {
     // "string too long. Expected a string with maximum length 40" (API error).
     let id = string(call, "id");
     found.unless(!id.is_empty() && id.chars().count() <= 40, "openai-chat/id-length", message, || {
@@ -106,7 +106,7 @@ fn is_object(text: &str) -> bool {
 }
 
 /// A tool message holds text only (API reference, `ChatCompletionToolMessageParam`).
-fn result(element: &Value, message: usize, found: &mut Found) {
+fn result(element: &Value, message: usize, found: &mut Violations) {
     let fits = match element.get("content") {
         Some(Value::String(_)) => true,
         Some(Value::Array(it)) => {
@@ -120,7 +120,7 @@ fn result(element: &Value, message: usize, found: &mut Found) {
 }
 
 /// Texts for all, attachments for users (API reference, `ChatCompletion…MessageParam`).
-fn content(element: &Value, role: &str, message: usize, found: &mut Found) {
+fn content(element: &Value, role: &str, message: usize, found: &mut Violations) {
     let parts = match element.get("content") {
         Some(Value::String(_)) => return,
         Some(Value::Array(it)) if !it.is_empty() => it,

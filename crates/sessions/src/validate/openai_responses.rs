@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{Found, is_address, is_base64, is_plain, short, string};
+use super::{Violations, is_address, is_base64, is_plain, short, string};
 
 /// A call that has been seen.
 struct Call<'a> {
@@ -13,7 +13,7 @@ struct Call<'a> {
     answered: bool,
 }
 
-pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, found: &mut Found) {
+pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, found: &mut Violations) {
     let mut calls: HashMap<&str, Call<'_>> = HashMap::new();
     // Where the last turn begins, with words of somebody else or after an output: only calls in it may be waiting.
     let (mut turn, mut after_output) = (0, false);
@@ -74,7 +74,7 @@ pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, foun
     }
 }
 
-fn call(element: &Value, kind: &str, item: usize, found: &mut Found) {
+fn call(element: &Value, kind: &str, item: usize, found: &mut Violations) {
     // "Invalid 'input[..].call_id': string too long. Expected a string with maximum length 64" (API error).
     let id = string(element, "call_id");
     found.unless(!id.is_empty() && id.chars().count() <= 64, "openai-responses/id-length", item, || {
@@ -97,7 +97,7 @@ fn call(element: &Value, kind: &str, item: usize, found: &mut Found) {
 }
 
 /// A text, or texts and attachments (API reference, `FunctionCallOutput.output`).
-fn output(element: &Value, item: usize, found: &mut Found) {
+fn output(element: &Value, item: usize, found: &mut Violations) {
     match element.get("output") {
         Some(Value::String(_)) => {}
         Some(Value::Array(parts)) => parts.iter().for_each(|it| part(it, "user", item, found)),
@@ -109,7 +109,7 @@ fn output(element: &Value, item: usize, found: &mut Found) {
     }
 }
 
-fn message(element: &Value, item: usize, found: &mut Found) {
+fn message(element: &Value, item: usize, found: &mut Violations) {
     let role = string(element, "role");
     let known = matches!(role, "user" | "assistant" | "system" | "developer");
     found.unless(known, "openai-responses/role", item, || {
@@ -128,7 +128,7 @@ fn message(element: &Value, item: usize, found: &mut Found) {
 
 /// "Invalid value: 'input_text'. Supported values are: 'output_text' and 'refusal'" for the assistant, and the other
 /// way round (API errors).
-fn part(part: &Value, role: &str, item: usize, found: &mut Found) {
+fn part(part: &Value, role: &str, item: usize, found: &mut Violations) {
     let kind = string(part, "type");
     let assistant = role == "assistant";
     let fits = match kind {
@@ -158,7 +158,7 @@ fn part(part: &Value, role: &str, item: usize, found: &mut Found) {
 /// Reasoning comes back whole (`encrypted_content`, or the `id` of a stored one) with its `summary` ("missing required
 /// parameter"), and leads to something: "Item of type 'reasoning' was provided without its required following item"
 /// (API errors).
-fn reasoning(element: &Value, next: Option<&Value>, item: usize, found: &mut Found) {
+fn reasoning(element: &Value, next: Option<&Value>, item: usize, found: &mut Violations) {
     let whole = ["encrypted_content", "id"].into_iter().any(|it| !string(element, it).is_empty());
     found.unless(
         whole && element.get("summary").is_some_and(Value::is_array),

@@ -46,13 +46,13 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         Mode::Patch => {
             let mut by = BTreeMap::new();
             for (number, it) in (0u32..).zip(entries) {
-                if let Entry::New(elements) = it {
+                if let WireEntry::New(elements) = it {
                     by.insert(number, elements.join(&b","[..]));
                 }
             }
             replaced(source.len(), &session.records, by)
         }
-        Mode::Append | Mode::New if in_place && entries.iter().all(|it| matches!(it, Entry::Keep(_))) => {
+        Mode::Append | Mode::New if in_place && entries.iter().all(|it| matches!(it, WireEntry::Keep(_))) => {
             vec![Piece::Keep(0..source.len())]
         }
         Mode::Append | Mode::New => spliced(source, session, &entries, &mut warnings)?,
@@ -61,7 +61,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
 }
 
 /// What becomes of a message when it is written.
-enum Entry {
+enum WireEntry {
     /// The record of that number, as it is.
     Keep(usize),
     New(Vec<Vec<u8>>),
@@ -74,24 +74,24 @@ fn entry(
     api: Api,
     freeform: &dyn Fn(&str) -> bool,
     warnings: &mut Vec<String>,
-) -> Result<Entry> {
+) -> Result<WireEntry> {
     let rendered = || api.elements(message, freeform).into_iter().map(String::into_bytes).collect();
     let found = message.from.map(|it| it as usize).and_then(|number| {
         Some((number, session.history.messages().get(number)?, session.records.get(number)?))
     });
-    let Some((number, before, record)) = found else { return Ok(Entry::New(rendered())) };
+    let Some((number, before, record)) = found else { return Ok(WireEntry::New(rendered())) };
     if before.role == message.role && before.parts == message.parts {
-        return Ok(Entry::Keep(number));
+        return Ok(WireEntry::Keep(number));
     }
     let bytes = source.bytes(record.range())?;
     if let Some(patched) = patched(&bytes, api, before, message) {
-        return Ok(Entry::New(vec![patched]));
+        return Ok(WireEntry::New(vec![patched]));
     }
     warnings.push(format!(
         "message {number} was written anew: more than its outputs changed; unknown fields are lost"
     ));
     let rendered: Vec<Vec<u8>> = rendered();
-    Ok(if rendered.is_empty() { Entry::New(vec![bytes]) } else { Entry::New(rendered) })
+    Ok(if rendered.is_empty() { WireEntry::New(vec![bytes]) } else { WireEntry::New(rendered) })
 }
 
 /// An element with its changed outputs replaced; nothing if something else changed.
@@ -137,7 +137,7 @@ fn patched(bytes: &[u8], api: Api, before: &Message, after: &Message) -> Option<
 fn spliced(
     source: &dyn Source,
     session: &Session,
-    entries: &[Entry],
+    entries: &[WireEntry],
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Piece>> {
     let bytes = source.bytes(0..source.len())?;
@@ -156,12 +156,12 @@ fn spliced(
     let (mut first, mut before) = (true, None);
     for entry in entries {
         let next_in_source = match entry {
-            Entry::Keep(number) => before.is_some_and(|it: usize| it + 1 == *number),
-            Entry::New(_) => false,
+            WireEntry::Keep(number) => before.is_some_and(|it: usize| it + 1 == *number),
+            WireEntry::New(_) => false,
         };
         let elements: Cow<'_, [Vec<u8>]> = match entry {
-            Entry::Keep(_) => Cow::Owned(vec![vec![]]),
-            Entry::New(it) => Cow::Borrowed(it),
+            WireEntry::Keep(_) => Cow::Owned(vec![vec![]]),
+            WireEntry::New(it) => Cow::Borrowed(it),
         };
         for element in elements.iter() {
             match before.and_then(|it| items.spans.get(it..it + 2)) {
@@ -173,11 +173,11 @@ fn spliced(
             pieces.add(element);
         }
         before = match entry {
-            Entry::Keep(number) => {
+            WireEntry::Keep(number) => {
                 pieces.keep(items.spans.get(*number).cloned().unwrap_or(0..0));
                 Some(*number)
             }
-            Entry::New(_) => None,
+            WireEntry::New(_) => None,
         };
     }
     if !first {
