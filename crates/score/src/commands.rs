@@ -14,20 +14,14 @@ pub(super) fn still_runs(text: &str) -> Option<String> {
     head.contains("running in background with ID").then(String::new)
 }
 
-/// What names a command: its first line up to a here-document, without `cd … &&` before and filters after it, at most
-/// 120 characters.
+/// What names a command: its [`whole_command`], at most 120 characters.
 pub(super) fn command_key(command: &str) -> String {
-    // Nobody goes into more directories, or into one by more words.
-    const STEPS: usize = 64;
-    const REACH: usize = 4_000;
-    let mut rest = command.trim();
-    for _ in 0..STEPS {
-        let Some(target) = rest.strip_prefix("cd ").or_else(|| rest.strip_prefix("export ")) else { break };
-        let near = clip(target, REACH);
-        let end = near.find("&&").map(|at| at + 2).or_else(|| near.find(';').map(|at| at + 1));
-        let Some(end) = end else { break };
-        rest = target[end..].trim_start_matches([' ', '\\', '\n']);
-    }
+    clip(&whole_command(command), 120).trim_end_matches([' ', '&', '|', ';']).to_string()
+}
+
+/// A command's first line up to a here-document, without what sets the scene before it and filters after it.
+pub(super) fn whole_command(command: &str) -> String {
+    let mut rest = behind_its_scene(command.trim());
     rest = rest
         .lines()
         .find(|it| !it.trim().is_empty() && !it.trim_start().starts_with('#'))
@@ -62,7 +56,37 @@ pub(super) fn command_key(command: &str) -> String {
             break;
         }
     }
-    clip(&key, 120).trim_end_matches([' ', '&', '|', ';']).to_string()
+    key
+}
+
+/// A command without the `cd DIR &&`, `export A=b;` and `a="b";` in front of it.
+pub(super) fn behind_its_scene(command: &str) -> &str {
+    // Nobody goes into more directories, or into one by more words.
+    const STEPS: usize = 64;
+    const REACH: usize = 4_000;
+    let mut rest = command;
+    for _ in 0..STEPS {
+        let target = rest.strip_prefix("cd ").or_else(|| rest.strip_prefix("export "));
+        let Some(target) = target.or_else(|| value_assigned(rest)) else { break };
+        let near = clip(target, REACH);
+        let end = near.find("&&").map(|at| at + 2).or_else(|| near.find(';').map(|at| at + 1));
+        let Some(end) = end else { break };
+        rest = target[end..].trim_start_matches([' ', '\\', '\n']);
+    }
+    rest
+}
+
+/// What follows the value of an assignment that stands alone: `a="b"; ls`, not `A=b ls`.
+fn value_assigned(text: &str) -> Option<&str> {
+    let (name, rest) = text.split_once('=')?;
+    if name.is_empty() || !name.bytes().all(|it| it == b'_' || it.is_ascii_alphanumeric()) {
+        return None;
+    }
+    let rest = match rest.strip_prefix('"') {
+        Some(quoted) => quoted.split_once('"')?.1,
+        None => rest.trim_start_matches(|c: char| !c.is_whitespace() && c != ';' && c != '&'),
+    };
+    rest.trim_start().starts_with([';', '&']).then_some(rest)
 }
 
 /// Whether a command only looks around, in all its parts.
@@ -109,6 +133,9 @@ pub(super) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
         return None;
     }
     let start = clip(text, 400);
+    // What Codex says of the run itself is not the command's.
+    let head = start.find("\nOutput:\n");
+    let own = head.map_or(text, |it| &text[it + "\nOutput:\n".len()..]);
     let end = ending(text, 3_000);
     let exit = output.exit.map(i64::from);
     let exit = exit
@@ -128,8 +155,8 @@ pub(super) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
                     .is_some_and(|it| it.contains(" error") && !it.starts_with('0'))
             };
             !output.failed
-                && !text.trim_start().starts_with("Traceback")
-                && ![text.lines().next(), text.trim_end().lines().last()].into_iter().flatten().any(dies)
+                && !own.trim_start().starts_with("Traceback")
+                && ![own.lines().next(), text.trim_end().lines().last()].into_iter().flatten().any(dies)
                 && !ending(text, 400).lines().any(found)
         }
     };
@@ -143,9 +170,12 @@ pub(super) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     Some(Outcome { ok, exit, passed, failed })
 }
 
-/// Whether a program says with its first or last line that it did not do what it was asked to.
+/// Whether a program says with its first or last line that it did not do what it was asked to. A task runner (mise)
+/// puts the task in brackets before what it says.
 fn dies(line: &str) -> bool {
-    line.starts_with("fatal: ") || line.starts_with("error: ")
+    line.starts_with("fatal: ")
+        || line.starts_with("error: ")
+        || line.starts_with('[') && line.trim_end().ends_with("] ERROR task failed")
 }
 
 /// Whether the last stage of a pipe decides what its end says: `make | grep error` ends well when there are errors.
@@ -201,7 +231,7 @@ pub(super) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
 }
 
 /// A text without the escape sequences that colour terminals.
-fn plain(text: &str) -> std::borrow::Cow<'_, str> {
+pub(super) fn plain(text: &str) -> std::borrow::Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return text.into();
     }
@@ -237,8 +267,11 @@ pub(super) fn strength(line: &str) -> u8 {
         && kind.len() > 5
         && kind.chars().all(|c| c.is_alphanumeric() || c == '.' || c == '_');
     let placed = placed_message(line);
+    // What a linter warns of may have `error` for a name.
+    let warns = line.contains(": warning ");
     if line.contains("error[E")
         || line.contains(": error TS")
+        || line.contains(" - error TS")
         || line.starts_with("--- FAIL")
         || line.contains("panicked at")
         || named
@@ -249,7 +282,7 @@ pub(super) fn strength(line: &str) -> u8 {
         || line.starts_with("(fail)")
         || line.starts_with("✗ ")
         || line.starts_with("not ok ")
-        || placed && line.to_lowercase().contains("error")
+        || placed && !warns && line.to_lowercase().contains("error")
         || line.starts_with("CONFLICT ")
     {
         4

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use super::commands::{command_key, only_looks, outcome, says_error, signature, still_runs, strength};
+use super::commands::{
+    command_key, only_looks, outcome, says_error, signature, still_runs, strength, whole_command,
+};
 use super::probe::{Class, Fact, FileOp, Outcome, Probe};
 use super::text::{clip, normal, own_words, typed};
 use history::tools::{self, Action, Meaning};
@@ -71,10 +73,10 @@ struct Deeds {
     undone: HashMap<String, usize>,
     /// The file that SWE-agent's `edit` means.
     opened: Option<String>,
-    commands: BTreeMap<String, (usize, Outcome)>,
+    commands: BTreeMap<String, Ran>,
     /// By signature: where it last showed, by which command, and since when it is gone.
     errors: BTreeMap<String, Trouble>,
-    /// Signatures by the command that would show them gone.
+    /// Signatures by the whole command that would show them gone.
     by_command: HashMap<String, Vec<String>>,
     /// Codex: commands that still ran when their output came back, by session number.
     running: HashMap<String, String>,
@@ -86,6 +88,15 @@ struct Deeds {
     conflicts: Vec<String>,
     planned_at: Option<usize>,
     list_at: HashMap<String, usize>,
+}
+
+/// The last run of a command.
+struct Ran {
+    at: usize,
+    outcome: Outcome,
+    whole: String,
+    /// Commands that begin alike and go on differently ended differently: their beginning says of neither how it ended.
+    unclear: bool,
 }
 
 struct Trouble {
@@ -192,8 +203,12 @@ impl Deeds {
             self.restored(command);
         }
         let looks = only_looks(&key);
+        let whole = whole_command(command);
         if !looks {
-            self.commands.insert(key.clone(), (number, outcome));
+            let before = self.commands.get(&key);
+            let unclear = before
+                .is_some_and(|it| it.unclear || it.whole != whole && it.outcome.ok != outcome.ok);
+            self.commands.insert(key, Ran { at: number, outcome, whole: whole.clone(), unclear });
         }
         let concludes =
             ["git commit", "git merge --continue", "git rebase --continue", "git cherry-pick --continue"];
@@ -206,7 +221,7 @@ impl Deeds {
             }
         }
         if outcome.ok {
-            for signature in self.by_command.remove(&key).unwrap_or_default() {
+            for signature in self.by_command.remove(&whole).unwrap_or_default() {
                 if let Some(trouble) = self.errors.get_mut(&signature) {
                     trouble.resolved = Some(number);
                 }
@@ -217,7 +232,7 @@ impl Deeds {
                 self.conflicts.push(signature.clone());
             }
             self.errors.insert(signature.clone(), Trouble { at: number, resolved: None, unknown: false });
-            self.by_command.entry(key).or_default().push(signature);
+            self.by_command.entry(whole).or_default().push(signature);
         }
     }
 
@@ -360,8 +375,9 @@ impl Deeds {
             messages.dedup();
             out.push(Probe { class: Class::File, messages, fact: Fact::File { path, op, done: ops } });
         }
-        for (command, (number, outcome)) in self.commands {
-            out.push(Probe::new(Class::Command, number, Fact::Command { command, outcome }));
+        for (command, ran) in self.commands.into_iter().filter(|it| !it.1.unclear) {
+            let fact = Fact::Command { command, outcome: ran.outcome };
+            out.push(Probe::new(Class::Command, ran.at, fact));
         }
         for (signature, trouble) in self.errors {
             let Trouble { at, resolved, unknown } = trouble;

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::commands::{command_key, only_looks};
 use super::done;
@@ -16,7 +15,7 @@ use super::idents::{is_hash, is_version, url_at};
 use super::index::Index;
 use super::phrases::looks_like_path;
 use super::probe::Fact;
-use super::text::{clip, normal, tokens};
+use super::text::{clip, normal, strings, tokens};
 use history::tools;
 use history::{Call, History, Message, Part};
 
@@ -399,20 +398,4 @@ fn is_symbol(word: &str) -> bool {
         && !word.starts_with(|c: char| c.is_ascii_digit())
         && (word.trim_matches('_').contains('_')
             || word.chars().skip(1).any(char::is_uppercase) && word.chars().any(char::is_lowercase))
-}
-
-/// The texts in a call's arguments.
-fn strings(call: &Call, each: &mut dyn FnMut(&str)) {
-    fn walk(value: &Value, each: &mut dyn FnMut(&str)) {
-        match value {
-            Value::String(it) => each(it),
-            Value::Array(it) => it.iter().for_each(|it| walk(it, each)),
-            Value::Object(it) => it.values().for_each(|it| walk(it, each)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
-    }
-    match serde_json::from_str::<Value>(call.input.as_str()) {
-        Ok(value) if !call.freeform => walk(&value, each),
-        Ok(_) | Err(_) => each(call.input.as_str()),
-    }
 }

@@ -207,7 +207,7 @@ pub fn score_probes(
             });
         }
     }
-    let contradictions = survive::distinct(contradictions);
+    let contradictions = survive::distinct(contradictions, source);
     let weighted = |share: &dyn Fn(&Tally) -> f64| -> Option<f64> {
         let weights: f64 = classes.keys().map(|it| it.weight()).sum();
         let sum: f64 = classes.iter().map(|(class, tally)| class.weight() * share(tally)).sum();

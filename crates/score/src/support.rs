@@ -4,6 +4,7 @@ use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 use twox_hash::XxHash3_64;
 
+use super::commands::plain;
 use super::cues;
 use super::done::canonical;
 use super::idents::is_hash;
@@ -11,9 +12,9 @@ use super::index::{Index, Line};
 use super::phrases::looks_like_path;
 use super::probe::{Fact, Probe};
 use super::survive::states;
-use super::text::{Shape, clip, normal, tokens, words, words_of};
+use super::text::{Shape, clip, normal, strings, tokens, words, words_of};
 use history::parallel;
-use history::{History, Message, Part, Role};
+use history::{Call, History, Message, Part, Role};
 
 /// What kind of statement it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -145,10 +146,15 @@ fn stands(source: &History, it: &Unsupported) -> bool {
     let needle = if it.claim == Claim::Success { line } else { it.text.as_str() };
     let needle = memchr::memmem::Finder::new(needle);
     let found = |text: &str| needle.find(text.as_bytes()).is_some();
+    let asked = |call: &Call| {
+        let mut holds = found(call.input.as_str());
+        strings(call, &mut |it| holds |= found(it));
+        holds
+    };
     source.messages().iter().flat_map(|it| &it.parts).any(|part| match part {
         Part::Text(it) => found(it.as_str()),
-        Part::Call(it) => found(it.input.as_str()),
-        Part::Output(it) => found(it.text.as_str()),
+        Part::Call(it) => asked(it),
+        Part::Output(it) => found(&plain(it.text.as_str())),
         Part::Reasoning(it) => found(it.text.as_str()),
         Part::Media(_) | Part::Opaque(_) => false,
     })
@@ -350,7 +356,10 @@ impl Support {
         if !seen.insert(hash(path)) {
             return;
         }
-        let path = path.replace('\\', "/");
+        let mut path = path.replace('\\', "/");
+        if path.starts_with("../") {
+            path = canonical(&path, Some(&self.cwd), "");
+        }
         let parts: Vec<&str> = path.split('/').filter(|it| !it.is_empty() && *it != ".").take(24).collect();
         for from in 0..parts.len() {
             let mut stretch = String::new();
@@ -583,8 +592,14 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
     if speaks || under() {
         for (open, close) in [('"', '"'), ('“', '”'), ('「', '」')] {
             let mut rest = line.text.as_str();
-            while let Some((_, after)) = rest.split_once(open) {
+            while let Some((before, after)) = rest.split_once(open) {
                 let Some((inside, more)) = after.split_once(close) else { break };
+                // The value of a field of JSON is nobody's words.
+                let field = rest.len() < line.text.len() && before.trim() == ":";
+                if field {
+                    rest = more;
+                    continue;
+                }
                 if inside.split_whitespace().count() >= 4
                     || inside.chars().filter(|c| super::text::is_dense(*c)).count() >= 6
                 {

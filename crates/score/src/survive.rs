@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
+use super::commands::behind_its_scene;
 use super::done;
 use super::idents::is_hash;
 use super::index::{Index, Line, Origin};
@@ -14,7 +15,7 @@ use super::phrases::{
 use super::probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
 use super::rules::{dequoted, polarity};
 use super::text::{Shape, clip, content, ending, tokens};
-use history::History;
+use history::{History, Part};
 
 /// Something that the compacted history says and the source contradicts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,6 +28,9 @@ pub struct Contradiction {
     pub line: String,
     /// Number of its message in the compacted history.
     pub message: usize,
+    /// The words of the line that say so, where the source may have the same.
+    #[serde(skip)]
+    pub(super) words: Option<String>,
 }
 
 /// Lines that are reported against one fact.
@@ -119,11 +123,12 @@ impl<'a> Scene<'a> {
     /// Whether `probe` survives; what speaks against it is added to `against`.
     pub(super) fn finds(&self, probe: &Probe, against: &mut Vec<Contradiction>) -> bool {
         let most = against.len() + AGAINST;
-        let mut says = |line: &Line| {
+        let mut says = |line: &Line, words: Option<&str>| {
             if against.len() == most {
                 return;
             }
             against.push(Contradiction {
+                words: words.map(str::to_owned),
                 class: probe.class,
                 expected: probe.text(),
                 line: clip(&line.text, 300).to_string(),
@@ -157,7 +162,7 @@ impl<'a> Scene<'a> {
         wanted: Option<Polarity>,
         share: f64,
         of_user: bool,
-        says: &mut dyn FnMut(&Line),
+        says: &mut dyn FnMut(&Line, Option<&str>),
     ) -> bool {
         let needle = content(text);
         let mut kept = false;
@@ -175,7 +180,7 @@ impl<'a> Scene<'a> {
                 );
             if turned {
                 if line.fresh && needle.len() >= 3 && !self.names.user.contains(sentence) {
-                    says(line);
+                    says(line, Some(sentence));
                 }
             } else if (line.of_user || !of_user) && (said.is_some() || own != Some(Polarity::Forbid)) {
                 kept = true;
@@ -208,7 +213,7 @@ impl<'a> Scene<'a> {
         question: &str,
         choice: &str,
         superseded: &[String],
-        says: &mut dyn FnMut(&Line),
+        says: &mut dyn FnMut(&Line, Option<&str>),
     ) -> bool {
         let asked: HashSet<String> = content(question).into_iter().collect();
         let find = |choice: &str| -> Vec<&Line> {
@@ -241,14 +246,14 @@ impl<'a> Scene<'a> {
                 ];
                 let right = found.iter().any(|it| std::ptr::eq(*it, line));
                 if line.fresh && !right && !past.iter().any(|it| lower.contains(it)) {
-                    says(line);
+                    says(line, None);
                 }
             }
         }
         !found.is_empty()
     }
 
-    fn file(&self, path: &str, op: FileOp, done: &[FileOp], says: &mut dyn FnMut(&Line)) -> bool {
+    fn file(&self, path: &str, op: FileOp, done: &[FileOp], says: &mut dyn FnMut(&Line, Option<&str>)) -> bool {
         let mut fine = vec![op];
         if matches!(op, FileOp::Edited | FileOp::Created) {
             fine.extend(done.iter().filter(|it| matches!(it, FileOp::Edited | FileOp::Created)));
@@ -277,13 +282,14 @@ impl<'a> Scene<'a> {
                 let never = !said.iter().any(|it| done.contains(it));
                 let gone = op == FileOp::Deleted && !said.contains(&FileOp::Read);
                 if never || gone {
-                    wrong.push((line, said.contains(&FileOp::Deleted)));
+                    let words = (!gone).then(|| sentence_at(&line.text, from, to));
+                    wrong.push((line, said.contains(&FileOp::Deleted), words));
                 }
             }
         }
-        for (line, deletes) in wrong {
+        for (line, deletes, words) in wrong {
             if !kept || deletes {
-                says(line);
+                says(line, words);
             }
         }
         kept
@@ -305,7 +311,7 @@ impl<'a> Scene<'a> {
         out
     }
 
-    fn command(&self, command: &str, outcome: &Outcome, says: &mut dyn FnMut(&Line)) -> bool {
+    fn command(&self, command: &str, outcome: &Outcome, says: &mut dyn FnMut(&Line, Option<&str>)) -> bool {
         let same = |it: &Outcome| {
             it.ok == outcome.ok && it.failed.or(outcome.failed) == outcome.failed.or(it.failed)
         };
@@ -327,7 +333,7 @@ impl<'a> Scene<'a> {
             }
         }
         if !kept {
-            wrong.into_iter().for_each(says);
+            wrong.into_iter().for_each(|it| says(it, None));
         }
         kept
     }
@@ -367,7 +373,10 @@ impl<'a> Scene<'a> {
             let bounded =
                 |it: Option<char>| it.is_none_or(|c| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '/')));
             let rest = &line[*at..];
-            bounded(before) && bounded(after) && !longer.iter().any(|it| rest.starts_with(it))
+            bounded(before)
+                && bounded(after)
+                && !is_link(&line[..*at])
+                && !longer.iter().any(|it| rest.starts_with(it))
         });
         if let Some((at, _)) = whole {
             return Some((at, at + command.len()));
@@ -388,7 +397,7 @@ impl<'a> Scene<'a> {
         signature: &str,
         resolved: Option<usize>,
         unknown: bool,
-        says: &mut dyn FnMut(&Line),
+        says: &mut dyn FnMut(&Line, Option<&str>),
     ) -> bool {
         let mut kept = self.kept.errors.get(signature).is_some_and(|it| *it == resolved.is_some());
         let needle = tokens(signature);
@@ -408,7 +417,7 @@ impl<'a> Scene<'a> {
                         .iter()
                         .any(|it| strict.contains(&it.as_str()) && !own.contains(it));
                     if settled == Some(true) || loud {
-                        says(line);
+                        says(line, None);
                     }
                 }
                 (Some(_), Some(true)) | (None, Some(false) | None) => kept = true,
@@ -418,7 +427,7 @@ impl<'a> Scene<'a> {
         kept
     }
 
-    fn plan(&self, item: &str, says: &mut dyn FnMut(&Line)) -> bool {
+    fn plan(&self, item: &str, says: &mut dyn FnMut(&Line, Option<&str>)) -> bool {
         let mut kept = self.kept.plan.contains(item);
         let needle = content(item);
         let own: HashSet<String> = tokens(item).into_iter().collect();
@@ -430,7 +439,7 @@ impl<'a> Scene<'a> {
                     kept = true;
                     break;
                 }
-                Some(true) if line.fresh && !kept => says(line),
+                Some(true) if line.fresh && !kept => says(line, None),
                 Some(true) | None => {}
             }
         }
@@ -483,17 +492,50 @@ fn behind_its_quotes(line: &str, from: usize, to: usize) -> &str {
     }
 }
 
+/// Whether what follows `before` in its line is a later command of the chain that stands in backticks: how the chain
+/// ended says nothing of it.
+fn is_link(before: &str) -> bool {
+    let open = before.matches('`').count() % 2 == 1;
+    let chain = before.rsplit('`').next().unwrap_or_default();
+    open && !behind_its_scene(chain).trim().is_empty()
+}
+
+/// The sentence that holds `from..to` of a line.
+fn sentence_at(line: &str, from: usize, to: usize) -> &str {
+    let ends = [". ", "; "];
+    let start = ends.iter().filter_map(|it| line[..from].rfind(it)).max().map_or(0, |it| it + 2);
+    let end = ends.iter().filter_map(|it| line[to..].find(it)).min().map_or(line.len(), |it| to + it);
+    &line[start..end]
+}
+
 /// Whether a heading names several things, as "Commands and errors": it says of none how it ended.
 fn lists(heading: &str) -> bool {
     heading.contains([',', '&', '/']) || tokens(heading).iter().any(|it| it == "and" || it == "or")
 }
 
-/// Contradictions once each, in order.
-pub(super) fn distinct(all: Vec<Contradiction>) -> Vec<Contradiction> {
+/// Contradictions once each, in order, without those that are the source's own words: they contradict nothing that it
+/// says, only what our rules read in them.
+pub(super) fn distinct(all: Vec<Contradiction>, source: &History) -> Vec<Contradiction> {
     let mut seen: BTreeMap<(usize, String, String), ()> = BTreeMap::new();
     all.into_iter()
         .filter(|it| seen.insert((it.message, it.line.clone(), it.expected.clone()), ()).is_none())
+        .filter(|it| !it.words.as_deref().is_some_and(|words| is_quoted(words, source)))
         .collect()
+}
+
+/// Whether somebody said a sentence word for word; where it was cut in the middle, each piece of it.
+fn is_quoted(sentence: &str, source: &History) -> bool {
+    /// Letters of a piece that is nobody else's.
+    const LEAST: usize = 12;
+    let squeezed = |it: &str| it.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+    let pieces: Vec<String> =
+        sentence.split('…').map(squeezed).filter(|it| it.len() >= LEAST).collect();
+    let said = |piece: &String| {
+        let texts = source.messages().iter().flat_map(|it| &it.parts);
+        texts.filter_map(|it| if let Part::Text(it) = it { Some(it.as_str()) } else { None })
+            .any(|it| squeezed(it).contains(piece))
+    };
+    !pieces.is_empty() && pieces.iter().all(said)
 }
 
 /// Whether a line is worth judging as a statement: not code, not a label.

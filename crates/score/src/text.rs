@@ -2,6 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use history::Call;
+use serde_json::Value;
+
 use super::cues;
 
 /// The normal form in which texts are compared: runs of white space are one space, decomposed Latin letters and kana
@@ -501,6 +504,22 @@ pub(super) fn clip(text: &str, limit: usize) -> &str {
             let cut = &text[..end];
             cut.rfind(' ').filter(|it| *it > end / 2).map_or(cut, |it| &cut[..it])
         }
+    }
+}
+
+/// The texts in a call's arguments.
+pub(super) fn strings(call: &Call, each: &mut dyn FnMut(&str)) {
+    fn walk(value: &Value, each: &mut dyn FnMut(&str)) {
+        match value {
+            Value::String(it) => each(it),
+            Value::Array(it) => it.iter().for_each(|it| walk(it, each)),
+            Value::Object(it) => it.values().for_each(|it| walk(it, each)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    match serde_json::from_str::<Value>(call.input.as_str()) {
+        Ok(value) if !call.freeform => walk(&value, each),
+        Ok(_) | Err(_) => each(call.input.as_str()),
     }
 }
 

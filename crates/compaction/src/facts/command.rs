@@ -251,6 +251,14 @@ pub(super) fn masks(command: &str) -> bool {
     first.contains(['|', ';', '\n'])
 }
 
+/// Whether a command ends in a pipe to a program that only shows what comes in, and succeeds whatever that is.
+pub(super) fn ends_in_a_viewer(command: &str) -> bool {
+    let Some((before, last)) = command.trim_end().rsplit_once(['|', ';', '&', '\n']) else { return false };
+    command[before.len()..].starts_with('|')
+        && !before.ends_with('|')
+        && matches!(last.split_whitespace().next(), Some("head" | "tail" | "cat" | "tee" | "less"))
+}
+
 /// Whether a project is built, checked or run by it.
 pub(super) fn sets_up(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {

@@ -23,7 +23,7 @@ pub struct Outcome {
 }
 
 static HEADER: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"^(?:Chunk ID|Exit code|Wall time): [^\x00]*?\nOutput:\n"));
+    LazyLock::new(|| AsciiFirstRegex::new(r"^(?:Chunk ID: |Exit code: |Wall time: |Script completed\n)[^\x00]*?\nOutput:\n"));
 /// Code with line numbers, as viewers print it: not a message, whatever it says.
 static NUMBERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]"));
 
@@ -88,7 +88,8 @@ pub(super) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
     let text = output.text.as_str();
     let (head, tail) = ends(text);
     let (head, tail) = (unescaped(head), unescaped(tail));
-    let masked = command::masks(command);
+    // Codex's code mode says that its script ended, not how the command in it did.
+    let masked = command::masks(command) || text.starts_with("Script completed\n");
     let printed = exit(&head, &tail, masked || output.failed || !reports);
     let mut out =
         Outcome { exit: printed.filter(|it| *it != 0).or(output.exit).or(printed), ..Outcome::default() };
@@ -110,6 +111,8 @@ pub(super) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
     if out.result.is_none() && text.len() < 2_000 {
         out.result = PULL.find(&tail).map(|it| it.as_str().into());
     }
+    // A pipe that ends in `head` reports how `head` ended.
+    out.exit = out.exit.filter(|it| *it != 0 || !command::ends_in_a_viewer(command));
     out.ok = match (output.failed, out.exit) {
         (true, _) => Some(false),
         (false, Some(code)) if code != 0 => Some(false),
@@ -402,6 +405,8 @@ mod tests {
             ("node x.js | tail", "{ \"n\": 2, \"fail\": 1 }", Some(0), true, Some(true)),
             ("npm test | tail -3", "Tests: 2 failed, 6 passed, 8 total", Some(0), true, Some(false)),
             ("npm test | tail -3", "Tests: 2 failed, 6 passed, 8 total", None, true, Some(false)),
+            ("npx tsc 2>&1 | head -20", "a.ts(1,2): error TS2344: no", Some(0), true, Some(false)),
+            ("npx tsc 2>&1 | head -20", "", Some(0), true, Some(true)),
             ("npm test; echo \"exit code: $?\"", "exit code: 3", Some(0), true, Some(false)),
             ("cat notes", "it ends with exit code 3 then", None, true, Some(true)),
             ("submit x", "Wrong flag!", None, false, None),
