@@ -1,8 +1,9 @@
 //! Hindsight: of what an agent used after a cut, how much a compaction of what stood before it still holds.
 //!
 //! Needs no rules of what is a fact. A thing counts once, when a tool call names it after the cut, it stood before the
-//! cut, and neither the user nor an output showed it again in between: the agent had it from its context. An error
-//! counts when it is met or spoken of again.
+//! cut, and neither the user nor an output showed it again in between: the agent had it from its context. Symbols and
+//! values of the file that an edit is of do not count: nobody edits a file without reading it first. An error counts
+//! when it is met or spoken of again.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use super::index::Index;
 use super::phrases::looks_like_path;
 use super::probe::Fact;
 use super::text::{clip, normal, strings, tokens};
-use history::tools;
+use history::tools::{self, Action, Meaning};
 use history::{Call, History, Message, Part};
 
 /// A kind of thing that is used.
@@ -93,6 +94,7 @@ pub fn used_later(source: &History, cut: usize) -> Vec<Used> {
         first.message(message, true);
         commands.extend(message.calls().flat_map(commands_of));
     }
+    let contents = contents(before, cwd);
     let mut names: HashMap<&str, usize> = HashMap::default();
     for path in &first.paths {
         *names.entry(file_name(path)).or_default() += 1;
@@ -105,6 +107,10 @@ pub fn used_later(source: &History, cut: usize) -> Vec<Used> {
             let mut named = Vocabulary::new(cwd);
             strings(call, &mut |it| named.text(it));
             named.paths = paths_of(call, cwd);
+            for content in edited(call, cwd).filter_map(|it| contents.get(&it)) {
+                named.words.retain(|it| !content.words.contains(it));
+                named.values.retain(|it| !content.values.contains(it));
+            }
             let paths = named.paths.intersection(&first.paths).filter(|it| !shown.paths.contains(*it));
             let symbols = named.words.intersection(&first.defined).filter(|it| !shown.words.contains(*it));
             let values = named.values.intersection(&first.values).filter(|it| !shown.values.contains(*it));
@@ -127,6 +133,42 @@ pub fn used_later(source: &History, cut: usize) -> Vec<Used> {
     }
     out.extend(errors(source, before, later));
     out
+}
+
+/// What the files that were read, written or edited are known to hold.
+fn contents<'a>(messages: &[Message], cwd: &'a str) -> HashMap<String, Vocabulary<'a>> {
+    let mut out: HashMap<String, Vocabulary> = HashMap::default();
+    let mut asked: HashMap<&str, Vec<String>> = HashMap::default();
+    for message in messages {
+        for part in &message.parts {
+            let (paths, text): (Vec<String>, &mut dyn FnMut(&mut Vocabulary)) = match part {
+                Part::Call(call) => {
+                    let named = tools::actions(call).into_iter().filter_map(|it| file_of(&it, cwd));
+                    asked.insert(&call.id, named.collect());
+                    (edited(call, cwd).collect(), &mut |it| strings(call, &mut |text| it.text(text)))
+                }
+                Part::Output(output) => {
+                    let paths = asked.remove(&*output.id).unwrap_or_default();
+                    (paths, &mut |it| it.text(output.text.as_str()))
+                }
+                Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => continue,
+            };
+            for path in paths {
+                text(out.entry(path).or_insert_with(|| Vocabulary::new(cwd)));
+            }
+        }
+    }
+    out
+}
+
+/// The files that a call edits.
+fn edited(call: &Call, cwd: &str) -> impl Iterator<Item = String> {
+    let edits = tools::actions(call).into_iter().filter(|it| it.meaning == Meaning::Edit);
+    edits.filter_map(move |it| file_of(&it, cwd))
+}
+
+fn file_of(action: &Action, cwd: &str) -> Option<String> {
+    action.path.as_ref().map(|it| done::canonical(it, action.dir.as_deref(), cwd))
 }
 
 /// Characters of the shortest file name that says by itself which file is meant.
@@ -218,12 +260,19 @@ fn paths_of(call: &Call, cwd: &str) -> HashSet<String> {
         let dir = action.dir.as_deref();
         let in_command = action.command.iter().flat_map(|it| tools::programs(it)).flatten();
         let plain = |it: &String| !it.contains(|c: char| c.is_whitespace() || "|:*$()[]{}\\\"^".contains(c));
-        let in_command = in_command.filter(|it| it.contains('/') && looks_like_path(it) && plain(it));
+        let in_command =
+            in_command.filter(|it| it.contains('/') && looks_like_path(it) && plain(it) && !is_revision(it));
         let all = action.path.iter().chain(&action.to).cloned().chain(in_command);
         let all = all.map(|it| done::canonical(it.trim_end_matches('/'), dir, cwd));
         out.extend(all.filter(|it| it.len() >= SHORTEST && !it.starts_with("/dev/")));
     }
     out
+}
+
+/// Whether a word names a commit for git: `origin/main`, `main..HEAD`.
+fn is_revision(word: &str) -> bool {
+    ["origin/", "upstream/", "refs/"].iter().any(|it| word.starts_with(it))
+        || word.trim_start_matches("../").contains("..")
 }
 
 fn file_name(path: &str) -> &str {
@@ -301,7 +350,8 @@ impl<'a> Vocabulary<'a> {
         }
         self.methods(text);
         let apart = |c: char| c.is_whitespace() || "\"'`<>()[]{}|,;*，。、：".contains(c);
-        for word in text.split(apart).map(|it| it.trim_matches(['.', ':', '!', '?', '=', '\\'])) {
+        let ends = ['.', ':', '!', '?', '=', '\\'];
+        for word in text.split(apart).map(|it| it.trim_start_matches(&ends[1..]).trim_end_matches(ends)) {
             if word.len() < 3 || word.len() > LONGEST {
                 continue;
             }
@@ -346,11 +396,13 @@ impl<'a> Vocabulary<'a> {
         }
     }
 
-    /// Whether a path stands here, or its end where a line names the directory above it once.
+    /// Whether a path stands here or is the end of one that does; or its own end, where a line names the directory
+    /// above it once.
     fn has_path(&self, path: &str) -> bool {
         let mut rest = path;
         loop {
-            if self.paths.contains(rest) {
+            let ends = |it: &String| it.strip_suffix(rest).is_some_and(|it| it.ends_with('/'));
+            if self.paths.contains(rest) || self.paths.iter().any(ends) {
                 return true;
             }
             match rest.split_once('/') {

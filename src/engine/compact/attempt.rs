@@ -155,7 +155,7 @@ pub(crate) fn summary(
         cleared: &cleared,
         spec: &step.summary,
         max_tokens: need.max_tokens.saturating_sub(frame + 8),
-        shares_of: Some(need.reserved),
+        shares_of: (need.max_tokens != need.reserved).then_some(need.reserved),
         style: ask.options.style,
         focus: ask.options.focus.as_deref(),
         pins: &pins,

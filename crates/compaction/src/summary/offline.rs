@@ -27,7 +27,8 @@ pub struct OfflineRequest<'a> {
     pub spec: &'a SummarySpec,
     /// Upper bound in tokens of the counter, all of it included.
     pub max_tokens: u64,
-    /// Tokens that kinds of lines have their shares of, where more was reserved than `max_tokens` at first.
+    /// Tokens that kinds of lines have their shares of, where the verbatim end has taken its part and `max_tokens` is
+    /// all of the rest: what the shares leave goes to what one looks things up in.
     pub shares_of: Option<u64>,
     /// How deep it goes.
     pub style: SummaryStyle,
@@ -461,9 +462,9 @@ impl Layout<'_, '_> {
             order.push(number);
             items[number].now = Some((line, cost));
         }
-        for tier in priority::tiers_of(self.ask.style) {
+        for tier in priority::tiers_of(self.ask.style, self.ask.shares_of.is_some()) {
             let Some(numbers) = by_kind.get(&tier.kind) else { continue };
-            let cap = self.ask.shares_of.unwrap_or(self.ask.max_tokens) * tier.share / 100;
+            let cap = self.ask.shares_of.unwrap_or(0).max(self.ask.max_tokens) * tier.share / 100;
             for &number in numbers {
                 let item = &items[number];
                 let line = line::line(item.fact, item.ended, tier.chars, &self.manner);

@@ -189,13 +189,25 @@ const TECHNICAL: &[Tier] = &[
     tier(Kind::Look, 160, 10),
 ];
 
-/// The tiers of a style, from the top.
-pub(super) fn tiers_of(style: SummaryStyle) -> impl Iterator<Item = &'static Tier> {
-    PINNED.iter().chain(match style {
+/// What takes the room that is nobody else's any more: what one looks things up in, without shares.
+const REST: &[Tier] = &[
+    tier(Kind::Changed, 200, 100),
+    tier(Kind::Command, 110, 100),
+    tier(Kind::Read, 200, 100),
+    tier(Kind::Mended, 140, 100),
+    tier(Kind::Symbol, 80, 100),
+    tier(Kind::Found, 200, 100),
+    tier(Kind::Look, 90, 100),
+];
+
+/// The tiers of a style, from the top. `rest`: room that is left has no other use.
+pub(super) fn tiers_of(style: SummaryStyle, rest: bool) -> impl Iterator<Item = &'static Tier> {
+    let of_style = match style {
         SummaryStyle::Brief => BRIEF,
         SummaryStyle::Detailed => DETAILED,
         SummaryStyle::Technical => TECHNICAL,
-    })
+    };
+    PINNED.iter().chain(of_style).chain(REST.iter().filter(move |_| rest && style != SummaryStyle::Brief))
 }
 
 /// Among lines of a kind, which comes first when not all fit: prohibitions, the words of the user, commands that failed
