@@ -120,6 +120,41 @@ fn cases() {
     });
 }
 
+/// Each compaction reads only the summary before it and what came since.
+#[test]
+fn five_compactions_lose_no_rule_and_no_goal_and_bring_nothing_back() {
+    let work: String = (0..12)
+        .map(|it| format!("@call Read r{it}\n{{\"file_path\":\"/repo/src/part{it}.rs\"}}\n@out r{it}\nfn part_{it}() {{}}\n"))
+        .collect();
+    let plan = |limiter: &str, header: &str| {
+        let todos = serde_json::json!({"todos": [
+            {"content": "Write the limiter", "status": limiter},
+            {"content": "Document the retry header", "status": header}]});
+        format!("@call TodoWrite t\n{todos}\n@out t\nTodos updated\n")
+    };
+    let asked = "@user\nAdd a limiter to the login route of the shop.\nNever touch src/legacy.rs.\n";
+    let since = [
+        format!("{asked}{}", plan("in_progress", "pending")),
+        plan("completed", "in_progress"),
+        plan("completed", "completed"),
+        "@model\nThe login route has its limiter, and the header is documented.\n".to_owned(),
+        String::new(),
+    ];
+    let mut page = String::new();
+    for (cycle, since) in since.iter().enumerate() {
+        let earlier = if page.is_empty() { String::new() } else { format!("@summary\n{page}\n") };
+        let history = session(&format!("{earlier}{since}{work}"));
+        page = summary(&history, &facts::read(&history), &spec(), 300, &[]);
+        for kept in ["Never touch src/legacy.rs", "Add a limiter to the login route"] {
+            assert!(page.contains(kept), "cycle {cycle}: {kept}\n{page}");
+        }
+        for (item, done) in [("Write the limiter", 1), ("Document the retry header", 2)] {
+            let told = |it: &&str| it.contains(item) && !it.contains("done:");
+            assert_eq!(cycle >= done, !page.lines().any(|it| told(&it)), "cycle {cycle}: {item}\n{page}");
+        }
+    }
+}
+
 #[test]
 fn gives_way_in_order() {
     let text = include_str!("../cases/facts/decisions.txt");

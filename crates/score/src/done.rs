@@ -206,8 +206,8 @@ impl Deeds {
         let whole = whole_command(command);
         if !looks {
             let before = self.commands.get(&key);
-            let unclear = before
-                .is_some_and(|it| it.unclear || it.whole != whole && it.outcome.ok != outcome.ok);
+            let unclear =
+                before.is_some_and(|it| it.unclear || it.whole != whole && it.outcome.ok != outcome.ok);
             self.commands.insert(key, Ran { at: number, outcome, whole: whole.clone(), unclear });
         }
         let concludes =

@@ -253,7 +253,13 @@ impl<'a> Scene<'a> {
         !found.is_empty()
     }
 
-    fn file(&self, path: &str, op: FileOp, done: &[FileOp], says: &mut dyn FnMut(&Line, Option<&str>)) -> bool {
+    fn file(
+        &self,
+        path: &str,
+        op: FileOp,
+        done: &[FileOp],
+        says: &mut dyn FnMut(&Line, Option<&str>),
+    ) -> bool {
         let mut fine = vec![op];
         if matches!(op, FileOp::Edited | FileOp::Created) {
             fine.extend(done.iter().filter(|it| matches!(it, FileOp::Edited | FileOp::Created)));
@@ -528,11 +534,11 @@ fn is_quoted(sentence: &str, source: &History) -> bool {
     /// Letters of a piece that is nobody else's.
     const LEAST: usize = 12;
     let squeezed = |it: &str| it.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
-    let pieces: Vec<String> =
-        sentence.split('…').map(squeezed).filter(|it| it.len() >= LEAST).collect();
+    let pieces: Vec<String> = sentence.split('…').map(squeezed).filter(|it| it.len() >= LEAST).collect();
     let said = |piece: &String| {
         let texts = source.messages().iter().flat_map(|it| &it.parts);
-        texts.filter_map(|it| if let Part::Text(it) = it { Some(it.as_str()) } else { None })
+        texts
+            .filter_map(|it| if let Part::Text(it) = it { Some(it.as_str()) } else { None })
             .any(|it| squeezed(it).contains(piece))
     };
     !pieces.is_empty() && pieces.iter().all(said)

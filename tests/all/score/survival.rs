@@ -353,6 +353,100 @@ fn other_words_for_outcomes() {
     }
 }
 
+/// What a summary says against a session of these commands, each with its answer.
+fn against(commands: &[(&str, &str)], said: &[&str], summary: &str) -> (Vec<String>, Vec<String>) {
+    let mut messages = vec![user("Make the check pass.")];
+    for (at, (command, answer)) in commands.iter().enumerate() {
+        let input = serde_json::json!({ "command": command }).to_string();
+        messages.extend(tool(&format!("c{at}"), "Bash", &input, answer, answer.starts_with("Exit code")));
+    }
+    messages.extend(said.iter().map(|it| assistant(it)));
+    messages.push(user("go on"));
+    let compacted = history(vec![Message::text(Role::User, Kind::Summary, summary), user("go on")]);
+    let score = score::score(&history(messages), &compacted, &|_| false, &count);
+    let contradicted = score.contradictions.into_iter().map(|it| it.expected).collect();
+    (contradicted, score.unsupported.into_iter().map(|it| it.text).collect())
+}
+
+#[test]
+fn what_is_true_is_no_contradiction() {
+    let long = "python3 tools/generate_worklist.py --profile all --cwd /home/ann/shop --runtime-check delegation_available=true";
+    let colours = "\u{1b}[96msrc/a.ts\u{1b}[0m:\u{1b}[93m29\u{1b}[0m:\u{1b}[93m39\u{1b}[0m - \u{1b}[91merror\u{1b}[0m\u{1b}[90m TS2345: \u{1b}[0mno";
+    for (commands, said, summary) in [
+        // A chain that failed says nothing of its links.
+        (
+            vec![
+                ("./run.sh stage", "fine"),
+                ("git add a && ./run.sh stage && ./run.sh stop", "Exit code 127\nno such file"),
+            ],
+            vec![],
+            "- `git add a && ./run.sh stage && ./run.sh stop` → failed, exit 127",
+        ),
+        // Of two commands that begin alike, how one of them ended.
+        (
+            vec![
+                (&*format!("{long} --first one --second two"), "fine"),
+                (&*format!("{long} --third three"), "Exit code 2\nerror: no third"),
+            ],
+            vec![],
+            &*format!("- `{long} --first` … → ok\n- `{long} --third` … → failed"),
+        ),
+        // Colours, warnings, a task runner, Codex's head.
+        (
+            vec![("npx tsc --pretty | head -5", colours)],
+            vec![],
+            "- `npx tsc --pretty` → failed: src/a.ts:29:39 - error TS2345: no",
+        ),
+        (
+            vec![(
+                "npx oxlint .",
+                "a.ts:1:2: warning eslint(no-unused-vars): 'error' is caught but never used",
+            )],
+            vec![],
+            "- `npx oxlint .` → ok",
+        ),
+        (
+            vec![("mise run check; tail x", "[lint] bad\n[lint] ERROR task failed")],
+            vec![],
+            "- `mise run check; tail x` → failed",
+        ),
+        (
+            vec![(
+                "dir=\"/tmp/x\"; python3 list.py",
+                "Script completed\nOutput:\nTraceback (most recent call last):\nTypeError: no",
+            )],
+            vec![],
+            "- `dir=\"/tmp/x\"; python3 list.py` → failed: TypeError: no",
+        ),
+        // What the agent said in its own words.
+        (
+            vec![("cat src/a.rs", "fn a() {}")],
+            vec!["The logic is in `src/a.rs`. Here is why: deleted lines of src/a.rs are not counted."],
+            "- The logic is in `src/a.rs`. Here is why: deleted lines of src/a.rs are not counted.",
+        ),
+        // Line breaks that the session's file escapes twice, and the value of a field.
+        (
+            vec![("node -e \"console.log(keys.join('\\n'), 1)\"", "a")],
+            vec![],
+            "- `node -e \"console.log(keys.join('\\n'), 1)\"` → ok\n- {\"risk\":\"low\",\"why\":\"It is what the user asked for, no more\"}",
+        ),
+    ] {
+        let (contradicted, unsupported) = against(&commands, &said, summary);
+        assert_eq!(
+            (contradicted.len(), unsupported.len()),
+            (0, 0),
+            "{summary}: {contradicted:?} {unsupported:?}"
+        );
+    }
+    for (commands, summary) in [
+        (vec![("./run.sh stage", "fine")], "- `./run.sh stage` → failed"),
+        (vec![("cd /tmp && ./run.sh stage", "fine")], "- `cd /tmp && ./run.sh stage` → failed"),
+        (vec![("mise run check; tail x", "[lint] ERROR task failed")], "- `mise run check; tail x` → ok"),
+    ] {
+        assert_eq!(against(&commands, &[], summary).0.len(), 1, "{summary}");
+    }
+}
+
 #[test]
 fn a_heap_of_keywords_earns_nothing() {
     let planted = synthetic::planted(7, 12);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::ascii_first::AsciiFirstRegex;
+use super::symbols::Symbols;
 use super::text::{clip, own};
 use super::voice::Seen;
 use super::{Detail, Fact, Name, actions, command};
@@ -25,15 +26,8 @@ static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
     .map(|(kind, pattern)| (kind, AsciiFirstRegex::new(pattern)))
     .collect()
 });
-/// What a written piece of code defines.
-static DEFINED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?m)^[\s+]*(?:export |pub(?:\([^)]*\))? |async |static |default |public |private |protected |func \([^)]*\) )*(?:fn|func|def|function|class|struct|enum|trait|interface|type|const|impl)?\s*\b(?:fn|func|def|function|class|struct|enum|trait|interface) ([A-Za-z_]\w{3,60})|(?m)^[\s+]*func \([^)]*\) ([A-Za-z_]\w{3,60})",
-    )
-});
-
 /// No more than this many of a message of a tool or the model: a listing is not a name in use.
-const FEW: usize = 40;
+pub(super) const FEW: usize = 40;
 
 /// Reads the identifiers that the user or the model names, that commands hold, and that code written or searched here
 /// defines. `base`: the directory that paths are told from.
@@ -51,7 +45,8 @@ pub(super) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
         }
     };
     let mut symbols = Symbols::default();
-    let mut searches: HashMap<&str, Vec<Action>> = HashMap::new();
+    // Calls whose output shows code.
+    let mut looks: HashMap<&str, Vec<Action>> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         if matches!(message.kind, Kind::Context | Kind::Marker | Kind::Continue)
             || message.role == Role::System
@@ -62,6 +57,7 @@ pub(super) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
             named(number, stretch, &mut add);
             if message.role == Role::Assistant {
                 symbols.spoken(number, stretch);
+                symbols.used(stretch);
             }
         }
         for part in &message.parts {
@@ -77,21 +73,24 @@ pub(super) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
                         let mut files = actions.iter().filter_map(|it| located(it, base));
                         // Of a patch to several files, which of them defines it is not looked for.
                         let file = files.next().filter(|_| files.next().is_none());
-                        defined(call.input.as_str(), call.freeform, &mut |it| {
-                            symbols.add(number, it, file.clone())
-                        });
+                        symbols.written(number, call, file.as_deref());
                     }
-                    if actions.iter().any(searches_for) {
-                        searches.insert(&call.id, actions.clone());
-                    }
+                    symbols.used(call.input.as_str());
                     if actions.iter().any(|it| it.meaning == Meaning::Fetch) {
                         named(number, call.input.as_str(), &mut add);
+                    }
+                    if actions.iter().any(|it| it.meaning == Meaning::Read || searches_for(it)) {
+                        looks.insert(&call.id, actions);
                     }
                 }
                 // Of what tools print, only what a commit or a new pull request is called.
                 Part::Output(output) => {
-                    if let Some(actions) = searches.remove(&*output.id) {
-                        symbols.found(number, output.text.as_str(), &actions, base);
+                    if let Some(actions) = looks.remove(&*output.id) {
+                        if actions.iter().any(searches_for) {
+                            symbols.found(number, output.text.as_str(), &actions, base);
+                        } else if let Some(file) = actions.iter().find_map(|it| located(it, base)) {
+                            symbols.read(number, output.text.as_str(), &file);
+                        }
                     }
                     let text = clip(output.text.as_str(), 2_000).0;
                     for line in text.lines().filter(|it| it.starts_with('[') && it.contains("] ")).take(3) {
@@ -107,7 +106,7 @@ pub(super) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
             }
         }
     }
-    facts.extend(symbols.facts);
+    facts.extend(symbols.into_facts());
     facts
 }
 
@@ -118,66 +117,8 @@ fn searches_for(action: &Action) -> bool {
 }
 
 /// The file of an action, told from `base`.
-fn located(action: &Action, base: Option<&str>) -> Option<String> {
+pub(super) fn located(action: &Action, base: Option<&str>) -> Option<String> {
     action.path.as_deref().map(|it| actions::path(it, action.dir.as_deref(), base))
-}
-
-/// Functions and types, each once.
-#[derive(Default)]
-struct Symbols {
-    facts: Vec<Fact>,
-    /// Where each stands in `facts`.
-    known: HashMap<String, usize>,
-}
-
-impl Symbols {
-    fn add(&mut self, number: usize, name: &str, file: Option<String>) {
-        let at = *self.known.entry(name.to_owned()).or_insert(self.facts.len());
-        match self.facts.get_mut(at).map(|it| &mut it.detail) {
-            Some(Detail::Symbol { file: known }) => *known = file.or(known.take()),
-            _ => self.facts.push(Fact::seen(Seen::Identifiers, number, name.into(), Detail::Symbol { file })),
-        }
-    }
-
-    /// Those that the model names in backticks.
-    fn spoken(&mut self, number: usize, text: &str) {
-        let quoted = text.split('`').skip(1).step_by(2).map(|it| it.trim_end_matches("()"));
-        for name in quoted.filter(|it| is_symbol(it)).take(FEW) {
-            self.add(number, name, None);
-        }
-    }
-
-    /// Those whose definition a search printed: `path:12:fn name(`.
-    fn found(&mut self, number: usize, output: &str, actions: &[Action], base: Option<&str>) {
-        /// More are an index, not an answer.
-        const ANSWER: usize = 20;
-        let dir = actions.first().and_then(|it| it.dir.as_deref());
-        let own = actions.iter().find_map(|it| located(it, base)).filter(|it| it.contains('.'));
-        let mut out = Vec::new();
-        for line in clip(output, 20_000).0.lines() {
-            let numbered = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
-            let Some((first, rest)) = line.split_once(':') else { continue };
-            let (file, code) = match rest.split_once(':') {
-                _ if numbered(first) => (own.clone(), rest),
-                Some((line, code)) if numbered(line) => (actions::printed(first, dir, base), code),
-                Some(_) | None => continue,
-            };
-            let name = DEFINED.captures_iter(code).next();
-            out.extend(name.and_then(|it| Some((it.get(1).or(it.get(2))?.as_str().to_owned(), file))));
-        }
-        if out.len() <= ANSWER {
-            out.into_iter().for_each(|(name, file)| self.add(number, &name, file));
-        }
-    }
-}
-
-/// Whether a word is a name of code and of nothing else: an underscore, or capitals inside.
-fn is_symbol(word: &str) -> bool {
-    (5..=60).contains(&word.len())
-        && word.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
-        && word.starts_with(|it: char| it.is_ascii_alphabetic())
-        && word.bytes().any(|it| it.is_ascii_lowercase())
-        && (word.contains('_') || word.bytes().skip(1).any(|it| it.is_ascii_uppercase()))
 }
 
 fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
@@ -192,33 +133,6 @@ fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
                     add(number, *kind, it.as_str());
                 }
             }
-        }
-    }
-}
-
-fn defined(input: &str, freeform: bool, add: &mut impl FnMut(&str)) {
-    let mut each = |text: &str, patch: bool| {
-        for found in DEFINED.captures_iter(text).take(FEW) {
-            let line = found.get(0).map_or("", |it| it.as_str()).trim_start_matches('\n');
-            // In a patch only what is added.
-            if patch && !line.starts_with('+') {
-                continue;
-            }
-            if let Some(it) = found.get(1).or_else(|| found.get(2)) {
-                add(it.as_str());
-            }
-        }
-    };
-    if freeform {
-        each(input, true);
-        return;
-    }
-    let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
-    for key in
-        ["new_string", "newString", "newText", "content", "file_text", "new_str", "replace", "patchText"]
-    {
-        if let Some(text) = input.get(key).and_then(|it| it.as_str()) {
-            each(text, key == "patchText");
         }
     }
 }

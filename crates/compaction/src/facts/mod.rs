@@ -20,6 +20,7 @@ mod outcome;
 mod good_moment;
 mod plan;
 mod superseded;
+mod symbols;
 mod conversation;
 pub(crate) mod text;
 mod voice;

@@ -68,8 +68,7 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
         let shown_from = shown(draft, step, from, to);
         let KeptRegion { max_tokens, .. } = kept;
         let reserved = if kept.reserved == 0 { max_tokens } else { kept.reserved };
-        draft.need =
-            Some(Need { from, to, max_tokens, reserved, shown_from, pass });
+        draft.need = Some(Need { from, to, max_tokens, reserved, shown_from, pass });
     }
     let context = context(draft);
     let tail: Vec<Segment> = draft.items.split_off(kept.tail);

@@ -79,7 +79,11 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
                 None => "symbols".to_owned(),
             }),
             group: String::new(),
-            text: format!("{} {at}", flat(clip(&fact.text, chars).0)),
+            // Its file is where one looks; the message adds nothing.
+            text: match file {
+                Some(_) => flat(clip(&fact.text, chars).0),
+                None => format!("{} {at}", flat(clip(&fact.text, chars).0)),
+            },
         },
         Detail::Name(kind) => {
             let label = named(*kind).to_string();

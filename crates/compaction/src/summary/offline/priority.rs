@@ -149,7 +149,7 @@ const DETAILED: &[Tier] = &[
     tier(Kind::Said, 500, 60),
     tier(Kind::Goal, 1_500, 55),
     tier(Kind::Command, 260, 60),
-    tier(Kind::Symbol, 80, 12),
+    tier(Kind::Symbol, 80, 6),
     tier(Kind::Untested, 200, 12),
     tier(Kind::Broken, 300, 40),
     tier(Kind::Setup, 160, 10),

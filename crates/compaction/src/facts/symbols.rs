@@ -1,0 +1,230 @@
+//! Functions and types: those that are written, found by a search or spoken of here, and of the files that were read
+//! those that the agent names itself.
+
+use std::collections::{HashMap, HashSet};
+
+use super::identifiers::{FEW, located};
+use super::text::clip;
+use super::voice::Seen;
+use super::{Detail, Fact, actions};
+use history::Call;
+use history::tools::Action;
+
+/// Functions and types, each once.
+#[derive(Default)]
+pub(super) struct Symbols {
+    facts: Vec<Fact>,
+    /// Where each stands in `facts`.
+    known: HashMap<String, usize>,
+    /// What files define that were only read, with message and file, in order.
+    read: Vec<(String, usize, String)>,
+    /// What the agent names in its calls and texts.
+    used: HashSet<String>,
+}
+
+impl Symbols {
+    fn add(&mut self, number: usize, name: &str, file: Option<String>) {
+        let at = *self.known.entry(name.to_owned()).or_insert(self.facts.len());
+        match self.facts.get_mut(at).map(|it| &mut it.detail) {
+            Some(Detail::Symbol { file: known }) => *known = file.or(known.take()),
+            _ => self.facts.push(Fact::seen(Seen::Identifiers, number, name.into(), Detail::Symbol { file })),
+        }
+    }
+
+    /// Those that the model names in backticks.
+    pub(super) fn spoken(&mut self, number: usize, text: &str) {
+        let quoted = text.split('`').skip(1).step_by(2).map(|it| it.trim_end_matches("()"));
+        for name in quoted.filter(|it| is_symbol(it)).take(FEW) {
+            self.add(number, name, None);
+        }
+    }
+
+    /// Names in what the agent says and asks for.
+    pub(super) fn used(&mut self, text: &str) {
+        let mut escaped = false;
+        for run in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
+            // `\nfoo` in JSON is no `nfoo`.
+            let name = if escaped { run.get(1..).unwrap_or_default() } else { run };
+            let end = run.as_ptr() as usize - text.as_ptr() as usize + run.len();
+            escaped = text.as_bytes().get(end) == Some(&b'\\');
+            if is_symbol(name) && !self.used.contains(name) {
+                self.used.insert(name.to_owned());
+            }
+        }
+    }
+
+    /// Those that an edit writes.
+    pub(super) fn written(&mut self, number: usize, call: &Call, file: Option<&str>) {
+        const TEXTS: [&str; 8] =
+            ["new_string", "newString", "newText", "content", "file_text", "new_str", "replace", "patchText"];
+        let mut each = |text: &str, patch: bool| {
+            // In a patch only what is added.
+            let lines = text.lines().filter(|it| !patch || it.starts_with('+'));
+            for name in lines.filter_map(definition).take(FEW) {
+                self.add(number, name, file.map(str::to_owned));
+            }
+        };
+        if call.freeform {
+            each(call.input.as_str(), true);
+            return;
+        }
+        let input: serde_json::Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
+        for key in TEXTS {
+            if let Some(text) = input.get(key).and_then(|it| it.as_str()) {
+                each(text, key == "patchText");
+            }
+        }
+    }
+
+    /// Those whose definition a search printed: `path:12:fn name(`.
+    pub(super) fn found(&mut self, number: usize, output: &str, actions: &[Action], base: Option<&str>) {
+        /// More are an index, not an answer.
+        const ANSWER: usize = 20;
+        let dir = actions.first().and_then(|it| it.dir.as_deref());
+        let own = actions.iter().find_map(|it| located(it, base)).filter(|it| it.contains('.'));
+        let mut out = Vec::new();
+        for line in clip(output, 20_000).0.lines() {
+            let numbered = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
+            let Some((first, rest)) = line.split_once(':') else { continue };
+            let (file, code) = match rest.split_once(':') {
+                _ if numbered(first) => (own.clone(), rest),
+                Some((line, code)) if numbered(line) => (actions::printed(first, dir, base), code),
+                Some(_) | None => continue,
+            };
+            out.extend(definition(code).map(|it| (it.to_owned(), file)));
+        }
+        if out.len() <= ANSWER {
+            out.into_iter().for_each(|(name, file)| self.add(number, &name, file));
+        }
+    }
+
+    /// Those that a file defines which was read.
+    pub(super) fn read(&mut self, number: usize, output: &str, file: &str) {
+        /// Bytes of an output that are looked at: more is no file that one works on.
+        const MOST: usize = 60_000;
+        let defined = clip(output, MOST).0.lines().filter_map(|it| definition(unnumbered(it)));
+        self.read
+            .extend(defined.filter(|it| is_symbol(it)).map(|it| (it.to_owned(), number, file.to_owned())));
+    }
+
+    /// The facts: of what was read, only what the agent names itself.
+    pub(super) fn into_facts(mut self) -> Vec<Fact> {
+        for (name, number, file) in std::mem::take(&mut self.read) {
+            if self.used.contains(&name) {
+                self.add(number, &name, Some(file));
+            }
+        }
+        self.facts
+    }
+}
+
+/// Whether a word is a name of code and of nothing else: an underscore, or capitals inside.
+fn is_symbol(word: &str) -> bool {
+    (5..=60).contains(&word.len())
+        && word.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
+        && word.starts_with(|it: char| it.is_ascii_alphabetic())
+        && word.bytes().any(|it| it.is_ascii_lowercase())
+        && (word.contains('_') || word.bytes().skip(1).any(|it| it.is_ascii_uppercase()))
+}
+
+/// A line without the number that a viewer puts in front.
+fn unnumbered(line: &str) -> &str {
+    let rest = line.trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
+    if rest.len() == line.len() { line } else { rest.strip_prefix(['→', '\t', ':', '|']).unwrap_or(line) }
+}
+
+/// The function or type that a line of code defines, and constants that others are to use.
+fn definition(line: &str) -> Option<&str> {
+    const KEYWORDS: [&str; 11] = [
+        "fn",
+        "func",
+        "def",
+        "function",
+        "class",
+        "struct",
+        "enum",
+        "trait",
+        "interface",
+        "type",
+        "function*",
+    ];
+    const MODIFIERS: [&str; 12] = [
+        "export",
+        "default",
+        "pub",
+        "async",
+        "static",
+        "public",
+        "private",
+        "protected",
+        "abstract",
+        "declare",
+        "unsafe",
+        "final",
+    ];
+    let code = line.trim_start_matches([' ', '\t', '+']);
+    let mut rest = code;
+    loop {
+        let (word, behind) = rest.split_once(' ')?;
+        let behind = behind.trim_start();
+        if word == "func" && behind.starts_with('(') {
+            // Go's methods have their receiver in front.
+            return name(behind.split_once(") ")?.1);
+        }
+        if word == "const" && !behind.starts_with("fn ") {
+            let shouted = |it: &&str| !it.bytes().any(|it| it.is_ascii_lowercase());
+            return name(behind).filter(|it| code.starts_with("export ") || shouted(it));
+        }
+        if KEYWORDS.contains(&word) {
+            return name(behind);
+        }
+        if word != "const" && !MODIFIERS.contains(&word) && !word.starts_with("pub(") {
+            return None;
+        }
+        rest = behind;
+    }
+}
+
+/// The identifier that a text begins with, if it is long enough to be told from a word.
+fn name(text: &str) -> Option<&str> {
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
+    let name = &text[..end];
+    ((4..=61).contains(&name.len()) && !name.starts_with(|c: char| c.is_ascii_digit())).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn definitions_are_read_off_lines() {
+        for (line, expected) in [
+            ("export class TriggerRegistry {", Some("TriggerRegistry")),
+            ("  pub(crate) async fn load_config(", Some("load_config")),
+            ("func (it *Flow) HappyPath(t *testing.T) {", Some("HappyPath")),
+            ("+type Session struct {", Some("Session")),
+            ("export const useStore = () => {", Some("useStore")),
+            ("const MAGIC_WORD = 1", Some("MAGIC_WORD")),
+            ("const local = 1", None),
+            ("pub const fn size_of_it()", Some("size_of_it")),
+            ("this function does that", None),
+            ("return class_of(x)", None),
+            ("class A", None),
+        ] {
+            assert_eq!(definition(line), expected, "{line}");
+        }
+        assert_eq!(unnumbered("   12→fn a() {}"), "fn a() {}");
+        assert_eq!(unnumbered("00012| fn a() {}"), " fn a() {}");
+        assert_eq!(unnumbered("  let x"), "  let x");
+    }
+
+    #[test]
+    fn of_what_was_read_only_what_the_agent_names_is_told() {
+        let mut symbols = Symbols::default();
+        symbols.read(3, "   1→class TriggerRegistry {\n   2→class OtherThing {", "src/a.ts");
+        symbols.used(r#"{"new_string":"a\nTriggerRegistry.get()"}"#);
+        let facts = symbols.into_facts();
+        let told: Vec<_> = facts.iter().map(|it| (it.message, it.text.to_string())).collect();
+        assert_eq!(told, [(3, "TriggerRegistry".to_owned())]);
+    }
+}
