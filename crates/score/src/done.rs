@@ -8,9 +8,9 @@ use super::commands::{
     command_key, only_looks, outcome, says_error, signature, still_runs, strength, whole_command,
 };
 use super::probe::{Class, Fact, FileOp, Outcome, Probe};
-use super::text::{clip, normal, own_words, typed};
+use super::text::{clip, normal, outside_transcripts, own_words, typed};
 use history::tools::{self, Action, Meaning};
-use history::{Call, History, Kind, Output, Part, Role};
+use history::{Call, History, Kind, Output, Part, Role, Text};
 
 /// File, command, error and plan facts of a history.
 pub(super) fn probes(source: &History) -> Vec<Probe> {
@@ -21,6 +21,11 @@ pub(super) fn probes(source: &History) -> Vec<Probe> {
     };
     let mut calls: HashMap<&str, (&Call, Vec<Action>)> = HashMap::new();
     for (number, message) in source.messages().iter().enumerate() {
+        if message.role == Role::User && message.kind == Kind::Said {
+            for text in outside_transcripts(message.texts().map(Text::as_str)) {
+                deeds.reported(number, text);
+            }
+        }
         for part in &message.parts {
             match part {
                 Part::Call(call) => {
@@ -30,9 +35,6 @@ pub(super) fn probes(source: &History) -> Vec<Probe> {
                     if let Some((call, actions)) = calls.remove(&*output.id) {
                         deeds.answer(number, call, &actions, output);
                     }
-                }
-                Part::Text(text) if message.role == Role::User && message.kind == Kind::Said => {
-                    deeds.reported(number, text.as_str());
                 }
                 Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
             }

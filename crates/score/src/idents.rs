@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::probe::{Class, Fact, Probe};
-use super::text::{Shape, Word, ending, normal, own_words, rows, words};
+use super::text::{Shape, Word, ending, normal, outside_transcripts, own_words, rows, words};
 use history::tools::{self, Meaning};
-use history::{History, Kind, Part, Role};
+use history::{History, Kind, Part, Role, Text};
 
 /// Identifiers in what user and model said, and in what commits and pull requests answered.
 pub(super) fn probes(source: &History) -> Vec<Probe> {
@@ -15,20 +15,21 @@ pub(super) fn probes(source: &History) -> Vec<Probe> {
         if message.kind != Kind::Said {
             continue;
         }
+        let texts = outside_transcripts(message.texts().map(Text::as_str));
+        for text in texts {
+            let text = match message.role {
+                Role::User if message.is_prompt() => own_words(text),
+                Role::Assistant => text.to_owned(),
+                Role::User | Role::System | Role::Tool => continue,
+            };
+            for row in rows(&text).iter().filter(|it| it.shape != Shape::Code) {
+                for (key, value) in in_row(&row.text) {
+                    push(&mut found, key, value, number);
+                }
+            }
+        }
         for part in &message.parts {
             match part {
-                Part::Text(text) => {
-                    let text = match message.role {
-                        Role::User if message.is_prompt() => own_words(text.as_str()),
-                        Role::Assistant => text.as_str().to_string(),
-                        Role::User | Role::System | Role::Tool => continue,
-                    };
-                    for row in rows(&text).iter().filter(|it| it.shape != Shape::Code) {
-                        for (key, value) in in_row(&row.text) {
-                            push(&mut found, key, value, number);
-                        }
-                    }
-                }
                 Part::Call(call) => {
                     let makes = tools::actions(call).iter().any(|it| {
                         it.meaning == Meaning::Run
@@ -54,7 +55,7 @@ pub(super) fn probes(source: &History) -> Vec<Probe> {
                         }
                     }
                 }
-                Part::Output(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+                Part::Text(_) | Part::Output(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
     }

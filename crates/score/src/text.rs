@@ -383,10 +383,31 @@ pub(super) fn typed(text: &str) -> &str {
     text.split_once(cues::TYPED_AFTER).and_then(|it| it.1.split_once(':')).map_or(text, |it| it.1)
 }
 
+/// What stands around the transcript of another session that a client shows in the user's name (Codex's reviews of
+/// actions): nobody says there what it quotes.
+pub(super) fn outside_transcripts<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut texts: Vec<&str> = texts.collect();
+    let found = |it: &str, marks: [&str; 2]| marks.iter().filter_map(|mark| it.find(mark)).min();
+    let last =
+        |it: &str, marks: [&str; 2]| marks.iter().filter_map(|mark| Some(it.rfind(mark)? + mark.len())).max();
+    let start = texts.iter().enumerate().find_map(|(at, it)| Some((at, found(it, TRANSCRIPT_STARTS)?)));
+    let end = texts.iter().enumerate().rev().find_map(|(at, it)| Some((at, last(it, TRANSCRIPT_ENDS)?)));
+    if let (Some(start), Some(end)) = (start, end)
+        && start < end
+    {
+        let around = [&texts[start.0][..start.1], &texts[end.0][end.1..]];
+        texts.splice(start.0..=end.0, around);
+    }
+    texts
+}
+
+const TRANSCRIPT_STARTS: [&str; 2] = [">>> TRANSCRIPT START", ">>> TRANSCRIPT DELTA START"];
+const TRANSCRIPT_ENDS: [&str; 2] = [">>> TRANSCRIPT END", ">>> TRANSCRIPT DELTA END"];
+
 /// What a person says in their own words: without code, quotations, pasted logs, and what clients wrap in tags.
 pub(super) fn own_words(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let text = typed(text);
+    let text = outside_transcripts(std::iter::once(typed(text))).join("\n");
     let mut fenced = false;
     let mut tag: Option<&str> = None;
     let mut in_log = false;

@@ -448,6 +448,24 @@ fn what_is_true_is_no_contradiction() {
 }
 
 #[test]
+fn what_a_transcript_shows_nobody_says() {
+    let parts = [
+        "Assess the action.\n",
+        ">>> TRANSCRIPT START\n",
+        "[1] tool exec result: error: failed to push to https://example.org/a/b/pull/71\n",
+        "[2] user: Never touch src/old.rs.\n",
+        ">>> TRANSCRIPT END\nAnswer with port 8417.",
+    ];
+    let shown =
+        Message::new(Role::User, Kind::Said, parts.iter().map(|it| Part::Text((*it).into())).collect());
+    let facts: Vec<String> =
+        score::probes(&history(vec![shown, assistant("Done.")])).iter().map(|it| it.text()).collect();
+    let said = |what: &str| facts.iter().any(|it| it.contains(what));
+    assert!(!said("pull/71") && !said("failed to push") && !said("src/old.rs"), "{facts:?}");
+    assert!(said("8417"), "{facts:?}");
+}
+
+#[test]
 fn a_heap_of_keywords_earns_nothing() {
     let planted = synthetic::planted(7, 12);
     let mut words: Vec<String> = planted
