@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::ascii_first::AsciiFirstRegex;
-use super::symbols::Symbols;
+use super::symbols::{FEW, Symbols, located};
 use super::text::{clip, own};
 use super::voice::Seen;
 use super::{Detail, Fact, Name, actions, command};
@@ -26,9 +26,6 @@ static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
     .map(|(kind, pattern)| (kind, AsciiFirstRegex::new(pattern)))
     .collect()
 });
-/// No more than this many of a message of a tool or the model: a listing is not a name in use.
-pub(super) const FEW: usize = 40;
-
 /// Reads the identifiers that the user or the model names, that commands hold, and that code written or searched here
 /// defines. `base`: the directory that paths are told from.
 pub(super) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
@@ -114,11 +111,6 @@ pub(super) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
 fn searches_for(action: &Action) -> bool {
     let by = |it: &str| command::looks(it) && ["rg ", "grep "].iter().any(|of| it.contains(of));
     action.meaning == Meaning::Search || action.command.as_deref().is_some_and(by)
-}
-
-/// The file of an action, told from `base`.
-pub(super) fn located(action: &Action, base: Option<&str>) -> Option<String> {
-    action.path.as_deref().map(|it| actions::path(it, action.dir.as_deref(), base))
 }
 
 fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {

@@ -69,7 +69,7 @@ static WRONG: LazyLock<[AsciiFirstRegex; 4]> = LazyLock::new(|| {
         )),
         AsciiFirstRegex::new(concat!(
             r"(?m)(?:command not found|[Nn]o such file or directory|[Pp]ermission denied|[Nn]ot found|[Cc]annot |[Cc]ould not |[Ff]ailed to |[Uu]nable to |[Ii]llegal option",
-            r"|unrecognized|unexpected argument|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward)",
+            r"|unrecognized|unexpected argument|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward|^\S+\.\w+:\d+:\d+: \S)",
         )),
         AsciiFirstRegex::new(
             r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,}|.*\.{3,}\s*Failed\s*$)",
@@ -101,7 +101,9 @@ pub(super) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
     // What Codex says of the run itself is not the command's output.
     let head = &head[HEADER.find(&head).map_or(0, |it| it.end())..];
     let counts = counted(&tail).or_else(|| counted(head));
-    let failures = counts.as_ref().is_some_and(|it| it.failed);
+    // A task runner (mise) says last which task failed.
+    let task = tail.trim_end().lines().last().is_some_and(|it| it.ends_with("] ERROR task failed"));
+    let failures = task || counts.as_ref().is_some_and(|it| it.failed);
     let wrong = wrong(head).or_else(|| wrong(&tail));
     let committed = COMMIT.captures(head).or_else(|| COMMIT.captures(&tail));
     let passes = counts.as_ref().is_some_and(|it| !it.failed && it.tests);
@@ -408,6 +410,7 @@ mod tests {
             ("npm test | tail -3", "Tests: 2 failed, 6 passed, 8 total", None, true, Some(false)),
             ("npx tsc 2>&1 | head -20", "a.ts(1,2): error TS2344: no", Some(0), true, Some(false)),
             ("npx tsc 2>&1 | head -20", "", Some(0), true, Some(true)),
+            ("mise run lint | head", "a.go:38:16: thrice\n[lint] ERROR task failed", None, true, Some(false)),
             ("npm test; echo \"exit code: $?\"", "exit code: 3", Some(0), true, Some(false)),
             ("cat notes", "it ends with exit code 3 then", None, true, Some(true)),
             ("submit x", "Wrong flag!", None, false, None),

@@ -3,12 +3,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::identifiers::{FEW, located};
 use super::text::clip;
 use super::voice::Seen;
 use super::{Detail, Fact, actions};
 use history::Call;
 use history::tools::Action;
+
+/// No more than this many of a message of a tool or the model: a listing is not a name in use.
+pub(super) const FEW: usize = 40;
 
 /// Functions and types, each once.
 #[derive(Default)]
@@ -116,6 +118,11 @@ impl Symbols {
         }
         self.facts
     }
+}
+
+/// The file of an action, told from `base`.
+pub(super) fn located(action: &Action, base: Option<&str>) -> Option<String> {
+    action.path.as_deref().map(|it| actions::path(it, action.dir.as_deref(), base))
 }
 
 /// Whether a word is a name of code and of nothing else: an underscore, or capitals inside.
