@@ -7,7 +7,7 @@ use super::ascii_first::AsciiFirstRegex;
 use super::symbols::{FEW, Symbols, located};
 use super::text::{clip, own};
 use super::voice::Seen;
-use super::{Detail, Fact, Name, actions, command};
+use super::{Detail, Fact, Name, command};
 use history::tools::{self, Action, Meaning};
 use history::{History, Kind, Part, Role, Text};
 
