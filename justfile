@@ -64,3 +64,8 @@ pins WHAT="compare" CORPUS="../shared/corpus":
 # What the sessions of the corpus would have cost compacted at other moments, and how well bills are predicted: the tables of docs/cost.md.
 cost:
     cargo test --test all -- policies:: replay:: --ignored --nocapture --test-threads=1
+
+# The team's store on a PostgreSQL of its own, and on S3 where s3s-fs is installed (cargo install s3s-fs --version 0.13.0-alpha.3 --features binary); then ten minutes of 64 clients, with a server killed each minute.
+team:
+    cargo test --features team --test all store::team
+    cargo test --features team --test all store::team::replicas::ten_minutes -- --ignored --nocapture

@@ -718,6 +718,25 @@ pub struct HindsightKind {
     pub kept: usize,
 }
 
+/// Sessions sent to a team's server.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct PushAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// Sessions that the server stored.
+    pub pushed: usize,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Sessions that wait for the next push.
+    pub waiting: usize,
+    /// Sessions that are not sent again until they change, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+    /// Why the server could not be reached, if it could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub away: Option<String>,
+}
+
 /// Sessions put into the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct KeepAnswer {

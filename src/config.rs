@@ -13,6 +13,7 @@ use serde::Deserialize;
 use crate::agents::{self, AgentRef, Env};
 use crate::cost::{Prices, prices};
 use crate::profiles::{self, BUILT_IN, meant};
+use crate::store::{TeamStore, Where};
 use compaction::profile::Profile;
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
@@ -31,6 +32,7 @@ struct ConfigFile {
     hooks: HooksWritten,
     summarizer: summarizer::SummarizerSection,
     cost: CostWritten,
+    vault: VaultWritten,
     profiles: BTreeMap<String, toml::Value>,
 }
 
@@ -53,7 +55,10 @@ struct HooksWritten {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct StoreWritten {
+    /// A folder, or the `postgres://` address of a team's database.
     path: Option<PathBuf>,
+    /// Where a team's store has its objects.
+    blobs: Option<String>,
     persistence: Option<String>,
     /// Regular expressions of what is cut from memories and summaries that are kept.
     private: Vec<String>,
@@ -73,6 +78,50 @@ struct CostWritten {
     enabled: Option<bool>,
     /// Model → its prices, over the table.
     prices: BTreeMap<String, prices::WrittenRates>,
+}
+
+/// What stands under `[vault]`.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+struct VaultWritten {
+    /// The address of a team's server.
+    url: Option<String>,
+    /// A file that holds the token for it, and nothing else.
+    token_file: Option<PathBuf>,
+}
+
+/// A team's server.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Vault {
+    pub url: String,
+    pub token: Option<String>,
+}
+
+impl std::fmt::Debug for Vault {
+    /// Without the token.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Vault").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+impl Vault {
+    fn resolve(written: &VaultWritten, environment: &Environment) -> Result<Option<Self>> {
+        let url = environment.get("EPITOME_VAULT_URL").map(str::to_owned).or_else(|| written.url.clone());
+        let Some(url) = url else { return Ok(None) };
+        let read = |path: &PathBuf| {
+            std::fs::read_to_string(path).map(|it| it.trim().to_owned()).map_err(|error| {
+                let place = path.display().to_string();
+                Error::new(Kind::Arguments, "vault.token-file: expected a file with a token")
+                    .at(place, None)
+                    .because(error)
+            })
+        };
+        let token = match environment.get("EPITOME_VAULT_TOKEN") {
+            Some(token) => Some(token.to_owned()),
+            None => written.token_file.as_ref().map(read).transpose()?,
+        };
+        Ok(Some(Self { url, token }))
+    }
 }
 
 /// The user's own commands around a compaction.
@@ -110,6 +159,19 @@ pub enum StoreAt {
     Path(PathBuf),
     /// Nowhere: nothing is replaced in place then.
     Nowhere,
+    /// On a team's server.
+    Team(TeamStore),
+}
+
+impl StoreAt {
+    /// It as the store has it.
+    pub fn place(&self) -> Where {
+        match self {
+            Self::Path(path) => Where::Path(path.clone()),
+            Self::Nowhere => Where::None,
+            Self::Team(team) => Where::Team(team.clone()),
+        }
+    }
 }
 
 /// The environment, read once, as a value. Tests make their own.
@@ -152,6 +214,10 @@ pub struct Config {
     pub config_dir: PathBuf,
     pub data_dir: PathBuf,
     pub store: StoreAt,
+    /// Where a team's store has its objects: `s3://bucket/prefix` or `file:///directory`.
+    pub blobs: String,
+    /// The team's server that archived sessions are pushed to, if any.
+    pub vault: Option<Vault>,
     /// What is cut from what is kept: private passages, secrets, and the user's own patterns.
     pub redactor: Redactor,
     /// Whose archive it is: the local user.
@@ -209,9 +275,9 @@ impl Config {
         resolve(written, environment, config_dir)
     }
 
-    /// Keeps the archive in this folder, whatever was configured.
-    pub fn keep_in(&mut self, folder: PathBuf) {
-        self.store = StoreAt::Path(folder);
+    /// Keeps the archive in this folder, or at this `postgres://` address, whatever was configured.
+    pub fn keep_in(&mut self, place: PathBuf) {
+        self.store = store_at(place, &self.blobs, &self.environment);
         self.origins.insert("store.path", ValueOrigin::Option);
         self.origins.insert("store.persistence", ValueOrigin::Option);
     }
@@ -302,6 +368,17 @@ pub fn byte_size(text: &str) -> std::result::Result<u64, String> {
     number.and_then(|it| it.checked_mul(unit)).ok_or_else(|| "expected bytes such as 500MB or 2GB".to_owned())
 }
 
+fn store_at(place: PathBuf, blobs: &str, environment: &Environment) -> StoreAt {
+    match place.to_str().filter(|it| it.starts_with("postgres://") || it.starts_with("postgresql://")) {
+        Some(address) => StoreAt::Team(TeamStore {
+            database: address.to_owned(),
+            blobs: blobs.to_owned(),
+            variables: environment.variables.clone(),
+        }),
+        None => StoreAt::Path(place),
+    }
+}
+
 fn parse(text: &str, path: &Path) -> Result<ConfigFile> {
     toml::from_str(text).map_err(|error| {
         let line = error.span().map(|it| 1 + text[..it.start.min(text.len())].matches('\n').count() as u64);
@@ -327,11 +404,12 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
     let path = written.store.path.map(|it| it.display().to_string());
     let default = data_dir.display().to_string();
     let path = choose("store.path", "EPITOME_STORE", path, &default);
+    let blobs = choose("store.blobs", "EPITOME_BLOBS", written.store.blobs, "");
     let persistence = choose("store.persistence", "EPITOME_PERSISTENCE", written.store.persistence, "disk");
     let store = match persistence.as_str() {
         // What people write who want none.
         "disk" if path == "none" => StoreAt::Nowhere,
-        "disk" => StoreAt::Path(PathBuf::from(path)),
+        "disk" => store_at(PathBuf::from(path), &blobs, &environment),
         "none" => StoreAt::Nowhere,
         other => {
             let what = format!("store.persistence: expected \"disk\" or \"none\", found {other:?}");
@@ -349,6 +427,7 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
             .map_err(|error| Error::new(Kind::Arguments, format!("profile {name}")).because(error))?;
         profiles.insert(name, text);
     }
+    let vault = Vault::resolve(&written.vault, &environment)?;
     let summarizers = Summarizers::resolve(written.summarizer, &environment)?;
     let prices = Prices::new(written.cost.prices).map_err(|it| Error::new(Kind::Arguments, it))?;
     Ok(Config {
@@ -360,6 +439,8 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
         config_dir,
         data_dir,
         store,
+        blobs,
+        vault,
         redactor: Redactor::new(&written.store.private)?,
         owner: "local".to_owned(),
         profile,

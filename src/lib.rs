@@ -35,6 +35,7 @@ pub mod profiles;
 
 pub mod store;
 pub mod agents;
+mod vault;
 pub mod config;
 pub mod answers;
 pub mod engine;

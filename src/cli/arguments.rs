@@ -15,6 +15,7 @@ use super::install::{InstallArgs, UninstallArgs};
 use super::memory::MemoryArgs;
 use super::profiles::ProfilesArgs;
 use super::prune::PruneArgs;
+use super::push::PushArgs;
 use super::recall::RecallArgs;
 use super::repair::RepairArgs;
 use super::report::ReportArgs;
@@ -45,7 +46,7 @@ pub struct Arguments {
     /// Less output
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// Folder for the archive and memories, instead of the configured one
+    /// Folder for the archive and memories, instead of the configured one; for a team, postgres://HOST/DATABASE
     #[arg(long, global = true, value_name = "FOLDER")]
     pub(super) store: Option<PathBuf>,
     /// Pretend the current time is this (RFC 3339), for reproducible plans
@@ -54,7 +55,7 @@ pub struct Arguments {
 }
 
 /// Commands that `--help` lists below the others.
-const MORE: [&str; 12] = [
+const MORE: [&str; 13] = [
     "cost",
     "split",
     "compare",
@@ -63,6 +64,7 @@ const MORE: [&str; 12] = [
     "handoff",
     "export",
     "import",
+    "push",
     "memory",
     "profiles",
     "watch",
@@ -167,6 +169,8 @@ pub enum Command {
     Export(ExportArgs),
     /// Import an exported session, or a session file from elsewhere, so that its agent can resume it
     Import(ImportArgs),
+    /// Send archived sessions to the team's server ([vault] url)
+    Push(PushArgs),
     /// List, add, search or forget memories
     Memory(MemoryArgs),
     /// The profiles as a table, or one as TOML

@@ -97,6 +97,7 @@ pub(super) fn run(config: Config, now: i64, arguments: &DoctorArgs, screen: &mut
     let store_path = match &config.store {
         StoreAt::Path(path) => path.display().to_string(),
         StoreAt::Nowhere => "nowhere".to_owned(),
+        StoreAt::Team(team) => format!("{team:?}"),
     };
     let values = vec![
         value(&config, "profile", config.profile.clone()),

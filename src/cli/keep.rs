@@ -7,7 +7,7 @@ use super::Screen;
 use super::paint::bytes;
 use crate::agents::FoundSession;
 use crate::config::Config;
-use crate::engine::{Engine, keep};
+use crate::engine::{Engine, keep, push};
 use history::error::{Error, Kind, Result};
 
 /// Hooks leave it to a process once in so long: OpenCode tells of each message as of a start; ms.
@@ -20,6 +20,8 @@ pub(super) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'
         return Err(Error::new(Kind::Refused, what));
     }
     let answer = keep::keep(engine, found);
+    // What cannot be delivered now is by the next one.
+    let pushed = engine.config.vault.as_ref().map(|_| push::push(engine, None)).transpose();
     if !screen.json(&answer)? {
         screen.note(&format!(
             "{} {} archived ({}), {} unchanged",
@@ -34,6 +36,15 @@ pub(super) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'
         for it in &answer.failed {
             screen.line(&format!("{} {it}", screen.paint.warn("!")))?;
         }
+    }
+    match pushed {
+        Ok(Some(it)) if it.away.is_some() || !it.refused.is_empty() => {
+            for it in it.away.iter().chain(&it.refused) {
+                tracing::warn!("{it}");
+            }
+        }
+        Ok(_) => {}
+        Err(error) => tracing::warn!("{}", error.full()),
     }
     Ok(u8::from(!answer.failed.is_empty()))
 }

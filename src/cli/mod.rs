@@ -18,6 +18,7 @@ mod memory;
 mod paint;
 mod profiles;
 mod prune;
+mod push;
 mod recall;
 mod repair;
 mod report;
@@ -97,6 +98,7 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
         Some(Command::Handoff(command)) => handoff::run(&look(config)?, command, screen),
         Some(Command::Export(command)) => transfer::run_export(&look(config)?, command, screen),
         Some(Command::Import(command)) => transfer::run_import(&with_store(config)?, command, screen),
+        Some(Command::Push(command)) => push::run(&with_store(config)?, command, screen),
         Some(Command::Watch(command)) => watch::run(&look(config)?, command, screen),
     }
 }

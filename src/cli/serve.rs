@@ -4,9 +4,9 @@ use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::config::Config;
+use crate::config::{Config, StoreAt};
 use crate::mcp::{self, HttpOptions};
-use history::error::Result;
+use history::error::{Error, Kind, Result};
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
@@ -24,6 +24,10 @@ pub struct ServeArgs {
     /// here: make this address the base URL of an agent
     #[arg(long, value_name = "URL", requires = "http")]
     upstream: Option<String>,
+    /// Where a team's store (--store postgres://…) keeps its packs: s3://BUCKET/PREFIX, with the AWS_* variables, or
+    /// file:///DIRECTORY
+    #[arg(long, value_name = "URL", requires = "http")]
+    blobs: Option<String>,
     /// Sessions below this folder may be read; may be repeated
     #[arg(long, value_name = "DIR", requires = "http")]
     allow_root: Vec<PathBuf>,
@@ -32,7 +36,15 @@ pub struct ServeArgs {
     allow_host: Vec<String>,
 }
 
-pub(super) fn run(config: Config, arguments: &ServeArgs, now: Option<i64>) -> Result<u8> {
+pub(super) fn run(mut config: Config, arguments: &ServeArgs, now: Option<i64>) -> Result<u8> {
+    match (&arguments.blobs, &mut config.store) {
+        (None, _) => {}
+        (Some(blobs), StoreAt::Team(team)) => team.blobs.clone_from(blobs),
+        (Some(_), StoreAt::Path(_) | StoreAt::Nowhere) => {
+            let what = "--blobs: expected a team's store beside it (--store postgres://…), found one on this machine";
+            return Err(Error::new(Kind::Arguments, what));
+        }
+    }
     match &arguments.http {
         None => mcp::serve_stdio(config, now)?,
         Some(address) => {

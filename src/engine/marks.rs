@@ -54,3 +54,8 @@ pub(crate) fn caller_mark(process: u32) -> String {
 pub(crate) fn kept_mark(agent: &str, session: &str) -> String {
     format!("kept/{agent}/{session}")
 }
+
+/// The newest version of a session that the team's server has: its handle.
+pub(crate) fn pushed_mark(session: &str) -> String {
+    format!("pushed/{session}")
+}

@@ -21,17 +21,17 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
-use crate::config::{Config, StoreAt};
-use crate::store::{Scope, Sqlite, Store, Where};
+use crate::config::Config;
+use crate::store::{Scope, SqlStore, Store, Where};
 use compaction::plan::{Op, OutputOp};
 use history::History;
 use history::error::Result;
 use tokens::TokenCounter;
 
-pub use archive::keep;
 pub use archive::passages::is_qualifier;
 pub use archive::readable::readable;
 pub use archive::recall::{newest, read, recall, search};
+pub use archive::{keep, push};
 pub use compact::answered::answered;
 pub use compact::attempt::Attempt;
 pub use compact::compact;
@@ -108,7 +108,7 @@ impl Engine {
     ///
     /// The masking expressions of the configuration are not valid.
     pub fn even_without_store(config: Config, now: i64) -> Result<Self> {
-        let store = Sqlite::open_or_refuse(&place(&config), config.redactor.clone())?;
+        let store = SqlStore::open_or_refuse(&config.store.place(), config.redactor.clone())?;
         keep_counts(&config);
         Ok(Self { config, store: Arc::new(store), now, listener: None })
     }
@@ -148,22 +148,15 @@ impl Engine {
 
 /// The store that the configuration names; exact counts of this process are kept beside it.
 pub(crate) fn open_store(config: &Config) -> Result<Arc<dyn Store>> {
-    let store = Sqlite::open(&place(config), config.redactor.clone())?;
+    let store = SqlStore::open(&config.store.place(), config.redactor.clone())?;
     keep_counts(config);
     Ok(Arc::new(store))
 }
 
 /// Exact counts are kept beside the store, where there is one.
 fn keep_counts(config: &Config) {
-    if let Where::Path(directory) = place(config) {
+    if let Where::Path(directory) = config.store.place() {
         tokens::exact::keep_on(crate::store::Counts::new(directory.join("counts")));
-    }
-}
-
-fn place(config: &Config) -> Where {
-    match &config.store {
-        StoreAt::Path(path) => Where::Path(path.clone()),
-        StoreAt::Nowhere => Where::None,
     }
 }
 

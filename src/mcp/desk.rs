@@ -60,7 +60,7 @@ impl Desk {
     }
 
     /// Opened once; tried again by the next call when it could not be.
-    fn store(&self) -> Result<Arc<dyn Store>> {
+    pub(crate) fn store(&self) -> Result<Arc<dyn Store>> {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = &*store {
             return Ok(open.clone());

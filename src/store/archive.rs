@@ -1,16 +1,16 @@
 //! Originals and compactions in the database.
 
 use std::io::Read;
-use std::sync::Mutex;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use serde::{Deserialize, Serialize};
 
 use super::chunks::{corrupted, open};
 use super::content::{Packer, Prepared, put_content, put_packs};
 use super::handle::identity;
 use super::item::{ENTRY, NewItem, Place, chosen, entry_of, item, missing, put_item, put_place};
-use super::schema::{failed, locked, write};
+use super::sql::{
+    Connection, Optional as _, Pool, Row, SqlResult, Transaction, failed, locked, params, write,
+};
 use super::words::indexed;
 use super::{
     Applied, Batch, Compaction, Digest, Entry, Handle, NewCompaction, Original, Reach, Removed, Scope,
@@ -65,7 +65,7 @@ enum Words {
 
 /// `left`: bytes that may still be indexed at once.
 fn ready<'a>(
-    connection: &Mutex<Connection>,
+    connection: &Pool,
     packer: &mut Packer<'_>,
     scope: &Scope,
     original: &'a Original<'a>,
@@ -93,7 +93,7 @@ fn is_known(connection: &Connection, identity: &Digest) -> Result<bool> {
 }
 
 pub(super) fn put_all(
-    connection: &Mutex<Connection>,
+    connection: &Pool,
     scope: &Scope,
     batch: &Batch<'_>,
     redactor: &Redactor,
@@ -109,7 +109,7 @@ pub(super) fn put_all(
 
 /// `None`: another process has let go of a chunk in the meantime.
 fn try_put_all(
-    connection: &Mutex<Connection>,
+    connection: &Pool,
     scope: &Scope,
     batch: &Batch<'_>,
     redactor: &Redactor,
@@ -124,7 +124,7 @@ fn try_put_all(
         .collect::<Result<_>>()?;
     let packs = packer.finish();
     let mut connection = locked(connection);
-    let transaction = write(&mut connection, STORING)?;
+    let transaction = write(&mut connection, &scope.owner, STORING)?;
     put_packs(&transaction, &scope.owner, &packs)?;
     let mut stored = Stored { handles: Vec::new(), digests: Vec::new(), compaction: None };
     let mut ids = Vec::new();
@@ -196,7 +196,7 @@ fn put_compaction(
             .map_err(failed(STORING))?;
         for original in ids {
             transaction
-                .prepare_cached("INSERT OR IGNORE INTO holds (compaction, original) VALUES (?1, ?2)")
+                .prepare("INSERT INTO holds (compaction, original) VALUES (?1, ?2) ON CONFLICT DO NOTHING")
                 .and_then(|mut it| it.execute([id, *original]))
                 .map_err(failed(STORING))?;
         }
@@ -257,7 +257,7 @@ fn put_original(
 // ── Reading ──
 
 pub(super) fn reader<'a>(
-    connection: &'a Mutex<Connection>,
+    connection: &'a Pool,
     scope: &Scope,
     handle: &str,
 ) -> Result<Box<dyn Read + Send + 'a>> {
@@ -283,7 +283,7 @@ pub(super) fn reader<'a>(
 /// The summary of a compaction.
 pub(super) fn summary(connection: &Connection, item: i64) -> Result<String> {
     connection
-        .prepare_cached("SELECT summary FROM compaction WHERE item = ?1")
+        .prepare("SELECT summary FROM compaction WHERE item = ?1")
         .and_then(|mut it| it.query_row([item], |row| row.get(0)))
         .map_err(failed(READING))
 }
@@ -291,7 +291,7 @@ pub(super) fn summary(connection: &Connection, item: i64) -> Result<String> {
 pub(super) fn entry(connection: &Connection, scope: &Scope, handle: &str) -> Result<Entry> {
     let item = item(connection, scope, handle)?;
     connection
-        .prepare_cached(&format!(
+        .prepare(&format!(
             "SELECT {ENTRY} FROM item i JOIN place p ON p.item = i.id WHERE i.id = ?1 ORDER BY p.at DESC LIMIT 1"
         ))
         .and_then(|mut it| it.query_row([item.id], entry_of).optional())
@@ -307,14 +307,14 @@ pub(super) fn newest(
     offset: u32,
 ) -> Result<Vec<Entry>> {
     connection
-        .prepare_cached(&format!(
+        .prepare(&format!(
             "SELECT {ENTRY} FROM place p JOIN item i ON i.id = p.item
              WHERE i.owner = ?1 AND i.project = ?2 AND i.sort = 'original' AND p.what <> 'session'
-               AND (?3 IS NULL OR p.session = ?3)
+               AND (CAST(?3 AS TEXT) IS NULL OR p.session = ?3)
              ORDER BY p.at DESC, p.message DESC, i.id DESC LIMIT ?4 OFFSET ?5"
         ))
         .and_then(|mut it| {
-            it.query_map(params![scope.owner, scope.project, session, limit, offset], entry_of)?.collect()
+            it.query_map(params![scope.owner, scope.project, session, limit, offset], entry_of)
         })
         .map_err(failed(READING))
 }
@@ -331,14 +331,14 @@ pub(super) fn sessions(
         Reach::Session(id) => (Some(scope.project.as_str()), Some(id.as_str())),
     };
     connection
-        .prepare_cached(&format!(
+        .prepare(&format!(
             "SELECT {ENTRY} FROM place p JOIN item i ON i.id = p.item
-             WHERE i.owner = ?1 AND (?2 IS NULL OR i.project = ?2) AND i.sort = 'original' AND p.what = 'session'
-               AND (?3 IS NULL OR p.session = ?3)
+             WHERE i.owner = ?1 AND (CAST(?2 AS TEXT) IS NULL OR i.project = ?2) AND i.sort = 'original' AND p.what = 'session'
+               AND (CAST(?3 AS TEXT) IS NULL OR p.session = ?3)
              ORDER BY p.at DESC, i.id DESC LIMIT ?4"
         ))
         .and_then(|mut it| {
-            it.query_map(params![scope.owner, project, session, limit], entry_of)?.collect()
+            it.query_map(params![scope.owner, project, session, limit], entry_of)
         })
         .map_err(failed(READING))
 }
@@ -353,25 +353,33 @@ pub(super) fn finish(
 ) -> Result<()> {
     let doing = "noting what became of a compaction";
     let item = item(connection, scope, handle)?;
-    let transaction = write(connection, doing)?;
-    let changed = transaction
+    let transaction = write(connection, &scope.owner, doing)?;
+    let body: Option<String> = transaction
+        .query_row("SELECT body FROM compaction WHERE item = ?1", [item.id], |row| row.get(0))
+        .optional()
+        .map_err(failed(doing))?;
+    let mut kept = kept(item.handle, &body.ok_or_else(|| missing(item.handle))?)?;
+    kept.applied = Some(applied.clone());
+    transaction
         .execute(
-            "UPDATE compaction SET body = json_set(body, '$.applied', json(?2)) WHERE item = ?1",
-            params![item.id, history::json::compact(applied)],
+            "UPDATE compaction SET body = ?2 WHERE item = ?1",
+            params![item.id, history::json::compact(&kept)],
         )
         .map_err(failed(doing))?;
-    transaction.commit().map_err(failed(doing))?;
-    if changed == 1 { Ok(()) } else { Err(missing(item.handle)) }
+    transaction.commit().map_err(failed(doing))
 }
 
-fn compaction_of(row: &Row<'_>) -> rusqlite::Result<(String, i64, String, String)> {
+fn compaction_of(row: &Row<'_>) -> SqlResult<(String, i64, String, String)> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+}
+
+fn kept(handle: Handle, body: &str) -> Result<Kept> {
+    serde_json::from_str(body).map_err(|error| corrupted(handle, "its record corrupted").because(error))
 }
 
 fn unpacked((handle, at, summary, body): (String, i64, String, String)) -> Result<Compaction> {
     let handle: Handle = handle.parse()?;
-    let kept: Kept = serde_json::from_str(&body)
-        .map_err(|error| corrupted(handle, "its record corrupted").because(error))?;
+    let kept = kept(handle, &body)?;
     Ok(Compaction {
         handle,
         at,
@@ -390,7 +398,7 @@ fn unpacked((handle, at, summary, body): (String, i64, String, String)) -> Resul
 pub(super) fn compaction(connection: &Connection, scope: &Scope, handle: &str) -> Result<Compaction> {
     let item = item(connection, scope, handle)?;
     let found = connection
-        .prepare_cached(
+        .prepare(
             "SELECT i.handle, c.at, c.summary, c.body FROM compaction c JOIN item i ON i.id = c.item WHERE i.id = ?1",
         )
         .and_then(|mut it| it.query_row([item.id], compaction_of).optional())
@@ -408,27 +416,25 @@ pub(super) fn compactions(
     limit: u32,
 ) -> Result<Vec<Compaction>> {
     let found: Vec<_> = connection
-        .prepare_cached(
+        .prepare(
             "SELECT i.handle, c.at, c.summary, c.body FROM compaction c JOIN item i ON i.id = c.item
-             WHERE i.owner = ?1 AND i.project = ?2 AND (?3 IS NULL OR c.session = ?3)
+             WHERE i.owner = ?1 AND i.project = ?2 AND (CAST(?3 AS TEXT) IS NULL OR c.session = ?3)
              ORDER BY c.at DESC, c.item DESC LIMIT ?4",
         )
-        .and_then(|mut it| {
-            it.query_map(params![scope.owner, scope.project, session, limit], compaction_of)?.collect()
-        })
+        .and_then(|mut it| it.query_map(params![scope.owner, scope.project, session, limit], compaction_of))
         .map_err(failed(READING))?;
     found.into_iter().map(unpacked).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::store::{Body, Sqlite, Store as _, Where};
+    use crate::store::{Body, SqlStore, Store as _, Where};
 
     use super::*;
 
     #[test]
     fn two_contents_never_share_a_handle() {
-        let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
+        let store = SqlStore::open(&Where::Memory, Redactor::default()).unwrap();
         let scope = Scope { owner: "me".into(), project: "/p".into() };
         let first = Handle::of(&scope, &Digest::of(b"late"));
         // Somebody else's content is in the place, as if its hash began with the same 50 bits.
@@ -444,7 +450,7 @@ mod tests {
         };
         {
             let mut connection = store.lock();
-            let transaction = write(&mut connection, STORING).unwrap();
+            let transaction = write(&mut connection, "you", STORING).unwrap();
             let (id, ..) = put_item(&transaction, &taken).unwrap();
             transaction
                 .execute("UPDATE item SET handle = ?2 WHERE id = ?1", params![id, first.as_str()])

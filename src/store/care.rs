@@ -1,15 +1,13 @@
 //! Letting go of what is old, and checking what is there.
 
-use std::sync::Mutex;
-
-use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
-
 use super::chunks::{LARGEST_CHUNK, consists_of, open, sound};
 use super::content::{Packer, put_content, put_packs, sweep};
 use super::item::delete_item;
 use super::remembered::LINE;
-use super::schema::{VERSION, failed, locked, write};
-use super::{Checked, Collected, Gone, Handle, Retention, Stats, unwrapped};
+use super::sql::{
+    Connection, Optional as _, Pool, Row, Transaction, failed, locked, params, write, write_all,
+};
+use super::{Checked, Collected, Gone, Handle, Retention, Stats, pack, schema, unwrapped};
 use history::error::Result;
 
 const LETTING_GO: &str = "letting go of what is old";
@@ -21,7 +19,7 @@ pub(super) fn collect(
     dry_run: bool,
 ) -> Result<Collected> {
     // A dry run is the same, taken back: so its figures are exact.
-    let transaction = write(connection, LETTING_GO)?;
+    let transaction = write_all(connection, LETTING_GO)?;
     let mut out = Collected::default();
     for id in ids(&transaction, "SELECT item FROM ask WHERE expires <= ?1", at)? {
         delete_item(&transaction, id)?;
@@ -56,7 +54,7 @@ pub(super) fn collect(
     }
     out.bytes += sweep_unnamed(&transaction)?;
     if let Some(max) = retention.max_bytes {
-        let mut stored = sum(&transaction, "SELECT ifnull(sum(length(packed)), 0) FROM pack")?;
+        let mut stored = sum_of_packs(&transaction)?;
         while stored > max {
             if let Some(id) = ids(&transaction, &format!("{OLD_ORIGINALS} LIMIT 1"), i64::MAX)?.first() {
                 out.sessions.extend(gone(&transaction, *id)?);
@@ -76,9 +74,10 @@ pub(super) fn collect(
         }
     }
     let empty = "DELETE FROM conversation WHERE NOT EXISTS (SELECT 1 FROM passage WHERE passage.conversation = conversation.id)";
-    transaction.execute(empty, []).map_err(failed(LETTING_GO))?;
+    transaction.execute(empty, params![]).map_err(failed(LETTING_GO))?;
     if !dry_run {
         transaction.commit().map_err(failed(LETTING_GO))?;
+        pack::sweep_objects(connection, at)?;
     }
     Ok(out)
 }
@@ -94,7 +93,7 @@ const OLD_COMPACTIONS: &str = "SELECT id FROM item WHERE sort = 'compaction' AND
 
 /// An original as what goes with it, if it is a session.
 fn gone(connection: &Connection, id: i64) -> Result<Option<Gone>> {
-    let row = |row: &rusqlite::Row<'_>| {
+    let row = |row: &Row<'_>| {
         let bytes: i64 = row.get(3)?;
         Ok(Gone {
             handle: row.get(0)?,
@@ -105,7 +104,7 @@ fn gone(connection: &Connection, id: i64) -> Result<Option<Gone>> {
         })
     };
     connection
-        .prepare_cached(
+        .prepare(
             "SELECT i.handle, p.session, i.project, i.bytes, i.at FROM item i JOIN place p ON p.item = i.id
              WHERE i.id = ?1 AND p.what = 'session' ORDER BY p.at DESC LIMIT 1",
         )
@@ -115,14 +114,20 @@ fn gone(connection: &Connection, id: i64) -> Result<Option<Gone>> {
 
 fn ids(connection: &Connection, sql: &str, parameter: i64) -> Result<Vec<i64>> {
     connection
-        .prepare_cached(sql)
-        .and_then(|mut it| it.query_map([parameter], |row| row.get(0))?.collect())
+        .prepare(sql)
+        .and_then(|mut it| it.query_map([parameter], |row| row.get(0)))
         .map_err(failed(LETTING_GO))
 }
 
 fn sum(connection: &Connection, sql: &str) -> Result<u64> {
-    let sum: i64 = connection.query_row(sql, [], |row| row.get(0)).map_err(failed("summing up the store"))?;
+    let sum: i64 =
+        connection.query_row(sql, params![], |row| row.get(0)).map_err(failed("summing up the store"))?;
     Ok(u64::try_from(sum).unwrap_or(0))
+}
+
+fn sum_of_packs(connection: &Connection) -> Result<u64> {
+    let bytes = connection.pack_bytes();
+    sum(connection, &format!("SELECT CAST(coalesce(sum({bytes}), 0) AS BIGINT) FROM pack"))
 }
 
 /// Deletes an original with the content that nothing else has. Returns the bytes this frees.
@@ -133,14 +138,14 @@ fn delete_original(transaction: &Transaction<'_>, id: i64) -> Result<u64> {
         .map_err(failed(LETTING_GO))?
         .flatten();
     // What it and other versions of its session hold goes with it from the index: the others are indexed anew.
-    let others = "INSERT OR IGNORE INTO unindexed SELECT o.item FROM place g
+    let others = "INSERT INTO unindexed (item) SELECT DISTINCT o.item FROM place g
          JOIN place o ON o.session = g.session AND o.what = 'session' AND o.item <> g.item
-         WHERE g.item = ?1 AND g.what = 'session'";
-    transaction.prepare_cached(others).and_then(|mut it| it.execute([id])).map_err(failed(LETTING_GO))?;
+         WHERE g.item = ?1 AND g.what = 'session' ON CONFLICT DO NOTHING";
+    transaction.prepare(others).and_then(|mut it| it.execute([id])).map_err(failed(LETTING_GO))?;
     delete_item(transaction, id)?;
     let Some(content) = content else { return Ok(0) };
     let shared = transaction
-        .prepare_cached("SELECT 1 FROM item WHERE content = ?1")
+        .prepare("SELECT 1 FROM item WHERE content = ?1")
         .and_then(|mut it| it.exists([content]))
         .map_err(failed(LETTING_GO))?;
     if shared {
@@ -155,20 +160,21 @@ fn delete_original(transaction: &Transaction<'_>, id: i64) -> Result<u64> {
 /// anew. Returns the bytes this frees. A process that is still about to use them finds them gone and writes them again.
 fn sweep_unnamed(transaction: &Transaction<'_>) -> Result<u64> {
     let unnamed =
-        "SELECT id FROM chunk WHERE id >= ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE chunk = chunk.id)";
+        "SELECT id FROM chunk WHERE id >= ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE part.chunk = chunk.id)";
     let freed = sweep(transaction, ids(transaction, unnamed, 0)?)?;
     let sizes: Vec<i64> = transaction
-        .prepare(
-            "DELETE FROM pack WHERE NOT EXISTS (SELECT 1 FROM chunk WHERE pack = pack.id) RETURNING length(packed)",
-        )
-        .and_then(|mut it| it.query_map([], |row| row.get(0))?.collect())
+        .prepare(&format!(
+            "DELETE FROM pack WHERE NOT EXISTS (SELECT 1 FROM chunk WHERE chunk.pack = pack.id) RETURNING {}",
+            transaction.pack_bytes()
+        ))
+        .and_then(|mut it| it.query_map(params![], |row| row.get(0)))
         .map_err(failed(LETTING_GO))?;
     Ok(freed + sizes.into_iter().map(i64::unsigned_abs).sum::<u64>())
 }
 
 /// Cuts contents anew that an older version stored in chunks of 1 MiB: each in a step of its own, so that a process that
 /// ends in between has lost nothing. Returns how many; those that cannot be read stay as they are, for [`check`] to say.
-pub(super) fn modernize(store: &Mutex<Connection>) -> Result<u64> {
+pub(super) fn modernize(store: &Pool) -> Result<u64> {
     let doing = "storing originals anew";
     let old: Vec<(String, i64, String)> = locked(store)
         .prepare(
@@ -177,7 +183,7 @@ pub(super) fn modernize(store: &Mutex<Connection>) -> Result<u64> {
              GROUP BY c.id ORDER BY c.id",
         )
         .and_then(|mut it| {
-            it.query_map([LARGEST_CHUNK as i64], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+            it.query_map([LARGEST_CHUNK as i64], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
         })
         .map_err(failed(doing))?;
     let mut moved = 0;
@@ -196,10 +202,10 @@ pub(super) fn modernize(store: &Mutex<Connection>) -> Result<u64> {
         };
         let packs = packer.finish();
         let mut connection = locked(store);
-        let transaction = write(&mut connection, doing)?;
+        let transaction = write(&mut connection, &owner, doing)?;
         // One that another process has deleted meanwhile is not brought back.
         let is_there = transaction
-            .prepare_cached("SELECT 1 FROM content WHERE id = ?1 AND owner = ?2 AND sha = ?3")
+            .prepare("SELECT 1 FROM content WHERE id = ?1 AND owner = ?2 AND sha = ?3")
             .and_then(|mut it| it.exists(params![content, owner, prepared.digest.0]))
             .map_err(failed(doing))?;
         put_packs(&transaction, &owner, &packs)?;
@@ -213,50 +219,31 @@ pub(super) fn modernize(store: &Mutex<Connection>) -> Result<u64> {
 
 pub(super) fn vacuum(connection: &Connection) -> Result<()> {
     let doing = "giving space back";
-    connection
-        .execute_batch(
-            "INSERT INTO words (words) VALUES ('optimize');
-             INSERT INTO passage_words (passage_words) VALUES ('optimize'); VACUUM",
-        )
-        .map_err(failed(doing))?;
-    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(failed(doing))
+    match connection {
+        Connection::Sqlite(it) => schema::vacuum(it).map_err(schema::failed(doing)),
+        // PostgreSQL does it by itself.
+        #[cfg(feature = "team")]
+        Connection::Postgres(_) => Ok(()),
+    }
 }
 
-pub(super) fn check(store: &Mutex<Connection>, deep: bool) -> Result<Checked> {
+pub(super) fn check(store: &Pool, deep: bool) -> Result<Checked> {
     let doing = "checking the store";
     let mut out = Checked::default();
     let contents = {
         let connection = locked(store);
-        let found: Vec<String> = connection
-            .prepare("PRAGMA integrity_check")
-            .and_then(|mut it| it.query_map([], |row| row.get(0))?.collect())
-            .map_err(failed(doing))?;
-        out.problems.extend(found.into_iter().filter(|it| it != "ok"));
-        let broken: Vec<String> = connection
-            .prepare("SELECT \"table\", parent FROM pragma_foreign_key_check")
-            .and_then(|mut it| {
-                let broken = |row: &rusqlite::Row<'_>| {
-                    let (table, parent): (String, String) = (row.get(0)?, row.get(1)?);
-                    Ok(format!("a row of {table} names a {parent} that is not there"))
-                };
-                it.query_map([], broken)?.collect()
-            })
-            .map_err(failed(doing))?;
-        out.problems.extend(broken);
-        for (index, check) in [
-            ("words", "INSERT INTO words (words) VALUES ('integrity-check')"),
-            ("passages", "INSERT INTO passage_words (passage_words) VALUES ('integrity-check')"),
-        ] {
-            if let Err(error) = connection.execute(check, []) {
-                out.problems.push(format!("the index of {index} is damaged ({error})"));
-            }
+        match &*connection {
+            Connection::Sqlite(it) => out.problems = schema::check(it).map_err(schema::failed(doing))?,
+            // PostgreSQL holds to its constraints.
+            #[cfg(feature = "team")]
+            Connection::Postgres(_) => {}
         }
         if !deep {
             return Ok(out);
         }
         let contents: Vec<(String, i64)> = connection
             .prepare("SELECT min(handle), content FROM item WHERE content IS NOT NULL GROUP BY content ORDER BY content")
-            .and_then(|mut it| it.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+            .and_then(|mut it| it.query_map(params![], |row| Ok((row.get(0)?, row.get(1)?))))
             .map_err(failed(doing))?;
         contents
     };
@@ -281,12 +268,12 @@ pub(super) fn check(store: &Mutex<Connection>, deep: bool) -> Result<Checked> {
 pub(super) fn stats(connection: &Connection, file_bytes: u64) -> Result<Stats> {
     let items: Vec<(String, i64)> = connection
         .prepare("SELECT what, count(DISTINCT item) FROM place GROUP BY what")
-        .and_then(|mut it| it.query_map(params![], |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+        .and_then(|mut it| it.query_map(params![], |row| Ok((row.get(0)?, row.get(1)?))))
         .map_err(failed("counting what is stored"))?;
     Ok(Stats {
         items: items.into_iter().map(|(what, count)| (what, u64::try_from(count).unwrap_or(0))).collect(),
-        bytes: sum(connection, "SELECT ifnull(sum(size), 0) FROM content")?,
-        stored_bytes: sum(connection, "SELECT ifnull(sum(length(packed)), 0) FROM pack")?,
+        bytes: sum(connection, "SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM content")?,
+        stored_bytes: sum_of_packs(connection)?,
         old: ids(
             connection,
             "SELECT count(DISTINCT p.content) FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1",
@@ -295,6 +282,6 @@ pub(super) fn stats(connection: &Connection, file_bytes: u64) -> Result<Stats> {
         .first()
         .map_or(0, |it| it.unsigned_abs()),
         file_bytes,
-        version: VERSION,
+        version: connection.version(),
     })
 }

@@ -2,17 +2,18 @@
 
 use std::collections::HashSet;
 use std::io::Read;
-use std::sync::Mutex;
 
-use rusqlite::{Connection, OptionalExtension as _, params};
 use sha2::{Digest as _, Sha256};
 
-use super::schema::{failed, locked};
-use super::{Digest, Handle};
+use super::sql::{Connection, Optional as _, Pool, failed, locked, params};
+use super::{Digest, Handle, pack};
 use history::error::{Error, Kind, Result};
 
 /// Bytes of a content that are searched: its beginning. Bounds what one giant log can cost.
 pub(super) const SEARCHED: usize = 4 << 20;
+
+/// Bytes of a chunk, at least; the last of a content may be smaller.
+pub(super) const SMALLEST_CHUNK: usize = 8 << 10;
 
 /// Bytes of a chunk, at most.
 pub(super) const LARGEST_CHUNK: usize = 128 << 10;
@@ -68,11 +69,7 @@ impl Packs {
 
 /// The bytes of a pack; `None` when it is missing or damaged.
 fn unpacked(connection: &Connection, pack: i64) -> Result<Option<Vec<u8>>> {
-    let found: Option<(i64, Vec<u8>)> = connection
-        .prepare_cached("SELECT size, packed FROM pack WHERE id = ?1")
-        .and_then(|mut it| it.query_row([pack], |row| Ok((row.get(0)?, row.get(1)?))).optional())
-        .map_err(failed(READING))?;
-    Ok(found.and_then(|(size, packed)| {
+    Ok(pack::read(connection, pack)?.and_then(|(size, packed)| {
         let size = usize::try_from(size).ok().filter(|it| *it <= LARGEST_PACK)?;
         zstd::bulk::decompress(&packed, size).ok()
     }))
@@ -81,7 +78,7 @@ fn unpacked(connection: &Connection, pack: i64) -> Result<Option<Vec<u8>>> {
 /// Where an owner's chunk is.
 pub(super) fn find(connection: &Connection, owner: &str, digest: &Digest) -> Result<Option<(i64, Place)>> {
     connection
-        .prepare_cached("SELECT id, pack, start, size FROM chunk WHERE owner = ?1 AND sha = ?2")
+        .prepare("SELECT id, pack, start, size FROM chunk WHERE owner = ?1 AND sha = ?2")
         .and_then(|mut it| {
             it.query_row(params![owner, digest.0], |row| {
                 Ok((row.get(0)?, Place { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? }))
@@ -101,19 +98,18 @@ struct Part {
 /// The parts of a content, in order, and its digest. A content of which a row is missing is an error.
 fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<Part>, Digest)> {
     let about: Option<([u8; 32], i64)> = connection
-        .prepare_cached("SELECT sha, size FROM content WHERE id = ?1")
+        .prepare("SELECT sha, size FROM content WHERE id = ?1")
         .and_then(|mut it| it.query_row([content], |row| Ok((row.get(0)?, row.get(1)?))).optional())
         .map_err(failed(READING))?;
     let (digest, size) = about.ok_or_else(|| corrupted(handle, "its list of chunks missing"))?;
     let parts: Vec<Part> = connection
-        .prepare_cached(
+        .prepare(
             "SELECT c.id, c.sha, c.size FROM part p JOIN chunk c ON c.id = p.chunk WHERE p.content = ?1 ORDER BY p.seq",
         )
         .and_then(|mut it| {
             it.query_map([content], |row| {
                 Ok(Part { chunk: row.get(0)?, digest: Digest(row.get(1)?), size: row.get(2)? })
-            })?
-            .collect()
+            })
         })
         .map_err(failed(READING))?;
     if parts.iter().map(|it| i64::from(it.size)).sum::<i64>() != size {
@@ -123,23 +119,22 @@ fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<P
 }
 
 /// The chunks that are what they were, each pack unpacked once.
-pub(super) fn sound(store: &Mutex<Connection>) -> Result<HashSet<i64>> {
+pub(super) fn sound(store: &Pool) -> Result<HashSet<i64>> {
     let packs: Vec<i64> = locked(store)
         .prepare("SELECT id FROM pack ORDER BY id")
-        .and_then(|mut it| it.query_map([], |row| row.get(0))?.collect())
+        .and_then(|mut it| it.query_map(params![], |row| row.get(0)))
         .map_err(failed(READING))?;
     let mut sound = HashSet::new();
     for pack in packs {
         // Others go on in between.
         let connection = locked(store);
         let chunks: Vec<(i64, Digest, Place)> = connection
-            .prepare_cached("SELECT id, sha, start, size FROM chunk WHERE pack = ?1")
+            .prepare("SELECT id, sha, start, size FROM chunk WHERE pack = ?1")
             .and_then(|mut it| {
                 it.query_map([pack], |row| {
                     let place = Place { pack, start: row.get(2)?, size: row.get(3)? };
                     Ok((row.get(0)?, Digest(row.get(1)?), place))
-                })?
-                .collect()
+                })
             })
             .map_err(failed(READING))?;
         let mut unpacked = Packs::default();
@@ -166,7 +161,7 @@ pub(super) fn consists_of(
 /// Where a part's chunk is now.
 fn place(connection: &Connection, part: &Part) -> Result<Option<Place>> {
     connection
-        .prepare_cached("SELECT pack, start, size FROM chunk WHERE id = ?1 AND sha = ?2")
+        .prepare("SELECT pack, start, size FROM chunk WHERE id = ?1 AND sha = ?2")
         .and_then(|mut it| {
             it.query_row(params![part.chunk, part.digest.0], |row| {
                 Ok(Place { pack: row.get(0)?, start: row.get(1)?, size: row.get(2)? })
@@ -178,7 +173,7 @@ fn place(connection: &Connection, part: &Part) -> Result<Option<Place>> {
 
 /// Delivers a content chunk by chunk.
 pub(super) struct Reader<'a> {
-    connection: &'a Mutex<Connection>,
+    connection: &'a Pool,
     handle: Handle,
     content: i64,
     parts: std::vec::IntoIter<Part>,
@@ -265,11 +260,7 @@ pub(super) fn corrupted(handle: Handle, found: &str) -> Error {
 }
 
 /// Opens a content for reading.
-pub(super) fn open<'a>(
-    connection: &'a Mutex<Connection>,
-    handle: Handle,
-    content: i64,
-) -> Result<Reader<'a>> {
+pub(super) fn open<'a>(connection: &'a Pool, handle: Handle, content: i64) -> Result<Reader<'a>> {
     let (parts, expected) = parts(&locked(connection), handle, content)?;
     Ok(Reader {
         connection,
@@ -289,22 +280,24 @@ pub(super) fn open<'a>(
 
 /// The beginning of a content, as much as is searched; up to what is damaged, which is told when it is read.
 pub(super) fn head(connection: &Connection, content: i64) -> Result<Vec<u8>> {
-    let mut find = connection
-        .prepare_cached(
+    // All but the last chunk have at least the smallest size.
+    let parts = connection
+        .prepare(
             "SELECT c.sha, c.pack, c.start, c.size FROM part p JOIN chunk c ON c.id = p.chunk
-             WHERE p.content = ?1 ORDER BY p.seq",
+             WHERE p.content = ?1 ORDER BY p.seq LIMIT ?2",
         )
+        .and_then(|mut it| {
+            it.query_map([content, (SEARCHED / SMALLEST_CHUNK) as i64 + 1], |row| {
+                Ok((Digest(row.get(0)?), Place { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? }))
+            })
+        })
         .map_err(failed(READING))?;
-    let mut rows = find.query([content]).map_err(failed(READING))?;
     let mut packs = Packs::default();
     let mut out = Vec::new();
-    while out.len() < SEARCHED
-        && let Some(row) = rows.next().map_err(failed(READING))?
-    {
-        let found = || -> rusqlite::Result<_> {
-            Ok((Digest(row.get(0)?), Place { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? }))
-        };
-        let (digest, place) = found().map_err(failed(READING))?;
+    for (digest, place) in parts {
+        if out.len() >= SEARCHED {
+            break;
+        }
         match packs.chunk(connection, place, &digest)? {
             Some(bytes) => out.extend_from_slice(bytes),
             None => break,

@@ -8,21 +8,19 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
 use std::ops::Range;
-use std::sync::Mutex;
 
 use fastcdc::v2020::StreamCDC;
-use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use sha2::{Digest as _, Sha256};
 
-use super::chunks::{LARGEST_CHUNK, PACK, Packs, SEARCHED, find};
+use super::chunks::{LARGEST_CHUNK, PACK, Packs, SEARCHED, SMALLEST_CHUNK, find};
 use super::handle::identity;
 use super::item::signed;
-use super::schema::{failed, locked, write};
+use super::pack::{self, Packed};
+use super::sql::{Optional as _, Pool, Transaction, failed, locked, params, write};
 use super::{Body, Digest, Scope, unwrapped};
 use history::error::{Error, Kind, Result};
 
-/// Bytes of a chunk: the least, and the usual.
-const SMALLEST_CHUNK: usize = 8 << 10;
+/// Bytes of a chunk, as a rule.
 const CHUNK: usize = 32 << 10;
 
 /// Compressed bytes that wait to be written. A content with more writes them ahead of the step that stores it, so that
@@ -43,8 +41,7 @@ pub(super) struct Prepared {
 
 /// New chunks, compressed together.
 pub(super) struct Pack {
-    size: usize,
-    packed: Vec<u8>,
+    packed: Packed,
     chunks: Vec<NewChunk>,
 }
 
@@ -112,7 +109,7 @@ impl Read for BodyReader<'_> {
 
 /// Makes the contents of one step ready to be stored, while others may write.
 pub(super) struct Packer<'a> {
-    connection: &'a Mutex<Connection>,
+    connection: &'a Pool,
     owner: &'a str,
     /// Chunks that lie in the archive, whole, or in a pack of this step.
     known: HashSet<Digest>,
@@ -123,7 +120,7 @@ pub(super) struct Packer<'a> {
 }
 
 impl<'a> Packer<'a> {
-    pub(super) fn new(connection: &'a Mutex<Connection>, owner: &'a str) -> Self {
+    pub(super) fn new(connection: &'a Pool, owner: &'a str) -> Self {
         Self {
             connection,
             owner,
@@ -174,12 +171,15 @@ impl<'a> Packer<'a> {
             return Ok(());
         }
         let packed = compress(&self.open)?;
+        let scope = Scope { owner: self.owner.to_owned(), project: String::new() };
+        let sha = identity("pack", &scope, &[&packed]);
+        let packed = Packed::new(&locked(self.connection), self.owner, sha, self.open.len(), packed)?;
         let chunks = std::mem::take(&mut self.chunks);
-        self.waiting.push(Pack { size: self.open.len(), packed, chunks });
+        self.waiting.push(Pack { packed, chunks });
         self.open.clear();
-        if self.waiting.iter().map(|it| it.packed.len()).sum::<usize>() >= WAITING {
+        if self.waiting.iter().map(|it| it.packed.waiting()).sum::<usize>() >= WAITING {
             let mut connection = locked(self.connection);
-            let transaction = write(&mut connection, STORING)?;
+            let transaction = write(&mut connection, self.owner, STORING)?;
             put_packs(&transaction, self.owner, &self.waiting)?;
             transaction.commit().map_err(failed(STORING))?;
             self.waiting.clear();
@@ -201,21 +201,13 @@ fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
 /// Stores packs with their chunks. A chunk that is there already, damaged or stored by another process in the meantime,
 /// is from now on the one in its new pack.
 pub(super) fn put_packs(transaction: &Transaction<'_>, owner: &str, packs: &[Pack]) -> Result<()> {
-    let scope = Scope { owner: owner.to_owned(), project: String::new() };
     for pack in packs {
-        let sha = identity("pack", &scope, &[&pack.packed]);
-        let id: i64 = transaction
-            .prepare_cached(
-                "INSERT INTO pack (sha, size, packed) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (sha) DO UPDATE SET size = ?2, packed = ?3 RETURNING id",
-            )
-            .and_then(|mut it| it.query_row(params![sha.0, pack.size as i64, pack.packed], |row| row.get(0)))
-            .map_err(failed(STORING))?;
+        let id = pack::put(transaction, &pack.packed)?;
         for chunk in &pack.chunks {
             transaction
-                .prepare_cached(
+                .prepare(
                     "INSERT INTO chunk (owner, sha, size, pack, start) VALUES (?1, ?2, ?3, ?4, ?5)
-                     ON CONFLICT (owner, sha) DO UPDATE SET pack = ?4, start = ?5",
+                     ON CONFLICT (owner, sha) DO UPDATE SET pack = excluded.pack, start = excluded.start",
                 )
                 .and_then(|mut it| {
                     it.execute(params![owner, chunk.digest.0, chunk.size as i64, id, chunk.start as i64])
@@ -247,21 +239,23 @@ pub(super) fn put_content(
         parts.push(id);
     }
     let found: Option<i64> = transaction
-        .prepare_cached("SELECT id FROM content WHERE owner = ?1 AND sha = ?2")
+        .prepare("SELECT id FROM content WHERE owner = ?1 AND sha = ?2")
         .and_then(|mut it| it.query_row(params![owner, content.digest.0], |row| row.get(0)).optional())
         .map_err(failed(STORING))?;
     let Some(id) = found else {
-        transaction
-            .prepare_cached("INSERT INTO content (owner, sha, size) VALUES (?1, ?2, ?3)")
-            .and_then(|mut it| it.execute(params![owner, content.digest.0, signed(content.size)]))
+        let id = transaction
+            .query_row(
+                "INSERT INTO content (owner, sha, size) VALUES (?1, ?2, ?3) RETURNING id",
+                params![owner, content.digest.0, signed(content.size)],
+                |row| row.get(0),
+            )
             .map_err(failed(STORING))?;
-        let id = transaction.last_insert_rowid();
         put_parts(transaction, id, &parts)?;
         return Ok(Some(id));
     };
     let before: Vec<i64> = transaction
-        .prepare_cached("SELECT chunk FROM part WHERE content = ?1 ORDER BY seq")
-        .and_then(|mut it| it.query_map([id], |row| row.get(0))?.collect())
+        .prepare("SELECT chunk FROM part WHERE content = ?1 ORDER BY seq")
+        .and_then(|mut it| it.query_map([id], |row| row.get(0)))
         .map_err(failed(STORING))?;
     if before != parts {
         // An older version cut it otherwise, or rows of its list are lost.
@@ -274,7 +268,7 @@ pub(super) fn put_content(
 
 fn put_parts(transaction: &Transaction<'_>, content: i64, chunks: &[i64]) -> Result<()> {
     let mut insert = transaction
-        .prepare_cached("INSERT INTO part (content, seq, chunk) VALUES (?1, ?2, ?3)")
+        .prepare("INSERT INTO part (content, seq, chunk) VALUES (?1, ?2, ?3)")
         .map_err(failed(STORING))?;
     for (seq, chunk) in chunks.iter().enumerate() {
         insert.execute(params![content, seq as i64, chunk]).map_err(failed(STORING))?;
@@ -289,7 +283,7 @@ pub(super) fn sweep(transaction: &Transaction<'_>, chunks: impl IntoIterator<Ite
     let mut packs = HashSet::new();
     for chunk in chunks {
         let pack: Option<i64> = transaction
-            .prepare_cached(
+            .prepare(
                 "DELETE FROM chunk WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE chunk = ?1)
                  RETURNING pack",
             )
@@ -300,10 +294,10 @@ pub(super) fn sweep(transaction: &Transaction<'_>, chunks: impl IntoIterator<Ite
     let mut freed = 0;
     for pack in packs {
         let size: Option<i64> = transaction
-            .prepare_cached(
-                "DELETE FROM pack WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM chunk WHERE pack = ?1)
-                 RETURNING length(packed)",
-            )
+            .prepare(&format!(
+                "DELETE FROM pack WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM chunk WHERE pack = ?1) RETURNING {}",
+                transaction.pack_bytes()
+            ))
             .and_then(|mut it| it.query_row([pack], |row| row.get(0)).optional())
             .map_err(failed(doing))?;
         freed += size.and_then(|it| u64::try_from(it).ok()).unwrap_or(0);

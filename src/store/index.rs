@@ -2,37 +2,168 @@
 
 use std::borrow::Cow;
 
-use rusqlite::{Connection, Transaction, params};
 use serde_json::Value;
 
 use super::What;
-use super::schema::failed;
+#[cfg(feature = "team")]
+use super::postgres;
+use super::sql::{Connection, Param, Transaction, failed, params};
+use super::words::Words;
 use history::error::Result;
+
+const INDEXING: &str = "indexing";
 
 /// Puts words (see [`super::words::indexed`]) into the index as those of `item`.
 pub(super) fn index(transaction: &Transaction<'_>, item: i64, words: &str) -> Result<()> {
-    transaction
-        .prepare_cached("INSERT INTO words (rowid, body) VALUES (?1, ?2)")
-        .and_then(|mut it| it.execute(params![item, words]))
-        .map_err(failed("indexing"))?;
-    Ok(())
+    match &**transaction {
+        Connection::Sqlite(_) => {
+            put(transaction, "INSERT INTO words (rowid, body) VALUES (?1, ?2)", params![item, words])
+        }
+        #[cfg(feature = "team")]
+        Connection::Postgres(_) => postgres::vectors(words, "").iter().try_for_each(|row| {
+            let sql = "INSERT INTO words (item, body) VALUES (?1, CAST(CAST(?2 AS TEXT) AS tsvector))";
+            put(transaction, sql, params![item, row])
+        }),
+    }
+}
+
+/// Puts the words of a passage into their index; `about`: tokens that a search can want besides.
+pub(super) fn index_passage(
+    transaction: &Transaction<'_>,
+    passage: i64,
+    words: &str,
+    about: &str,
+) -> Result<()> {
+    match &**transaction {
+        Connection::Sqlite(_) => put(
+            transaction,
+            "INSERT INTO passage_words (rowid, body, about) VALUES (?1, ?2, ?3)",
+            params![passage, words, about],
+        ),
+        #[cfg(feature = "team")]
+        Connection::Postgres(_) => postgres::vectors(words, about).iter().try_for_each(|row| {
+            let sql =
+                "INSERT INTO passage_words (passage, body) VALUES (?1, CAST(CAST(?2 AS TEXT) AS tsvector))";
+            put(transaction, sql, params![passage, row])
+        }),
+    }
+}
+
+fn put(transaction: &Transaction<'_>, sql: &str, params: &[&dyn Param]) -> Result<()> {
+    transaction.execute(sql, params).map(drop).map_err(failed(INDEXING))
+}
+
+/// Takes the words of an item out of the index.
+pub(super) fn unindex(transaction: &Transaction<'_>, item: i64) -> Result<()> {
+    let sql = match &**transaction {
+        Connection::Sqlite(_) => "DELETE FROM words WHERE rowid = ?1",
+        #[cfg(feature = "team")]
+        Connection::Postgres(_) => "DELETE FROM words WHERE item = ?1",
+    };
+    put(transaction, sql, params![item])
+}
+
+/// How a query finds rows by their words.
+pub(super) struct FoundBy {
+    /// The tables, of which one has the rows: `i` (item) or `s` (passage).
+    pub(super) from: &'static str,
+    /// The column with their ids.
+    pub(super) id: &'static str,
+    pub(super) condition: String,
+    /// Its parameters, which follow those of the query.
+    expressions: Vec<String>,
+}
+
+impl FoundBy {
+    pub(super) fn params(&self) -> Vec<&dyn Param> {
+        self.expressions.iter().map(|it| it as &dyn Param).collect()
+    }
+}
+
+/// Items with these words (`all` of them, or some). The first parameter has the number `first`.
+pub(super) fn items(connection: &Connection, words: &Words, all: bool, first: usize) -> FoundBy {
+    match connection {
+        Connection::Sqlite(_) => FoundBy {
+            from: "words CROSS JOIN item i ON i.id = words.rowid",
+            id: "words.rowid",
+            condition: format!("words MATCH ?{first}"),
+            expressions: vec![words.expression(all)],
+        },
+        #[cfg(feature = "team")]
+        Connection::Postgres(_) => {
+            let (condition, expressions) = in_rows("i.id", "item FROM words", words, all, &[], first);
+            FoundBy { from: "item i", id: "i.id", condition, expressions }
+        }
+    }
+}
+
+/// Passages with these words, and with each token of `about`.
+pub(super) fn passages(
+    connection: &Connection,
+    words: &Words,
+    all: bool,
+    about: &[String],
+    first: usize,
+) -> FoundBy {
+    match connection {
+        Connection::Sqlite(_) => FoundBy {
+            from: "passage_words w CROSS JOIN passage s ON s.id = w.rowid",
+            id: "w.rowid",
+            condition: format!("w.passage_words MATCH ?{first}"),
+            expressions: vec![format!(
+                "body : ({}) AND about : ({})",
+                words.expression(all),
+                about.join(" AND ")
+            )],
+        },
+        #[cfg(feature = "team")]
+        Connection::Postgres(_) => {
+            let (condition, expressions) =
+                in_rows("s.id", "passage FROM passage_words", words, all, about, first);
+            FoundBy { from: "passage s", id: "s.id", condition, expressions }
+        }
+    }
+}
+
+/// The words of one text may be in several rows, so each is looked for by itself.
+#[cfg(feature = "team")]
+fn in_rows(
+    id: &str,
+    rows: &str,
+    words: &Words,
+    all: bool,
+    about: &[String],
+    first: usize,
+) -> (String, Vec<String>) {
+    let phrases: Vec<&str> = words.phrases().collect();
+    let expressions: Vec<String> = match all {
+        true => phrases.iter().map(|it| postgres::query(&[it], about)).collect(),
+        false => vec![postgres::query(&phrases, about)],
+    };
+    let one = |(number, _)| {
+        format!("SELECT {rows} WHERE body @@ CAST(CAST(?{} AS TEXT) AS tsquery)", first + number)
+    };
+    let selects: Vec<String> = expressions.iter().enumerate().map(one).collect();
+    (format!("{id} IN ({})", selects.join(" INTERSECT ")), expressions)
 }
 
 /// Leaves the words of `item` to the next search.
 pub(super) fn index_later(transaction: &Transaction<'_>, item: i64) -> Result<()> {
     transaction
-        .prepare_cached("INSERT OR IGNORE INTO pending (item) VALUES (?1)")
+        .prepare("INSERT INTO pending (item) VALUES (?1) ON CONFLICT DO NOTHING")
         .and_then(|mut it| it.execute([item]))
-        .map_err(failed("indexing"))?;
+        .map_err(failed(INDEXING))?;
     Ok(())
 }
 
 /// Whether an item is in the index.
 pub(super) fn is_indexed(connection: &Connection, item: i64) -> Result<bool> {
-    connection
-        .prepare_cached("SELECT 1 FROM words_docsize WHERE id = ?1")
-        .and_then(|mut it| it.exists([item]))
-        .map_err(failed("indexing"))
+    let sql = match connection {
+        Connection::Sqlite(_) => "SELECT 1 FROM words_docsize WHERE id = ?1",
+        #[cfg(feature = "team")]
+        Connection::Postgres(_) => "SELECT 1 FROM words WHERE item = ?1",
+    };
+    connection.prepare(sql).and_then(|mut it| it.exists([item])).map_err(failed(INDEXING))
 }
 
 /// What of a content is for reading: of a message that is JSON its strings, else all of it.

@@ -1,9 +1,7 @@
 //! Whatever has a handle, as the database knows it: whose it is, and where a session has it.
 
-use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
-
-use super::schema::{failed, write};
-use super::{Digest, Entry, Handle, Scope, What};
+use super::sql::{Connection, Optional as _, Row, SqlResult, Transaction, failed, odd, params, write};
+use super::{Digest, Entry, Handle, Scope, What, index};
 use history::error::{Error, Kind, Result};
 
 const STORING: &str = "storing in the archive";
@@ -31,9 +29,8 @@ pub(super) struct NewItem<'a> {
 
 /// The handle that an identity has, or the first that is free for it.
 pub(super) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
-    let mut find = connection
-        .prepare_cached("SELECT id, identity FROM item WHERE handle = ?1")
-        .map_err(failed(READING))?;
+    let mut find =
+        connection.prepare("SELECT id, identity FROM item WHERE handle = ?1").map_err(failed(READING))?;
     for n in 0.. {
         let handle = Handle::nth(identity, n);
         let found: Option<(i64, [u8; 32])> = find
@@ -54,20 +51,19 @@ pub(super) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Resu
     let (handle, found) = chosen(transaction, &new.identity)?;
     if let Some(id) = found {
         transaction
-            .prepare_cached(
-                "UPDATE item SET at = max(at, ?2), tokens = ifnull(?3, tokens), content = ifnull(?4, content) WHERE id = ?1",
+            .prepare(
+                "UPDATE item SET at = CASE WHEN at > ?2 THEN at ELSE ?2 END, tokens = coalesce(?3, tokens),
+               content = coalesce(?4, content) WHERE id = ?1",
             )
             .and_then(|mut it| it.execute(params![id, new.at, new.tokens.map(signed), new.content]))
             .map_err(failed(STORING))?;
         return Ok((id, handle, true));
     }
-    transaction
-        .prepare_cached(
+    let id = transaction
+        .query_row(
             "INSERT INTO item (handle, identity, owner, project, sort, content, tokens, bytes, at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        )
-        .and_then(|mut it| {
-            it.execute(params![
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) RETURNING id",
+            params![
                 handle.as_str(),
                 new.identity.0,
                 new.scope.owner,
@@ -77,10 +73,11 @@ pub(super) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Resu
                 new.tokens.map(signed),
                 signed(new.bytes),
                 new.at
-            ])
-        })
+            ],
+            |row| row.get(0),
+        )
         .map_err(failed(STORING))?;
-    Ok((transaction.last_insert_rowid(), handle, false))
+    Ok((id, handle, false))
 }
 
 /// Where a session has an item.
@@ -95,9 +92,10 @@ pub(super) struct Place<'a> {
 
 pub(super) fn put_place(transaction: &Transaction<'_>, item: i64, place: &Place<'_>) -> Result<()> {
     transaction
-        .prepare_cached(
+        .prepare(
             "INSERT INTO place (item, session, what, call_id, tool, message, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-             ON CONFLICT DO UPDATE SET tool = ?5, message = ?6, at = ?7 WHERE at <= ?7",
+             ON CONFLICT (item, session, what, call_id) DO UPDATE
+               SET tool = excluded.tool, message = excluded.message, at = excluded.at WHERE place.at <= excluded.at",
         )
         .and_then(|mut it| {
             it.execute(params![
@@ -144,7 +142,7 @@ fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
                  WHERE id = (SELECT item FROM alias WHERE handle = ?1 AND owner = ?2) AND owner = ?2";
     for sql in [own, other] {
         let found = connection
-            .prepare_cached(sql)
+            .prepare(sql)
             .and_then(|mut it| {
                 it.query_row([handle.as_str(), owner], |row| {
                     Ok(Item {
@@ -173,10 +171,10 @@ pub(super) fn put_aliases(
     others: &[Handle],
 ) -> Result<()> {
     let item = item(connection, scope, handle)?;
-    let transaction = write(connection, STORING)?;
+    let transaction = write(connection, &scope.owner, STORING)?;
     for other in others {
         transaction
-            .prepare_cached("INSERT OR IGNORE INTO alias (owner, handle, item) VALUES (?1, ?2, ?3)")
+            .prepare("INSERT INTO alias (owner, handle, item) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")
             .and_then(|mut it| it.execute(params![scope.owner, other.as_str(), item.id]))
             .map_err(failed(STORING))?;
     }
@@ -187,8 +185,8 @@ pub(super) fn put_aliases(
 pub(super) fn aliases(connection: &Connection, scope: &Scope, handle: &str) -> Result<Vec<Handle>> {
     let item = item(connection, scope, handle)?;
     let found: Vec<String> = connection
-        .prepare_cached("SELECT handle FROM alias WHERE item = ?1 ORDER BY handle")
-        .and_then(|mut it| it.query_map([item.id], |row| row.get(0))?.collect())
+        .prepare("SELECT handle FROM alias WHERE item = ?1 ORDER BY handle")
+        .and_then(|mut it| it.query_map([item.id], |row| row.get(0)))
         .map_err(failed(READING))?;
     Ok(found.iter().filter_map(|it| Handle::parse(it)).collect())
 }
@@ -199,12 +197,8 @@ pub(super) fn missing(handle: Handle) -> Error {
 
 /// Deletes an item and what hangs on it, but not its content.
 pub(super) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> {
-    for sql in ["DELETE FROM words WHERE rowid = ?1", "DELETE FROM item WHERE id = ?1"] {
-        transaction
-            .prepare_cached(sql)
-            .and_then(|mut it| it.execute([id]))
-            .map_err(failed("deleting from the store"))?;
-    }
+    index::unindex(transaction, id)?;
+    transaction.execute("DELETE FROM item WHERE id = ?1", [id]).map_err(failed("deleting from the store"))?;
     Ok(())
 }
 
@@ -218,13 +212,9 @@ pub(super) fn locate(connection: &Connection, handle: &str, owner: &str) -> Resu
 pub(super) const ENTRY: &str =
     "i.handle, p.what, i.project, p.session, p.message, p.call_id, p.tool, i.tokens, i.bytes, i.at";
 
-pub(super) fn entry_of(row: &Row<'_>) -> rusqlite::Result<Entry> {
+pub(super) fn entry_of(row: &Row<'_>) -> SqlResult<Entry> {
     let handle: String = row.get(0)?;
     let what: String = row.get(1)?;
-    let odd = |column: usize, what: &str| {
-        let error = format!("found {what:?}");
-        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into())
-    };
     let filled = |it: String| Some(it).filter(|it| !it.is_empty());
     Ok(Entry {
         handle: Handle::parse(&handle).ok_or_else(|| odd(0, &handle))?,
@@ -234,7 +224,7 @@ pub(super) fn entry_of(row: &Row<'_>) -> rusqlite::Result<Entry> {
         message: row.get(4)?,
         call_id: filled(row.get(5)?),
         tool: row.get(6)?,
-        tokens: row.get::<_, Option<i64>>(7)?.map(unsigned),
+        tokens: row.get::<Option<i64>>(7)?.map(unsigned),
         bytes: unsigned(row.get(8)?),
         at: row.get(9)?,
     })

@@ -1,10 +1,8 @@
 //! Small things that outlive a process: marks, asks, token counts.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
-
 use super::handle::identity;
 use super::item::{NewItem, item, put_item, signed};
-use super::schema::{failed, write};
+use super::sql::{Connection, Optional as _, SqlResult, failed, params, write, write_all};
 use super::{Handle, Mark, Scope};
 use history::error::{Error, Kind, Result};
 
@@ -16,8 +14,9 @@ const MAX_COUNTS: i64 = 500_000;
 
 pub(super) fn mark(connection: &Connection, scope: &Scope, name: &str, value: &str, at: i64) -> Result<()> {
     connection
-        .prepare_cached(
-            "INSERT OR REPLACE INTO mark (owner, project, name, value, at) VALUES (?1, ?2, ?3, ?4, ?5)",
+        .prepare(
+            "INSERT INTO mark (owner, project, name, value, at) VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (owner, project, name) DO UPDATE SET value = excluded.value, at = excluded.at",
         )
         .and_then(|mut it| it.execute(params![scope.owner, scope.project, name, value, at]))
         .map_err(failed("setting a mark"))?;
@@ -32,10 +31,10 @@ pub(super) fn mark_anew(
     at: i64,
 ) -> Result<bool> {
     let changed = connection
-        .prepare_cached(
+        .prepare(
             "INSERT INTO mark (owner, project, name, value, at) VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (owner, project, name) DO UPDATE SET value = excluded.value, at = excluded.at
-             WHERE value <> excluded.value",
+             WHERE mark.value <> excluded.value",
         )
         .and_then(|mut it| it.execute(params![scope.owner, scope.project, name, value, at]))
         .map_err(failed("setting a mark"))?;
@@ -44,9 +43,9 @@ pub(super) fn mark_anew(
 
 pub(super) fn marked(connection: &Connection, scope: &Scope, name: &str) -> Result<Option<Mark>> {
     connection
-        .prepare_cached("SELECT value, at FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3")
+        .prepare("SELECT value, at FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3")
         .and_then(|mut it| {
-            it.query_row([&scope.owner, &scope.project, name], |row| {
+            it.query_row([scope.owner.as_str(), &scope.project, name], |row| {
                 Ok(Mark { value: row.get(0)?, at: row.get(1)? })
             })
             .optional()
@@ -58,7 +57,7 @@ pub(super) fn unmark(connection: &Connection, scope: &Scope, name: &str) -> Resu
     let gone = connection
         .execute(
             "DELETE FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3",
-            [&scope.owner, &scope.project, name],
+            [scope.owner.as_str(), &scope.project, name],
         )
         .map_err(failed("taking a mark away"))?;
     Ok(gone > 0)
@@ -66,7 +65,7 @@ pub(super) fn unmark(connection: &Connection, scope: &Scope, name: &str) -> Resu
 
 pub(super) fn put_ask(connection: &mut Connection, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
     let doing = "keeping an ask";
-    let transaction = write(connection, doing)?;
+    let transaction = write(connection, &scope.owner, doing)?;
     let new = NewItem {
         scope,
         sort: "ask",
@@ -81,7 +80,8 @@ pub(super) fn put_ask(connection: &mut Connection, scope: &Scope, state: &str, a
         .map_err(|error| Error::new(Kind::Store, format!("{doing}: expected to compress")).because(error))?;
     transaction
         .execute(
-            "INSERT OR REPLACE INTO ask (item, state, size, expires) VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO ask (item, state, size, expires) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (item) DO UPDATE SET state = excluded.state, size = excluded.size, expires = excluded.expires",
             params![id, packed, signed(state.len() as u64), at + ASK_LIVES],
         )
         .map_err(failed(doing))?;
@@ -123,18 +123,20 @@ pub(super) fn counts(
     contents: &[u128],
 ) -> Result<Vec<Option<u32>>> {
     let mut find = connection
-        .prepare_cached("SELECT tokens FROM count WHERE content = ?1 AND estimator = ?2")
+        .prepare("SELECT tokens FROM count WHERE content = ?1 AND estimator = ?2")
         .map_err(failed("reading token counts"))?;
     let find = |it: &u128| find.query_row(params![it.to_be_bytes(), estimator], |row| row.get(0)).optional();
-    contents.iter().map(find).collect::<rusqlite::Result<_>>().map_err(failed("reading token counts"))
+    contents.iter().map(find).collect::<SqlResult<_>>().map_err(failed("reading token counts"))
 }
 
 pub(super) fn put_counts(connection: &mut Connection, estimator: &str, counts: &[(u128, u32)]) -> Result<()> {
     let doing = "keeping token counts";
-    let transaction = write(connection, doing)?;
+    let transaction = write_all(connection, doing)?;
     for (content, tokens) in counts {
         transaction
-            .prepare_cached("INSERT OR IGNORE INTO count (content, estimator, tokens) VALUES (?1, ?2, ?3)")
+            .prepare(
+                "INSERT INTO count (content, estimator, tokens) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+            )
             .and_then(|mut it| it.execute(params![content.to_be_bytes(), estimator, tokens]))
             .map_err(failed(doing))?;
     }

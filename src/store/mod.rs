@@ -2,8 +2,8 @@
 //!
 //! Nothing is replaced in a session before its originals lie here, synced: [`Store::put_all`] is that one step, all of
 //! it or nothing. Originals are named by their content ([`Digest`]), stored once, and reached by a short [`Handle`]
-//! within a [`Scope`]. [`Store`] is plain data in and out, so that a server's database can take the place of
-//! [`Sqlite`].
+//! within a [`Scope`]. The SQL in this folder is spoken by two databases (`sql`), SQLite and PostgreSQL, so that no
+//! method is written for one of them.
 //!
 //! **Invariants.** What is read is what was put, byte for byte, or an error. An original that a compaction holds stays
 //! as long as the compaction. What is between `<private>` and `</private>`, and what looks like a secret, is never in
@@ -21,6 +21,8 @@ pub mod passages;
 pub mod range;
 pub mod words;
 mod archive;
+#[cfg(feature = "team")]
+mod blobs;
 mod chunks;
 mod content;
 mod counts;
@@ -31,7 +33,11 @@ mod marks;
 mod remembered;
 mod schema;
 mod search;
-mod sqlite;
+mod pack;
+#[cfg(feature = "team")]
+mod postgres;
+mod sql;
+mod sql_store;
 
 pub use content::BodyReader;
 pub use counts::Counts;
@@ -39,7 +45,7 @@ pub use handle::{Digest, Handle};
 pub use memory::{Memory, MemoryKind, MemoryScope, Note};
 pub use passages::{Filter, FoundPassage, Passage, PassageKind, PassageMatch, Unindexed};
 pub use range::{Range, Slice};
-pub use sqlite::Sqlite;
+pub use sql_store::SqlStore;
 pub use words::Snippet;
 
 use history::error::{Error, Kind, Result};
@@ -55,6 +61,27 @@ pub enum Where {
     /// In this process, because the user wants nothing kept: [`Store::keeps`] says so, and nothing may be replaced in
     /// place.
     None,
+    /// On a team's server.
+    Team(TeamStore),
+}
+
+/// A database and object storage that several servers share.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct TeamStore {
+    /// `postgres://user:password@host/database`.
+    pub database: String,
+    /// `s3://bucket/prefix` or `file:///directory`.
+    pub blobs: String,
+    /// The environment, for what `AWS_*` say.
+    pub variables: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for TeamStore {
+    /// Without passwords and keys.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let shown = self.database.rsplit_once('@').map_or("", |(_, host)| host);
+        write!(f, "TeamStore(postgres {shown}, {})", self.blobs)
+    }
 }
 
 /// Whose things are meant.
@@ -509,7 +536,7 @@ pub trait Store: Send + Sync {
     ) -> Result<Vec<PassageMatch>>;
 
     /// A match with its text; nothing if another process has let go of it.
-    fn passage(&self, id: i64) -> Result<Option<FoundPassage>>;
+    fn passage(&self, owner: &str, id: i64) -> Result<Option<FoundPassage>>;
 
     // ── Memory ──
 

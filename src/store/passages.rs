@@ -3,16 +3,12 @@
 //! A passage keeps its text beside the index, since the archive holds whole sessions: to show a line of one would be to
 //! unpack and read all of it.
 
-use std::sync::Mutex;
-
-use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension as _, Transaction, params};
 use twox_hash::{XxHash3_64, XxHash3_128};
 
 use super::item::{ENTRY, entry_of, item};
-use super::schema::{failed, locked, write};
+use super::sql::{Connection, Optional as _, Pool, Row, Transaction, failed, locked, params, write};
 use super::words::{Words, indexed};
-use super::{Entry, Reach, Scope, What};
+use super::{Entry, Reach, Scope, What, index};
 use history::error::Result;
 use history::secrets::Redactor;
 
@@ -102,7 +98,7 @@ pub struct FoundPassage {
 
 /// Sessions that wait to be indexed, the newest first.
 pub(super) fn unindexed(connection: &Connection, owner: &str) -> Result<Vec<Unindexed>> {
-    let row = |row: &rusqlite::Row<'_>| {
+    let row = |row: &Row<'_>| {
         let bytes: i64 = row.get(2)?;
         Ok(Unindexed {
             scope: Scope { owner: owner.to_owned(), project: row.get(1)? },
@@ -111,17 +107,17 @@ pub(super) fn unindexed(connection: &Connection, owner: &str) -> Result<Vec<Unin
         })
     };
     connection
-        .prepare_cached(
+        .prepare(
             "SELECT i.handle, i.project, i.bytes FROM unindexed u JOIN item i ON i.id = u.item
              WHERE i.owner = ?1 ORDER BY i.at DESC, i.id DESC",
         )
-        .and_then(|mut it| it.query_map([owner], row)?.collect())
+        .and_then(|mut it| it.query_map([owner], row))
         .map_err(failed(DOING))
 }
 
 /// Puts the passages of an archived session into the index. What an older version of it holds moves over to it.
 pub(super) fn put(
-    connection: &Mutex<Connection>,
+    connection: &Pool,
     scope: &Scope,
     handle: &str,
     agent: &str,
@@ -132,19 +128,19 @@ pub(super) fn put(
     let redacted: Vec<Redacted<'_>> = passages.iter().map(|it| Redacted::of(it, redactor)).collect();
     let mut connection = locked(connection);
     let item = item(&connection, scope, handle)?.id;
-    let transaction = write(&mut connection, INDEXING)?;
+    let transaction = write(&mut connection, &scope.owner, INDEXING)?;
     transaction.execute("DELETE FROM unindexed WHERE item = ?1", [item]).map_err(failed(INDEXING))?;
     let place: Option<(String, i64)> = transaction
-        .prepare_cached(
+        .prepare(
             "SELECT session, at FROM place WHERE item = ?1 AND what = 'session' ORDER BY at DESC LIMIT 1",
         )
         .and_then(|mut it| it.query_row([item], |row| Ok((row.get(0)?, row.get(1)?))).optional())
         .map_err(failed(INDEXING))?;
     let Some((session, at)) = place else { return transaction.commit().map_err(failed(INDEXING)) };
     let conversation: i64 = transaction
-        .prepare_cached(
+        .prepare(
             "INSERT INTO conversation (owner, project, session) VALUES (?1, ?2, ?3)
-             ON CONFLICT DO UPDATE SET session = session RETURNING id",
+             ON CONFLICT (owner, project, session) DO UPDATE SET session = excluded.session RETURNING id",
         )
         .and_then(|mut it| it.query_row(params![scope.owner, scope.project, session], |row| row.get(0)))
         .map_err(failed(INDEXING))?;
@@ -186,7 +182,7 @@ struct Origin {
 fn put_one(transaction: &Transaction<'_>, from: &Origin, redacted: &Redacted<'_>) -> Result<()> {
     let Redacted { passage, text, hash } = redacted;
     let known = transaction
-        .prepare_cached("UPDATE passage SET item = ?3, message = ?4 WHERE conversation = ?1 AND hash = ?2")
+        .prepare("UPDATE passage SET item = ?3, message = ?4 WHERE conversation = ?1 AND hash = ?2")
         .and_then(|mut it| it.execute(params![from.conversation, hash, from.item, passage.message]))
         .map_err(failed(INDEXING))?;
     if known > 0 {
@@ -195,20 +191,16 @@ fn put_one(transaction: &Transaction<'_>, from: &Origin, redacted: &Redacted<'_>
     let kinds = passage.kinds.iter().fold(0, |bits, it| bits | it.bit());
     let about =
         passage.kinds.iter().fold(from.about.clone(), |about, it| about + " " + &token('k', it.name()));
-    transaction
-        .prepare_cached(
-            "INSERT INTO passage (conversation, item, message, kinds, at, hash, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    let at = passage.at.unwrap_or(from.at);
+    let id = transaction
+        .query_row(
+            "INSERT INTO passage (conversation, item, message, kinds, at, hash, body)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id",
+            params![from.conversation, from.item, passage.message, kinds, at, hash, text],
+            |row| row.get(0),
         )
-        .and_then(|mut it| {
-            let at = passage.at.unwrap_or(from.at);
-            it.execute(params![from.conversation, from.item, passage.message, kinds, at, hash, text])
-        })
         .map_err(failed(INDEXING))?;
-    transaction
-        .prepare_cached("INSERT INTO passage_words (rowid, body, about) VALUES (?1, ?2, ?3)")
-        .and_then(|mut it| it.execute(params![transaction.last_insert_rowid(), indexed(text), about]))
-        .map_err(failed(INDEXING))?;
-    Ok(())
+    index::index_passage(transaction, id, &indexed(text), &about)
 }
 
 /// A word of the index that stands for a property: so the index itself narrows a search down.
@@ -218,7 +210,7 @@ fn token(letter: char, value: &str) -> String {
 
 /// The passages that hold the words (`all` of them, or some), the newest first; each text once.
 pub(super) fn search(
-    store: &Mutex<Connection>,
+    store: &Pool,
     scope: &Scope,
     reach: &Reach,
     words: &Words,
@@ -233,36 +225,28 @@ pub(super) fn search(
     }
     about.extend(filter.agent.iter().map(|it| token('a', it)));
     about.extend(filter.kind.iter().map(|it| token('k', it.name())));
-    let expression = format!("body : ({}) AND about : ({})", words.expression(all), about.join(" AND "));
     let project = match reach {
         Reach::All => None,
         Reach::Project | Reach::Session(_) => Some(scope.project.as_str()),
     };
     // What the index says is checked in the row: a token is a hash.
-    let sql = "SELECT s.id, s.kinds, s.at, s.hash FROM passage_words w
-         CROSS JOIN passage s ON s.id = w.rowid CROSS JOIN conversation c ON c.id = s.conversation
-         WHERE w.passage_words MATCH ?1 AND c.owner = ?2 AND (?3 IS NULL OR c.project = ?3) AND (?4 IS NULL OR s.at >= ?4)
-           AND (?5 IS NULL OR s.at < ?5)
-         ORDER BY w.rowid DESC LIMIT ?6";
-    let found = |row: &rusqlite::Row<'_>| {
+    let connection = locked(store);
+    let found_by = index::passages(&connection, words, all, &about, 6);
+    let (from, condition, id) = (&found_by.from, &found_by.condition, found_by.id);
+    let sql = format!(
+        "SELECT s.id, s.kinds, s.at, s.hash FROM {from} CROSS JOIN conversation c
+         WHERE c.id = s.conversation AND {condition} AND c.owner = ?1 AND (CAST(?2 AS TEXT) IS NULL OR c.project = ?2)
+           AND s.at >= ?3 AND s.at < ?4
+         ORDER BY {id} DESC LIMIT ?5"
+    );
+    let found = |row: &Row<'_>| {
         let hash: [u8; 16] = row.get(3)?;
         Ok((PassageMatch { id: row.get(0)?, kinds: kinds(row.get(1)?), at: row.get(2)? }, hash))
     };
-    let number = |it: Option<i64>| it.map_or(Value::Null, Value::Integer);
-    let mut out: Vec<(PassageMatch, [u8; 16])> = locked(store)
-        .prepare_cached(sql)
-        .and_then(|mut it| {
-            let params = params![
-                expression,
-                scope.owner,
-                project,
-                number(filter.since),
-                number(filter.before),
-                LOOKED_AT
-            ];
-            it.query_map(params, found)?.collect()
-        })
-        .map_err(failed(DOING))?;
+    let (since, before) = (filter.since.unwrap_or(i64::MIN), filter.before.unwrap_or(i64::MAX));
+    let params = [params![scope.owner, project, since, before, LOOKED_AT], &found_by.params()].concat();
+    let mut out: Vec<(PassageMatch, [u8; 16])> =
+        connection.prepare(&sql).and_then(|mut it| it.query_map(&*params, found)).map_err(failed(DOING))?;
     out.sort_by_key(|it| std::cmp::Reverse(it.0.at));
     let mut known = std::collections::HashSet::new();
     Ok(out.into_iter().filter(|it| known.insert(it.1)).map(|it| it.0).collect())
@@ -273,20 +257,20 @@ fn kinds(bits: i64) -> Vec<PassageKind> {
 }
 
 /// The text of a match and where it stands; nothing if another process has let go of it.
-pub(super) fn passage(connection: &Connection, id: i64) -> Result<Option<FoundPassage>> {
-    let found = |row: &rusqlite::Row<'_>| {
+pub(super) fn passage(connection: &Connection, owner: &str, id: i64) -> Result<Option<FoundPassage>> {
+    let found = |row: &Row<'_>| {
         let message: u32 = row.get(10)?;
         let at = row.get(11)?;
         let entry = Entry { what: What::Message, message: Some(message), tokens: None, at, ..entry_of(row)? };
         Ok(FoundPassage { entry, text: row.get(12)? })
     };
     connection
-        .prepare_cached(&format!(
+        .prepare(&format!(
             "SELECT {ENTRY}, s.message, s.at, s.body FROM passage s JOIN conversation c ON c.id = s.conversation
              JOIN item i ON i.id = s.item
              JOIN place p ON p.item = i.id AND p.session = c.session AND p.what = 'session' AND p.call_id = ''
-             WHERE s.id = ?1"
+             WHERE s.id = ?1 AND c.owner = ?2"
         ))
-        .and_then(|mut it| it.query_row([id], found).optional())
+        .and_then(|mut it| it.query_row(params![id, owner], found).optional())
         .map_err(failed(DOING))
 }

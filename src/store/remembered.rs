@@ -1,11 +1,9 @@
 //! Memories in the database.
 
-use rusqlite::{Connection, Row, Transaction, params};
-
 use super::handle::identity;
 use super::item::{Item, NewItem, Place, delete_item, item, put_item, put_place};
 use super::memory::duplicates;
-use super::schema::{failed, write};
+use super::sql::{Connection, Row, SqlResult, Transaction, failed, odd, params, write};
 use super::words::indexed;
 use super::{
     Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Scope, Tidied, What, index,
@@ -31,7 +29,7 @@ pub(super) fn remember(
     at: i64,
     redactor: &Redactor,
 ) -> Result<Memory> {
-    let transaction = write(connection, WRITING)?;
+    let transaction = write(connection, &scope.owner, WRITING)?;
     let (id, _) = put(&transaction, scope, note, at, redactor)?;
     let memory = one(&transaction, id)?;
     transaction.commit().map_err(failed(WRITING))?;
@@ -45,7 +43,7 @@ pub(super) fn import(
     at: i64,
     redactor: &Redactor,
 ) -> Result<Imported> {
-    let transaction = write(connection, WRITING)?;
+    let transaction = write(connection, &scope.owner, WRITING)?;
     let mut out = Imported::default();
     for (number, note) in (0..).zip(notes) {
         match put(&transaction, scope, note, at, redactor) {
@@ -97,10 +95,12 @@ fn put(
     };
     let (id, _, known) = put_item(transaction, &new)?;
     transaction
-        .prepare_cached(
+        .prepare(
             "INSERT INTO memory (item, kind, content, created, pinned, tags, session) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-             ON CONFLICT DO UPDATE SET created = max(created, ?4), pinned = max(pinned, ?5), superseded = NULL,
-               session = ifnull(?7, session), tags = iif(?6 = '[]', tags, ?6)",
+             ON CONFLICT (item) DO UPDATE SET superseded = NULL, session = coalesce(excluded.session, memory.session),
+               created = CASE WHEN memory.created > excluded.created THEN memory.created ELSE excluded.created END,
+               pinned = CASE WHEN memory.pinned > excluded.pinned THEN memory.pinned ELSE excluded.pinned END,
+               tags = CASE WHEN excluded.tags = '[]' THEN memory.tags ELSE excluded.tags END",
         )
         .and_then(|mut it| {
             let tags = history::json::compact(&tags);
@@ -122,19 +122,17 @@ fn put(
 const COLUMNS: &str = "i.handle, m.kind, m.content, m.created, m.pinned, m.tags, m.session, i.project
      FROM memory m JOIN item i ON i.id = m.item";
 
-fn memory_of(row: &Row<'_>) -> rusqlite::Result<Memory> {
+fn memory_of(row: &Row<'_>) -> SqlResult<Memory> {
     let (handle, kind): (String, String) = (row.get(0)?, row.get(1)?);
-    let odd = |column: usize, error: Error| {
-        rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, error.into())
-    };
-    let scope = if row.get::<_, String>(7)?.is_empty() { MemoryScope::User } else { MemoryScope::Project };
+    let odd = |column: usize, error: Error| odd(column, error.detail());
+    let scope = if row.get::<String>(7)?.is_empty() { MemoryScope::User } else { MemoryScope::Project };
     Ok(Memory {
         id: handle.parse().map_err(|error| odd(0, error))?,
         kind: MemoryKind::named(&kind).map_err(|error| odd(1, error))?,
         content: row.get(2)?,
         created: row.get(3)?,
         pinned: row.get(4)?,
-        tags: serde_json::from_str(&row.get::<_, String>(5)?).unwrap_or_default(),
+        tags: serde_json::from_str(&row.get::<String>(5)?).unwrap_or_default(),
         session: row.get(6)?,
         scope,
     })
@@ -142,7 +140,7 @@ fn memory_of(row: &Row<'_>) -> rusqlite::Result<Memory> {
 
 fn one(connection: &Connection, id: i64) -> Result<Memory> {
     connection
-        .prepare_cached(&format!("SELECT {COLUMNS} WHERE i.id = ?1"))
+        .prepare(&format!("SELECT {COLUMNS} WHERE i.id = ?1"))
         .and_then(|mut it| it.query_row([id], memory_of))
         .map_err(failed(READING))
 }
@@ -176,30 +174,30 @@ pub(super) fn memories(connection: &Connection, scope: &Scope, filter: &MemoryFi
         Some(MemoryScope::Project) => (false, true),
     };
     connection
-        .prepare_cached(&format!(
+        .prepare(&format!(
             "SELECT {COLUMNS}
              WHERE m.superseded IS NULL AND i.owner = ?1
-               AND ((?2 AND i.project = '') OR (?3 AND i.project = ?4 AND i.project <> ''))
-               AND (?5 IS NULL OR m.kind = ?5) AND (NOT ?6 OR m.pinned)
+               AND ((?2 = 1 AND i.project = '') OR (?3 = 1 AND i.project = ?4 AND i.project <> ''))
+               AND (CAST(?5 AS TEXT) IS NULL OR m.kind = ?5) AND (?6 = 0 OR m.pinned = 1)
              ORDER BY m.created DESC, i.id DESC LIMIT ?7 OFFSET ?8"
         ))
         .and_then(|mut it| {
             let kind = filter.kind.map(MemoryKind::name);
-            let limit = filter.limit.map_or(-1, i64::from);
+            let limit = filter.limit.map_or(i64::MAX, i64::from);
             let params =
                 params![scope.owner, user, project, scope.project, kind, filter.pinned, limit, filter.offset];
-            it.query_map(params, memory_of)?.collect()
+            it.query_map(params, memory_of)
         })
         .map_err(failed(READING))
 }
 
 pub(super) fn pin(connection: &mut Connection, scope: &Scope, handle: &str, pinned: bool) -> Result<()> {
-    let transaction = write(connection, WRITING)?;
+    let transaction = write(connection, &scope.owner, WRITING)?;
     let item = item(&transaction, scope, handle)?;
     let change = match (item.sort.as_str(), pinned) {
         ("memory", true) => "UPDATE memory SET pinned = 1 WHERE item = ?1",
         ("memory", false) => "UPDATE memory SET pinned = 0 WHERE item = ?1",
-        (_, true) => "INSERT OR IGNORE INTO pinned (item) VALUES (?1)",
+        (_, true) => "INSERT INTO pinned (item) VALUES (?1) ON CONFLICT DO NOTHING",
         (_, false) => "DELETE FROM pinned WHERE item = ?1",
     };
     transaction.execute(change, [item.id]).map_err(failed(WRITING))?;
@@ -208,16 +206,16 @@ pub(super) fn pin(connection: &mut Connection, scope: &Scope, handle: &str, pinn
 
 /// A memory and, through any number of steps, those it superseded; the oldest step last.
 pub(super) const LINE: &str = "WITH RECURSIVE line(item, depth) AS (
-       SELECT ?1, 0 UNION SELECT m.item, depth + 1 FROM memory m JOIN line ON m.superseded = line.item
+       SELECT CAST(?1 AS BIGINT), 0 UNION SELECT m.item, depth + 1 FROM memory m JOIN line ON m.superseded = line.item
      ) SELECT item FROM line ORDER BY depth DESC";
 
 pub(super) fn forget(connection: &mut Connection, scope: &Scope, handle: &str) -> Result<()> {
     let doing = "forgetting";
-    let transaction = write(connection, doing)?;
+    let transaction = write(connection, &scope.owner, doing)?;
     let item = memory_item(&transaction, scope, handle)?;
     let line: Vec<i64> = transaction
-        .prepare_cached(LINE)
-        .and_then(|mut it| it.query_map([item.id], |row| row.get(0))?.collect())
+        .prepare(LINE)
+        .and_then(|mut it| it.query_map([item.id], |row| row.get(0)))
         .map_err(failed(doing))?;
     for id in line {
         delete_item(&transaction, id)?;
@@ -227,7 +225,7 @@ pub(super) fn forget(connection: &mut Connection, scope: &Scope, handle: &str) -
 
 pub(super) fn tidy(connection: &mut Connection, scope: &Scope, dry_run: bool) -> Result<Vec<Tidied>> {
     let doing = "tidying memories";
-    let transaction = write(connection, doing)?;
+    let transaction = write(connection, &scope.owner, doing)?;
     let found = duplicates(&memories(&transaction, scope, &MemoryFilter::default())?);
     if dry_run {
         return Ok(found);
@@ -241,14 +239,14 @@ pub(super) fn tidy(connection: &mut Connection, scope: &Scope, dry_run: bool) ->
             for (sql, params) in [
                 ("UPDATE memory SET superseded = ?1 WHERE item = ?2", [kept, old]),
                 (
-                    "UPDATE memory SET pinned = max(pinned, (SELECT pinned FROM memory WHERE item = ?2))
-                     WHERE item = ?1",
+                    "UPDATE memory SET pinned = 1 WHERE item = ?1
+                       AND EXISTS (SELECT 1 FROM memory old WHERE old.item = ?2 AND old.pinned = 1)",
                     [kept, old],
                 ),
             ] {
                 transaction.execute(sql, params).map_err(failed(doing))?;
             }
-            transaction.execute("DELETE FROM words WHERE rowid = ?1", [old]).map_err(failed(doing))?;
+            index::unindex(&transaction, old)?;
         }
     }
     transaction.commit().map_err(failed(doing))?;

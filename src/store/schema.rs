@@ -1,12 +1,10 @@
 //! The database's schema as a list of steps, how a connection is opened, and what its errors mean to people.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use super::Where;
 use history::error::{Error, Kind, Result};
 
 /// The file in the data directory.
@@ -215,10 +213,10 @@ CREATE TABLE pinned (item INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE)
 /// The version that this program writes.
 pub(super) const VERSION: u32 = STEPS.len() as u32;
 
-/// Opens the database, makes or upgrades it.
-pub(super) fn open(place: &Where) -> Result<Connection> {
-    let mut connection = match place {
-        Where::Path(directory) => {
+/// Opens the database in a directory, or one in memory; makes or upgrades it.
+pub(super) fn open(directory: Option<&Path>) -> Result<Connection> {
+    let mut connection = match directory {
+        Some(directory) => {
             let file = directory.join(FILE);
             let at = file.display().to_string();
             prepare(directory, &file).map_err(|error| {
@@ -235,13 +233,11 @@ pub(super) fn open(place: &Where) -> Result<Connection> {
                 .map_err(failed("opening the store"))
                 .map_err(|it| it.at(at, None))?
         }
-        Where::Memory | Where::None => {
-            Connection::open_in_memory().map_err(failed("opening a store in memory"))?
-        }
+        None => Connection::open_in_memory().map_err(failed("opening a store in memory"))?,
     };
-    set_up(&mut connection).map_err(|error| match place {
-        Where::Path(directory) => error.at(directory.join(FILE).display().to_string(), None),
-        Where::Memory | Where::None => error,
+    set_up(&mut connection).map_err(|error| match directory {
+        Some(directory) => error.at(directory.join(FILE).display().to_string(), None),
+        None => error,
     })?;
     Ok(connection)
 }
@@ -296,7 +292,8 @@ fn set_up(connection: &mut Connection) -> Result<()> {
         )
         .map_err(failed(doing))?;
     if version != VERSION {
-        let transaction = write(connection, doing)?;
+        let transaction =
+            connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(doing))?;
         // Somebody else may have been faster.
         let (version, _) = state(&transaction)?;
         not_newer(version)?;
@@ -311,16 +308,16 @@ fn set_up(connection: &mut Connection) -> Result<()> {
 }
 
 fn not_newer(version: u32) -> Result<()> {
-    if version <= VERSION {
-        return Ok(());
-    }
-    Err(Error::new(
-        Kind::Store,
-        format!(
-            "opening the store: database of a newer version {version}; this is {VERSION}; upgrade epitome, or name \
-             another store with --store"
-        ),
-    ))
+    if version <= VERSION { Ok(()) } else { Err(newer(version, VERSION)) }
+}
+
+/// The refusal to touch what a newer program made.
+pub(super) fn newer(found: u32, known: u32) -> Error {
+    let what = format!(
+        "opening the store: database of a newer version {found}; this is {known}; upgrade epitome, or name another \
+         store with --store"
+    );
+    Error::new(Kind::Store, what)
 }
 
 fn foreign() -> Error {
@@ -367,9 +364,40 @@ pub(super) fn wait_at_most(connection: &Connection, patience: Duration) -> Resul
     connection.busy_timeout(patience).map_err(failed("setting how long to wait for the store"))
 }
 
-/// Begins to write: takes the lock now, so that the wait is here and not in the middle.
-pub(super) fn write<'a>(connection: &'a mut Connection, doing: &'static str) -> Result<Transaction<'a>> {
-    connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(doing))
+/// Merges the indexes, gives freed space back, and empties the write-ahead log.
+pub(super) fn vacuum(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(
+        "INSERT INTO words (words) VALUES ('optimize');
+         INSERT INTO passage_words (passage_words) VALUES ('optimize'); VACUUM",
+    )?;
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+}
+
+/// What SQLite itself finds wrong, a sentence each.
+pub(super) fn check(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let found: Vec<String> = connection
+        .prepare("PRAGMA integrity_check")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let mut problems: Vec<String> = found.into_iter().filter(|it| it != "ok").collect();
+    let broken = |row: &rusqlite::Row<'_>| {
+        let (table, parent): (String, String) = (row.get(0)?, row.get(1)?);
+        Ok(format!("a row of {table} names a {parent} that is not there"))
+    };
+    for it in
+        connection.prepare("SELECT \"table\", parent FROM pragma_foreign_key_check")?.query_map([], broken)?
+    {
+        problems.push(it?);
+    }
+    for (index, check) in [
+        ("words", "INSERT INTO words (words) VALUES ('integrity-check')"),
+        ("passages", "INSERT INTO passage_words (passage_words) VALUES ('integrity-check')"),
+    ] {
+        if let Err(error) = connection.execute(check, []) {
+            problems.push(format!("the index of {index} is damaged ({error})"));
+        }
+    }
+    Ok(problems)
 }
 
 /// What the database's refusal means, and what to do about it.
@@ -404,23 +432,19 @@ pub(super) fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
     }
 }
 
-/// A panic of another thread has rolled its transaction back, so the connection is as good as before.
-pub(super) fn locked(connection: &Mutex<Connection>) -> MutexGuard<'_, Connection> {
-    connection.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::sql;
 
     #[test]
     fn a_newer_database_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Where::Path(directory.path().join("a b#ü"));
-        let connection = open(&place).unwrap();
+        let place = directory.path().join("a b#ü");
+        let connection = open(Some(&place)).unwrap();
         connection.pragma_update(None, "user_version", VERSION + 7).unwrap();
         drop(connection);
-        let error = open(&place).unwrap_err();
+        let error = open(Some(&place)).unwrap_err();
         assert_eq!(error.kind(), Kind::Store);
         let expected =
             format!("database of a newer version {}; this is {VERSION}; upgrade epitome", VERSION + 7);
@@ -430,21 +454,22 @@ mod tests {
     #[test]
     fn a_lock_that_is_held_longer_is_an_error_that_says_so() {
         let directory = tempfile::tempdir().unwrap();
-        let place = Where::Path(directory.path().into());
-        let (mut one, mut two) = (open(&place).unwrap(), open(&place).unwrap());
-        let held = write(&mut one, "testing").unwrap();
+        let place = directory.path();
+        let (one, two) = (open(Some(place)).unwrap(), open(Some(place)).unwrap());
         two.busy_timeout(Duration::from_millis(20)).unwrap();
-        let error = write(&mut two, "archiving originals").unwrap_err();
+        let (mut one, mut two) = (sql::Connection::Sqlite(one), sql::Connection::Sqlite(two));
+        let held = sql::write(&mut one, "me", "testing").unwrap();
+        let error = sql::write(&mut two, "me", "archiving originals").err().unwrap();
         assert_eq!(error.kind(), Kind::Locked);
         assert!(error.to_string().contains("locked by another process; try again"), "{error}");
         drop(held);
-        write(&mut two, "archiving originals").unwrap();
+        sql::write(&mut two, "me", "archiving originals").unwrap();
     }
 
     #[test]
     fn what_is_committed_is_on_disk() {
         let directory = tempfile::tempdir().unwrap();
-        let connection = open(&Where::Path(directory.path().into())).unwrap();
+        let connection = open(Some(directory.path())).unwrap();
         let pragma = |name: &str| -> String {
             let sql = format!("SELECT CAST({name} AS TEXT) FROM pragma_{name}");
             connection.query_row(&sql, [], |row| row.get(0)).unwrap()
@@ -459,7 +484,7 @@ mod tests {
         let other = Connection::open(directory.path().join(FILE)).unwrap();
         other.execute_batch("CREATE TABLE theirs (x); INSERT INTO theirs VALUES (1)").unwrap();
         drop(other);
-        let error = open(&Where::Path(directory.path().into())).unwrap_err();
+        let error = open(Some(directory.path())).unwrap_err();
         assert!(error.to_string().contains("another program"), "{error}");
     }
 }

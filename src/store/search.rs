@@ -1,12 +1,8 @@
 //! Full-text search in the database.
 
-use std::sync::Mutex;
-
-use rusqlite::{Connection, OptionalExtension as _, params};
-
-use super::index::{index, is_indexed, readable};
+use super::index::{self, index, is_indexed, readable};
 use super::item::{ENTRY, entry_of};
-use super::schema::{failed, locked, write};
+use super::sql::{Connection, Optional as _, Pool, Row, failed, locked, params, write};
 use super::words::{Words, indexed};
 use super::{Found, Hit, Query, Reach, Scope, What, archive, chunks, remembered};
 use history::error::Result;
@@ -25,16 +21,16 @@ const WEIGHED: usize = 1 << 20;
 const DOING: &str = "searching";
 
 /// Puts the words into the index that were left to the next search, some at a time, so that nobody waits long.
-fn catch_up(store: &Mutex<Connection>) -> Result<()> {
+fn catch_up(store: &Pool, owner: &str) -> Result<()> {
     loop {
         let some: Vec<(i64, i64, String)> = locked(store)
-            .prepare_cached(
-                "SELECT i.id, i.content, ifnull((SELECT what FROM place p WHERE p.item = i.id AND what <> 'session' LIMIT 1), '')
-                 FROM pending CROSS JOIN item i ON i.id = pending.item WHERE i.content IS NOT NULL
+            .prepare(
+                "SELECT i.id, i.content, coalesce((SELECT what FROM place p WHERE p.item = i.id AND what <> 'session' LIMIT 1), '')
+                 FROM pending JOIN item i ON i.id = pending.item WHERE i.content IS NOT NULL AND i.owner = ?1
                  ORDER BY pending.item LIMIT 32",
             )
             .and_then(|mut it| {
-                it.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
+                it.query_map([owner], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             })
             .map_err(failed(DOING))?;
         if some.is_empty() {
@@ -47,11 +43,11 @@ fn catch_up(store: &Mutex<Connection>) -> Result<()> {
             words.push((item, indexed(&readable(&head, what))));
         }
         let mut connection = locked(store);
-        let transaction = write(&mut connection, DOING)?;
+        let transaction = write(&mut connection, owner, DOING)?;
         for (item, words) in words {
             // Another process may have been faster, or have let go of it.
             let taken = transaction
-                .prepare_cached("DELETE FROM pending WHERE item = ?1")
+                .prepare("DELETE FROM pending WHERE item = ?1")
                 .and_then(|mut it| it.execute([item]))
                 .map_err(failed(DOING))?;
             if taken == 1 && !is_indexed(&transaction, item)? {
@@ -70,20 +66,20 @@ struct Match {
     score: f64,
 }
 
-pub(super) fn search(store: &Mutex<Connection>, scope: &Scope, query: &Query) -> Result<Found> {
+pub(super) fn search(store: &Pool, scope: &Scope, query: &Query) -> Result<Found> {
     let words = Words::parse(&query.text)?;
-    catch_up(store)?;
-    let mut found = matching(&locked(store), scope, query, &words.expression(true))?;
+    catch_up(store, &scope.owner)?;
+    let mut found = matching(&locked(store), scope, query, &words, true)?;
     let partial = found.is_empty() && words.count() > 1;
     if partial {
-        found = matching(&locked(store), scope, query, &words.expression(false))?;
+        found = matching(&locked(store), scope, query, &words, false)?;
     }
     weigh(&locked(store), &words, &mut found)?;
     let (from, limit) = (query.offset as usize, query.limit.clamp(1, MAX_HITS) as usize);
     let more = found.len() > from + limit;
     let mut hits = Vec::new();
     for found in found.into_iter().skip(from).take(limit) {
-        hits.extend(dressed(store, query, &words, found)?);
+        hits.extend(dressed(store, scope, query, &words, found)?);
     }
     Ok(Found { partial: partial && !hits.is_empty(), hits, next: more.then(|| query.offset + limit as u32) })
 }
@@ -140,21 +136,31 @@ fn limits(query: &Query) -> (Option<&str>, Option<String>) {
     }
 }
 
-fn matching(connection: &Connection, scope: &Scope, query: &Query, expression: &str) -> Result<Vec<Match>> {
+/// Whether a place is of the session `?3` and one of the kinds `?4`, a JSON array; each may be null.
+const IS_WANTED_PLACE: &str = "(CAST(?3 AS TEXT) IS NULL OR p.session = ?3)
+     AND (CAST(?4 AS TEXT) IS NULL OR ?4 LIKE '%\"' || p.what || '\"%')";
+
+fn matching(
+    connection: &Connection,
+    scope: &Scope,
+    query: &Query,
+    words: &Words,
+    all: bool,
+) -> Result<Vec<Match>> {
     let (session, only) = limits(query);
     let project = match query.reach {
         Reach::Session(_) | Reach::Project => Some(scope.project.as_str()),
         Reach::All => None,
     };
     // What is of one session was stored at about the same time: no need to look through the rest.
-    let (from, to) = match session {
+    let (from, to): (i64, i64) = match session {
         Some(session) => connection
-            .prepare_cached("SELECT ifnull(min(item), 0), ifnull(max(item), 0) FROM place WHERE session = ?1")
+            .prepare("SELECT coalesce(min(item), 0), coalesce(max(item), 0) FROM place WHERE session = ?1")
             .and_then(|mut it| it.query_row([session], |row| Ok((row.get(0)?, row.get(1)?))))
             .map_err(failed(DOING))?,
         None => (0, i64::MAX),
     };
-    let found = |row: &rusqlite::Row<'_>| {
+    let found = |row: &Row<'_>| {
         let sort: String = row.get(2)?;
         let what = match sort.as_str() {
             "compaction" => What::Compaction,
@@ -164,35 +170,33 @@ fn matching(connection: &Connection, scope: &Scope, query: &Query, expression: &
         };
         Ok(Match { id: row.get(0)?, content: row.get(1)?, what, score: 0.0 })
     };
+    let found_by = index::items(connection, words, all, 8);
+    let (tables, condition, id) = (&found_by.from, &found_by.condition, found_by.id);
+    let params =
+        [params![scope.owner, project, session, only, RANKED, from, to], &found_by.params()].concat();
     connection
-        .prepare_cached(
-            "SELECT i.id, i.content, i.sort FROM words CROSS JOIN item i ON i.id = words.rowid
-             WHERE words MATCH ?1 AND words.rowid BETWEEN ?7 AND ?8 AND i.owner = ?2
-               AND (?3 IS NULL OR i.project IN (?3, ''))
-               AND (ifnull(?4, ?5) IS NULL OR EXISTS (
-                 SELECT 1 FROM place p WHERE p.item = i.id AND (?4 IS NULL OR p.session = ?4)
-                   AND (?5 IS NULL OR p.what IN (SELECT value FROM json_each(?5)))))
-             ORDER BY words.rowid DESC LIMIT ?6",
-        )
-        .and_then(|mut it| {
-            let params = params![expression, scope.owner, project, session, only, RANKED, from, to];
-            it.query_map(params, found)?.collect()
-        })
+        .prepare(&format!(
+            "SELECT i.id, i.content, i.sort FROM {tables}
+             WHERE {condition} AND {id} BETWEEN ?6 AND ?7 AND i.owner = ?1
+               AND (CAST(?2 AS TEXT) IS NULL OR i.project IN (?2, ''))
+               AND (coalesce(CAST(?3 AS TEXT), CAST(?4 AS TEXT)) IS NULL OR EXISTS (
+                 SELECT 1 FROM place p WHERE p.item = i.id AND {IS_WANTED_PLACE}))
+             ORDER BY {id} DESC LIMIT ?5"
+        ))
+        .and_then(|mut it| it.query_map(&*params, found))
         .map_err(failed(DOING))
 }
 
 /// A result with its place and snippet; `None` when another process has just deleted it.
-fn dressed(store: &Mutex<Connection>, query: &Query, words: &Words, found: Match) -> Result<Option<Hit>> {
+fn dressed(store: &Pool, scope: &Scope, query: &Query, words: &Words, found: Match) -> Result<Option<Hit>> {
     let connection = locked(store);
     let (session, only) = limits(query);
     let entry: Option<super::Entry> = connection
-        .prepare_cached(&format!(
+        .prepare(&format!(
             "SELECT {ENTRY} FROM item i JOIN place p ON p.item = i.id
-             WHERE i.id = ?1 AND (?2 IS NULL OR p.session = ?2)
-               AND (?3 IS NULL OR p.what IN (SELECT value FROM json_each(?3)))
-             ORDER BY p.at DESC LIMIT 1"
+             WHERE i.id = ?1 AND i.owner = ?2 AND {IS_WANTED_PLACE} ORDER BY p.at DESC LIMIT 1"
         ))
-        .and_then(|mut it| it.query_row(params![found.id, session, only], entry_of).optional())
+        .and_then(|mut it| it.query_row(params![found.id, scope.owner, session, only], entry_of).optional())
         .map_err(failed(DOING))?;
     let Some(entry) = entry else { return Ok(None) };
     let found = Match { what: entry.what, ..found };

@@ -190,6 +190,12 @@ impl Words {
         phrases.join(if all { " AND " } else { " OR " })
     }
 
+    /// Its terms as FTS5 has them.
+    #[cfg(feature = "team")]
+    pub(super) fn phrases(&self) -> impl Iterator<Item = &str> {
+        self.terms.iter().map(|it| it.phrase.as_str())
+    }
+
     /// How many terms there are.
     pub fn count(&self) -> usize {
         self.terms.len()

@@ -1,6 +1,7 @@
 //! What a compaction takes away is stored first.
 
 pub mod keep;
+pub mod push;
 pub(super) mod passages;
 pub(super) mod readable;
 pub(super) mod recall;

@@ -195,7 +195,7 @@ fn found_passages(
     }
     let mut out = Vec::new();
     for it in &matches {
-        let Some(passage) = engine.store.passage(it.id)? else { continue };
+        let Some(passage) = engine.store.passage(&engine.config.owner, it.id)? else { continue };
         let missing = words.count() - words.found_in(&passage.text);
         // Where all words were asked for the index knows better: it folds accents.
         let missing = if whole { 0 } else { missing };

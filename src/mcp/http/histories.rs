@@ -1,27 +1,40 @@
-//! `PUT /sessions`: stores a caller's history; the handle it returns is a `session` for the tools.
+//! `PUT /sessions`: stores a caller's history; the handle it returns is a `session` for the tools. `epitome push` says
+//! besides which session it is: `?session=ID&project=PATH&at=MILLISECONDS`. Such a one is stored even if it cannot be read.
 
 use axum::Extension;
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::State;
+use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Shared;
 use crate::answers::CONTRACT;
 use crate::mcp::desk::{Caller, Desk};
 use crate::store::{Batch, Body, Original, SessionRef, What};
+use history::History;
 use history::error::{Error, Kind, Result};
 use sessions::{self, Memory};
+
+/// What a push says of a session.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pushed {
+    session: Option<String>,
+    project: Option<String>,
+    at: Option<i64>,
+}
 
 pub(super) async fn store(
     State(shared): State<Shared>,
     Extension(caller): Extension<Caller>,
+    Query(pushed): Query<Pushed>,
     bytes: Bytes,
 ) -> Response {
     let desk = shared.server.desk.clone();
-    let stored = tokio::task::spawn_blocking(move || put(&desk, &caller, &bytes)).await;
+    let stored = tokio::task::spawn_blocking(move || put(&desk, &caller, &pushed, &bytes)).await;
     let (status, answer) = match stored {
         Ok(Ok(answer)) => (StatusCode::CREATED, answer),
         Ok(Err(error)) => {
@@ -39,10 +52,17 @@ pub(super) async fn store(
     (status, Json(answer)).into_response()
 }
 
-fn put(desk: &Desk, caller: &Caller, bytes: &[u8]) -> Result<Value> {
-    let session = sessions::read(&Memory::new("the history", bytes), None)?;
-    let meta = &session.history.meta;
+fn put(desk: &Desk, caller: &Caller, pushed: &Pushed, bytes: &[u8]) -> Result<Value> {
+    let read = sessions::read(&Memory::new("the history", bytes), None);
+    let (history, format) = match (read, &pushed.session) {
+        (Ok(session), _) => (session.history, session.format.name()),
+        (Err(_), Some(_)) => (History::default(), ""),
+        (Err(error), None) => return Err(error),
+    };
+    let meta = &history.meta;
     let text = |it: &Option<std::sync::Arc<str>>| it.as_deref().unwrap_or_default().to_owned();
+    let mut scope = desk.scope(caller);
+    scope.project = pushed.project.clone().unwrap_or(scope.project);
     let original = Original {
         what: What::Session,
         body: Body::Bytes(bytes),
@@ -54,15 +74,15 @@ fn put(desk: &Desk, caller: &Caller, bytes: &[u8]) -> Result<Value> {
     let batch = Batch {
         session: SessionRef {
             agent: text(&meta.agent),
-            id: text(&meta.session),
+            id: pushed.session.clone().unwrap_or_else(|| text(&meta.session)),
             path: None,
-            format: session.format.name().to_owned(),
+            format: format.to_owned(),
         },
-        at: desk.now(),
+        at: pushed.at.unwrap_or_else(|| desk.now()),
         originals: vec![original],
         compaction: None,
     };
-    let stored = desk.engine(caller)?.store.put_all(&desk.scope(caller), &batch)?;
+    let stored = desk.engine(caller)?.store.put_all(&scope, &batch)?;
     let handle = stored
         .handles
         .first()
@@ -70,8 +90,8 @@ fn put(desk: &Desk, caller: &Caller, bytes: &[u8]) -> Result<Value> {
     Ok(json!({
         "contract": CONTRACT,
         "handle": handle.as_str(),
-        "format": session.format.name(),
-        "messages": session.history.messages().len(),
+        "format": format,
+        "messages": history.messages().len(),
         "bytes": bytes.len(),
     }))
 }

@@ -29,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 use super::desk::{Desk, Remote};
 use super::metrics::Metrics;
 use super::server::Server;
-use crate::config::Config;
+use crate::config::{Config, StoreAt};
 use crate::gateway::Gateway;
 use guard::Guard;
 use history::error::{Error, Kind, Result};
@@ -103,6 +103,10 @@ pub fn serve_with<H: ServerHandler + Clone>(
     let roots = http.roots.iter().map(|it| resolved_root(it)).collect::<Result<_>>()?;
     let folder = config.data_dir.clone();
     let server = Server::new(Desk::new(config, now, Some(Remote { roots })));
+    // A team's store that cannot be reached is said now, and not to the first caller.
+    if let StoreAt::Team(_) = server.desk.config.store {
+        server.desk.store()?;
+    }
     let gateway = Gateway::new(http.upstream.as_deref(), folder, gate::engines(&server))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

@@ -6,7 +6,7 @@ use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::sessions::{Memory as Bytes, Source};
 use epitome::store::{
-    Applied, Batch, Body, Digest, Handle, NewCompaction, Original, Range, Scope, SessionRef, Sqlite, Store,
+    Applied, Batch, Body, Digest, Handle, NewCompaction, Original, Range, Scope, SessionRef, SqlStore, Store,
     What, Where,
 };
 
@@ -18,8 +18,8 @@ fn me() -> Scope {
     scope("me", "/p")
 }
 
-fn memory() -> Sqlite {
-    Sqlite::open(&Where::Memory, Redactor::default()).unwrap()
+fn memory() -> SqlStore {
+    super::fresh(Redactor::default())
 }
 
 fn session(id: &str) -> SessionRef {
@@ -53,7 +53,7 @@ fn batch<'a>(id: &str, at: i64, originals: Vec<Original<'a>>) -> Batch<'a> {
 }
 
 #[test]
-fn gives_back_what_it_was_given() {
+pub(super) fn gives_back_what_it_was_given() {
     let store = memory();
     let big: Vec<u8> = (0..3_000_000u32).flat_map(|it| (it / 7).to_le_bytes()).collect();
     let contents: [&[u8]; 5] = [b"", b"x", b"\xff\xfe\x00", "日本語\n".as_bytes(), &big];
@@ -71,7 +71,7 @@ fn gives_back_what_it_was_given() {
 }
 
 #[test]
-fn the_same_content_is_stored_once_and_a_grown_one_costs_its_growth() {
+pub(super) fn the_same_content_is_stored_once_and_a_grown_one_costs_its_growth() {
     let store = memory();
     let mut noise = 1u64;
     let mut bytes: Vec<u8> = std::iter::repeat_with(|| {
@@ -115,7 +115,7 @@ impl Source for Endless {
 }
 
 #[test]
-fn a_source_is_streamed_and_one_that_shrinks_leaves_nothing() {
+pub(super) fn a_source_is_streamed_and_one_that_shrinks_leaves_nothing() {
     let store = memory();
     let source = Endless { len: 20 << 20, short: false };
     let original = Original { body: Body::Source(&source), ..whole(b"") };
@@ -142,7 +142,7 @@ fn a_source_is_streamed_and_one_that_shrinks_leaves_nothing() {
 }
 
 #[test]
-fn another_project_is_refused_and_another_user_finds_nothing() {
+pub(super) fn another_project_is_refused_and_another_user_finds_nothing() {
     let store = memory();
     let stored = store.put_all(&me(), &batch("s", 1, vec![output(b"mine", "a", 1)])).unwrap();
     let handle = stored.handles[0].as_str();
@@ -167,7 +167,7 @@ fn another_project_is_refused_and_another_user_finds_nothing() {
 }
 
 #[test]
-fn handles_that_are_malformed_or_missing_say_so() {
+pub(super) fn handles_that_are_malformed_or_missing_say_so() {
     let store = memory();
     let missing = Handle::of(&me(), &Digest::of(b"never stored")).to_string();
     for (handle, says) in [
@@ -191,7 +191,7 @@ fn handles_that_are_malformed_or_missing_say_so() {
 }
 
 #[test]
-fn a_compaction_keeps_what_it_removed() {
+pub(super) fn a_compaction_keeps_what_it_removed() {
     let store = memory();
     let secret = ["gh", "p_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let bytes = format!("{{\"token\":\"{secret}\"}}\n");
@@ -235,7 +235,7 @@ fn a_compaction_keeps_what_it_removed() {
 }
 
 #[test]
-fn the_newest_come_first() {
+pub(super) fn the_newest_come_first() {
     let store = memory();
     let first = batch("s", 1, vec![output(b"one", "a", 1), output(b"two", "b", 2), whole(b"all")]);
     store.put_all(&me(), &first).unwrap();
@@ -250,7 +250,7 @@ fn the_newest_come_first() {
 }
 
 #[test]
-fn recall_reads_a_part_and_how_to_read_on() {
+pub(super) fn recall_reads_a_part_and_how_to_read_on() {
     let store = memory();
     let text: String = (1..=500).map(|it| format!("line {it}\n")).collect();
     let source = Bytes::new("s", text);
@@ -269,7 +269,7 @@ fn recall_reads_a_part_and_how_to_read_on() {
 
 #[test]
 fn persistence_none_says_that_nothing_may_be_replaced() {
-    assert!(!Sqlite::open(&Where::None, Redactor::default()).unwrap().keeps());
+    assert!(!SqlStore::open(&Where::None, Redactor::default()).unwrap().keeps());
     assert!(memory().keeps());
 }
 
@@ -277,7 +277,7 @@ fn persistence_none_says_that_nothing_may_be_replaced() {
 fn a_store_survives_its_process_and_is_for_its_owner_only() {
     let directory = tempfile::tempdir().unwrap();
     let place = Where::Path(directory.path().join("a b#ü").join("epitome"));
-    let store = Sqlite::open(&place, Redactor::default()).unwrap();
+    let store = SqlStore::open(&place, Redactor::default()).unwrap();
     let handle = store.put_all(&me(), &batch("s", 1, vec![output(b"kept", "a", 1)])).unwrap().handles[0];
     #[cfg(unix)]
     {
@@ -290,7 +290,7 @@ fn a_store_survives_its_process_and_is_for_its_owner_only() {
         files.iter().for_each(|it| assert_eq!(mode(it), 0o600, "{it:?}"));
     }
     drop(store);
-    let store = Sqlite::open(&place, Redactor::default()).unwrap();
+    let store = SqlStore::open(&place, Redactor::default()).unwrap();
     assert_eq!(store.restore(&me(), handle.as_str()).unwrap(), b"kept");
     assert!(store.stats().unwrap().file_bytes > 0);
     assert!(store.keeps());

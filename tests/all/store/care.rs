@@ -6,7 +6,7 @@ use super::chunks::noise;
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, NewCompaction, Note, Original, Retention, Scope, SessionRef, Sqlite, Store, Stored, What,
+    Batch, Body, NewCompaction, Note, Original, Retention, Scope, SessionRef, SqlStore, Store, Stored, What,
     Where,
 };
 
@@ -16,12 +16,12 @@ fn me() -> Scope {
     Scope { owner: "me".into(), project: "/p".into() }
 }
 
-fn memory() -> Sqlite {
-    Sqlite::open(&Where::Memory, Redactor::default()).unwrap()
+fn memory() -> SqlStore {
+    super::fresh(Redactor::default())
 }
 
-fn at(path: &Path) -> epitome::Result<Sqlite> {
-    Sqlite::open(&Where::Path(path.into()), Redactor::default())
+fn at(path: &Path) -> epitome::Result<SqlStore> {
+    SqlStore::open(&Where::Path(path.into()), Redactor::default())
 }
 
 fn put(store: &dyn Store, at: i64, bytes: &[u8], compacted: bool) -> Stored {
@@ -39,7 +39,7 @@ fn put(store: &dyn Store, at: i64, bytes: &[u8], compacted: bool) -> Stored {
 }
 
 #[test]
-fn marks_are_of_their_project() {
+pub(super) fn marks_are_of_their_project() {
     let store = memory();
     assert_eq!(store.marked(&me(), "compacted/s").unwrap(), None);
     store.mark(&me(), "compacted/s", "1", 5).unwrap();
@@ -52,7 +52,7 @@ fn marks_are_of_their_project() {
 }
 
 #[test]
-fn an_ask_expires_after_a_day() {
+pub(super) fn an_ask_expires_after_a_day() {
     let store = memory();
     let state = "{\"ask\":\"日本\"}".repeat(100);
     let handle = store.put_ask(&me(), &state, 1_000).unwrap();
@@ -68,7 +68,7 @@ fn an_ask_expires_after_a_day() {
 }
 
 #[test]
-fn counts_are_by_content_and_estimator() {
+pub(super) fn counts_are_by_content_and_estimator() {
     let store = memory();
     store.put_counts("o200k", &[(1, 10), (u128::MAX, 20)]).unwrap();
     store.put_counts("cl100k", &[(1, 11)]).unwrap();
@@ -77,7 +77,7 @@ fn counts_are_by_content_and_estimator() {
 }
 
 #[test]
-fn lets_go_of_what_is_old_but_not_of_what_a_newer_compaction_holds() {
+pub(super) fn lets_go_of_what_is_old_but_not_of_what_a_newer_compaction_holds() {
     let store = memory();
     let old = put(&store, DAY, &noise(1, 10_000), true);
     let shared = put(&store, DAY, &noise(2, 10_000), true);
@@ -109,7 +109,7 @@ fn lets_go_of_what_is_old_but_not_of_what_a_newer_compaction_holds() {
 }
 
 #[test]
-fn letting_go_also_takes_superseded_memories() {
+pub(super) fn letting_go_also_takes_superseded_memories() {
     let store = memory();
     for (at, content) in [(1, "a"), (2, "A"), (3, "a!"), (4, "b")] {
         store.remember(&me(), &Note { content: content.into(), ..Note::default() }, at).unwrap();
@@ -245,7 +245,7 @@ fn a_lock_held_by_another_is_waited_for() {
 }
 
 #[test]
-fn what_is_pinned_or_compacted_from_stays() {
+pub(super) fn what_is_pinned_or_compacted_from_stays() {
     let (store, me) = (memory(), me());
     let put = |id: &str, text: &str, compaction| {
         let original = Original {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Original, Scope, SessionRef, Sqlite, Store, What, Where};
+use epitome::store::{Batch, Body, Original, Scope, SessionRef, SqlStore, Store, What, Where};
 
 fn me() -> Scope {
     Scope { owner: "me".into(), project: "/p".into() }
@@ -48,8 +48,8 @@ fn put(store: &dyn Store, scope: &Scope, sessions: &[&[u8]]) -> Vec<String> {
     store.put_all(scope, &batch).unwrap().handles.iter().map(ToString::to_string).collect()
 }
 
-fn memory() -> Sqlite {
-    Sqlite::open(&Where::Memory, Redactor::default()).unwrap()
+fn memory() -> SqlStore {
+    super::fresh(Redactor::default())
 }
 
 fn stored(store: &dyn Store) -> u64 {
@@ -73,7 +73,7 @@ fn rollout(records: usize, picture: &str) -> String {
 }
 
 #[test]
-fn a_picture_that_repeats_inside_a_session_is_stored_once() {
+pub(super) fn a_picture_that_repeats_inside_a_session_is_stored_once() {
     let picture = picture(1, 1_000_000);
     let (once, forty) = (rollout(1, &picture), rollout(40, &picture));
     let (one, all) = (memory(), memory());
@@ -90,7 +90,7 @@ fn a_picture_that_repeats_inside_a_session_is_stored_once() {
 }
 
 #[test]
-fn a_change_costs_its_place_wherever_it_is() {
+pub(super) fn a_change_costs_its_place_wherever_it_is() {
     let store = memory();
     let bytes = noise(1, 4 << 20);
     put(&store, &me(), &[&bytes]);
@@ -105,7 +105,7 @@ fn a_change_costs_its_place_wherever_it_is() {
 }
 
 #[test]
-fn an_owner_shares_nothing_with_another() {
+pub(super) fn an_owner_shares_nothing_with_another() {
     let store = memory();
     let bytes = noise(1, 1 << 20);
     put(&store, &me(), &[&bytes]);
@@ -146,7 +146,7 @@ fn a_chunk_that_is_damaged_or_missing_is_named_and_all_else_is_restored() {
         ("DELETE FROM content WHERE id = 1".to_owned(), "missing"),
     ] {
         let directory = tempfile::tempdir().unwrap();
-        let open = || Sqlite::open(&Where::Path(directory.path().into()), Redactor::default()).unwrap();
+        let open = || SqlStore::open(&Where::Path(directory.path().into()), Redactor::default()).unwrap();
         let first = noise(1, 4 << 20);
         let other = [&first[..100_000], &noise(2, 1 << 20)].concat();
         let store = open();
@@ -166,7 +166,7 @@ fn a_chunk_that_is_damaged_or_missing_is_named_and_all_else_is_restored() {
 }
 
 #[test]
-fn what_is_deleted_frees_its_room_and_takes_nothing_from_others() {
+pub(super) fn what_is_deleted_frees_its_room_and_takes_nothing_from_others() {
     use epitome::store::Retention;
     let store = memory();
     let shared = noise(1, 2 << 20);
@@ -222,7 +222,7 @@ fn a_rollout_of_a_gigabyte() {
     }
     file.into_inner().unwrap().sync_all().unwrap();
     let source = epitome::files::File::open(&path).unwrap();
-    let store = Sqlite::open(&Where::Path(folder.path().join("kept")), Redactor::default()).unwrap();
+    let store = SqlStore::open(&Where::Path(folder.path().join("kept")), Redactor::default()).unwrap();
     peak_memory();
     let begun = std::time::Instant::now();
     let batch = Batch {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Reach, Retention, Scope, Sqlite, Store, Where};
+use epitome::store::{Reach, Retention, Scope, SqlStore, Store, Where};
 use serde_json::{Value, json};
 
 use super::program::{answer, asked, codex, command, epitome, keep, refused, store};
@@ -73,7 +73,7 @@ fn messages(home: &Path, arguments: &[&str]) -> Vec<u64> {
 }
 
 #[test]
-fn words_of_any_script_and_qualifiers() {
+pub(super) fn words_of_any_script_and_qualifiers() {
     let (_folder, home) = home();
     for (arguments, expected) in [
         (&["障害"][..], &[0][..]),
@@ -105,14 +105,14 @@ fn words_of_any_script_and_qualifiers() {
 }
 
 #[test]
-fn a_secret_is_in_no_passage() {
+pub(super) fn a_secret_is_in_no_passage() {
     let (_folder, home) = home();
     let hits = found(&home, &["障害"]);
     assert!(hits[0].1.contains("The token is") && !hits[0].1.contains("ghp_16C7"), "{hits:?}");
 }
 
 #[test]
-fn a_session_that_grew_is_found_once_and_gone_when_it_is_let_go_of() {
+pub(super) fn a_session_that_grew_is_found_once_and_gone_when_it_is_let_go_of() {
     let (_folder, home) = home();
     let grown = format!(
         "{}{}\n",
@@ -133,7 +133,7 @@ fn a_session_that_grew_is_found_once_and_gone_when_it_is_let_go_of() {
 }
 
 #[test]
-fn what_a_compaction_archived_is_indexed_by_the_next_search() {
+pub(super) fn what_a_compaction_archived_is_indexed_by_the_next_search() {
     let folder = tempfile::tempdir().unwrap();
     let home = std::fs::canonicalize(folder.path()).unwrap();
     let path = keep(&home, &home, "claude-code", ID, super::program::claude(ID, &home, 0..6, 60).as_bytes());
@@ -142,7 +142,7 @@ fn what_a_compaction_archived_is_indexed_by_the_next_search() {
         &["compact", path.to_str().unwrap(), "--budget", "1500", "--apply", "--json"],
     ));
     assert_eq!(made["status"], "compacted", "{made}");
-    let open = || Sqlite::open(&Where::Path(store(&home)), Redactor::default()).unwrap();
+    let open = || SqlStore::open(&Where::Path(store(&home)), Redactor::default()).unwrap();
     assert_eq!(open().unindexed("local").unwrap().len(), 1);
     let hits = answer(&epitome(&home, &["recall", "Go on with", "--json"]));
     assert!(!hits["hits"].as_array().unwrap().is_empty(), "{hits}");
@@ -268,7 +268,7 @@ fn ten_thousand_sessions() {
             median(warm.clone()),
         );
     }
-    let store = Sqlite::open(&Where::Path(store(&home)), Redactor::default()).unwrap();
+    let store = SqlStore::open(&Where::Path(store(&home)), Redactor::default()).unwrap();
     let nowhere = Scope { owner: "local".into(), project: String::new() };
     let mut archived = std::collections::BTreeMap::new();
     for it in store.sessions(&nowhere, &Reach::All, u32::MAX).unwrap() {

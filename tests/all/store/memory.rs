@@ -4,7 +4,7 @@ use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::memory::{from_json, to_json};
 use epitome::store::{
-    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Scope, Sqlite, Store, What, Where,
+    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Scope, SqlStore, Store, What, Where,
 };
 
 fn me() -> Scope {
@@ -15,8 +15,8 @@ fn elsewhere() -> Scope {
     Scope { owner: "me".into(), project: "/q".into() }
 }
 
-fn memory() -> Sqlite {
-    Sqlite::open(&Where::Memory, Redactor::new(&["internal-[0-9]+"]).unwrap()).unwrap()
+fn memory() -> SqlStore {
+    super::fresh(Redactor::new(&["internal-[0-9]+"]).unwrap())
 }
 
 fn note(content: &str) -> Note {
@@ -27,18 +27,18 @@ fn contents(memories: &[Memory]) -> Vec<&str> {
     memories.iter().map(|it| it.content.as_str()).collect()
 }
 
-fn all(store: &Sqlite, scope: &Scope) -> Vec<String> {
+fn all(store: &SqlStore, scope: &Scope) -> Vec<String> {
     store.memories(scope, &MemoryFilter::default()).unwrap().into_iter().map(|it| it.content).collect()
 }
 
-fn hits(store: &Sqlite, text: &str) -> usize {
+fn hits(store: &SqlStore, text: &str) -> usize {
     let query =
         Query { text: text.into(), reach: Reach::Project, only: vec![What::Memory], limit: 9, offset: 0 };
     store.search(&me(), &query).unwrap().hits.len()
 }
 
 #[test]
-fn remembers_lists_and_forgets() {
+pub(super) fn remembers_lists_and_forgets() {
     let store = memory();
     let summary = store.remember(&me(), &Note::summary("ses_1", "Goal: ship"), 1).unwrap();
     assert_eq!(summary.content, "[Session Summary]\nGoal: ship");
@@ -73,7 +73,7 @@ fn remembers_lists_and_forgets() {
 }
 
 #[test]
-fn the_same_again_is_the_same_memory() {
+pub(super) fn the_same_again_is_the_same_memory() {
     let store = memory();
     let first = store.remember(&me(), &note("one"), 1).unwrap();
     store.remember(&me(), &note("two"), 2).unwrap();
@@ -88,7 +88,7 @@ fn the_same_again_is_the_same_memory() {
 fn private_passages_and_secrets_are_never_kept() {
     let directory = tempfile::tempdir().unwrap();
     let place = Where::Path(directory.path().into());
-    let store = Sqlite::open(&place, Redactor::new(&["internal-[0-9]+"]).unwrap()).unwrap();
+    let store = SqlStore::open(&place, Redactor::new(&["internal-[0-9]+"]).unwrap()).unwrap();
     let key = ["gh", "p_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let text = format!("use <Private>door code\n4711</PRIVATE> and {key} and internal-42 daily");
     let kept = store.remember(&me(), &Note { tags: vec![key.clone()], ..note(&text) }, 1).unwrap();
@@ -113,7 +113,7 @@ fn private_passages_and_secrets_are_never_kept() {
 }
 
 #[test]
-fn tidy_lets_the_newer_stand() {
+pub(super) fn tidy_lets_the_newer_stand() {
     let store = memory();
     for (at, text) in [(1, "Use tabs."), (2, "other"), (3, "use  TABS"), (4, "Use tabs!")] {
         store.remember(&me(), &Note { pinned: at == 1, ..note(text) }, at).unwrap();
@@ -143,7 +143,7 @@ fn tidy_lets_the_newer_stand() {
 }
 
 #[test]
-fn what_is_exported_can_be_imported() {
+pub(super) fn what_is_exported_can_be_imported() {
     let (from, to) = (memory(), memory());
     for (at, scope) in [(1, MemoryScope::User), (2, MemoryScope::Project)] {
         let note = Note {

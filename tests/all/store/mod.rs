@@ -12,6 +12,21 @@ mod memory;
 mod old;
 mod processes;
 mod program;
+mod pushed;
 mod recalled;
 mod search;
+#[cfg(feature = "team")]
+mod team;
 mod transfer;
+
+use epitome::history::secrets::Redactor;
+use epitome::store::{SqlStore, Where};
+
+/// An empty store: in memory or, within `team::server::on`, in PostgreSQL.
+fn fresh(redactor: Redactor) -> SqlStore {
+    #[cfg(feature = "team")]
+    let place = team::server::empty().map_or(Where::Memory, Where::Team);
+    #[cfg(not(feature = "team"))]
+    let place = Where::Memory;
+    SqlStore::open(&place, redactor).unwrap()
+}

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Digest, Handle, Original, Scope, SessionRef, Sqlite, Store, What, Where};
+use epitome::store::{
+    Batch, Body, Digest, Handle, Original, Scope, SessionRef, SqlStore, Store, What, Where,
+};
 use rusqlite::{Connection, params};
 use sha2::{Digest as _, Sha256};
 
@@ -19,8 +21,8 @@ pub(super) fn me() -> Scope {
     Scope { owner: "me".into(), project: "/p".into() }
 }
 
-fn open(directory: &Path) -> Sqlite {
-    Sqlite::open(&Where::Path(directory.into()), Redactor::default()).unwrap()
+fn open(directory: &Path) -> SqlStore {
+    SqlStore::open(&Where::Path(directory.into()), Redactor::default()).unwrap()
 }
 
 /// The identity of an original, as its handle is made of it.

@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, NewCompaction, Original, Query, Reach, Retention, Scope, SessionRef, Sqlite, Store, What,
+    Batch, Body, NewCompaction, Original, Query, Reach, Retention, Scope, SessionRef, SqlStore, Store, What,
     Where,
 };
 
@@ -23,8 +23,8 @@ fn me() -> Scope {
     Scope { owner: "me".into(), project: "/p".into() }
 }
 
-fn open(directory: &Path) -> epitome::Result<Sqlite> {
-    Sqlite::open(&Where::Path(directory.into()), Redactor::default())
+fn open(directory: &Path) -> epitome::Result<SqlStore> {
+    SqlStore::open(&Where::Path(directory.into()), Redactor::default())
 }
 
 /// What a child writes as its `n`th: bytes that do not compress, with its name in front.

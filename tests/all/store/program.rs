@@ -20,6 +20,8 @@ pub(super) fn command(home: &Path, cwd: &Path, arguments: &[&str]) -> Command {
     let binary = std::env::var_os("EPITOME_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_epitome").into());
     let mut command = Command::new(binary);
     command.env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin").current_dir(cwd).args(arguments);
+    #[cfg(feature = "team")]
+    command.envs(super::team::server::variables(home));
     command
 }
 

@@ -5,15 +5,15 @@ use proptest::prelude::*;
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, MemoryScope, NewCompaction, Note, Original, Query, Reach, Scope, SessionRef, Sqlite, Store,
-    What, Where,
+    Batch, Body, MemoryScope, NewCompaction, Note, Original, Query, Reach, Scope, SessionRef, SqlStore,
+    Store, What,
 };
 
 fn scope(owner: &str, project: &str) -> Scope {
     Scope { owner: owner.into(), project: project.into() }
 }
 
-fn put(store: &Sqlite, scope: &Scope, session: &str, at: i64, what: What, text: &str) {
+fn put(store: &SqlStore, scope: &Scope, session: &str, at: i64, what: What, text: &str) {
     let call = format!("call_{at}");
     let original = Original {
         what,
@@ -32,7 +32,7 @@ fn query(text: &str, reach: Reach) -> Query {
 }
 
 /// Messages (our numbers) of what was found.
-fn found(store: &Sqlite, scope: &Scope, query: &Query) -> Vec<u32> {
+fn found(store: &SqlStore, scope: &Scope, query: &Query) -> Vec<u32> {
     let mut found: Vec<_> =
         store.search(scope, query).unwrap().hits.iter().filter_map(|it| it.entry.message).collect();
     found.sort_unstable();
@@ -40,8 +40,8 @@ fn found(store: &Sqlite, scope: &Scope, query: &Query) -> Vec<u32> {
 }
 
 #[test]
-fn finds_words_of_any_script() {
-    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
+pub(super) fn finds_words_of_any_script() {
+    let store = super::fresh(Redactor::default());
     let me = scope("me", "/p");
     for (at, text) in [
         (1, "error: connection refused in get_user_name()"),
@@ -82,8 +82,8 @@ fn finds_words_of_any_script() {
 }
 
 #[test]
-fn without_all_words_some_will_do() {
-    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
+pub(super) fn without_all_words_some_will_do() {
+    let store = super::fresh(Redactor::default());
     let me = scope("me", "/p");
     put(&store, &me, "s", 1, What::Output, "postgres timed out");
     put(&store, &me, "s", 2, What::Output, "redis timed out");
@@ -96,8 +96,8 @@ fn without_all_words_some_will_do() {
 }
 
 #[test]
-fn reaches_as_far_as_it_should() {
-    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
+pub(super) fn reaches_as_far_as_it_should() {
+    let store = super::fresh(Redactor::default());
     let (here, there, other) = (scope("me", "/p"), scope("me", "/q"), scope("you", "/p"));
     put(&store, &here, "s", 1, What::Output, "needle one");
     put(&store, &here, "t", 2, What::Output, "needle two");
@@ -119,8 +119,8 @@ fn reaches_as_far_as_it_should() {
 }
 
 #[test]
-fn finds_messages_summaries_and_memories_too() {
-    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
+pub(super) fn finds_messages_summaries_and_memories_too() {
+    let store = super::fresh(Redactor::default());
     let me = scope("me", "/p");
     put(&store, &me, "s", 1, What::Message, r#"{"text":"first\nneedle in JSON \u6570\u636e"}"#);
     put(&store, &me, "s", 2, What::Session, "needle of a whole session is not searched");
@@ -160,8 +160,8 @@ fn finds_messages_summaries_and_memories_too() {
 }
 
 #[test]
-fn the_same_text_first_a_session_then_an_output_is_found() {
-    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
+pub(super) fn the_same_text_first_a_session_then_an_output_is_found() {
+    let store = super::fresh(Redactor::default());
     let me = scope("me", "/p");
     put(&store, &me, "s", 1, What::Session, "needle");
     assert!(found(&store, &me, &query("needle", Reach::Project)).is_empty());
@@ -170,8 +170,8 @@ fn the_same_text_first_a_session_then_an_output_is_found() {
 }
 
 #[test]
-fn pages_without_gaps_or_repeats() {
-    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
+pub(super) fn pages_without_gaps_or_repeats() {
+    let store = super::fresh(Redactor::default());
     let me = scope("me", "/p");
     (1..=25).for_each(|at| {
         put(&store, &me, "s", at, What::Output, &format!("needle {at} {}", "x ".repeat(at as usize)))
@@ -191,8 +191,8 @@ fn pages_without_gaps_or_repeats() {
 }
 
 #[test]
-fn shows_the_line_to_read_on_from() {
-    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
+pub(super) fn shows_the_line_to_read_on_from() {
+    let store = super::fresh(Redactor::default());
     let me = scope("me", "/p");
     let text = format!("{}error[E0308]: mismatched types\n{}", "ok\n".repeat(99), "more\n".repeat(500));
     put(&store, &me, "s", 1, What::Output, &text);
@@ -202,8 +202,8 @@ fn shows_the_line_to_read_on_from() {
 }
 
 #[test]
-fn odd_queries_are_answered_or_refused_never_an_accident() {
-    let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
+pub(super) fn odd_queries_are_answered_or_refused_never_an_accident() {
+    let store = super::fresh(Redactor::default());
     let me = scope("me", "/p");
     put(&store, &me, "s", 1, What::Output, "needle AND OR NOT NEAR body");
     for text in ["", " ", "?!", "\"\"", "***", "()", "\u{0}", "—…", "😀"] {
@@ -239,7 +239,7 @@ proptest! {
         from in 0usize..12,
         len in 1usize..12,
     ) {
-        let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
+        let store = super::fresh(Redactor::default());
         let me = scope("me", "/p");
         put(&store, &me, "s", 1, What::Output, &text);
         put(&store, &me, "s", 2, What::Output, "other 文章");
@@ -254,7 +254,7 @@ proptest! {
 
     #[test]
     fn no_query_upsets_the_database(text in "(\\PC|[\"'a数 *():^{}+-]|AND|OR|NOT|NEAR){0,30}") {
-        let store = Sqlite::open(&Where::Memory, Redactor::default()).unwrap();
+        let store = super::fresh(Redactor::default());
         let me = scope("me", "/p");
         put(&store, &me, "s", 1, What::Output, "a 数 AND");
         if let Err(error) = store.search(&me, &query(&text, Reach::Project)) {

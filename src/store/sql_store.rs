@@ -1,18 +1,19 @@
-//! The store in a SQLite database: one connection, one lock around it.
+//! The store in a database: SQLite for one user, PostgreSQL for a team.
 
 use std::io::Read;
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::MutexGuard;
 use std::time::Duration;
 
-use rusqlite::Connection;
-
-use super::schema::locked;
+#[cfg(feature = "team")]
+use super::postgres;
+use super::sql::{Connection, Pool, locked};
 use super::words::Words;
 use super::{
     Applied, Batch, Checked, Collected, Compaction, Entry, Filter, Found, FoundPassage, Handle, Imported,
     Mark, Memory, MemoryFilter, Note, Passage, PassageMatch, Query, Reach, Retention, Scope, Stats, Store,
-    Stored, Tidied, Unindexed, Where, archive, care, item, marks, passages, remembered, schema, search,
+    Stored, TeamStore, Tidied, Unindexed, Where, archive, care, item, marks, passages, remembered, schema,
+    search,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
@@ -20,15 +21,20 @@ use history::secrets::Redactor;
 /// How long a preview waits for a store that another process holds: it is of use without being kept.
 const PREVIEW_PATIENCE: Duration = Duration::from_millis(300);
 
-/// [`Store`] in `epitome.db`. Several processes may open the same one.
-#[derive(Debug)]
-pub struct Sqlite {
-    pub(super) connection: Mutex<Connection>,
+/// [`Store`] in `epitome.db`, or behind a team's servers. Several processes may open the same one.
+pub struct SqlStore {
+    pub(super) pool: Pool,
     directory: Option<PathBuf>,
     keeps: bool,
     redactor: Redactor,
     /// Why nothing is kept, where the store could not be opened.
     refusal: Option<Refusal>,
+}
+
+impl std::fmt::Debug for SqlStore {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SqlStore").field("directory", &self.directory).finish_non_exhaustive()
+    }
 }
 
 /// An error that is said again by everything that would store.
@@ -38,15 +44,26 @@ struct Refusal {
     why: String,
 }
 
-impl Sqlite {
+impl SqlStore {
     /// Opens the store, makes or upgrades it. `redactor` is what summaries and memories are cut with.
     pub fn open(place: &Where, redactor: Redactor) -> Result<Self> {
         let directory = match place {
             Where::Path(directory) => Some(directory.clone()),
-            Where::Memory | Where::None => None,
+            Where::Memory | Where::None | Where::Team(_) => None,
         };
-        let connection = Mutex::new(schema::open(place)?);
-        Ok(Self { connection, directory, keeps: *place != Where::None, redactor, refusal: None })
+        let connections = match place {
+            Where::Team(team) => open_team(team)?,
+            Where::Path(_) | Where::Memory | Where::None => {
+                vec![Connection::Sqlite(schema::open(directory.as_deref())?)]
+            }
+        };
+        Ok(Self {
+            pool: Pool::new(connections),
+            directory,
+            keeps: *place != Where::None,
+            redactor,
+            refusal: None,
+        })
     }
 
     /// Opens the store; where that cannot be done, an empty one that refuses to store anything, and says why.
@@ -68,18 +85,30 @@ impl Sqlite {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Connection> {
-        locked(&self.connection)
+        locked(&self.pool)
     }
 }
 
-impl Store for Sqlite {
+#[cfg(feature = "team")]
+fn open_team(team: &TeamStore) -> Result<Vec<Connection>> {
+    postgres::open(&team.database, &team.blobs, &team.variables)
+}
+
+#[cfg(not(feature = "team"))]
+fn open_team(_team: &TeamStore) -> Result<Vec<Connection>> {
+    let what = "opening the store: expected a build with PostgreSQL, found one without; build it with \
+                `cargo install epitome --features team`";
+    Err(Error::new(Kind::Arguments, what))
+}
+
+impl Store for SqlStore {
     fn keeps(&self) -> bool {
         self.keeps
     }
 
     fn put_all(&self, scope: &Scope, batch: &Batch<'_>) -> Result<Stored> {
         self.storing()?;
-        archive::put_all(&self.connection, scope, batch, &self.redactor)
+        archive::put_all(&self.pool, scope, batch, &self.redactor)
     }
 
     fn finish(&self, scope: &Scope, compaction: &str, applied: &Applied) -> Result<()> {
@@ -104,7 +133,7 @@ impl Store for Sqlite {
     }
 
     fn reader<'a>(&'a self, scope: &Scope, handle: &str) -> Result<Box<dyn Read + Send + 'a>> {
-        archive::reader(&self.connection, scope, handle)
+        archive::reader(&self.pool, scope, handle)
     }
 
     fn newest(&self, scope: &Scope, session: Option<&str>, limit: u32, offset: u32) -> Result<Vec<Entry>> {
@@ -124,7 +153,7 @@ impl Store for Sqlite {
     }
 
     fn search(&self, scope: &Scope, query: &Query) -> Result<Found> {
-        search::search(&self.connection, scope, query)
+        search::search(&self.pool, scope, query)
     }
 
     fn unindexed(&self, owner: &str) -> Result<Vec<Unindexed>> {
@@ -133,7 +162,7 @@ impl Store for Sqlite {
 
     fn put_passages(&self, scope: &Scope, handle: &str, agent: &str, found: &[Passage]) -> Result<()> {
         self.storing()?;
-        passages::put(&self.connection, scope, handle, agent, found, &self.redactor)
+        passages::put(&self.pool, scope, handle, agent, found, &self.redactor)
     }
 
     fn search_passages(
@@ -144,11 +173,11 @@ impl Store for Sqlite {
         all: bool,
         filter: &Filter,
     ) -> Result<Vec<PassageMatch>> {
-        passages::search(&self.connection, scope, reach, words, all, filter)
+        passages::search(&self.pool, scope, reach, words, all, filter)
     }
 
-    fn passage(&self, id: i64) -> Result<Option<FoundPassage>> {
-        passages::passage(&self.lock(), id)
+    fn passage(&self, owner: &str, id: i64) -> Result<Option<FoundPassage>> {
+        passages::passage(&self.lock(), owner, id)
     }
 
     fn remember(&self, scope: &Scope, note: &Note, at: i64) -> Result<Memory> {
@@ -204,9 +233,9 @@ impl Store for Sqlite {
     fn put_preview(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
         self.storing()?;
         let mut connection = self.lock();
-        schema::wait_at_most(&connection, PREVIEW_PATIENCE)?;
+        connection.wait_at_most(PREVIEW_PATIENCE)?;
         let kept = marks::put_ask(&mut connection, scope, state, at);
-        schema::wait_at_most(&connection, schema::PATIENCE)?;
+        connection.wait_at_most(schema::PATIENCE)?;
         kept
     }
 
@@ -227,7 +256,7 @@ impl Store for Sqlite {
     }
 
     fn modernize(&self) -> Result<u64> {
-        care::modernize(&self.connection)
+        care::modernize(&self.pool)
     }
 
     fn vacuum(&self) -> Result<()> {
@@ -235,7 +264,7 @@ impl Store for Sqlite {
     }
 
     fn check(&self, deep: bool) -> Result<Checked> {
-        care::check(&self.connection, deep)
+        care::check(&self.pool, deep)
     }
 
     fn stats(&self) -> Result<Stats> {

@@ -1,0 +1,28 @@
+//! `epitome push`.
+
+use clap::Args;
+
+use super::Screen;
+use super::paint::bytes;
+use crate::engine::{Engine, push};
+use history::error::Result;
+
+#[derive(Debug, Args)]
+pub struct PushArgs {
+    /// Only this archived session: its id or a handle
+    session: Option<String>,
+}
+
+pub(super) fn run(engine: &Engine, arguments: &PushArgs, screen: &mut Screen<'_>) -> Result<u8> {
+    let answer = push::push(engine, arguments.session.as_deref())?;
+    if !screen.json(&answer)? {
+        let noun = if answer.pushed == 1 { "session" } else { "sessions" };
+        let waiting =
+            if answer.waiting > 0 { format!(", {} waiting", answer.waiting) } else { String::new() };
+        screen.note(&format!("{} {noun} pushed ({}){waiting}", answer.pushed, bytes(answer.bytes)))?;
+        for it in answer.refused.iter().chain(&answer.away) {
+            screen.line(&format!("{} {it}", screen.paint.warn("!")))?;
+        }
+    }
+    Ok(u8::from(!answer.refused.is_empty() || answer.away.is_some()))
+}

@@ -1,0 +1,97 @@
+//! Archived sessions, sent to the team's server.
+//!
+//! The archive is the queue: of each session the newest version waits that was not delivered yet. So it holds nothing
+//! twice, outlives this process, and loses nothing while the server is away.
+
+use std::collections::HashSet;
+
+use crate::answers::{CONTRACT, PushAnswer};
+use crate::engine::Engine;
+use crate::engine::marks::pushed_mark;
+use crate::store::{Entry, Reach, Scope};
+use crate::vault::{About, Delivery, Server};
+use history::error::{Error, Kind, Result};
+
+/// Versions of sessions that one push looks at, the newest.
+const LOOKED_AT: u32 = 10_000;
+
+/// Sessions that one push sends; the next one goes on.
+const SENT: usize = 1_000;
+
+/// A larger session is not sent: the server takes no larger body.
+const LARGEST: u64 = 64 << 20;
+
+/// Sends what waits, or, with `session`, this one alone (by its id or a handle of it).
+pub fn push(engine: &Engine, session: Option<&str>) -> Result<PushAnswer> {
+    let Some(vault) = &engine.config.vault else {
+        let what = "pushing: expected the address of a server, found none; write url = \"https://…\" under [vault], or \
+                    set EPITOME_VAULT_URL";
+        return Err(Error::new(Kind::Arguments, what));
+    };
+    let server = Server::new(vault)?;
+    let mut waiting = waiting(engine, session)?;
+    let mut out = PushAnswer { contract: CONTRACT, ..PushAnswer::default() };
+    out.waiting = waiting.len().saturating_sub(SENT);
+    waiting.truncate(SENT);
+    // The oldest first: what waits longest is nearest to be let go of.
+    while let Some(entry) = waiting.pop() {
+        match send(engine, &server, &entry) {
+            Ok(Delivery::Stored) => {
+                out.pushed += 1;
+                out.bytes += entry.bytes;
+            }
+            Ok(Delivery::Refused(why)) => out.refused.push(format!("{}: {why}", name(&entry))),
+            // One that is damaged keeps nobody else from it; a server that is away does.
+            Err(error) if error.kind() == Kind::Store => out.refused.push(error.full()),
+            Err(error) => {
+                out.waiting += waiting.len() + 1;
+                out.away = Some(error.full());
+                return Ok(out);
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn name(entry: &Entry) -> &str {
+    entry.session.as_deref().unwrap_or(entry.handle.as_str())
+}
+
+/// The newest version of each session that was not delivered, the newest first.
+fn waiting(engine: &Engine, session: Option<&str>) -> Result<Vec<Entry>> {
+    let everything = engine.shared();
+    let mut known = HashSet::new();
+    let mut out = Vec::new();
+    for entry in engine.store.sessions(&everything, &Reach::All, LOOKED_AT)? {
+        let is_meant = session.is_none_or(|it| name(&entry) == it || entry.handle.as_str() == it);
+        if !is_meant || !known.insert((entry.project.clone(), name(&entry).to_owned())) {
+            continue;
+        }
+        let delivered = engine.store.marked(&scope(engine, &entry), &pushed_mark(name(&entry)))?;
+        if session.is_some() || delivered.is_none_or(|it| it.value != entry.handle.as_str()) {
+            out.push(entry);
+        }
+    }
+    if let (Some(session), true) = (session, out.is_empty()) {
+        let what = "expected the id of an archived session or its handle; `epitome sessions --keep` archives what lies here";
+        return Err(Error::new(Kind::Arguments, format!("pushing {session}: {what}, found none")));
+    }
+    Ok(out)
+}
+
+fn scope(engine: &Engine, entry: &Entry) -> Scope {
+    Scope { owner: engine.config.owner.clone(), project: entry.project.clone() }
+}
+
+fn send(engine: &Engine, server: &Server, entry: &Entry) -> Result<Delivery> {
+    let scope = scope(engine, entry);
+    let delivery = if entry.bytes > LARGEST {
+        Delivery::Refused(format!("{} MB, and the server takes {} MB", entry.bytes >> 20, LARGEST >> 20))
+    } else {
+        let bytes = engine.store.restore(&scope, entry.handle.as_str())?;
+        server.send(&About { session: name(entry), project: &entry.project, at: entry.at }, bytes)?
+    };
+    // What was refused is not sent again until it changes.
+    engine.store.mark(&scope, &pushed_mark(name(entry)), entry.handle.as_str(), engine.now)?;
+    Ok(delivery)
+}

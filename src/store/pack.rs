@@ -1,0 +1,117 @@
+//! Packs of compressed chunks: rows of the database or, in a team's store, objects that its rows name.
+
+use super::Digest;
+use super::sql::{Connection, Optional as _, Transaction, failed, params};
+use history::error::Result;
+
+/// A compressed pack that is about to be stored.
+pub(super) struct Packed {
+    sha: Digest,
+    /// Unpacked.
+    size: usize,
+    place: PackPlace,
+}
+
+enum PackPlace {
+    Here(Vec<u8>),
+    /// The object of that name holds so many bytes.
+    #[cfg(feature = "team")]
+    Object(String, usize),
+}
+
+impl Packed {
+    /// Uploads a pack where packs are objects; otherwise it waits for [`put`].
+    pub(super) fn new(
+        connection: &Connection,
+        owner: &str,
+        sha: Digest,
+        size: usize,
+        packed: Vec<u8>,
+    ) -> Result<Self> {
+        let place = match connection {
+            Connection::Sqlite(_) => {
+                let _ = owner;
+                PackPlace::Here(packed)
+            }
+            #[cfg(feature = "team")]
+            Connection::Postgres(session) => {
+                let bytes = packed.len();
+                PackPlace::Object(session.blobs().put(owner, &sha, packed)?, bytes)
+            }
+        };
+        Ok(Self { sha, size, place })
+    }
+
+    /// Bytes of memory that it takes until it is stored.
+    pub(super) fn waiting(&self) -> usize {
+        match &self.place {
+            PackPlace::Here(packed) => packed.len(),
+            #[cfg(feature = "team")]
+            PackPlace::Object(..) => 0,
+        }
+    }
+}
+
+/// Stores a pack; its id. One that is there already is replaced: it may be damaged.
+pub(super) fn put(transaction: &Transaction<'_>, pack: &Packed) -> Result<i64> {
+    let size = pack.size as i64;
+    let stored = match &pack.place {
+        PackPlace::Here(packed) => transaction.query_row(
+            "INSERT INTO pack (sha, size, packed) VALUES (?1, ?2, ?3)
+             ON CONFLICT (sha) DO UPDATE SET size = excluded.size, packed = excluded.packed RETURNING id",
+            params![pack.sha.0, size, packed],
+            |row| row.get(0),
+        ),
+        #[cfg(feature = "team")]
+        PackPlace::Object(name, bytes) => transaction.query_row(
+            "INSERT INTO pack (sha, size, stored, name) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (sha) DO UPDATE SET size = excluded.size, stored = excluded.stored, name = excluded.name
+             RETURNING id",
+            params![pack.sha.0, size, *bytes as i64, name],
+            |row| row.get(0),
+        ),
+    };
+    stored.map_err(failed("archiving originals"))
+}
+
+/// Deletes objects that no row names any more. `at`: milliseconds since 1970.
+pub(super) fn sweep_objects(connection: &Connection, at: i64) -> Result<()> {
+    match connection {
+        Connection::Sqlite(_) => {
+            let _ = at;
+            Ok(())
+        }
+        #[cfg(feature = "team")]
+        Connection::Postgres(session) => {
+            let named: Vec<String> = connection
+                .prepare("SELECT name FROM pack")
+                .and_then(|mut it| it.query_map(params![], |row| row.get(0)))
+                .map_err(failed("letting go of what is old"))?;
+            session.blobs().sweep(&named.into_iter().collect(), at)
+        }
+    }
+}
+
+/// A pack's size and its compressed bytes; nothing where it is missing.
+pub(super) fn read(connection: &Connection, pack: i64) -> Result<Option<(i64, Vec<u8>)>> {
+    let doing = "reading the archive";
+    match connection {
+        Connection::Sqlite(_) => connection
+            .query_row("SELECT size, packed FROM pack WHERE id = ?1", [pack], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()
+            .map_err(failed(doing)),
+        #[cfg(feature = "team")]
+        Connection::Postgres(session) => {
+            let found: Option<(i64, String)> = connection
+                .query_row("SELECT size, name FROM pack WHERE id = ?1", [pack], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })
+                .optional()
+                .map_err(failed(doing))?;
+            let Some((size, name)) = found else { return Ok(None) };
+            Ok(session.blobs().get(&name)?.map(|packed| (size, packed)))
+        }
+    }
+}

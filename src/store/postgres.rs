@@ -1,0 +1,376 @@
+//! The team's store: rows in PostgreSQL, packs in object storage.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use postgres::error::SqlState;
+use postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use postgres::{Client, Config, Row, Statement};
+use rustls_platform_verifier::ConfigVerifierExt as _;
+use tokio_postgres_rustls::MakeRustlsConnect;
+use twox_hash::XxHash3_64;
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::is_combining_mark;
+
+use super::blobs::Blobs;
+use super::schema::PATIENCE;
+use super::sql::{Connection, SqlError, SqlResult, Value, odd};
+use history::error::{Error, Kind, Result};
+
+/// Connections of one server to its database.
+const CONNECTIONS: usize = 8;
+
+/// Everybody who locks with this key first is an Epitome: "eptm".
+const APPLICATION: i32 = 0x6570_746d;
+
+/// Words of one row of an index. PostgreSQL's positions end at 16,383, and its rows at 1 MB.
+const ROW_WORDS: usize = 4_000;
+
+/// Words that a row has in common with the next, so that a phrase is found across their border.
+const SHARED_WORDS: usize = 32;
+
+/// The steps of the schema, oldest first, as those of SQLite: a step is never changed once released.
+const STEPS: &[&str] = &[include_str!("postgres/1.sql")];
+
+/// The version that this program writes.
+pub(super) const VERSION: u32 = STEPS.len() as u32;
+
+/// Opens the store, makes or upgrades it.
+pub(super) fn open(
+    database: &str,
+    blobs: &str,
+    variables: &BTreeMap<String, String>,
+) -> Result<Vec<Connection>> {
+    let doing = "opening the store";
+    let wrong = |error: Box<dyn std::error::Error + Send + Sync>| {
+        let expected = "expected an address such as postgres://user:password@host/database";
+        Error::new(Kind::Arguments, format!("--store: {expected}")).because(error)
+    };
+    let mut config: Config = database.parse().map_err(|error: postgres::Error| wrong(error.into()))?;
+    config.application_name("epitome").keepalives_idle(Duration::from_secs(30));
+    config.keepalives_interval(Duration::from_secs(10)).keepalives_retries(3);
+    config.tcp_user_timeout(Duration::from_secs(30));
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(Duration::from_secs(10));
+    }
+    // Whoever was first has installed the same one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let tls = rustls::ClientConfig::with_platform_verifier()
+        .map_err(|error| Error::new(Kind::Io, "reading this system's certificates").because(error))?;
+    let server =
+        Arc::new(Server { config, tls: MakeRustlsConnect::new(tls), blobs: Blobs::open(blobs, variables)? });
+    let first = Session { server: server.clone(), open: RefCell::default() };
+    first.migrate().map_err(super::sql::failed(doing))??;
+    let session = |_| Session { server: server.clone(), open: RefCell::default() };
+    Ok(std::iter::once(first)
+        .chain((1..CONNECTIONS).map(session))
+        .map(|it| Connection::Postgres(Box::new(it)))
+        .collect())
+}
+
+struct Server {
+    config: Config,
+    tls: MakeRustlsConnect,
+    blobs: Blobs,
+}
+
+/// A connection that is made when it is first needed, and again when it was lost.
+pub(super) struct Session {
+    server: Arc<Server>,
+    open: RefCell<Option<Open>>,
+}
+
+struct Open {
+    client: Client,
+    statements: HashMap<String, Statement>,
+    in_transaction: bool,
+}
+
+impl Server {
+    fn connect(&self) -> std::result::Result<Open, postgres::Error> {
+        let mut client = self.config.connect(self.tls.clone())?;
+        client.batch_execute(
+            "SET search_path TO epitome; SET statement_timeout TO '120s';
+             SET idle_in_transaction_session_timeout TO '60s'; SET client_min_messages TO warning",
+        )?;
+        client.batch_execute(&format!("SET lock_timeout TO {}", PATIENCE.as_millis()))?;
+        Ok(Open { client, statements: HashMap::new(), in_transaction: false })
+    }
+}
+
+/// Runs what blocks: aside, where it is called by a thread that also talks.
+pub(super) fn aside<T>(job: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    match Handle::try_current() {
+        Ok(it) if it.runtime_flavor() == RuntimeFlavor::MultiThread => tokio::task::block_in_place(job),
+        Ok(_) | Err(_) => job(),
+    }
+}
+
+impl Session {
+    pub(super) fn blobs(&self) -> &Blobs {
+        &self.server.blobs
+    }
+
+    /// Does something on the connection, which is made anew where it was lost: before, or (`again`) while it is done.
+    fn on<T>(
+        &self,
+        again: bool,
+        job: impl Fn(&mut Open) -> std::result::Result<T, postgres::Error>,
+    ) -> SqlResult<T> {
+        aside(|| {
+            let mut open = self.open.borrow_mut();
+            let mut is_new = false;
+            loop {
+                let now = match &mut *open {
+                    Some(it) => it,
+                    None => {
+                        is_new = true;
+                        open.insert(self.server.connect().map_err(SqlError::Postgres)?)
+                    }
+                };
+                match job(now) {
+                    Ok(it) => return Ok(it),
+                    Err(error) if !is_lost(&error) && !now.client.is_closed() => {
+                        return Err(SqlError::Postgres(error));
+                    }
+                    Err(_) => {}
+                }
+                let in_transaction = now.in_transaction;
+                *open = None;
+                if in_transaction || is_new || !again {
+                    return Err(SqlError::Lost);
+                }
+            }
+        })
+    }
+
+    pub(super) fn query(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<Vec<Row>> {
+        self.on(true, |open| {
+            let statement = open.prepared(sql)?;
+            open.client.query(&statement, &parameters(values))
+        })
+    }
+
+    /// How many rows a statement changed. It is not tried again: nobody knows whether it was done.
+    pub(super) fn execute(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<usize> {
+        // Preparing it shows whether the connection is there.
+        let statement = self.on(true, |open| {
+            if !open.in_transaction {
+                open.client.batch_execute("")?;
+            }
+            open.prepared(sql)
+        })?;
+        self.on(false, |open| open.client.execute(&statement, &parameters(values)).map(|it| it as usize))
+    }
+
+    /// Begins a transaction that others who write for this owner wait for, or, without one, all who write.
+    pub(super) fn begin(&self, owner: Option<&str>) -> SqlResult<()> {
+        let locks = match owner {
+            Some(owner) => {
+                let key = XxHash3_64::oneshot(owner.as_bytes()) as i32 | 1;
+                format!(
+                    "pg_advisory_xact_lock_shared({APPLICATION}, 0), pg_advisory_xact_lock({APPLICATION}, {key})"
+                )
+            }
+            None => format!("pg_advisory_xact_lock({APPLICATION}, 0)"),
+        };
+        let begun = self.on(true, |open| open.client.batch_execute(&format!("BEGIN; SELECT {locks}")));
+        match (&begun, &mut *self.open.borrow_mut()) {
+            (Ok(()), Some(open)) => open.in_transaction = true,
+            // What waited too long has failed within the transaction.
+            (Err(_), Some(open)) => {
+                let _ = aside(|| open.client.batch_execute("ROLLBACK"));
+            }
+            (_, None) => {}
+        }
+        begun
+    }
+
+    /// Ends a transaction.
+    pub(super) fn end(&self, how: &str) -> SqlResult<()> {
+        let done = self.on(false, |open| open.client.batch_execute(how));
+        if let Some(open) = &mut *self.open.borrow_mut() {
+            open.in_transaction = false;
+        }
+        done
+    }
+
+    pub(super) fn wait_at_most(&self, patience: Duration) -> SqlResult<()> {
+        let set = format!("SET lock_timeout TO {}", patience.as_millis());
+        self.on(true, |open| open.client.batch_execute(&set))
+    }
+
+    /// Makes the tables, or brings those of an older version up to this one.
+    fn migrate(&self) -> SqlResult<Result<()>> {
+        self.begin(None)?;
+        self.on(false, |open| {
+            open.client.batch_execute(
+                "CREATE SCHEMA IF NOT EXISTS epitome; CREATE TABLE IF NOT EXISTS version (version INT NOT NULL)",
+            )
+        })?;
+        let found = self.query("SELECT coalesce(max(version), 0) FROM version", &[])?;
+        let found =
+            found.first().map_or(Ok(0), |row| row.try_get::<_, i32>(0)).map_err(SqlError::Postgres)?;
+        let version = u32::try_from(found).unwrap_or(0);
+        if version > VERSION {
+            self.end("ROLLBACK")?;
+            return Ok(Err(super::schema::newer(version, VERSION)));
+        }
+        for step in STEPS.iter().skip(version as usize) {
+            self.on(false, |open| open.client.batch_execute(step))?;
+        }
+        if version < VERSION {
+            let set = format!("DELETE FROM version; INSERT INTO version VALUES ({VERSION})");
+            self.on(false, |open| open.client.batch_execute(&set))?;
+        }
+        self.end("COMMIT").map(Ok)
+    }
+}
+
+impl Open {
+    fn prepared(&mut self, sql: &str) -> std::result::Result<Statement, postgres::Error> {
+        if let Some(it) = self.statements.get(sql) {
+            return Ok(it.clone());
+        }
+        let statement = self.client.prepare(sql)?;
+        self.statements.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+}
+
+/// Whether the server ends the connection, or it has broken.
+fn is_lost(error: &postgres::Error) -> bool {
+    let ends =
+        [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT];
+    error.is_closed() || error.code().is_some_and(|it| ends.contains(it))
+}
+
+/// What the database's refusal means, and what to do about it.
+pub(super) fn failed(doing: &'static str, error: postgres::Error) -> Error {
+    let (kind, found) = match error.code() {
+        Some(it) if *it == SqlState::LOCK_NOT_AVAILABLE => {
+            (Kind::Locked, "expected the store to be free, found it locked by another server; try again")
+        }
+        Some(it) if *it == SqlState::DISK_FULL => {
+            (Kind::Store, "expected room on the database's disk, found it full; nothing was stored")
+        }
+        Some(it) if *it == SqlState::INSUFFICIENT_PRIVILEGE => {
+            (Kind::Store, "expected to be allowed to do it in this database; see docs/team.md")
+        }
+        Some(_) => (Kind::Store, "expected the database to do it, it did not; `epitome doctor` checks it"),
+        None => (
+            Kind::Store,
+            "expected to reach the database; nothing was changed; check the address after --store",
+        ),
+    };
+    Error::new(kind, format!("{doing}: {found}")).because(error)
+}
+
+// ── Values ──
+
+fn parameters<'a>(values: &'a [Value<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    values.iter().map(|it| it as &(dyn ToSql + Sync)).collect()
+}
+
+impl ToSql for Value<'_> {
+    fn to_sql(
+        &self,
+        column: &Type,
+        out: &mut bytes::BytesMut,
+    ) -> std::result::Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self {
+            Value::Null => Ok(IsNull::Yes),
+            Value::Int(it) if *column == Type::INT4 => i32::try_from(*it)?.to_sql(column, out),
+            Value::Int(it) => it.to_sql(column, out),
+            // PostgreSQL's texts hold every character but this one.
+            Value::Text(it) if it.contains('\0') => it.replace('\0', "\u{fffd}").to_sql(column, out),
+            Value::Text(it) => it.to_sql(column, out),
+            Value::Bytes(it) => it.to_sql(column, out),
+        }
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+/// A column of a row.
+pub(super) fn value(row: &Row, column: usize) -> SqlResult<Value<'_>> {
+    let of = row.columns().get(column).ok_or_else(|| odd(column, "nothing"))?.type_();
+    let found = match *of {
+        Type::INT8 => row.try_get::<_, Option<i64>>(column).map(|it| it.map(Value::Int)),
+        Type::INT4 => row.try_get::<_, Option<i32>>(column).map(|it| it.map(|it| Value::Int(it.into()))),
+        Type::BYTEA => row.try_get::<_, Option<&[u8]>>(column).map(|it| it.map(Value::Bytes)),
+        _ => row.try_get::<_, Option<&str>>(column).map(|it| it.map(Value::Text)),
+    };
+    Ok(found.map_err(SqlError::Postgres)?.unwrap_or(Value::Null))
+}
+
+// ── Words ──
+
+/// Words (see [`super::words::indexed`]) as SQLite's index has them: lower case, without accents.
+fn tokens(words: &str) -> Vec<String> {
+    let has_accents = |it: char| it < '\u{500}' || ('\u{1e00}'..='\u{1fff}').contains(&it);
+    let mut plain = String::with_capacity(words.len());
+    for it in words.chars() {
+        if has_accents(it) {
+            plain.extend(std::iter::once(it).nfd().filter(|it| !is_combining_mark(*it)));
+        } else if !is_combining_mark(it) || it.is_alphanumeric() {
+            plain.push(it);
+        }
+    }
+    let plain = plain.to_lowercase();
+    plain.split(|it: char| !it.is_alphanumeric()).filter(|it| !it.is_empty()).map(str::to_owned).collect()
+}
+
+/// The rows of an index that hold these words, each a `tsvector`, with `about` in each; at least one.
+pub(super) fn vectors(words: &str, about: &str) -> Vec<String> {
+    let tokens = tokens(words);
+    let about: String = about.split_whitespace().map(|it| format!(" '#{it}'")).collect();
+    let rows = tokens.len().max(1).div_ceil(ROW_WORDS);
+    let row = |number: usize| {
+        let from = number * ROW_WORDS;
+        let to = tokens.len().min(from + ROW_WORDS + SHARED_WORDS);
+        let words = tokens.get(from..to).unwrap_or_default().iter().enumerate();
+        words.map(|(at, it)| format!("'{it}':{}", at + 1)).collect::<Vec<_>>().join(" ") + &about
+    };
+    (0..rows).map(row).collect()
+}
+
+/// A phrase of FTS5 (see [`super::words::Words`]) as a `tsquery`; `about` is wanted too.
+pub(super) fn query(phrases: &[&str], about: &[String]) -> String {
+    let one = |phrase: &&str| {
+        let prefix = if phrase.ends_with('*') { ":*" } else { "" };
+        let words: Vec<_> = tokens(phrase).into_iter().map(|it| format!("'{it}'")).collect();
+        (!words.is_empty()).then(|| format!("({}{prefix})", words.join(" <-> ")))
+    };
+    let any: Vec<_> = phrases.iter().filter_map(one).collect();
+    let all = std::iter::once(format!("({})", any.join(" | ")));
+    all.chain(about.iter().map(|it| format!("'#{it}'"))).collect::<Vec<_>>().join(" & ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_folded_as_sqlite_folds_them() {
+        assert_eq!(tokens("Café_au LAIT, naïve Ünï 数据"), ["cafe", "au", "lait", "naive", "uni", "数据"]);
+        assert_eq!(vectors("a B", "o1 k2"), ["'a':1 'b':2 '#o1' '#k2'"]);
+        assert_eq!(vectors("", ""), [""]);
+        let many = "x ".repeat(ROW_WORDS + 1);
+        let rows = vectors(&many, "");
+        assert_eq!(rows.len(), 2);
+        assert_eq!(rows[1], "'x':1");
+    }
+
+    #[test]
+    fn phrases_become_queries() {
+        assert_eq!(query(&["\"a b\"", "\" 数\"*"], &["o1".to_owned()]), "(('a' <-> 'b') | ('数':*)) & '#o1'");
+    }
+}

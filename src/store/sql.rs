@@ -1,0 +1,461 @@
+//! The store's SQL, in the dialect that SQLite and PostgreSQL both speak: parameters are `?1`, numbers are 64 bits wide,
+//! and what the two write differently is a function of [`Connection`].
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+#[cfg(feature = "team")]
+use super::postgres;
+use super::schema;
+use history::error::{Error, Kind};
+
+/// A parameter, or a column of a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Value<'a> {
+    Null,
+    Int(i64),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+/// What can be a parameter.
+pub(super) trait Param {
+    fn value(&self) -> Value<'_>;
+}
+
+macro_rules! numbers {
+    ($($number:ty),*) => { $(
+        impl Param for $number {
+            fn value(&self) -> Value<'_> {
+                Value::Int(i64::from(*self))
+            }
+        }
+        impl Column for $number {
+            fn of(value: Value<'_>) -> Option<Self> {
+                if let Value::Int(it) = value { it.try_into().ok() } else { None }
+            }
+        }
+    )* };
+}
+numbers!(i64, u32);
+
+impl Param for bool {
+    fn value(&self) -> Value<'_> {
+        Value::Int(i64::from(*self))
+    }
+}
+
+impl Param for str {
+    fn value(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}
+
+impl Param for String {
+    fn value(&self) -> Value<'_> {
+        Value::Text(self)
+    }
+}
+
+impl Param for Vec<u8> {
+    fn value(&self) -> Value<'_> {
+        Value::Bytes(self)
+    }
+}
+
+impl<const N: usize> Param for [u8; N] {
+    fn value(&self) -> Value<'_> {
+        Value::Bytes(self)
+    }
+}
+
+impl<T: Param> Param for Option<T> {
+    fn value(&self) -> Value<'_> {
+        self.as_ref().map_or(Value::Null, Param::value)
+    }
+}
+
+impl<T: Param + ?Sized> Param for &T {
+    fn value(&self) -> Value<'_> {
+        (**self).value()
+    }
+}
+
+/// The parameters of a statement.
+pub(super) trait Params {
+    fn values(&self) -> Vec<Value<'_>>;
+}
+
+impl<T: Param, const N: usize> Params for [T; N] {
+    fn values(&self) -> Vec<Value<'_>> {
+        self.iter().map(Param::value).collect()
+    }
+}
+
+impl Params for &[&dyn Param] {
+    fn values(&self) -> Vec<Value<'_>> {
+        self.iter().map(|it| it.value()).collect()
+    }
+}
+
+/// Parameters of different types.
+macro_rules! params {
+    ($($param:expr),* $(,)?) => {
+        &[$(&$param as &dyn $crate::store::sql::Param),*] as &[&dyn $crate::store::sql::Param]
+    };
+}
+pub(super) use params;
+
+/// What a column can be read as.
+pub(super) trait Column: Sized {
+    /// Nothing where the column holds something else.
+    fn of(value: Value<'_>) -> Option<Self>;
+}
+
+impl Column for bool {
+    fn of(value: Value<'_>) -> Option<Self> {
+        i64::of(value).map(|it| it != 0)
+    }
+}
+
+impl Column for String {
+    fn of(value: Value<'_>) -> Option<Self> {
+        if let Value::Text(it) = value { Some(it.to_owned()) } else { None }
+    }
+}
+
+impl Column for Vec<u8> {
+    fn of(value: Value<'_>) -> Option<Self> {
+        if let Value::Bytes(it) = value { Some(it.to_owned()) } else { None }
+    }
+}
+
+impl<const N: usize> Column for [u8; N] {
+    fn of(value: Value<'_>) -> Option<Self> {
+        if let Value::Bytes(it) = value { it.try_into().ok() } else { None }
+    }
+}
+
+impl<T: Column> Column for Option<T> {
+    fn of(value: Value<'_>) -> Option<Self> {
+        if let Value::Null = value { Some(None) } else { T::of(value).map(Some) }
+    }
+}
+
+/// A row of a result.
+pub(super) enum Row<'a> {
+    Sqlite(&'a rusqlite::Row<'a>),
+    #[cfg(feature = "team")]
+    Postgres(&'a ::postgres::Row),
+}
+
+impl Row<'_> {
+    pub(super) fn get<T: Column>(&self, column: usize) -> SqlResult<T> {
+        let value = match self {
+            Self::Sqlite(row) => match row.get_ref(column)? {
+                rusqlite::types::ValueRef::Null => Value::Null,
+                rusqlite::types::ValueRef::Integer(it) => Value::Int(it),
+                rusqlite::types::ValueRef::Text(it) => {
+                    Value::Text(std::str::from_utf8(it).map_err(|_| odd(column, "text that is no UTF-8"))?)
+                }
+                rusqlite::types::ValueRef::Blob(it) => Value::Bytes(it),
+                rusqlite::types::ValueRef::Real(_) => return Err(odd(column, "a fraction")),
+            },
+            #[cfg(feature = "team")]
+            Self::Postgres(row) => postgres::value(row, column)?,
+        };
+        T::of(value).ok_or_else(|| odd(column, "a value of another type"))
+    }
+}
+
+/// What a database says in place of an answer.
+#[derive(Debug)]
+pub(super) enum SqlError {
+    Sqlite(rusqlite::Error),
+    #[cfg(feature = "team")]
+    Postgres(::postgres::Error),
+    /// The connection is gone: nothing of a transaction that was open on it is stored.
+    #[cfg(feature = "team")]
+    Lost,
+    NoRow,
+    /// A row holds what cannot be there.
+    Odd(String),
+}
+
+pub(super) type SqlResult<T> = Result<T, SqlError>;
+
+pub(super) fn odd(column: usize, found: &str) -> SqlError {
+    SqlError::Odd(format!("column {column}: found {found}"))
+}
+
+impl From<rusqlite::Error> for SqlError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error {
+            rusqlite::Error::QueryReturnedNoRows => Self::NoRow,
+            error => Self::Sqlite(error),
+        }
+    }
+}
+
+/// What the database's refusal means, and what to do about it.
+pub(super) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Error {
+    let other = "expected the database to do it, it did not; `epitome doctor` checks it";
+    move |error| match error {
+        SqlError::Sqlite(error) => schema::failed(doing)(error),
+        #[cfg(feature = "team")]
+        SqlError::Postgres(error) => postgres::failed(doing, error),
+        #[cfg(feature = "team")]
+        SqlError::Lost => {
+            let found =
+                "expected the database to answer, found the connection lost; nothing was changed; try again";
+            Error::new(Kind::Locked, format!("{doing}: {found}"))
+        }
+        SqlError::NoRow => Error::new(Kind::Store, format!("{doing}: {other} (a row is missing)")),
+        SqlError::Odd(found) => Error::new(Kind::Store, format!("{doing}: {other} ({found})")),
+    }
+}
+
+/// One connection to the database.
+pub(super) enum Connection {
+    Sqlite(rusqlite::Connection),
+    #[cfg(feature = "team")]
+    Postgres(Box<postgres::Session>),
+}
+
+/// A statement, prepared once for each connection.
+pub(super) enum Statement<'a> {
+    Sqlite(rusqlite::CachedStatement<'a>),
+    #[cfg(feature = "team")]
+    Postgres(&'a postgres::Session, String),
+}
+
+impl Connection {
+    pub(super) fn prepare(&self, sql: &str) -> SqlResult<Statement<'_>> {
+        Ok(match self {
+            Self::Sqlite(it) => Statement::Sqlite(it.prepare_cached(sql)?),
+            #[cfg(feature = "team")]
+            Self::Postgres(it) => Statement::Postgres(it, sql.replace('?', "$")),
+        })
+    }
+
+    /// How many rows it changed.
+    pub(super) fn execute(&self, sql: &str, params: impl Params) -> SqlResult<usize> {
+        self.prepare(sql)?.execute(params)
+    }
+
+    pub(super) fn query_row<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
+    ) -> SqlResult<T> {
+        self.prepare(sql)?.query_row(params, read)
+    }
+
+    fn end(&self, how: &str) -> SqlResult<()> {
+        match self {
+            Self::Sqlite(it) => Ok(it.execute_batch(how)?),
+            #[cfg(feature = "team")]
+            Self::Postgres(it) => it.end(how),
+        }
+    }
+
+    /// The expression for a pack's bytes on disk.
+    pub(super) fn pack_bytes(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "length(packed)",
+            #[cfg(feature = "team")]
+            Self::Postgres(_) => "stored",
+        }
+    }
+
+    /// How long it waits for others that write.
+    pub(super) fn wait_at_most(&self, patience: Duration) -> Result<(), Error> {
+        match self {
+            Self::Sqlite(it) => schema::wait_at_most(it, patience),
+            #[cfg(feature = "team")]
+            Self::Postgres(it) => {
+                it.wait_at_most(patience).map_err(failed("setting how long to wait for the store"))
+            }
+        }
+    }
+
+    pub(super) fn version(&self) -> u32 {
+        match self {
+            Self::Sqlite(_) => schema::VERSION,
+            #[cfg(feature = "team")]
+            Self::Postgres(_) => postgres::VERSION,
+        }
+    }
+}
+
+impl rusqlite::ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<rusqlite::types::ToSqlOutput<'_>> {
+        use rusqlite::types::ValueRef;
+        Ok(rusqlite::types::ToSqlOutput::Borrowed(match self {
+            Value::Null => ValueRef::Null,
+            Value::Int(it) => ValueRef::Integer(*it),
+            Value::Text(it) => ValueRef::Text(it.as_bytes()),
+            Value::Bytes(it) => ValueRef::Blob(it),
+        }))
+    }
+}
+
+impl Statement<'_> {
+    /// How many rows it changed.
+    pub(super) fn execute(&mut self, params: impl Params) -> SqlResult<usize> {
+        let values = params.values();
+        match self {
+            Self::Sqlite(it) => Ok(it.execute(rusqlite::params_from_iter(values))?),
+            #[cfg(feature = "team")]
+            Self::Postgres(session, sql) => session.execute(sql, &values),
+        }
+    }
+
+    /// The first row; [`SqlError::NoRow`] where there is none.
+    pub(super) fn query_row<T>(
+        &mut self,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
+    ) -> SqlResult<T> {
+        let values = params.values();
+        match self {
+            Self::Sqlite(it) => {
+                let mut rows = it.query(rusqlite::params_from_iter(values))?;
+                read(&Row::Sqlite(rows.next()?.ok_or(SqlError::NoRow)?))
+            }
+            #[cfg(feature = "team")]
+            Self::Postgres(session, sql) => {
+                read(&Row::Postgres(session.query(sql, &values)?.first().ok_or(SqlError::NoRow)?))
+            }
+        }
+    }
+
+    pub(super) fn query_map<T>(
+        &mut self,
+        params: impl Params,
+        mut read: impl FnMut(&Row<'_>) -> SqlResult<T>,
+    ) -> SqlResult<Vec<T>> {
+        let values = params.values();
+        match self {
+            Self::Sqlite(it) => {
+                let (mut rows, mut out) = (it.query(rusqlite::params_from_iter(values))?, Vec::new());
+                while let Some(row) = rows.next()? {
+                    out.push(read(&Row::Sqlite(row))?);
+                }
+                Ok(out)
+            }
+            #[cfg(feature = "team")]
+            Self::Postgres(session, sql) => {
+                session.query(sql, &values)?.iter().map(|row| read(&Row::Postgres(row))).collect()
+            }
+        }
+    }
+
+    /// Whether there is a row.
+    pub(super) fn exists(&mut self, params: impl Params) -> SqlResult<bool> {
+        Ok(self.query_row(params, |_| Ok(())).optional()?.is_some())
+    }
+}
+
+/// No row is an answer too.
+pub(super) trait Optional<T> {
+    fn optional(self) -> SqlResult<Option<T>>;
+}
+
+impl<T> Optional<T> for SqlResult<T> {
+    fn optional(self) -> SqlResult<Option<T>> {
+        match self {
+            Ok(it) => Ok(Some(it)),
+            Err(SqlError::NoRow) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Changes that are made together, or, unless [`Transaction::commit`] is reached, not at all.
+pub(super) struct Transaction<'a> {
+    connection: &'a mut Connection,
+    is_open: bool,
+}
+
+impl Transaction<'_> {
+    pub(super) fn commit(mut self) -> SqlResult<()> {
+        self.connection.end("COMMIT")?;
+        self.is_open = false;
+        Ok(())
+    }
+}
+
+impl Deref for Transaction<'_> {
+    type Target = Connection;
+    fn deref(&self) -> &Connection {
+        self.connection
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            // A connection that cannot do even this is not used again.
+            let _ = self.connection.end("ROLLBACK");
+        }
+    }
+}
+
+/// Begins to change what one owner has: others that change it wait. The wait is here and not in the middle.
+pub(super) fn write<'a>(
+    connection: &'a mut Connection,
+    owner: &str,
+    doing: &'static str,
+) -> Result<Transaction<'a>, Error> {
+    begin(connection, Some(owner), doing)
+}
+
+/// Begins to change what any owner has: everybody else that changes something waits.
+pub(super) fn write_all<'a>(
+    connection: &'a mut Connection,
+    doing: &'static str,
+) -> Result<Transaction<'a>, Error> {
+    begin(connection, None, doing)
+}
+
+fn begin<'a>(
+    connection: &'a mut Connection,
+    owner: Option<&str>,
+    doing: &'static str,
+) -> Result<Transaction<'a>, Error> {
+    match connection {
+        // SQLite has one writer at a time, whoever's.
+        Connection::Sqlite(it) => {
+            let _ = owner;
+            it.execute_batch("BEGIN IMMEDIATE").map_err(schema::failed(doing))?;
+        }
+        #[cfg(feature = "team")]
+        Connection::Postgres(it) => it.begin(owner).map_err(failed(doing))?,
+    }
+    Ok(Transaction { connection, is_open: true })
+}
+
+/// The connections of a store: one to a file, several to a server.
+pub(super) struct Pool {
+    connections: Vec<Mutex<Connection>>,
+    next: AtomicUsize,
+}
+
+impl Pool {
+    pub(super) fn new(connections: impl IntoIterator<Item = Connection>) -> Self {
+        let connections = connections.into_iter().map(Mutex::new).collect();
+        Self { connections, next: AtomicUsize::new(0) }
+    }
+}
+
+/// Takes a connection: one that is free, or the next one when it is. A panic of another thread has rolled its transaction
+/// back, so that connection is as good as before.
+pub(super) fn locked(pool: &Pool) -> MutexGuard<'_, Connection> {
+    let free = pool.connections.iter().find_map(|it| it.try_lock().ok());
+    let next = || pool.next.fetch_add(1, Ordering::Relaxed) % pool.connections.len();
+    free.unwrap_or_else(|| pool.connections[next()].lock().unwrap_or_else(PoisonError::into_inner))
+}

@@ -1,0 +1,118 @@
+//! The team's server, as this machine sends sessions to it.
+
+use std::time::Duration;
+
+use reqwest::{Client, StatusCode, Url, redirect};
+
+use crate::config::Vault;
+use history::error::{Error, Kind, Result};
+
+/// Until a connection stands.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Until a session is sent and answered.
+const TOTAL: Duration = Duration::from_secs(300);
+
+/// What the server is told of a session besides its bytes.
+#[derive(Debug)]
+pub struct About<'a> {
+    pub session: &'a str,
+    pub project: &'a str,
+    /// When it was last written, in milliseconds since 1970.
+    pub at: i64,
+}
+
+/// What the server answered.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Delivery {
+    Stored,
+    /// It does not take this session, now or later, and says why.
+    Refused(String),
+}
+
+/// A way to the server. It is away: an error of [`Kind::Io`], and nothing is lost by trying again.
+#[derive(Debug)]
+pub struct Server {
+    client: Client,
+    url: Url,
+    token: Option<String>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Server {
+    pub fn new(vault: &Vault) -> Result<Self> {
+        let url: Url =
+            vault.url.parse().map_err(|_| wrong("an address such as https://vault.example.org"))?;
+        let host = url.host_str().unwrap_or_default();
+        let is_here = matches!(host, "localhost" | "[::1]") || host.starts_with("127.");
+        match url.scheme() {
+            "https" => {}
+            "http" if is_here => {}
+            _ => return Err(wrong("https://, since the token would be readable on the way")),
+        }
+        // Whoever was first has installed the same one.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let mut client = Client::builder()
+            .redirect(redirect::Policy::none())
+            .connect_timeout(CONNECT)
+            .timeout(TOTAL)
+            .user_agent(concat!("epitome/", env!("CARGO_PKG_VERSION")));
+        if is_here {
+            client = client.no_proxy();
+        }
+        let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
+            Error::new(Kind::Io, "setting up a connection to the vault").because(error)
+        };
+        let client = client.build().map_err(|error| failed(error.without_url().into()))?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| failed(error.into()))?;
+        Ok(Self { client, url, token: vault.token.clone(), runtime })
+    }
+
+    /// Sends a session. The same again is stored once.
+    pub fn send(&self, about: &About<'_>, bytes: Vec<u8>) -> Result<Delivery> {
+        let away = |found: String| {
+            let what = "expected the server to store it; it stays in the archive, and the next push goes on";
+            Error::new(Kind::Io, format!("pushing {}: {what}, found {found}", about.session))
+        };
+        let mut url = self.url.clone();
+        url.set_path(&format!("{}/sessions", self.url.path().trim_end_matches('/')));
+        url.query_pairs_mut()
+            .clear()
+            .append_pair("session", about.session)
+            .append_pair("project", about.project)
+            .append_pair("at", &about.at.to_string());
+        let request = self.client.put(url).header("content-type", "application/octet-stream").body(bytes);
+        let request = match &self.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        };
+        let answer = self.runtime.block_on(async {
+            let answer = request.send().await?;
+            let status = answer.status();
+            Ok::<_, reqwest::Error>((status, answer.text().await.unwrap_or_default()))
+        });
+        let (status, text) = answer.map_err(|error| away("none".to_owned()).because(error.without_url()))?;
+        match status {
+            StatusCode::CREATED => Ok(Delivery::Stored),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                let what = "expected a token that the server knows (EPITOME_VAULT_TOKEN, or token-file under [vault])";
+                Err(Error::new(Kind::Refused, format!("pushing {}: {what}, found it refused", about.session)))
+            }
+            StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {
+                Ok(Delivery::Refused(format!("HTTP {}: {}", status.as_u16(), shown(&text))))
+            }
+            _ => Err(away(format!("HTTP {}", status.as_u16()))),
+        }
+    }
+}
+
+fn wrong(expected: &str) -> Error {
+    Error::new(Kind::Arguments, format!("vault.url: expected {expected}"))
+}
+
+/// The beginning of an answer, on one line.
+fn shown(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(200).collect()
+}
