@@ -78,7 +78,7 @@ impl Blobs {
     }
 
     fn wait<T>(&self, job: impl Future<Output = object_store::Result<T>>) -> object_store::Result<T> {
-        super::postgres::aside(|| self.runtime.block_on(job))
+        aside(|| self.runtime.block_on(job))
     }
 
     /// Uploads a pack; the name of its object.
@@ -121,6 +121,15 @@ impl Blobs {
             }
         }
         Ok(())
+    }
+}
+
+/// Runs what blocks: aside, where it is called by a thread that also talks.
+pub(super) fn aside<T>(job: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    match Handle::try_current() {
+        Ok(it) if it.runtime_flavor() == RuntimeFlavor::MultiThread => tokio::task::block_in_place(job),
+        Ok(_) | Err(_) => job(),
     }
 }
 

@@ -38,6 +38,7 @@ mod pack;
 mod postgres;
 mod sql;
 mod sql_store;
+mod value;
 
 pub use content::BodyReader;
 pub use counts::Counts;

@@ -14,9 +14,9 @@ use twox_hash::XxHash3_64;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
-use super::blobs::Blobs;
+use super::blobs::{Blobs, aside};
 use super::schema::PATIENCE;
-use super::sql::{Connection, SqlError, SqlResult, Value, odd};
+use super::value::{SqlError, SqlResult, Value, odd};
 use history::error::{Error, Kind, Result};
 
 /// Connections of one server to its database.
@@ -42,7 +42,7 @@ pub(super) fn open(
     database: &str,
     blobs: &str,
     variables: &BTreeMap<String, String>,
-) -> Result<Vec<Connection>> {
+) -> Result<Vec<Session>> {
     let doing = "opening the store";
     let wrong = |error: Box<dyn std::error::Error + Send + Sync>| {
         let expected = "expected an address such as postgres://user:password@host/database";
@@ -62,12 +62,15 @@ pub(super) fn open(
     let server =
         Arc::new(Server { config, tls: MakeRustlsConnect::new(tls), blobs: Blobs::open(blobs, variables)? });
     let first = Session { server: server.clone(), open: RefCell::default() };
-    first.migrate().map_err(super::sql::failed(doing))??;
+    first.migrate().map_err(|it| match it {
+        SqlError::Postgres(error) => failed(doing, error),
+        other => Error::new(
+            Kind::Store,
+            format!("{doing}: expected to make the tables, found {other:?}; try again"),
+        ),
+    })??;
     let session = |_| Session { server: server.clone(), open: RefCell::default() };
-    Ok(std::iter::once(first)
-        .chain((1..CONNECTIONS).map(session))
-        .map(|it| Connection::Postgres(Box::new(it)))
-        .collect())
+    Ok(std::iter::once(first).chain((1..CONNECTIONS).map(session)).collect())
 }
 
 struct Server {
@@ -97,15 +100,6 @@ impl Server {
         )?;
         client.batch_execute(&format!("SET lock_timeout TO {}", PATIENCE.as_millis()))?;
         Ok(Open { client, statements: HashMap::new(), in_transaction: false })
-    }
-}
-
-/// Runs what blocks: aside, where it is called by a thread that also talks.
-pub(super) fn aside<T>(job: impl FnOnce() -> T) -> T {
-    use tokio::runtime::{Handle, RuntimeFlavor};
-    match Handle::try_current() {
-        Ok(it) if it.runtime_flavor() == RuntimeFlavor::MultiThread => tokio::task::block_in_place(job),
-        Ok(_) | Err(_) => job(),
     }
 }
 

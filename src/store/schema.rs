@@ -435,7 +435,6 @@ pub(super) fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::sql;
 
     #[test]
     fn a_newer_database_is_left_alone() {
@@ -449,21 +448,6 @@ mod tests {
         let expected =
             format!("database of a newer version {}; this is {VERSION}; upgrade epitome", VERSION + 7);
         assert!(error.to_string().contains(&expected), "{error}");
-    }
-
-    #[test]
-    fn a_lock_that_is_held_longer_is_an_error_that_says_so() {
-        let directory = tempfile::tempdir().unwrap();
-        let place = directory.path();
-        let (one, two) = (open(Some(place)).unwrap(), open(Some(place)).unwrap());
-        two.busy_timeout(Duration::from_millis(20)).unwrap();
-        let (mut one, mut two) = (sql::Connection::Sqlite(one), sql::Connection::Sqlite(two));
-        let held = sql::write(&mut one, "me", "testing").unwrap();
-        let error = sql::write(&mut two, "me", "archiving originals").err().unwrap();
-        assert_eq!(error.kind(), Kind::Locked);
-        assert!(error.to_string().contains("locked by another process; try again"), "{error}");
-        drop(held);
-        sql::write(&mut two, "me", "archiving originals").unwrap();
     }
 
     #[test]

@@ -9,16 +9,8 @@ use std::time::Duration;
 #[cfg(feature = "team")]
 use super::postgres;
 use super::schema;
+pub(super) use super::value::{SqlError, SqlResult, Value, odd};
 use history::error::{Error, Kind};
-
-/// A parameter, or a column of a row.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'a> {
-    Null,
-    Int(i64),
-    Text(&'a str),
-    Bytes(&'a [u8]),
-}
 
 /// What can be a parameter.
 pub(super) trait Param {
@@ -167,35 +159,6 @@ impl Row<'_> {
             Self::Postgres(row) => postgres::value(row, column)?,
         };
         T::of(value).ok_or_else(|| odd(column, "a value of another type"))
-    }
-}
-
-/// What a database says in place of an answer.
-#[derive(Debug)]
-pub(super) enum SqlError {
-    Sqlite(rusqlite::Error),
-    #[cfg(feature = "team")]
-    Postgres(::postgres::Error),
-    /// The connection is gone: nothing of a transaction that was open on it is stored.
-    #[cfg(feature = "team")]
-    Lost,
-    NoRow,
-    /// A row holds what cannot be there.
-    Odd(String),
-}
-
-pub(super) type SqlResult<T> = Result<T, SqlError>;
-
-pub(super) fn odd(column: usize, found: &str) -> SqlError {
-    SqlError::Odd(format!("column {column}: found {found}"))
-}
-
-impl From<rusqlite::Error> for SqlError {
-    fn from(error: rusqlite::Error) -> Self {
-        match error {
-            rusqlite::Error::QueryReturnedNoRows => Self::NoRow,
-            error => Self::Sqlite(error),
-        }
     }
 }
 
@@ -458,4 +421,24 @@ pub(super) fn locked(pool: &Pool) -> MutexGuard<'_, Connection> {
     let free = pool.connections.iter().find_map(|it| it.try_lock().ok());
     let next = || pool.next.fetch_add(1, Ordering::Relaxed) % pool.connections.len();
     free.unwrap_or_else(|| pool.connections[next()].lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_held_longer_is_an_error_that_says_so() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        let (one, two) = (schema::open(Some(place)).unwrap(), schema::open(Some(place)).unwrap());
+        two.busy_timeout(Duration::from_millis(20)).unwrap();
+        let (mut one, mut two) = (Connection::Sqlite(one), Connection::Sqlite(two));
+        let held = write(&mut one, "me", "testing").unwrap();
+        let error = write(&mut two, "me", "archiving originals").err().unwrap();
+        assert_eq!(error.kind(), Kind::Locked);
+        assert!(error.to_string().contains("locked by another process; try again"), "{error}");
+        drop(held);
+        write(&mut two, "me", "archiving originals").unwrap();
+    }
 }

@@ -91,7 +91,8 @@ impl SqlStore {
 
 #[cfg(feature = "team")]
 fn open_team(team: &TeamStore) -> Result<Vec<Connection>> {
-    postgres::open(&team.database, &team.blobs, &team.variables)
+    let sessions = postgres::open(&team.database, &team.blobs, &team.variables)?;
+    Ok(sessions.into_iter().map(|it| Connection::Postgres(Box::new(it))).collect())
 }
 
 #[cfg(not(feature = "team"))]

@@ -138,10 +138,12 @@ fn while_the_server_is_away_nothing_is_lost() {
 }
 
 #[test]
-fn a_session_that_nobody_can_read_is_stored_too_and_one_that_is_too_large_is_named() {
+fn a_session_that_is_too_large_is_named_and_one_that_nobody_can_read_is_stored() {
     let (web, (_folder, home)) = (server(), home());
-    keep(&home, &home, "claude-code", &id(1), b"\xff\xfe no session at all\n");
-    keep(&home, &home, "claude-code", &id(2), &vec![b'x'; (64 << 20) + 1]);
+    archived(&home, 1..2);
+    let padding = format!("{{\"type\":\"queue-operation\",\"x\":\"{}\"}}\n", "x".repeat(64 << 20));
+    let large = [claude(&id(2), &home, 0..1, 1), padding].concat();
+    keep(&home, &home, "claude-code", &id(2), large.as_bytes());
     run(&home, None, &["sessions", "--keep", "--json"]);
     let pushed = push(&home, &web, &[]);
     let refused = pushed["refused"].as_array().cloned().unwrap_or_default();
@@ -150,6 +152,12 @@ fn a_session_that_nobody_can_read_is_stored_too_and_one_that_is_too_large_is_nam
     assert_eq!(there(&web, "anna").len(), 1);
     // It is not tried again until it changes.
     assert_eq!(push(&home, &web, &[])["refused"], Value::Null);
+    let token = format!("Bearer {ANNA}");
+    let put =
+        |path: &str| web.request("PUT", path, &[("Authorization", &token)], b"\xff\xfe no session\n").status;
+    assert_eq!(put("/sessions"), 422);
+    assert_eq!(put("/sessions?session=s&project=/p&at=1"), 201);
+    assert_eq!(there(&web, "anna").len(), 2);
 }
 
 #[test]

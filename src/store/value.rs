@@ -1,0 +1,39 @@
+//! What goes into a database and comes out of it: values, and what it says instead.
+
+/// A parameter, or a column of a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Value<'a> {
+    Null,
+    Int(i64),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+}
+
+/// What a database says in place of an answer.
+#[derive(Debug)]
+pub(super) enum SqlError {
+    Sqlite(rusqlite::Error),
+    #[cfg(feature = "team")]
+    Postgres(::postgres::Error),
+    /// The connection is gone: nothing of a transaction that was open on it is stored.
+    #[cfg(feature = "team")]
+    Lost,
+    NoRow,
+    /// A row holds what cannot be there.
+    Odd(String),
+}
+
+pub(super) type SqlResult<T> = Result<T, SqlError>;
+
+pub(super) fn odd(column: usize, found: &str) -> SqlError {
+    SqlError::Odd(format!("column {column}: found {found}"))
+}
+
+impl From<rusqlite::Error> for SqlError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error {
+            rusqlite::Error::QueryReturnedNoRows => Self::NoRow,
+            error => Self::Sqlite(error),
+        }
+    }
+}
