@@ -72,21 +72,59 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
     }
     let context = context(draft);
     let tail: Vec<Segment> = draft.items.split_off(kept.tail);
-    let mut old_head: Vec<Segment> = draft.items[..head.min(kept.tail)].to_vec();
-    if !kept.context {
-        let why =
-            "context before the first prompt takes over a fifth of the budget; clients put it there again";
-        let (gone, left): (Vec<Segment>, Vec<Segment>) =
-            old_head.into_iter().partition(|it| draft.message(it).is_some_and(super::counts));
-        old_head = left;
-        let gone =
-            gone.iter().filter_map(|it| if let Segment::Old(message) = it { Some(*message) } else { None });
-        draft.others.extend(gone.map(|message| Op::Drop {
-            from: message,
-            to: message + 1,
-            why: why.to_owned(),
-        }));
-    }
+    let old_head = draft.items[..head.min(kept.tail)].to_vec();
+    let old_head = if kept.context { old_head } else { without_context(draft, old_head) };
+    let around = Around {
+        head: old_head,
+        context,
+        tail,
+        replay,
+        snapshot,
+        to,
+        restored: summarized / RESTORED,
+        call_waits: pending != end,
+    };
+    draft.items = assembled(draft, step, layout, &kept, &around);
+    Ok(())
+}
+
+/// What stands around a summary.
+struct Around {
+    head: Vec<Segment>,
+    context: Vec<Segment>,
+    tail: Vec<Segment>,
+    /// The last prompt, where it is put again.
+    replay: Option<Segment>,
+    /// A stored text that takes the summary's place.
+    snapshot: Option<String>,
+    /// The first message that is not summarised.
+    to: usize,
+    /// Tokens of what may be put back as text.
+    restored: u64,
+    /// A call at the end waits for its output.
+    call_waits: bool,
+}
+
+/// The head without what clients put there again.
+fn without_context(draft: &mut Draft<'_>, head: Vec<Segment>) -> Vec<Segment> {
+    let why = "context before the first prompt takes over a fifth of the budget; clients put it there again";
+    let (gone, left): (Vec<Segment>, Vec<Segment>) =
+        head.into_iter().partition(|it| draft.message(it).is_some_and(counts));
+    let gone =
+        gone.iter().filter_map(|it| if let Segment::Old(message) = it { Some(*message) } else { None });
+    draft.others.extend(gone.map(|message| Op::Drop { from: message, to: message + 1, why: why.to_owned() }));
+    left
+}
+
+/// The new history, slot by slot.
+fn assembled(
+    draft: &Draft<'_>,
+    step: &Summarize,
+    layout: &[Slot],
+    kept: &KeptRegion,
+    around: &Around,
+) -> Vec<Segment> {
+    let Around { head, context, tail, replay, snapshot, to, restored, call_waits } = around;
     let staying: BTreeSet<usize> = tail
         .iter()
         .chain(&kept.user)
@@ -101,14 +139,14 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
     let mut items = Vec::new();
     for slot in layout {
         match slot {
-            Slot::Head => items.extend(old_head.iter().cloned()),
+            Slot::Head => items.extend(head.iter().cloned()),
             Slot::Context => items.extend(context.iter().cloned()),
             Slot::UserMessages => items.extend(kept.user.iter().cloned()),
             Slot::OlderUserMessages => {
                 items.extend(kept.user[..kept.user.len().saturating_sub(1)].iter().cloned());
             }
             Slot::LastUserMessage => items.extend(kept.user.last().cloned()),
-            Slot::Summary => items.push(match &snapshot {
+            Slot::Summary => items.push(match snapshot {
                 Some(text) => made(keep::role(step.role), Kind::Summary, text),
                 None => Segment::Summary {
                     role: step.role,
@@ -122,13 +160,13 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
             Slot::Marker(text) => items.push(made(Role::User, Kind::Marker, text)),
             Slot::Continue(text) => {
                 // A prompt that is put again needs no "go on", and a call that waits is gone on with anyway.
-                if replay.is_none() && pending == end {
+                if replay.is_none() && !call_waits {
                     items.push(made(Role::User, Kind::Continue, text));
                 }
             }
             Slot::Replay => items.extend(replay.clone()),
             Slot::Restore(it) => {
-                items.extend(restore::message(draft, it, to, &stays, summarized / RESTORED));
+                items.extend(restore::message(draft, it, *to, &stays, *restored));
             }
             Slot::Tail => {
                 // A last turn too large to keep whole: its prompt stays in front of what is kept of it.
@@ -143,8 +181,7 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
     if !layout.contains(&Slot::Tail) {
         items.extend(tail.iter().cloned());
     }
-    draft.items = items;
-    Ok(())
+    items
 }
 
 fn made(role: Role, kind: Kind, text: &str) -> Segment {

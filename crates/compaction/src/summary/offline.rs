@@ -191,16 +191,7 @@ fn items<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> Vec<Candidate<'a>> {
     let every = |fact: &Fact| {
         fact.topic == Topic::UserMessages && section(fact.topic).is_some_and(|at| ask.spec.sections[at].every)
     };
-    let focus: Vec<String> = ask
-        .focus
-        .map(|it| {
-            it.to_lowercase()
-                .split(|c: char| !c.is_alphanumeric())
-                .filter(|it| it.chars().count() > 2)
-                .map(Into::into)
-                .collect()
-        })
-        .unwrap_or_default();
+    let focus: Vec<String> = ask.focus.map(focus_words).unwrap_or_default();
     let wanted = |it: &Fact| {
         it.topic != Topic::Files
             || ask.spec.only_files.is_empty()
@@ -223,23 +214,10 @@ fn items<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> Vec<Candidate<'a>> {
     // What stands whole elsewhere need not stand in the list of all that the user said.
     let mut said: HashSet<_> = words(Topic::Constraints).chain(words(Topic::Directives)).collect();
     said.extend(goal.iter().chain(&last).chain(&answers));
-    // A command that failed stands once: with the error that it ended with.
-    let mut failed: HashMap<(usize, &str), &Outcome> = HashMap::new();
-    for fact in facts.iter().filter(|_| section(Topic::Errors).is_some()) {
-        if let Detail::Command { outcome: outcome @ Outcome { ok: Some(false), .. }, .. } = &fact.detail {
-            failed.insert((fact.message, &fact.text), outcome);
-        }
-    }
-    let mut told: HashSet<(usize, &str)> = HashSet::new();
-    let mut ends: HashMap<*const Fact, &Outcome> = HashMap::new();
-    for fact in &facts {
-        if let Detail::Error { of: Some(of), resolved: None, .. } = &fact.detail
-            && let Some(outcome) = failed.get(&(fact.message, of.as_str()))
-            && told.insert((fact.message, of))
-        {
-            ends.insert(std::ptr::from_ref(*fact), outcome);
-        }
-    }
+    let Failures { told, ends } = match section(Topic::Errors) {
+        Some(_) => failures(&facts),
+        None => Failures::default(),
+    };
     let mut out = Vec::new();
     for &fact in &facts {
         let Some(place) = place(&ask.spec.sections, fact) else { continue };
@@ -289,6 +267,40 @@ fn items<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> Vec<Candidate<'a>> {
         let ended = ends.get(&std::ptr::from_ref(fact)).copied();
         let topic = home(&ask.spec.sections, fact.topic);
         out.push(Candidate { fact, kind, section: place, topic, focused, ended, now: None });
+    }
+    out
+}
+
+fn focus_words(focus: &str) -> Vec<String> {
+    let lower = focus.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric());
+    words.filter(|it| it.chars().count() > 2).map(Into::into).collect()
+}
+
+/// Commands that failed, each told once: with the error that it ended with.
+#[derive(Default)]
+struct Failures<'a> {
+    /// The commands that an error tells.
+    told: HashSet<(usize, &'a str)>,
+    /// How the command of an error ended.
+    ends: HashMap<*const Fact, &'a Outcome>,
+}
+
+fn failures<'a>(facts: &[&'a Fact]) -> Failures<'a> {
+    let mut failed: HashMap<(usize, &str), &Outcome> = HashMap::new();
+    for fact in facts {
+        if let Detail::Command { outcome: outcome @ Outcome { ok: Some(false), .. }, .. } = &fact.detail {
+            failed.insert((fact.message, &fact.text), outcome);
+        }
+    }
+    let mut out = Failures::default();
+    for &fact in facts {
+        if let Detail::Error { of: Some(of), resolved: None, .. } = &fact.detail
+            && let Some(outcome) = failed.get(&(fact.message, of.as_str()))
+            && out.told.insert((fact.message, of))
+        {
+            out.ends.insert(std::ptr::from_ref(fact), outcome);
+        }
     }
     out
 }

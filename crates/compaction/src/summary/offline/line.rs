@@ -104,53 +104,10 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
             came_to(outcome, (!manner.errors_apart).then_some(chars.max(120)))
         )),
         Detail::Error { of, resolved, similar } => {
-            let text = cut(fact.text.trim_start_matches("- "), chars);
-            let state = match resolved {
-                Some(at) if *at != fact.message => format!("resolved at #{at}"),
-                Some(_) => "resolved".into(),
-                // Whether this one is gone was not seen.
-                None => match similar {
-                    Some(at) if *at != fact.message => format!("a similar run went well at #{at}"),
-                    Some(_) => "a similar run went well".into(),
-                    None => "unresolved".into(),
-                },
-            };
-            match of {
-                Some(of) if resolved.is_none() && ended.is_some() => single(format!(
-                    "{} → {}: {text} → {state}",
-                    command(of, chars.min(260)),
-                    ended.map(|it| came_to(it, None)).unwrap_or_default()
-                )),
-                // What is over need not be run again; and a command with an old error beside it reads as failing.
-                Some(of) if resolved.is_none() => {
-                    single(format!("{}: {text} → {state}", command(of, chars.min(110))))
-                }
-                Some(_) => single(format!("{text} → {state}")),
-                None => single(text),
-            }
+            single(error(fact, of.as_deref(), *resolved, *similar, ended, chars))
         }
         Detail::Choice { asked, means, refused, superseded } => {
-            let said = if fact.text.is_empty() { String::new() } else { words(fact, chars) };
-            let mut out = match (asked, means) {
-                (_, Some(what)) if *refused => joined(&format!("refused: {}", subject(what, 140)), &said),
-                (Some(asked), None) if *refused => {
-                    joined(&format!("asked: {}", subject(asked, chars)), &said)
-                }
-                (Some(asked), Some(means)) => format!(
-                    "{} = {}",
-                    joined(&format!("asked: {}", subject(asked, chars)), &said),
-                    cut(means, 200)
-                ),
-                (Some(asked), None) => joined(&format!("asked: {}", subject(asked, chars)), &said),
-                (None, Some(means)) => format!("{said} = {}", cut(means, 200)),
-                (None, None) => said,
-            };
-            match superseded {
-                Some(by) if *by != fact.message => out.push_str(&format!(" (superseded by [#{by}])")),
-                Some(_) => out.push_str(" (superseded)"),
-                None => {}
-            }
-            single(out)
+            single(choice(fact, asked.as_deref(), means.as_deref(), *refused, *superseded, chars))
         }
         Detail::Rule(_) | Detail::None => match fact.topic {
             Topic::Done => single(format!("{} {}", manner.mark("done"), cut(&fact.text, chars))),
@@ -186,6 +143,61 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
             | Topic::Findings => single(words(fact, chars)),
         },
     }
+}
+
+fn error(
+    fact: &Fact,
+    of: Option<&str>,
+    resolved: Option<usize>,
+    similar: Option<usize>,
+    ended: Option<&Outcome>,
+    chars: usize,
+) -> String {
+    let text = cut(fact.text.trim_start_matches("- "), chars);
+    let state = match (resolved, similar) {
+        (Some(at), _) if at != fact.message => format!("resolved at #{at}"),
+        (Some(_), _) => "resolved".into(),
+        // Whether this one is gone was not seen.
+        (None, Some(at)) if at != fact.message => format!("a similar run went well at #{at}"),
+        (None, Some(_)) => "a similar run went well".into(),
+        (None, None) => "unresolved".into(),
+    };
+    match (of, ended) {
+        (Some(of), Some(ended)) if resolved.is_none() => {
+            format!("{} → {}: {text} → {state}", command(of, chars.min(260)), came_to(ended, None))
+        }
+        // What is over need not be run again; and a command with an old error beside it reads as failing.
+        (Some(of), None) if resolved.is_none() => {
+            format!("{}: {text} → {state}", command(of, chars.min(110)))
+        }
+        (Some(_), _) => format!("{text} → {state}"),
+        (None, _) => text.to_string(),
+    }
+}
+
+fn choice(
+    fact: &Fact,
+    asked: Option<&str>,
+    means: Option<&str>,
+    refused: bool,
+    superseded: Option<usize>,
+    chars: usize,
+) -> String {
+    let said = if fact.text.is_empty() { String::new() } else { words(fact, chars) };
+    let question = |asked: &str| joined(&format!("asked: {}", subject(asked, chars)), &said);
+    let mut out = match (asked, means) {
+        (_, Some(what)) if refused => joined(&format!("refused: {}", subject(what, 140)), &said),
+        (Some(asked), None) => question(asked),
+        (Some(asked), Some(means)) => format!("{} = {}", question(asked), cut(means, 200)),
+        (None, Some(means)) => format!("{said} = {}", cut(means, 200)),
+        (None, None) => said,
+    };
+    match superseded {
+        Some(by) if by != fact.message => out.push_str(&format!(" (superseded by [#{by}])")),
+        Some(_) => out.push_str(" (superseded)"),
+        None => {}
+    }
+    out
 }
 
 /// What was asked or refused, without the arrow that the user's words follow.
