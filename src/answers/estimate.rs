@@ -1,0 +1,151 @@
+//! How full a context is.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::cost::NextCost;
+use super::{MethodInfo, SessionInfo};
+
+/// Tokens by what they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct CategoryInfo {
+    /// Instructions in the system's role, inside or outside the messages, and tool definitions.
+    pub system: u64,
+    /// What the user and the client said.
+    pub user: u64,
+    /// What the model said.
+    pub assistant: u64,
+    /// What the model thought.
+    pub reasoning: u64,
+    pub tool_calls: u64,
+    pub tool_outputs: u64,
+    pub media: u64,
+    pub summary: u64,
+}
+
+/// How many there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct ItemCounts {
+    pub messages: usize,
+    /// Turns: prompts of the user.
+    pub turns: usize,
+    pub tool_calls: usize,
+}
+
+/// Usage that the provider reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ReportedUsage {
+    /// The context, in tokens.
+    pub tokens: u64,
+    /// The message it came with.
+    pub message: usize,
+}
+
+/// One of the largest parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Large {
+    /// Number of the message.
+    pub message: usize,
+    /// `tool_output`, `text`, `tool_call`, `reasoning`, `media` or `other`.
+    pub kind: String,
+    /// The tool, or the first words.
+    pub what: String,
+    pub tokens: u64,
+}
+
+/// A compaction that was made earlier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PastInfo {
+    /// Number of the summary among the live messages, if it still is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<usize>,
+    /// `auto` or `manual`, where known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<String>,
+    /// Context before, as recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_before: Option<u64>,
+    /// Context after, as recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_after: Option<u64>,
+    /// The beginning of the summary.
+    pub summary: String,
+}
+
+/// Whether a profile would compact now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TriggerInfo {
+    pub due: bool,
+    /// From which context size on, in tokens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
+    /// Why not; empty when due.
+    pub reason_code: String,
+    /// A sentence with the gate and the numbers.
+    pub reason: String,
+}
+
+/// Whether compacting now is a good idea.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Advice {
+    /// `room`, `soon` (from 70 %) or `now` (from 80 %).
+    pub level: String,
+    /// Whether this is a good moment: good after a finished plan item or a resolved error, bad with a pending call.
+    pub good_moment: bool,
+    pub why: String,
+}
+
+/// What `--next` would do to the context.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct NextInfo {
+    /// Tokens of what comes next.
+    pub tokens: u64,
+    /// Whether it fits into what is usable of the window.
+    pub fits: bool,
+}
+
+/// How full the context is.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct EstimateAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    pub session: SessionInfo,
+    /// Tokens of the messages.
+    pub tokens: u64,
+    /// Tokens of system prompt and tools.
+    pub overhead: u64,
+    pub context: u64,
+    /// How it was got.
+    pub method: MethodInfo,
+    /// Tokens by what they are.
+    pub by_category: CategoryInfo,
+    /// How many there are.
+    pub counts: ItemCounts,
+    /// The model's context window, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<u64>,
+    /// Of the window, what messages can use: without the room for the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usable: Option<u64>,
+    /// Context as percent of the window.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_percent: Option<f64>,
+    /// The last usage that the provider reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reported: Option<ReportedUsage>,
+    pub largest: Vec<Large>,
+    pub compactions: Vec<PastInfo>,
+    /// Whether each profile would compact now.
+    pub triggers: BTreeMap<String, TriggerInfo>,
+    /// Whether compacting now is a good idea.
+    pub advice: Advice,
+    /// What `--next` would do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<NextInfo>,
+    /// What the next request costs, and a compaction; absent where costs are switched off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<NextCost>,
+    pub warnings: Vec<String>,
+}

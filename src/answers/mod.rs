@@ -1,0 +1,112 @@
+//! The JSON documents of the command line and MCP. Within `contract: 1`, fields are only added.
+//!
+//! The command line prints them with `--json`, the MCP tools return them, `epitome schema` describes them.
+
+mod cost;
+mod compact;
+mod compare;
+mod estimate;
+mod prune;
+mod repair;
+mod restore;
+mod score;
+mod split;
+mod transfer;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+pub use compact::{CompactAnswer, CostInfo, FactCount, LostInfo, ReplaceInfo, UsageInfo};
+pub use compare::{CompareAnswer, CompareRow};
+pub use cost::*;
+pub use estimate::{
+    Advice, CategoryInfo, EstimateAnswer, ItemCounts, Large, NextInfo, PastInfo, ReportedUsage, TriggerInfo,
+};
+pub use prune::{PruneAnswer, PrunedInfo};
+pub use repair::{FindingInfo, RepairAnswer};
+pub use restore::{RestoreAnswer, RestoreStatus};
+pub use score::{
+    BrokenInfo, DoubtInfo, HindsightAnswer, HindsightCut, HindsightKind, HindsightWay, ScoreAnswer,
+};
+pub use split::{Alternative, RangeInfo, Side, SplitAnswer};
+pub use transfer::{ExportAnswer, HandoffAnswer, ImportAnswer, KeepAnswer, PushAnswer};
+
+/// The version of the contract.
+pub const CONTRACT: u32 = 1;
+
+/// What came of a compaction or of clearing outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It would be done; nothing is written.
+    Planned,
+    Compacted,
+    Pruned,
+    /// A model must write the summary first.
+    NeedsAnswer,
+    /// There was nothing to do.
+    Noop,
+    /// What was made is not good enough, or may not be done.
+    Rejected,
+}
+
+impl Status {
+    /// The name used in JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Compacted => "compacted",
+            Self::Pruned => "pruned",
+            Self::NeedsAnswer => "needs_answer",
+            Self::Noop => "noop",
+            Self::Rejected => "rejected",
+        }
+    }
+
+    /// Whether nothing came of it.
+    pub fn is_nothing(self) -> bool {
+        matches!(self, Self::Noop | Self::Rejected)
+    }
+}
+
+/// Which session an answer is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct SessionInfo {
+    /// The agent that keeps it; absent for plain messages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The agent's id for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    /// Where it was read from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// How it is written down.
+    pub format: String,
+    /// The model that answered last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+}
+
+/// How a figure was got and how far off it may be.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MethodInfo {
+    /// `reported`, `exact` or `heuristic`.
+    pub kind: String,
+    /// The estimator that counts, or fills in where nothing was reported.
+    pub estimator: String,
+    /// Message whose reported usage anchors the count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anchor: Option<usize>,
+    /// Plus or minus, in percent.
+    pub margin_percent: f64,
+}
+
+/// Who should do what next.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct Next {
+    /// `user`, `model` or `nobody`.
+    pub who: String,
+    #[serde(rename = "do")]
+    pub what: String,
+}

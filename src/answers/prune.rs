@@ -1,0 +1,70 @@
+//! Outputs that were cleared.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Next, SessionInfo, Status};
+
+/// An output that is cleared or shortened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PrunedInfo {
+    /// Number of the message.
+    pub message: usize,
+    pub call_id: String,
+    pub tool: String,
+    /// Tokens of the original.
+    pub tokens_before: u64,
+    /// Tokens of what takes its place.
+    pub tokens_after: u64,
+    /// What takes its place.
+    pub text: String,
+    /// Where the original is.
+    pub handle: String,
+}
+
+/// Which outputs a profile clears.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PruneAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    pub session: SessionInfo,
+    pub profile: String,
+    /// `pruned`, `planned` or `noop`.
+    #[schemars(with = "String")]
+    pub status: Status,
+    /// Tokens of the messages before.
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+    /// What was cleared or shortened.
+    pub pruned: Vec<PrunedInfo>,
+    /// Why nothing was done; empty otherwise.
+    pub reason_code: String,
+    pub reason: String,
+    /// First message that is not as it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_changed: Option<usize>,
+    /// Tokens before it: what a provider's cache still serves.
+    pub prefix_tokens: u64,
+    /// Requests after which what the smaller context saves has paid for the cache that is lost; absent if never, or where
+    /// that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pays_after_requests: Option<u64>,
+    /// Handle of the original session, once archived.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// File that was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// What to resume, after it was installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// One shell command that resumes it, from any directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
+    /// `now`, `next_request` or `on_resume`; absent when nothing was installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub takes_effect: Option<String>,
+    /// Who should do what next.
+    pub next: Next,
+    pub warnings: Vec<String>,
+}

@@ -1,0 +1,57 @@
+//! What is wrong with a session, and what was mended.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Next, SessionInfo};
+
+/// What is wrong with a session, and what was done about it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct RepairAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    pub session: SessionInfo,
+    /// `sound`, `damaged`, or `repaired` where the session was replaced.
+    pub status: String,
+    /// In the order of the file; of each kind the first hundred.
+    pub findings: Vec<FindingInfo>,
+    /// How often each kind was found.
+    pub counts: BTreeMap<String, u64>,
+    pub bytes_before: u64,
+    /// Size in bytes once it is mended.
+    pub bytes_after: u64,
+    /// Messages that the agent sends, without damage; absent for a session of more than 64 MB, which is not read as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub messages: Option<usize>,
+    /// What is not understood all the same, or breaks a rule of the agent's API.
+    pub left: Vec<String>,
+    /// Of the archived original.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handle: Option<String>,
+    /// Path of the file or session that was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// One shell command that resumes it, from any directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub takes_effect: Option<String>,
+    /// Who should do what next.
+    pub next: Next,
+}
+
+/// One thing that is wrong with a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FindingInfo {
+    /// Id of the kind of damage, as in docs/repair.md.
+    pub damage: String,
+    /// 1-based line of the file.
+    pub line: u64,
+    /// What was found there.
+    pub detail: String,
+    /// What the agent or its API makes of it.
+    pub why: String,
+    pub mend: String,
+}

@@ -1,0 +1,102 @@
+//! Sessions archived, exported, imported, handed off.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Next;
+
+/// Sessions sent to a team's server.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct PushAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// Sessions that the server stored.
+    pub pushed: usize,
+    /// Bytes of them.
+    pub bytes: u64,
+    /// Sessions that wait for the next push.
+    pub waiting: usize,
+    /// Sessions that are not sent again until they change, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<String>,
+    /// Why the server could not be reached, if it could not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub away: Option<String>,
+}
+
+/// Sessions put into the archive.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+pub struct KeepAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// Sessions that were archived.
+    pub kept: usize,
+    /// Sessions that are in the archive as they are.
+    pub unchanged: usize,
+    /// Bytes of those that were archived.
+    pub bytes: u64,
+    /// Archived sessions deleted because of `max-age` or `max-bytes`: id, handle and directory of each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub let_go: Vec<String>,
+    /// Sessions that could not be, and why.
+    pub failed: Vec<String>,
+}
+
+/// A session in one file.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ExportAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    pub agent: String,
+    pub session_id: String,
+    pub output: String,
+    /// Of the file that was written.
+    pub bytes: u64,
+    /// The session's own, and those that belong to it.
+    pub files: usize,
+    /// Compactions of it in the archive.
+    pub compactions: usize,
+    /// How many originals the compactions took.
+    pub originals: usize,
+}
+
+/// A session put where its agent finds it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ImportAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    pub agent: String,
+    pub session_id: String,
+    pub output: String,
+    /// Where the session goes on.
+    pub directory: String,
+    /// Fields of its records that name another directory now.
+    pub directories_changed: u64,
+    /// What came with it into the archive.
+    pub originals: usize,
+    /// One shell command that resumes it, from any directory.
+    pub resume: String,
+    /// Who should do what next.
+    pub next: Next,
+    pub warnings: Vec<String>,
+}
+
+/// A brief for a new session.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct HandoffAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// It, as Markdown: the first prompt of the new session.
+    pub brief: String,
+    /// Its tokens (o200k).
+    pub tokens: u64,
+    /// What to resume, where a session was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub output: Option<String>,
+    /// One shell command that resumes it, from any directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<String>,
+    pub warnings: Vec<String>,
+}
