@@ -171,7 +171,7 @@ fn error(
             format!("{}: {text} → {state}", command(of, chars.min(110)))
         }
         (Some(_), _) => format!("{text} → {state}"),
-        (None, _) => text.to_string(),
+        (None, _) => text,
     }
 }
 
