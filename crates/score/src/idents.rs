@@ -188,29 +188,7 @@ fn one(
         return (port.len() >= 2).then(|| (None, format!("{host}:{port}")));
     }
     if is_version(text) {
-        let keyed = key.filter(|_| !text.starts_with('v') && text.matches('.').count() < 2);
-        if text.matches('.').count() >= 2 || text.starts_with('v') {
-            return Some((None, text.to_string()));
-        }
-        const VERSIONED: [&str; 14] = [
-            "go",
-            "python",
-            "node",
-            "rust",
-            "java",
-            "version",
-            "ruby",
-            "php",
-            "swift",
-            "版本",
-            "toolchain",
-            "typescript",
-            "npm",
-            "edition",
-        ];
-        return keyed
-            .filter(|it| VERSIONED.contains(&it.to_lowercase().as_str()))
-            .map(|it| (Some(it), text.to_string()));
+        return version(text, key);
     }
     if let Some((name, value)) = text.split_once('=') {
         let named =
@@ -220,23 +198,42 @@ fn one(
     }
     let digits = text.chars().all(|c| c.is_ascii_digit());
     if digits && text.len() >= 2 && next != Some('%') {
-        let key = key?;
-        let lower = key.to_lowercase();
-        // Definition of a key that makes a number a fact: it is said to be a port, a pull request or an issue, or it
-        // is an identifier and stands directly before `=` or `:`.
-        let near = ending(&row[..word.at], KEY_REACH);
-        let between = near.rsplit(key.as_str()).next().unwrap_or_default().trim();
-        let assigned = (between == "=" || between == ":" || between == "`:" || between == "` =")
-            && (key.contains('_') || key.chars().skip(1).any(char::is_uppercase));
-        let lower =
-            if lower == "is" && near.to_lowercase().ends_with("port is ") { "port".into() } else { lower };
-        if ["port", "端口", "ポート", "포트", "puerto", "порт"].contains(&lower.as_str()) || assigned
-        {
-            return Some((Some(if key == "is" { lower } else { key }), text.to_string()));
-        }
-        if ["pr", "issue", "pull"].contains(&lower.as_str()) {
-            return Some((None, format!("#{text}")));
-        }
+        return number(row, word, key?);
+    }
+    None
+}
+
+/// A version, with the word before it where it does not show by itself that it is one.
+fn version(text: &str, key: Option<String>) -> Option<(Option<String>, String)> {
+    #[rustfmt::skip]
+    const VERSIONED: [&str; 14] = [
+        "go", "python", "node", "rust", "java", "version", "ruby", "php", "swift", "版本", "toolchain", "typescript",
+        "npm", "edition",
+    ];
+    if text.matches('.').count() >= 2 || text.starts_with('v') {
+        return Some((None, text.to_string()));
+    }
+    let key = key.filter(|it| VERSIONED.contains(&it.to_lowercase().as_str()))?;
+    Some((Some(key), text.to_string()))
+}
+
+/// A number that its key makes an identifier.
+fn number(row: &str, word: &Word<'_>, key: String) -> Option<(Option<String>, String)> {
+    let text = word.text;
+    let lower = key.to_lowercase();
+    // Definition of a key that makes a number a fact: it is said to be a port, a pull request or an issue, or it
+    // is an identifier and stands directly before `=` or `:`.
+    let near = ending(&row[..word.at], KEY_REACH);
+    let between = near.rsplit(key.as_str()).next().unwrap_or_default().trim();
+    let assigned = (between == "=" || between == ":" || between == "`:" || between == "` =")
+        && (key.contains('_') || key.chars().skip(1).any(char::is_uppercase));
+    let lower =
+        if lower == "is" && near.to_lowercase().ends_with("port is ") { "port".into() } else { lower };
+    if ["port", "端口", "ポート", "포트", "puerto", "порт"].contains(&lower.as_str()) || assigned {
+        return Some((Some(if key == "is" { lower } else { key }), text.to_string()));
+    }
+    if ["pr", "issue", "pull"].contains(&lower.as_str()) {
+        return Some((None, format!("#{text}")));
     }
     None
 }

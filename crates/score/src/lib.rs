@@ -208,11 +208,7 @@ pub fn score_probes(
         }
     }
     let contradictions = survive::distinct(contradictions, source);
-    let weighted = |share: &dyn Fn(&Tally) -> f64| -> Option<f64> {
-        let weights: f64 = classes.keys().map(|it| it.weight()).sum();
-        let sum: f64 = classes.iter().map(|(class, tally)| class.weight() * share(tally)).sum();
-        (weights > 0.0).then(|| sum / weights)
-    };
+    let weighted = |share: &dyn Fn(&Tally) -> f64| weighted(&classes, share);
     let kept = weighted(&|it| it.kept as f64 / it.found as f64);
     let evicted_probes: usize = classes.values().map(|it| it.found).sum();
     let contradicted = contradictions.len() as f64 / evicted_probes.max(1) as f64;
@@ -235,6 +231,12 @@ pub fn score_probes(
         unsupported: support::unsupported(source, probes, &scene.index),
         contradictions,
     }
+}
+
+fn weighted(classes: &BTreeMap<Class, Tally>, share: &dyn Fn(&Tally) -> f64) -> Option<f64> {
+    let weights: f64 = classes.keys().map(|it| it.weight()).sum();
+    let sum: f64 = classes.iter().map(|(class, tally)| class.weight() * share(tally)).sum();
+    (weights > 0.0).then(|| sum / weights)
 }
 
 /// How many messages at the end are the same in both. Thinking does not count: APIs drop it by themselves.

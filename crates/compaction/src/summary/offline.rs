@@ -184,27 +184,12 @@ fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Cand
 
 /// The facts that have a section, each once: what the user said does not stand twice.
 fn items<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> Vec<Candidate<'a>> {
-    let section = |topic: Topic| {
-        let topic = home(&ask.spec.sections, topic);
-        ask.spec.sections.iter().position(|it| it.holds.contains(&topic))
-    };
+    let section = |topic: Topic| section_of(&ask.spec.sections, topic);
     let every = |fact: &Fact| {
         fact.topic == Topic::UserMessages && section(fact.topic).is_some_and(|at| ask.spec.sections[at].every)
     };
     let focus: Vec<String> = ask.focus.map(focus_words).unwrap_or_default();
-    let wanted = |it: &Fact| {
-        it.topic != Topic::Files
-            || ask.spec.only_files.is_empty()
-            || fitting(&ask.spec.only_files, &it.text).is_some()
-    };
-    let cleared = |it: &Fact| {
-        matches!(it.topic, Topic::Commands | Topic::Errors | Topic::Identifiers)
-            && ask.cleared.binary_search(&it.message).is_ok()
-    };
-    let within = |it: &&Fact| {
-        (ask.region.contains(&it.message) || cleared(it)) && section(it.topic).is_some() && wanted(it)
-    };
-    let facts: Vec<&Fact> = ledger.facts.iter().filter(within).collect();
+    let facts: Vec<&Fact> = ledger.facts.iter().filter(|it| is_summarized(it, ask)).collect();
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
     };
@@ -269,6 +254,23 @@ fn items<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> Vec<Candidate<'a>> {
         out.push(Candidate { fact, kind, section: place, topic, focused, ended, now: None });
     }
     out
+}
+
+/// Whether a section holds it, and the region or an output that was cleared says it.
+fn is_summarized(fact: &Fact, ask: &OfflineRequest) -> bool {
+    let cleared = matches!(fact.topic, Topic::Commands | Topic::Errors | Topic::Identifiers)
+        && ask.cleared.binary_search(&fact.message).is_ok();
+    let wanted = fact.topic != Topic::Files
+        || ask.spec.only_files.is_empty()
+        || fitting(&ask.spec.only_files, &fact.text).is_some();
+    (ask.region.contains(&fact.message) || cleared)
+        && section_of(&ask.spec.sections, fact.topic).is_some()
+        && wanted
+}
+
+fn section_of(sections: &[Section], topic: Topic) -> Option<usize> {
+    let topic = home(sections, topic);
+    sections.iter().position(|it| it.holds.contains(&topic))
 }
 
 fn focus_words(focus: &str) -> Vec<String> {
