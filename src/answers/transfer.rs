@@ -12,7 +12,7 @@ pub struct PushAnswer {
     pub contract: u32,
     /// Sessions that the server stored.
     pub pushed: usize,
-    /// Bytes of them.
+    /// Bytes that were sent for them.
     pub bytes: u64,
     /// Sessions that wait for the next push.
     pub waiting: usize,

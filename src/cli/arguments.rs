@@ -191,14 +191,14 @@ pub enum Command {
     /// Completions for a shell, to be sourced
     #[command(hide = true)]
     Completions(CompletionsArgs),
-    /// The manual
+    /// Print the manual page (roff)
     #[command(hide = true)]
     Man(ManArgs),
 }
 
 #[derive(Debug, Args)]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell to complete for
     pub(super) shell: clap_complete::Shell,
 }
 

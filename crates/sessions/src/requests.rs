@@ -35,7 +35,6 @@ pub struct Request {
 /// The requests of a session, oldest first.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Requests {
-    /// All.
     pub all: Vec<Request>,
     /// The beginnings of the user's prompts.
     pub prompts: Vec<String>,

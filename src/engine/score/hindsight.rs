@@ -20,7 +20,7 @@ pub(crate) const SIZES: [u64; 2] = [5, 10];
 pub struct SessionCut {
     /// Where: `60 %`, `own compaction 1`.
     pub at: String,
-    /// The part before.
+    /// The history before the cut.
     pub subject: Subject,
     pub used: Vec<Used>,
     /// What the agent's own compaction made of the part before.

@@ -30,7 +30,7 @@ fn is_document(source: &dyn Source) -> Result<bool> {
     })
 }
 
-/// Whole records.
+/// Damage to whole records, before what is in them is looked at.
 pub(super) fn whole(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     if is_document(source)? { crate::repair::document(source, found) } else { lines(source, found) }
 }
