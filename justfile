@@ -12,6 +12,7 @@ corpus:
 # Every flow of the real agents, also those that `cargo test` leaves out for time.
 clients:
     EPITOME_CLIENTS_WHOLE=1 cargo test --test clients
+    cargo test --test all repair::agents -- --ignored --nocapture
 
 lint:
     cargo fmt --all --check

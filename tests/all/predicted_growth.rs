@@ -11,6 +11,7 @@ use epitome::sessions::{self, Memory, Session};
 use epitome::tokens::{Estimator, TokenCounter, Tokenizer};
 
 use crate::corpus;
+use crate::margins::family;
 
 pub(crate) type Read = fn(&dyn sessions::Source) -> epitome::Result<Session>;
 
@@ -32,6 +33,17 @@ const MADE_UP: [&str; 5] = [
     "agent-sessions--small",
 ];
 
+/// Families whose growth is known to be missed, and why.
+const KNOWN: [(&str, &str); 2] = [
+    // 42 steps of two sessions of mid 2025: what the client added after each todo list is not in the file.
+    ("claude-code", "claude-sonnet-4"),
+    // Three sessions that were published without their encrypted thoughts, which were sent again.
+    ("codex", "gpt-5.3-codex-sp"),
+];
+
+/// Pairs of reports from which on a model family has a median of its own.
+const FAMILY: usize = 30;
+
 #[test]
 fn growth_is_predicted_from_content() {
     let Some(corpus) = corpus::corpus_for("growth_is_predicted_from_content") else { return };
@@ -42,9 +54,12 @@ fn growth_is_predicted_from_content() {
     println!("agent        steps      n     ours no growth chars/4  context");
     for (agent, read, boundary) in AGENTS {
         let mut errors: BTreeMap<usize, Vec<[f64; 3]>> = BTreeMap::new();
+        let mut families: BTreeMap<(String, usize), Vec<[f64; 3]>> = BTreeMap::new();
         for (_, history) in histories(&corpus.join(agent), read, boundary) {
+            let family = family(history.meta.model.as_deref().unwrap_or("unknown"));
             for (steps, error) in predictions(&history) {
                 errors.entry(steps).or_default().push(error);
+                families.entry((family.clone(), steps)).or_default().push(error);
             }
         }
         for (steps, limit) in [(1, 0.15), (10, 0.10)] {
@@ -55,6 +70,13 @@ fn growth_is_predicted_from_content() {
             println!("{agent:12} {steps:>5} {n:>6} {a:>7.1}% {b:>8.1}% {c:>6.1}% {d:>7.1}%");
             if n == 0 || ours > limit || ours >= chars4 {
                 failures.push(format!("{agent}, {steps} steps: {ours:.3} of {n}, chars/4 {chars4:.3}"));
+            }
+        }
+        for ((family, steps), errors) in families {
+            let (ours, n) = (quantile(&errors, 0, 0.5), errors.len());
+            println!("  {family:17} {steps:>2} {n:>6} {:>7.1}%", ours * 100.0);
+            if n >= FAMILY && ours > 0.15 && !KNOWN.contains(&(agent, &family)) {
+                failures.push(format!("{agent}, {family}, {steps} steps: {ours:.3} of {n}"));
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Damaged sessions, mended: each kind of damage in each agent's form, made here from the examples.
 
+mod agents;
 mod apply;
 mod clients;
 mod damages;
