@@ -299,6 +299,14 @@ pub(super) fn entry(connection: &Connection, scope: &Scope, handle: &str) -> Res
         .ok_or_else(|| missing(item.handle))
 }
 
+/// Whether a row is of the session `?3`, if one is named: in a form that the index on sessions serves.
+fn of_session(table: &str, session: Option<&str>) -> String {
+    match session {
+        Some(_) => format!("{table}.session = ?3"),
+        None => "CAST(?3 AS TEXT) IS NULL".to_owned(),
+    }
+}
+
 pub(super) fn newest(
     connection: &Connection,
     scope: &Scope,
@@ -306,11 +314,11 @@ pub(super) fn newest(
     limit: u32,
     offset: u32,
 ) -> Result<Vec<Entry>> {
+    let is_its = of_session("p", session);
     connection
         .prepare(&format!(
             "SELECT {ENTRY} FROM place p JOIN item i ON i.id = p.item
-             WHERE i.owner = ?1 AND i.project = ?2 AND i.sort = 'original' AND p.what <> 'session'
-               AND (CAST(?3 AS TEXT) IS NULL OR p.session = ?3)
+             WHERE i.owner = ?1 AND i.project = ?2 AND i.sort = 'original' AND p.what <> 'session' AND {is_its}
              ORDER BY p.at DESC, p.message DESC, i.id DESC LIMIT ?4 OFFSET ?5"
         ))
         .and_then(|mut it| {
@@ -330,11 +338,12 @@ pub(super) fn sessions(
         Reach::Project => (Some(scope.project.as_str()), None),
         Reach::Session(id) => (Some(scope.project.as_str()), Some(id.as_str())),
     };
+    let is_its = of_session("p", session);
     connection
         .prepare(&format!(
             "SELECT {ENTRY} FROM place p JOIN item i ON i.id = p.item
              WHERE i.owner = ?1 AND (CAST(?2 AS TEXT) IS NULL OR i.project = ?2) AND i.sort = 'original' AND p.what = 'session'
-               AND (CAST(?3 AS TEXT) IS NULL OR p.session = ?3)
+               AND {is_its}
              ORDER BY p.at DESC, i.id DESC LIMIT ?4"
         ))
         .and_then(|mut it| {
@@ -415,12 +424,13 @@ pub(super) fn compactions(
     session: Option<&str>,
     limit: u32,
 ) -> Result<Vec<Compaction>> {
+    let is_its = of_session("c", session);
     let found: Vec<_> = connection
-        .prepare(
+        .prepare(&format!(
             "SELECT i.handle, c.at, c.summary, c.body FROM compaction c JOIN item i ON i.id = c.item
-             WHERE i.owner = ?1 AND i.project = ?2 AND (CAST(?3 AS TEXT) IS NULL OR c.session = ?3)
+             WHERE i.owner = ?1 AND i.project = ?2 AND {is_its}
              ORDER BY c.at DESC, c.item DESC LIMIT ?4",
-        )
+        ))
         .and_then(|mut it| it.query_map(params![scope.owner, scope.project, session, limit], compaction_of))
         .map_err(failed(READING))?;
     found.into_iter().map(unpacked).collect()
