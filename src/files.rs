@@ -201,6 +201,34 @@ pub fn create_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
     placed.map(|()| len)
 }
 
+/// Whether a file is there that does not hold these bytes.
+pub fn holds_other(path: &Path, content: &mut dyn Read) -> Result<bool> {
+    let mut there = match open(path) {
+        Ok(it) => it,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(_) => return Ok(true),
+    };
+    let (mut left, mut right) = (Vec::new(), Vec::new());
+    loop {
+        left.clear();
+        right.clear();
+        let unread = |error: std::io::Error| match error.downcast::<Error>() {
+            Ok(ours) => ours,
+            Err(error) => {
+                Error::new(Kind::Io, "comparing files").at(path.display().to_string(), None).because(error)
+            }
+        };
+        (&mut *content).take(1 << 16).read_to_end(&mut left).map_err(unread)?;
+        (&mut there).take(1 << 16).read_to_end(&mut right).map_err(unread)?;
+        if left != right {
+            return Ok(true);
+        }
+        if left.is_empty() {
+            return Ok(false);
+        }
+    }
+}
+
 /// Whether two files hold the same bytes.
 fn same(one: &Path, other: &Path) -> bool {
     let compare = || -> std::io::Result<bool> {

@@ -70,6 +70,23 @@ pub fn find_beginning(env: &Env, id: &str) -> Vec<FoundSession> {
     under_parents(found)
 }
 
+/// The sessions that the sub-agents of a session have of their own, and those that they started in turn.
+pub fn sub_agents(env: &Env, agent: AgentRef, id: &str) -> Vec<FoundSession> {
+    below(search(env, Some(agent), None, None), id)
+}
+
+fn below(mut left: Vec<FoundSession>, id: &str) -> Vec<FoundSession> {
+    left.retain(|it| it.id != id);
+    let (mut out, mut parents) = (Vec::new(), vec![id.to_owned()]);
+    while let Some(parent) = parents.pop() {
+        let (children, others) = left.into_iter().partition(|it| it.parent.as_ref() == Some(&parent));
+        left = others;
+        parents.extend(children.iter().map(|it: &FoundSession| it.id.clone()));
+        out.extend(children);
+    }
+    out
+}
+
 /// The session that calls. Several if they could all be meant: ask, and do nothing. None if no agent is known to call.
 ///
 /// An agent that says its session is believed. One that does not may show it by the tool call that is running.
@@ -160,6 +177,22 @@ mod tests {
         ];
         let ids: Vec<_> = under_parents(found).into_iter().map(|it| it.id).collect();
         assert_eq!(ids, ["b", "a", "c", "d", "x", "q", "p"]);
+    }
+
+    #[test]
+    fn sub_agents_of_sub_agents_are_found_and_circles_end() {
+        let found = vec![
+            session("c", Some("a"), 9),
+            session("d", Some("c"), 7),
+            session("a", None, 6),
+            session("x", Some("b"), 5),
+            session("p", Some("q"), 4),
+            session("q", Some("p"), 3),
+        ];
+        let ids = |id: &str| below(found.clone(), id).into_iter().map(|it| it.id).collect::<Vec<_>>();
+        assert_eq!(ids("a"), ["c", "d"]);
+        assert_eq!(ids("p"), ["q"]);
+        assert!(ids("d").is_empty());
     }
 
     #[test]

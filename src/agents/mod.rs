@@ -33,7 +33,7 @@ pub mod settings;
 pub mod statusline;
 
 pub use codex::gateway;
-pub use find::{FoundSession, Typed, current, find, find_beginning, list, typed};
+pub use find::{FoundSession, Typed, current, find, find_beginning, list, sub_agents, typed};
 
 use history::error::{Error, Kind, Result};
 use sessions::{Format, Memory, Session, Source};
@@ -188,6 +188,11 @@ pub trait Agent: Sync {
     /// The shell command that takes a file in and resumes what it holds; both are quoted.
     fn resume_file(&self, env: &Env, _file: &str, id: &str) -> String {
         self.resume(env, id)
+    }
+
+    /// The shell command that takes a file in without resuming what it holds, where it needs one; it is quoted.
+    fn take_in(&self, _file: &str) -> Option<String> {
+        None
     }
 
     /// A session as it was before a compaction whose summary is message `at`, if the summary's own session holds that: the

@@ -2,7 +2,7 @@
 //! way, and how to resume. The facts are those of the agents' versions named in their own modules.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{AgentRef, Env};
 use history::error::{Error, Kind, Result};
@@ -119,7 +119,22 @@ pub fn resume(env: &Env, agent: AgentRef, id: &str, cwd: Option<&Path>) -> Strin
 
 /// One shell command that takes a file in and resumes what it holds.
 pub fn resume_file(env: &Env, agent: AgentRef, file: &Path, id: &str, cwd: Option<&Path>) -> String {
-    in_directory(cwd, &agent.resume_file(env, &quoted(&file.to_string_lossy()), &quoted(id)))
+    resume_files(env, agent, &[], file, id, cwd)
+}
+
+/// The same that takes in the files of its sub-agents first.
+pub fn resume_files(
+    env: &Env,
+    agent: AgentRef,
+    sub_agents: &[PathBuf],
+    file: &Path,
+    id: &str,
+    cwd: Option<&Path>,
+) -> String {
+    let word = |it: &Path| quoted(&it.to_string_lossy());
+    let mut commands: Vec<_> = sub_agents.iter().filter_map(|it| agent.take_in(&word(it))).collect();
+    commands.push(agent.resume_file(env, &word(file), &quoted(id)));
+    in_directory(cwd, &commands.join(" && "))
 }
 
 fn in_directory(cwd: Option<&Path>, command: &str) -> String {

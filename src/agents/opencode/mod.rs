@@ -89,6 +89,10 @@ impl Agent for OpenCode {
         format!("opencode import {file} && opencode --session {id}")
     }
 
+    fn take_in(&self, file: &str) -> Option<String> {
+        Some(format!("opencode import {file}"))
+    }
+
     fn hooks(&self) -> &'static AgentHooks {
         static HOOKS: AgentHooks = AgentHooks {
             heard_at: &[HookMoment::BeforeCompaction],

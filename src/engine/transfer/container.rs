@@ -47,13 +47,35 @@ pub(crate) struct ContainerBody {
     /// For a file beside the session's: its path from there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) beside: Option<String>,
+    /// For a session that a sub-agent has of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sub_agent: Option<ContainerSubAgent>,
     bytes: u64,
     sha256: String,
 }
 
-/// A compaction of the session, with what it took.
+/// The session of a sub-agent, where its agent keeps it as any other.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ContainerSubAgent {
+    /// The agent's id of it.
+    pub(crate) session: String,
+    /// The name of its file.
+    pub(crate) file: String,
+}
+
+/// What a body is, besides the session itself and its originals.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Belongs {
+    pub(crate) beside: Option<String>,
+    pub(crate) sub_agent: Option<ContainerSubAgent>,
+}
+
+/// A compaction of the session, or of a sub-agent's, with what it took.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ContainerCompaction {
+    /// The sub-agent's session that it is of; nothing for the session itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sub_agent: Option<String>,
     pub(crate) names: Names,
     /// Milliseconds since 1970.
     pub(crate) at: i64,
@@ -90,10 +112,11 @@ pub(crate) type Open<'a> = Box<dyn Fn() -> Result<Box<dyn Read + 'a>> + 'a>;
 
 impl ContainerBody {
     /// Of what `open` reads.
-    pub(crate) fn of(open: &Open<'_>, beside: Option<String>) -> Result<Self> {
+    pub(crate) fn of(open: &Open<'_>, belongs: Belongs) -> Result<Self> {
         let mut hashed = HashingReader::new(open()?);
         std::io::copy(&mut hashed, &mut std::io::sink()).map_err(unwrapped)?;
-        Ok(Self { beside, bytes: hashed.bytes, sha256: hashed.digest().to_string() })
+        let Belongs { beside, sub_agent } = belongs;
+        Ok(Self { beside, sub_agent, bytes: hashed.bytes, sha256: hashed.digest().to_string() })
     }
 }
 

@@ -5,14 +5,15 @@ pub(super) mod container;
 pub(super) mod moved;
 
 use std::collections::BTreeSet;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Cursor, Read};
 use std::path::{Component, Path, PathBuf};
 
-use crate::agents::{self, AgentRef, reach};
+use crate::agents::{self, AgentRef, FoundSession, reach};
 use crate::answers::{CONTRACT, ExportAnswer, ImportAnswer};
 use crate::engine::input::open::{LOOKED_THROUGH, read};
 use crate::engine::transfer::container::{
-    ContainerBody, ContainerCompaction, ContainerOriginal, Manifest, Names, Open, Unpacked,
+    Belongs, ContainerBody, ContainerCompaction, ContainerOriginal, ContainerSubAgent, Manifest, Names, Open,
+    Unpacked,
 };
 use crate::engine::transfer::moved::{Directories, Moved};
 use crate::engine::write_back::Installed;
@@ -67,22 +68,28 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
     let home = engine.config.agents.home.display().to_string();
     let mut manifest = Manifest::new(agent.name(), id.to_owned(), file, directory, home);
     let beside = beside(agent, opened)?;
+    let sub_agents = sub_agents(engine, agent, opened, id);
+    let files = 1 + beside.len() + sub_agents.len();
     let scope = &engine.scope(&opened.session.history);
-    let compactions = compactions(engine, scope, id)?;
     let mut originals: Vec<Handle> = Vec::new();
-    for compaction in &compactions {
-        let it = compacted(engine, scope, compaction, 1 + beside.len(), &mut originals)?;
-        manifest.compactions.push(it);
+    for sub_agent in std::iter::once(None).chain(sub_agents.iter().map(|it| Some(it.id.as_str()))) {
+        for compaction in &compactions(engine, scope, sub_agent.unwrap_or(id))? {
+            let it = compacted(engine, scope, compaction, files, &mut originals)?;
+            let sub_agent = sub_agent.map(str::to_owned);
+            manifest.compactions.push(ContainerCompaction { sub_agent, ..it });
+        }
     }
     let archived = |it: &Handle| engine.store.reader(scope, it.as_str()).map(|it| it as Box<dyn Read + '_>);
     let mut open: Vec<Open<'_>> = vec![Box::new(|| content(&*opened.source))];
     open.extend(beside.iter().map(|(_, it)| Box::new(|| content(it)) as Open<'_>));
+    open.extend(sub_agents.iter().map(|it| Box::new(|| content_of(it)) as Open<'_>));
     open.extend(originals.iter().map(|it| Box::new(move || archived(it)) as Open<'_>));
-    let names = std::iter::once(None)
-        .chain(beside.iter().map(|it| Some(it.0.clone())))
-        .chain(std::iter::repeat(None));
-    for (open, name) in open.iter().zip(names) {
-        manifest.bodies.push(ContainerBody::of(open, name)?);
+    let belongs = std::iter::once(Belongs::default())
+        .chain(beside.iter().map(|it| Belongs { beside: Some(it.0.clone()), ..Belongs::default() }))
+        .chain(sub_agents.iter().map(|it| Belongs { sub_agent: Some(named(it)), ..Belongs::default() }))
+        .chain(std::iter::repeat(Belongs::default()));
+    for (open, belongs) in open.iter().zip(belongs) {
+        manifest.bodies.push(ContainerBody::of(open, belongs)?);
     }
     let bytes = container::write(path, &manifest, open)?;
     Ok(ExportAnswer {
@@ -91,8 +98,8 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
         session_id: id.to_owned(),
         output: path.display().to_string(),
         bytes,
-        files: 1 + beside.len(),
-        compactions: compactions.len(),
+        files,
+        compactions: manifest.compactions.len(),
         originals: originals.len(),
     })
 }
@@ -127,6 +134,39 @@ fn beside(agent: AgentRef, opened: &Opened) -> Result<Vec<(String, File)>> {
         .filter_map(|it| Some((inside(it)?, it)))
         .map(|(name, it)| Ok((name, File::open(it)?)))
         .collect()
+}
+
+/// The sessions of the sub-agents that lie where the agent keeps any other, not beside this one.
+fn sub_agents(engine: &Engine, agent: AgentRef, opened: &Opened, id: &str) -> Vec<FoundSession> {
+    let beside = opened.path.as_deref().map(|it| agent.beside(it)).unwrap_or_default();
+    let mut found = agents::sub_agents(&engine.config.agents, agent, id);
+    found.retain(|it| !beside.contains(&it.path));
+    found
+}
+
+fn named(found: &FoundSession) -> ContainerSubAgent {
+    let name = match found.agent.database() {
+        Some(_) => None,
+        None => found.path.file_name().map(|it| it.to_string_lossy().into_owned()),
+    };
+    ContainerSubAgent {
+        session: found.id.clone(),
+        file: name.unwrap_or_else(|| format!("{}.json", found.id)),
+    }
+}
+
+fn content_of(found: &FoundSession) -> Result<Box<dyn Read>> {
+    match found.agent.database() {
+        Some(database) => Ok(Box::new(Cursor::new(database.export(&found.path, &found.id)?))),
+        None => {
+            let file = crate::files::open(&found.path).map_err(|error| {
+                Error::new(Kind::Input, "opening the session of a sub-agent")
+                    .at(found.path.display().to_string(), None)
+                    .because(error)
+            })?;
+            Ok(Box::new(file))
+        }
+    }
 }
 
 /// A compaction with what it took. `bodies`: the originals that are written already, from the body `first` on.
@@ -171,6 +211,7 @@ fn compacted(
         });
     }
     Ok(ContainerCompaction {
+        sub_agent: None,
         names: names(compaction.handle)?,
         at: compaction.at,
         profile: compaction.profile.clone(),
@@ -194,6 +235,13 @@ struct Arrived<'a> {
     home: Option<String>,
     source: Box<dyn Source + Send + 'a>,
     beside: Vec<(String, Box<dyn Source + Send + 'a>)>,
+    sub_agents: Vec<(ContainerSubAgent, Box<dyn Source + Send + 'a>)>,
+}
+
+/// Where an import puts a session and those of its sub-agents.
+struct Places {
+    path: PathBuf,
+    sub_agents: Vec<PathBuf>,
 }
 
 /// Puts a session where its agent finds it: one that was exported, or a file of an agent.
@@ -214,6 +262,9 @@ pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswe
     let beside = manifest.bodies.iter().enumerate().filter_map(|(number, it)| {
         Some((it.beside.clone()?, Box::new(unpacked.body(number)) as Box<dyn Source + Send + '_>))
     });
+    let sub_agents = manifest.bodies.iter().enumerate().filter_map(|(number, it)| {
+        Some((it.sub_agent.clone()?, Box::new(unpacked.body(number)) as Box<dyn Source + Send + '_>))
+    });
     let arrived = Arrived {
         agent,
         id: manifest.session.clone(),
@@ -222,6 +273,7 @@ pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswe
         home: Some(manifest.home.clone()),
         source: Box::new(unpacked.body(0)),
         beside: beside.collect(),
+        sub_agents: sub_agents.collect(),
     };
     put(engine, arrived, to, Some(&unpacked))
 }
@@ -243,6 +295,7 @@ fn loose(opened: Opened, path: &Path) -> Result<Arrived<'static>> {
         directory: opened.session.history.meta.cwd.as_deref().map(str::to_owned),
         home: None,
         beside: beside.into_iter().map(|(name, it)| (name, Box::new(it) as Box<dyn Source + Send>)).collect(),
+        sub_agents: Vec::new(),
         source: opened.source,
     })
 }
@@ -260,9 +313,10 @@ fn put(
     let agent = to.agent.unwrap_or(arrived.agent);
     let (installed, moved, originals) = if agent == arrived.agent {
         // Nothing is archived of a session that is then refused.
-        let path = place(engine, &arrived, &cwd)?;
-        let originals = archive(engine, &scope, &arrived, &path, unpacked)?;
-        let (installed, moved) = place_files(engine, &arrived, &cwd, &path, &directories, &mut warnings)?;
+        let places = places(engine, &arrived, &cwd)?;
+        refuse_others(&arrived, &places, &directories)?;
+        let originals = archive(engine, &scope, &arrived, &places, unpacked)?;
+        let (installed, moved) = place_files(engine, &arrived, &cwd, &places, &directories, &mut warnings)?;
         (installed, moved, originals)
     } else {
         let mut moved =
@@ -272,7 +326,16 @@ fn put(
         let fields = moved.fields;
         let source = Box::new(sessions::Memory::new(arrived.file.as_str(), bytes));
         let opened = Opened { cwd: Some(cwd.clone()), ..read(source, Some(arrived.agent.format()), None)? };
-        let originals = archive(engine, &scope, &arrived, Path::new(&arrived.file), unpacked)?;
+        let files = arrived.sub_agents.iter().map(|(it, _)| PathBuf::from(&it.file));
+        let places = Places { path: PathBuf::from(&arrived.file), sub_agents: files.collect() };
+        let originals = archive(engine, &scope, &arrived, &places, unpacked)?;
+        if !arrived.sub_agents.is_empty() {
+            warnings.push(format!(
+                "the sessions of {} sub-agents stay in the file: they go on in {} alone",
+                arrived.sub_agents.len(),
+                arrived.agent.title()
+            ));
+        }
         let installed = carry::carry(engine, &opened, &opened.session.history, agent, &mut warnings)?;
         (installed, fields, originals)
     };
@@ -328,33 +391,67 @@ fn directories(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Dir
     Directories::new(arrived.agent.directory_fields(), pairs)
 }
 
-/// Where the session goes, if nothing is in the way.
-fn place(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<PathBuf> {
+/// Where the session and those of its sub-agents go, if none of them is there already.
+fn places(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Places> {
     let env = &engine.config.agents;
     let plain = |it: &str| {
         let mut parts = Path::new(it).components();
         !it.is_empty() && !it.contains('\\') && parts.all(|it| matches!(it, Component::Normal(_)))
     };
-    let names = || std::iter::once(&arrived.file).chain(arrived.beside.iter().map(|it| &it.0));
-    if arrived.file.contains('/') || !names().all(|it| plain(it)) {
+    let sessions = || {
+        let sub_agents = arrived.sub_agents.iter().map(|(it, _)| (&it.session, &it.file));
+        std::iter::once((&arrived.id, &arrived.file)).chain(sub_agents)
+    };
+    if !sessions().all(|(_, file)| plain(file) && !file.contains('/'))
+        || !arrived.beside.iter().all(|it| plain(&it.0))
+    {
         return Err(Error::new(
             Kind::Input,
             "importing: found a file name that points outside the session's folder; nothing was imported",
         ));
     }
-    let placed = arrived.agent.place(env, cwd, &arrived.file)?;
-    let path = placed.unwrap_or_else(|| engine.config.data_dir.join("imported").join(&arrived.file));
-    let same = |it: &Path| {
-        std::fs::canonicalize(it).ok().is_some_and(|it| std::fs::canonicalize(&path).ok() == Some(it))
+    let place = |(id, file): (&String, &String)| {
+        let placed = arrived.agent.place(env, cwd, file)?;
+        let path = placed.unwrap_or_else(|| engine.config.data_dir.join("imported").join(file));
+        let same = |it: &Path| {
+            std::fs::canonicalize(it).ok().is_some_and(|it| std::fs::canonicalize(&path).ok() == Some(it))
+        };
+        let found = agents::find(env, id).into_iter();
+        match found.filter(|it| it.agent == arrived.agent).find(|it| !same(&it.path)) {
+            None => Ok(path),
+            Some(found) => {
+                let what = format!("a session with the id {id} is there already; nothing was imported");
+                Err(Error::new(Kind::Refused, what).at(found.address(), None))
+            }
+        }
     };
-    let found = agents::find(env, &arrived.id).into_iter();
-    match found.filter(|it| it.agent == arrived.agent).find(|it| !same(&it.path)) {
-        None => Ok(path),
-        Some(found) => {
-            let what = format!("a session with the id {} is there already; nothing was imported", arrived.id);
-            Err(Error::new(Kind::Refused, what).at(found.address(), None))
+    let mut paths = sessions().map(place).collect::<Result<Vec<_>>>()?;
+    let sub_agents = paths.split_off(1);
+    let path = paths.remove(0);
+    Ok(Places { path, sub_agents })
+}
+
+/// The session's files with where each goes, its own last: where that is, all is.
+fn files<'a>(
+    arrived: &'a Arrived<'_>,
+    places: &'a Places,
+) -> impl Iterator<Item = (PathBuf, &'a (dyn Source + Send))> {
+    let folder = places.path.parent().unwrap_or(&places.path);
+    let beside = arrived.beside.iter().map(move |(name, source)| (folder.join(name), &**source as _));
+    let sub_agents = places.sub_agents.iter().cloned().zip(arrived.sub_agents.iter().map(|it| &*it.1 as _));
+    beside.chain(sub_agents).chain([(places.path.clone(), &*arrived.source as _)])
+}
+
+/// Nothing is written where one of the files is there already and is another.
+fn refuse_others(arrived: &Arrived<'_>, places: &Places, directories: &Directories) -> Result<()> {
+    for (path, source) in files(arrived, places) {
+        let mut moved = Moved::new(BufReader::new(store::Body::Source(source).reader()), directories);
+        if crate::files::holds_other(&path, &mut moved)? {
+            let what = "expected no file of that name, found another one; nothing was imported";
+            return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
         }
     }
+    Ok(())
 }
 
 /// Puts what was archived of the session into the archive of this directory; how many originals.
@@ -362,7 +459,7 @@ fn archive(
     engine: &Engine,
     scope: &Scope,
     arrived: &Arrived<'_>,
-    path: &Path,
+    places: &Places,
     unpacked: Option<&Unpacked>,
 ) -> Result<usize> {
     let Some(unpacked) = unpacked else { return Ok(0) };
@@ -377,10 +474,13 @@ fn archive(
             tool: it.tool.as_deref(),
             tokens: it.tokens,
         });
+        let sub_agent = it.sub_agent.as_deref();
+        let number = arrived.sub_agents.iter().position(|(it, _)| Some(it.session.as_str()) == sub_agent);
+        let path = number.and_then(|it| places.sub_agents.get(it)).unwrap_or(&places.path);
         let batch = Batch {
             session: SessionRef {
                 agent: arrived.agent.name().to_owned(),
-                id: arrived.id.clone(),
+                id: sub_agent.unwrap_or(&arrived.id).to_owned(),
                 path: Some(path.display().to_string()),
                 format: arrived.agent.format().name().to_owned(),
             },
@@ -408,20 +508,17 @@ fn archive(
     Ok(count)
 }
 
-/// Writes the session's files, its own last: where that is, all is. Returns how many fields named another directory.
+/// Writes the session's files. Returns how many fields named another directory.
 fn place_files(
     engine: &Engine,
     arrived: &Arrived<'_>,
     cwd: &Path,
-    path: &Path,
+    places: &Places,
     directories: &Directories,
     warnings: &mut Vec<String>,
 ) -> Result<(Installed, u64)> {
-    let folder = path.parent().unwrap_or(path);
     let (mut fields, mut mentions) = (0, 0);
-    let own = (path.to_owned(), &arrived.source);
-    let beside = arrived.beside.iter().map(|(name, source)| (folder.join(name), source));
-    for (path, source) in beside.chain([own]) {
+    for (path, source) in files(arrived, places) {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|error| {
                 Error::new(Kind::Io, "making the folder of a session")
@@ -429,7 +526,7 @@ fn place_files(
                     .because(error)
             })?;
         }
-        let mut moved = Moved::new(BufReader::new(store::Body::Source(&**source).reader()), directories);
+        let mut moved = Moved::new(BufReader::new(store::Body::Source(source).reader()), directories);
         crate::files::create_from(&path, &mut moved)?;
         fields += moved.fields;
         mentions += moved.mentions;
@@ -439,10 +536,10 @@ fn place_files(
         warnings
             .push(format!("{mentions} records still mention {old}; the conversation itself is not changed"));
     }
-    let (env, agent) = (&engine.config.agents, arrived.agent);
+    let (env, agent, path) = (&engine.config.agents, arrived.agent, &places.path);
     let resume = match agent.place(env, cwd, &arrived.file)? {
         Some(_) => reach::resume(env, agent, &arrived.id, Some(cwd)),
-        None => reach::resume_file(env, agent, path, &arrived.id, Some(cwd)),
+        None => reach::resume_files(env, agent, &places.sub_agents, path, &arrived.id, Some(cwd)),
     };
     let next = crate::answers::Next { who: "user".to_owned(), what: format!("Go on with: {resume}") };
     let output = path.display().to_string();

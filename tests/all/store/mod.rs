@@ -15,6 +15,7 @@ mod program;
 mod pushed;
 mod recalled;
 mod search;
+mod sub_agents;
 #[cfg(feature = "team")]
 mod team;
 mod transfer;

@@ -10,35 +10,35 @@ use crate::apply::example;
 const ID: &str = "00000000-0000-4000-8000-00000000000a";
 
 /// A home with a project in it.
-struct Machine {
+pub(super) struct Machine {
     folder: tempfile::TempDir,
 }
 
 impl Machine {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("work")).unwrap();
         Self { folder }
     }
 
-    fn home(&self) -> PathBuf {
+    pub(super) fn home(&self) -> PathBuf {
         self.folder.path().canonicalize().unwrap()
     }
 
-    fn project(&self) -> PathBuf {
+    pub(super) fn project(&self) -> PathBuf {
         self.home().join("work")
     }
 
-    fn run(&self, arguments: &[&str]) -> std::process::Output {
+    pub(super) fn run(&self, arguments: &[&str]) -> std::process::Output {
         command(&self.home(), &self.project(), arguments).output().unwrap()
     }
 
-    fn answer(&self, arguments: &[&str]) -> Value {
+    pub(super) fn answer(&self, arguments: &[&str]) -> Value {
         answer(&self.run(&[arguments, &["--json"]].concat()))
     }
 
     /// Every file but the archive's own.
-    fn files(&self) -> Vec<PathBuf> {
+    pub(super) fn files(&self) -> Vec<PathBuf> {
         let mut out = Vec::new();
         let mut open = vec![self.home()];
         while let Some(folder) = open.pop() {
@@ -52,7 +52,7 @@ impl Machine {
     }
 }
 
-fn text(path: &Path) -> String {
+pub(super) fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
