@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{AgentRef, Env};
+use crate::answers::TakesEffect;
 use history::error::{Error, Kind, Result};
 use sessions::Mode;
 
@@ -38,18 +39,17 @@ pub struct Reach {
     pub mode: Mode,
     /// How it is installed.
     pub way: Way,
-    /// When it counts: `next_request` or `on_resume`.
-    pub takes_effect: &'static str,
+    pub takes_effect: TakesEffect,
 }
 
 /// Takes effect when the session is resumed.
 pub fn on_resume(mode: Mode, way: Way) -> Reach {
-    Reach { mode, way, takes_effect: "on_resume" }
+    Reach { mode, way, takes_effect: TakesEffect::OnResume }
 }
 
 /// It counts at once.
 pub fn at_once(mode: Mode, way: Way) -> Reach {
-    Reach { mode, way, takes_effect: "next_request" }
+    Reach { mode, way, takes_effect: TakesEffect::NextRequest }
 }
 
 /// An agent that reads its file when it resumes and keeps its own history while it runs: what is written into the file of
@@ -169,7 +169,7 @@ mod tests {
                 [(Job::Compact, false), (Job::Prune, false), (Job::Prune, true), (Job::Compact, true)]
             {
                 let cell = match agent.reach(job, live, false) {
-                    Ok(it) => format!("{:?} {:?} {}", it.mode, it.way, it.takes_effect),
+                    Ok(it) => format!("{:?} {:?} {:?}", it.mode, it.way, it.takes_effect),
                     Err(error) => error.code().to_owned(),
                 };
                 let running = if live { "running" } else { "idle" };
@@ -178,22 +178,22 @@ mod tests {
             }
         }
         insta::assert_snapshot!(out, @r"
-        claude-code idle    Compact   New Beside on_resume
-        claude-code idle    Prune     Patch InPlace on_resume
-        claude-code running Prune     Patch InPlace on_resume
-        claude-code running Compact   New Beside on_resume
-        codex       idle    Compact   Append Replace on_resume
-        codex       idle    Prune     Append Replace on_resume
-        codex       running Prune     New Beside on_resume
-        codex       running Compact   New Beside on_resume
-        gemini-cli  idle    Compact   Append Replace on_resume
-        gemini-cli  idle    Prune     Append Replace on_resume
-        gemini-cli  running Prune     New Beside on_resume
-        gemini-cli  running Compact   New Beside on_resume
-        opencode    idle    Compact   Append Rows next_request
-        opencode    idle    Prune     Patch Rows next_request
-        opencode    running Prune     Patch Rows next_request
-        opencode    running Compact   New Rows on_resume
+        claude-code idle    Compact   New Beside OnResume
+        claude-code idle    Prune     Patch InPlace OnResume
+        claude-code running Prune     Patch InPlace OnResume
+        claude-code running Compact   New Beside OnResume
+        codex       idle    Compact   Append Replace OnResume
+        codex       idle    Prune     Append Replace OnResume
+        codex       running Prune     New Beside OnResume
+        codex       running Compact   New Beside OnResume
+        gemini-cli  idle    Compact   Append Replace OnResume
+        gemini-cli  idle    Prune     Append Replace OnResume
+        gemini-cli  running Prune     New Beside OnResume
+        gemini-cli  running Compact   New Beside OnResume
+        opencode    idle    Compact   Append Rows NextRequest
+        opencode    idle    Prune     Patch Rows NextRequest
+        opencode    running Prune     Patch Rows NextRequest
+        opencode    running Compact   New Rows OnResume
         qwen-code   idle    Compact   refused
         qwen-code   idle    Prune     refused
         qwen-code   running Prune     refused

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::cost::NextCost;
 use super::prune::PrunedInfo;
-use super::{MethodInfo, Next, SessionInfo, Status};
+use super::{MethodInfo, Next, SessionInfo, Status, TakesEffect};
 
 /// What a model's provider was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
@@ -178,9 +178,9 @@ pub struct CompactAnswer {
     /// One shell command that resumes it, from any directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
-    /// `now`, `next_request` or `on_resume`; absent when nothing was installed.
+    /// Absent when nothing was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub takes_effect: Option<String>,
+    pub takes_effect: Option<TakesEffect>,
     /// Who should do what next.
     pub next: Next,
     pub warnings: Vec<String>,

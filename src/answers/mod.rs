@@ -28,7 +28,7 @@ pub use restore::{RestoreAnswer, RestoreStatus};
 pub use score::{
     BrokenInfo, DoubtInfo, HindsightAnswer, HindsightCut, HindsightKind, HindsightWay, ScoreAnswer,
 };
-pub use split::{Alternative, RangeInfo, Side, SplitAnswer};
+pub use split::{Alternative, RangeFate, RangeInfo, Side, SplitAnswer};
 pub use transfer::{ExportAnswer, HandoffAnswer, ImportAnswer, KeepAnswer, PushAnswer};
 
 /// The version of the contract.
@@ -105,8 +105,36 @@ pub struct MethodInfo {
 /// Who should do what next.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Next {
-    /// `user`, `model` or `nobody`.
-    pub who: String,
+    pub who: Who,
     #[serde(rename = "do")]
     pub what: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum Who {
+    User,
+    Model,
+    #[default]
+    Nobody,
+}
+
+impl Next {
+    pub(crate) fn user(what: String) -> Self {
+        Self { who: Who::User, what }
+    }
+
+    pub(crate) fn model(what: String) -> Self {
+        Self { who: Who::Model, what }
+    }
+}
+
+/// When the agent's context is what was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum TakesEffect {
+    NextRequest,
+    OnResume,
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Next, SessionInfo, Status};
+use super::{Next, SessionInfo, Status, TakesEffect};
 
 /// An output that is cleared or shortened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -61,9 +61,9 @@ pub struct PruneAnswer {
     /// One shell command that resumes it, from any directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
-    /// `now`, `next_request` or `on_resume`; absent when nothing was installed.
+    /// Absent when nothing was installed.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub takes_effect: Option<String>,
+    pub takes_effect: Option<TakesEffect>,
     /// Who should do what next.
     pub next: Next,
     pub warnings: Vec<String>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Next, SessionInfo};
+use super::{Next, SessionInfo, TakesEffect};
 
 /// What is wrong with a session, and what was done about it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -37,7 +37,7 @@ pub struct RepairAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resume: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub takes_effect: Option<String>,
+    pub takes_effect: Option<TakesEffect>,
     /// Who should do what next.
     pub next: Next,
 }

@@ -11,8 +11,16 @@ pub struct RangeInfo {
     pub from: usize,
     /// Message after the last.
     pub to: usize,
-    /// `kept`, `summarized` or `dropped`.
-    pub fate: String,
+    pub fate: RangeFate,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum RangeFate {
+    Kept,
+    Summarized,
+    Dropped,
 }
 
 /// How much is on one side of a cut.

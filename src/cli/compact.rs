@@ -11,7 +11,7 @@ use super::common::{Common, wire};
 use super::handoff::agent;
 use super::paint::size;
 use crate::agents::reach::quoted;
-use crate::answers::{CompactAnswer, LostInfo, Next, Status};
+use crate::answers::{CompactAnswer, LostInfo, Next, Status, TakesEffect};
 use crate::config::{Choice, Override};
 use crate::engine::{self, Ask, CompactOptions, CompactOutcome, Compacted, Edit, Engine, Opened, To, words};
 use crate::llm::run::{Progress, Watch};
@@ -272,7 +272,7 @@ fn finish(
         answer.messages = serde_json::from_slice(&messages).ok();
     }
     if let (Some(command), CompactOutcome::Planned(_)) = (next, &compacted.outcome) {
-        answer.next = Next { who: "user".to_owned(), what: command };
+        answer.next = Next::user(command);
     }
     report(&answer, screen)
 }
@@ -413,9 +413,9 @@ fn show_next(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     match (&answer.output, &answer.handle) {
         (Some(path), _) if answer.resume.is_some() => {
             let resume = answer.resume.as_deref().unwrap_or_default();
-            let when = match answer.takes_effect.as_deref() {
-                Some("next_request") => "takes effect immediately",
-                _ => "takes effect when you resume",
+            let when = match answer.takes_effect {
+                Some(TakesEffect::NextRequest) => "takes effect immediately",
+                Some(TakesEffect::OnResume) | None => "takes effect when you resume",
             };
             screen.note(&format!("applied  {path} ({when})"))?;
             screen

@@ -78,7 +78,7 @@ fn of_session(config: Config, now: i64, session: &str, screen: &mut Screen<'_>) 
         engine::repair(&engine, &SessionRef::Named(session.to_owned()), None, None, &RepairTo::Preview)?;
     if answer.status != "sound" {
         let command = format!("epitome repair {} --apply", quoted(session));
-        answer.next = Next { who: "user".to_owned(), what: format!("Mend it with: {command}") };
+        answer.next = Next::user(format!("Mend it with: {command}"));
     }
     if !screen.json(&answer)? {
         super::repair::show(&answer, screen)?;

@@ -46,7 +46,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
         session_id: None,
         resume: None,
         takes_effect: None,
-        next: Next { who: "nobody".to_owned(), what: String::new() },
+        next: Next::default(),
         warnings: warnings(opened, &measured),
     };
     if !plan.act {
@@ -111,7 +111,7 @@ fn apply(
     answer.output = Some(installed.output);
     answer.session_id = Some(installed.session_id);
     answer.resume = Some(installed.resume);
-    answer.takes_effect = Some(installed.takes_effect.to_owned());
+    answer.takes_effect = Some(installed.takes_effect);
     answer.next = installed.next;
     Ok(())
 }

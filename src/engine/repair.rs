@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::agents::Database;
 use crate::agents::reach;
-use crate::answers::{CONTRACT, FindingInfo, Next, RepairAnswer, RestoreStatus};
+use crate::answers::{CONTRACT, FindingInfo, Next, RepairAnswer, RestoreStatus, TakesEffect};
 use crate::engine::undo::outcome::{Done, changed};
 use crate::engine::write_back::{Location, Mark, REPAIRED, Target, agent_of};
 use crate::engine::{Engine, Opened, SessionRef, archive, input::open, session_info};
@@ -93,7 +93,7 @@ pub fn repair(
         output: None,
         resume: None,
         takes_effect: None,
-        next: Next { who: "nobody".to_owned(), what: String::new() },
+        next: Next::default(),
     };
     match to {
         RepairTo::Preview => {}
@@ -151,8 +151,8 @@ fn put_mended(
     answer.status = "repaired".to_owned();
     answer.handle = Some(handle);
     answer.output = Some(output);
-    answer.takes_effect = Some("on_resume".to_owned());
-    answer.next = Next { who: "user".to_owned(), what: format!("Go on with: {resume}") };
+    answer.takes_effect = Some(TakesEffect::OnResume);
+    answer.next = Next::user(format!("Go on with: {resume}"));
     answer.resume = Some(resume);
     Ok(())
 }

@@ -75,7 +75,7 @@ fn advised(desk: &Desk, engine: &Engine, opened: &Opened) -> Next {
         how(Job::Prune),
         how(Job::Compact)
     );
-    Next { who: "model".to_owned(), what }
+    Next::model(what)
 }
 
 fn detailed(arguments: &Arguments) -> Result<bool> {

@@ -10,7 +10,7 @@ use super::fit::{self, ANSWER, PLAN, WRITTEN};
 use super::remedy;
 use super::request::{add_undo, ask, carried_out, goal, messages_as, target, warn_of_format};
 use crate::agents::reach::Job;
-use crate::answers::{PruneAnswer, PrunedInfo, Status};
+use crate::answers::{PruneAnswer, PrunedInfo, Status, Who};
 use crate::engine::{self, Opened, To};
 use history::error::Result;
 
@@ -40,10 +40,10 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Resul
     }
     answer.reason = remedy::in_tools_words(&answer.reason);
     let mut out = fit::pick(&answer, &SHOWN)?;
-    if answer.next.who == "nobody" {
+    if answer.next.who == Who::Nobody {
         out.remove(name!(PruneAnswer: next));
     }
-    add_undo(&mut out, answer.takes_effect.as_deref(), answer.handle.as_deref());
+    add_undo(&mut out, answer.takes_effect, answer.handle.as_deref());
     warn_of_format(&mut out, &opened, &ask.to);
     warn(&mut out, unknown);
     warn_of_ignored(&mut out, NAME, arguments);

@@ -7,7 +7,7 @@ use super::arguments::{Arguments, of};
 use super::desk::Desk;
 use super::tools;
 use crate::agents::{self, reach::Job};
-use crate::answers::Next;
+use crate::answers::{Next, TakesEffect};
 use crate::engine::{self, Amount, Ask, Counting, Engine, Opened, To};
 use crate::llm::run::{Sampling, Watch};
 use history::error::{Error, Kind, Result};
@@ -104,17 +104,17 @@ pub(super) fn warn_of_format(out: &mut Answer, opened: &Opened, to: &To) {
 pub(super) fn carried_out(desk: &Desk, engine: &Engine, opened: &Opened, tool: &str, job: Job) -> Next {
     if desk.remote.is_some() {
         // No `to` but `plan` is taken from elsewhere.
-        return Next { who: "nobody".to_owned(), what: String::new() };
+        return Next::default();
     }
     let (to, why) = match engine::can_write_back(engine, opened, job) {
         true => ("session", "to write it back, or \"file\" to write a copy"),
         false => ("file", "to write a copy; the session itself cannot be written to"),
     };
-    Next { who: "model".to_owned(), what: format!("call {tool} again with \"to\": \"{to}\" {why}") }
+    Next::model(format!("call {tool} again with \"to\": \"{to}\" {why}"))
 }
 
 /// The call that takes back what was written.
-pub(super) fn add_undo(out: &mut Answer, takes_effect: Option<&str>, handle: Option<&str>) {
+pub(super) fn add_undo(out: &mut Answer, takes_effect: Option<TakesEffect>, handle: Option<&str>) {
     if let (Some(_), Some(handle)) = (takes_effect, handle) {
         let call = json!({"to": "undo", "handle": handle});
         out.insert("undo".to_owned(), json!(format!("summarize_history {call}")));

@@ -13,7 +13,7 @@ use super::request::{
 };
 use super::{remedy, splice};
 use crate::agents::reach::Job;
-use crate::answers::{CompactAnswer, Next, PrunedInfo, RestoreAnswer};
+use crate::answers::{CompactAnswer, Next, PrunedInfo, RestoreAnswer, Who};
 use crate::config::Choice;
 use crate::engine::{self, Amount, Ask, CompactOutcome, Compacted, Engine, Opened, To};
 use history::error::{Error, Kind, Result};
@@ -109,7 +109,7 @@ fn answer(
             // Who hands off wants a brief, however little there is to compact.
             answer.summary = Some(engine::brief(engine, opened, focus)?);
             let what = "nothing is compacted; summary is a brief for a new session";
-            answer.next = Next { who: "model".to_owned(), what: what.to_owned() };
+            answer.next = Next::model(what.to_owned());
         }
         (CompactOutcome::Planned(_), _) if ask.to == To::Plan => {
             let job = if answer.summary.is_none() { Job::Prune } else { Job::Compact };
@@ -144,10 +144,10 @@ fn shown(
         }
     }
     let mut out = fit::pick(&answer, &SHOWN)?;
-    if answer.next.who == "nobody" {
+    if answer.next.who == Who::Nobody {
         out.remove(name!(CompactAnswer: next));
     }
-    add_undo(&mut out, answer.takes_effect.as_deref(), answer.handle.as_deref());
+    add_undo(&mut out, answer.takes_effect, answer.handle.as_deref());
     if answer.usage.requests == 0 {
         out.remove(name!(CompactAnswer: usage));
     }

@@ -249,6 +249,28 @@ fn several_sessions_at_once_are_listed_and_nothing_is_done() {
     }
 }
 
+/// Its records name no directory: the folder that it lies in does.
+#[test]
+fn an_old_session_of_gemini_cli_is_undone_from_its_directory() {
+    let there = home("gemini-cli");
+    let project = fs::canonicalize(there.path()).unwrap();
+    let known = json!({"projects": {project.display().to_string(): "p"}});
+    fs::write(there.path().join(".gemini/projects.json"), known.to_string()).unwrap();
+    let text = fs::read_to_string(&there.file).unwrap();
+    let mut rows = text.lines().map(|it| serde_json::from_str::<Value>(it).unwrap());
+    let mut old = rows.next().unwrap();
+    old["messages"] = rows.filter(|it| it["id"].is_string()).collect();
+    let file = there.file.with_extension("json");
+    fs::write(&file, serde_json::to_string_pretty(&old).unwrap()).unwrap();
+    fs::remove_file(&there.file).unwrap();
+    let before = fs::read(&file).unwrap();
+    let done = answer(&command(&project, &apply(&file.display().to_string())).output().unwrap());
+    assert_eq!(done["status"], "compacted", "{done}");
+    let undone = answer(&command(&project, &["undo", "--json"]).output().unwrap());
+    assert_eq!(undone["status"], "restored", "{undone}");
+    assert_eq!(fs::read(&file).unwrap(), before);
+}
+
 #[test]
 fn who_resumes_the_compacted_session_goes_on_in_it() {
     let there = home("gemini-cli");

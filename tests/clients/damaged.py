@@ -5,7 +5,7 @@ damaged.py CLIENT EPITOME FOLDER   CLIENT: codex claude gemini opencode; FOLDER:
                                    last request and error of the client, damaged and mended
 """
 
-import glob, json, os, subprocess, sys
+import glob, json, os, re, subprocess, sys
 
 import agents, flows, report
 
@@ -48,17 +48,22 @@ class Damaged(flows.Flow):
                 os.remove(old)
         with open(self.session, "wb") as f:
             f.write(data)
-        out = {}
+        out, resume = {}, None
         if way == "mended":
             env = {"HOME": a.home, "PATH": PATH}
             p = subprocess.run([self.epitome, "repair", self.session, "--apply"], cwd=a.cwd, env=env, capture_output=True, text=True)
             out["repair"] = [p.returncode, (p.stdout + p.stderr)[-500:]]
+            resume = re.search(r"--resume ([\w-]+)", p.stdout)
         if a.name == "opencode":
             rc, said = a.exec(["import", self.session])
             if rc:
                 return {**out, "exit": rc, "error": said[-400:], "request": None}
         self.start(f"{self.cases:03}-{name}-{way}")
+        mine = a.id
+        if resume:  # an id that was lost is made anew
+            a.id = resume[1]
         rc, said = a.run("AFTER-U4 continue", True)
+        a.id = mine
         asked = report.main_requests(report.load(self.log))
         self.stop()
         return {**out, "exit": rc, "error": said[-400:] if rc else "", "request": asked[-1]["body"] if asked else None}

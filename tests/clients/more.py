@@ -2,6 +2,7 @@
 
 more.py CLIENT FLOW EPITOME [PROFILE]   CLIENT: codex claude gemini opencode; EPITOME: the program's absolute path
   undo    compact, resume and say something, restore: the old request is back, and what was said since is there
+  older   undo, of a session in the `.json` that Gemini CLI wrote before 0.36 (gemini only)
   limit   the session reports that it is full; compacted, it is resumed and the client does not compact again by itself
           (`control` instead of EPITOME leaves it as it is: then the client must compact)
   nested  compact, then let the client compact by its own means: our summary is not carried along as it was
@@ -76,12 +77,14 @@ class More(flows.Flow):
     def __init__(self, client, flow, epitome, profile=None):
         super().__init__(flows.options([client, "resume"]))
         self.epitome, self.flow, self.profile = epitome, flow, profile
-        self.ours = SUMMARY
+        self.ours, self.older = SUMMARY, None
         self.o.flow = flow
 
     def address(self):
         """How the session is named to epitome."""
         a = self.a
+        if self.older:
+            return self.older
         return f"{a.session()}#{a.id}" if a.name == "opencode" else a.session()
 
     def call(self, what, *arguments):
@@ -146,6 +149,24 @@ class More(flows.Flow):
         self.check("restored: what was said since is sent", "AFTER-U4" in h and "AFTER-ANSWER" in h)
         self.check("restored: the new prompt is sent", "AFTER-U5" in h)
         self.check("restored: nothing is sent twice", h.count("BASE-U1") == 1 and h.count("AFTER-U4") == 1)
+
+    def flow_older(self):
+        base = self.base
+
+        def older():
+            base()
+            path = self.a.session()
+            first, *rows = [json.loads(line) for line in open(path)]
+            messages = {row["id"]: row for row in rows if "id" in row}
+            for row in rows:
+                first |= {key: value for key, value in row.get("$set", {}).items() if key != "messages"}
+            self.older = path.removesuffix("l")
+            with open(self.older, "w") as f:
+                json.dump({**first, "messages": list(messages.values())}, f, indent=2)
+            os.remove(path)
+
+        self.base = older
+        self.flow_undo()
 
     def flow_limit(self):
         a = self.a

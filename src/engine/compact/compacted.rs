@@ -303,7 +303,7 @@ impl About {
             session_id: None,
             resume: None,
             takes_effect: None,
-            next: Next { who: "nobody".to_owned(), what: String::new() },
+            next: Next::default(),
             warnings: warnings.to_vec(),
         }
     }
@@ -336,7 +336,7 @@ impl CompactAnswer {
         self.output = Some(it.output.clone());
         self.session_id = Some(it.session_id.clone());
         self.resume = Some(it.resume.clone());
-        self.takes_effect = Some(it.takes_effect.to_owned());
+        self.takes_effect = Some(it.takes_effect);
         self.next = it.next.clone();
     }
 }

@@ -355,12 +355,9 @@ fn by_host(
                 .put_ask(&engine.scope(measured.history), &state, engine.now)?
                 .as_str()
                 .to_owned();
-            let next = Next {
-                who: "model".to_owned(),
-                what: format!(
-                    "write what `ask` says, then call again with handle {handle} and what you wrote as answer"
-                ),
-            };
+            let next = Next::model(format!(
+                "write what `ask` says, then call again with handle {handle} and what you wrote as answer"
+            ));
             // What was answered before stands in the caller's own context.
             let mut turns =
                 asked.turns.iter().filter(|it| it.speaker == compaction::summary::model::Speaker::Us);

@@ -52,11 +52,12 @@ impl Opened {
         Self { session, ..self }.started_in(cwd)
     }
 
-    /// The directory that its agent files it under. Where the records name the directory that the shell is in, this is the
-    /// session's own: what is kept of it is found from there.
+    /// The directory that its agent files it under. Where the records name none (Gemini CLI's older `.json`), or the one
+    /// that the shell is in, this is the session's own: what is kept of it is found from there.
     fn started_in(mut self, cwd: Option<PathBuf>) -> Self {
+        let follows = || agents::of_format(self.session.format).is_some_and(|it| it.records_follow_shell());
         if let Some(cwd) = &cwd
-            && agents::of_format(self.session.format).is_some_and(|it| it.records_follow_shell())
+            && (self.session.history.meta.cwd.is_none() || follows())
         {
             self.session.history.meta.cwd = Some(cwd.display().to_string().into());
         }

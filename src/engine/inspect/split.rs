@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::answers::{Alternative, CONTRACT, RangeInfo, Side, SplitAnswer};
+use crate::answers::{Alternative, CONTRACT, RangeFate, RangeInfo, Side, SplitAnswer};
 use crate::engine::{Ask, Engine, Opened, input::measured, input::request, session_info};
 use compaction::plan::{self, Op, Segment};
 use history::error::Result;
@@ -77,13 +77,13 @@ fn ranges(kept: &[bool], summarized: Option<&Range<usize>>) -> Vec<RangeInfo> {
     let mut ranges: Vec<RangeInfo> = Vec::new();
     for (index, kept) in kept.iter().enumerate() {
         let fate = match kept {
-            true => "kept",
-            false if summarized.is_some_and(|it| it.contains(&index)) => "summarized",
-            false => "dropped",
+            true => RangeFate::Kept,
+            false if summarized.is_some_and(|it| it.contains(&index)) => RangeFate::Summarized,
+            false => RangeFate::Dropped,
         };
         match ranges.last_mut() {
             Some(last) if last.fate == fate => last.to = index + 1,
-            _ => ranges.push(RangeInfo { from: index, to: index + 1, fate: fate.to_owned() }),
+            _ => ranges.push(RangeInfo { from: index, to: index + 1, fate }),
         }
     }
     ranges

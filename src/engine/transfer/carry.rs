@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::agents::AgentRef;
 use crate::agents::reach;
-use crate::answers::Next;
+use crate::answers::{Next, TakesEffect};
 use crate::engine::write_back::Installed;
 use crate::engine::{Engine, Opened, compact::memories};
 use compaction::facts;
@@ -55,12 +55,12 @@ pub(crate) fn carry(
         Some(_) => reach::resume(env, agent, &id, Some(&cwd)),
         None => reach::resume_file(env, agent, &path, &id, Some(&cwd)),
     };
-    let next = Next { who: "user".to_owned(), what: format!("Go on with: {resume}") };
+    let next = Next::user(format!("Go on with: {resume}"));
     Ok(Installed {
         output: path.display().to_string(),
         session_id: id,
         resume,
-        takes_effect: "on_resume",
+        takes_effect: TakesEffect::OnResume,
         next,
     })
 }

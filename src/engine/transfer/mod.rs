@@ -9,7 +9,7 @@ use std::io::{BufReader, Cursor, Read};
 use std::path::{Component, Path, PathBuf};
 
 use crate::agents::{self, AgentRef, FoundSession, reach};
-use crate::answers::{CONTRACT, ExportAnswer, ImportAnswer};
+use crate::answers::{CONTRACT, ExportAnswer, ImportAnswer, Next, TakesEffect};
 use crate::engine::input::open::{LOOKED_THROUGH, read};
 use crate::engine::transfer::container::{
     Belongs, ContainerBody, ContainerCompaction, ContainerOriginal, ContainerSubAgent, Manifest, Names, Open,
@@ -541,9 +541,14 @@ fn place_files(
         Some(_) => reach::resume(env, agent, &arrived.id, Some(cwd)),
         None => reach::resume_files(env, agent, &places.sub_agents, path, &arrived.id, Some(cwd)),
     };
-    let next = crate::answers::Next { who: "user".to_owned(), what: format!("Go on with: {resume}") };
+    let next = Next::user(format!("Go on with: {resume}"));
     let output = path.display().to_string();
-    let installed =
-        Installed { output, session_id: arrived.id.clone(), resume, takes_effect: "on_resume", next };
+    let installed = Installed {
+        output,
+        session_id: arrived.id.clone(),
+        resume,
+        takes_effect: TakesEffect::OnResume,
+        next,
+    };
     Ok((installed, fields))
 }

@@ -158,7 +158,7 @@ pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
         session_id: done.id,
         output: done.output,
         later_messages: done.later,
-        next: Next { who: "user".to_owned(), what: format!("Go on with: {resume}") },
+        next: Next::user(format!("Go on with: {resume}")),
         resume,
         warnings: done.warnings,
     })

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agents::reach::{self, Job, Reach, Way};
 use crate::agents::{self, AgentRef, Database};
-use crate::answers::Next;
+use crate::answers::{Next, TakesEffect, Who};
 use crate::engine::input::open::{open_database, open_path};
 use crate::engine::marks::compacted_mark;
 use crate::engine::{Engine, Opened};
@@ -36,8 +36,7 @@ pub struct Installed {
     pub session_id: String,
     /// One shell command that resumes it, from any directory.
     pub resume: String,
-    /// `now`, `next_request` or `on_resume`.
-    pub takes_effect: &'static str,
+    pub takes_effect: TakesEffect,
     /// Who should do what next.
     pub next: Next,
 }
@@ -388,14 +387,18 @@ fn edits(written: &Written, fresh: &Opened) -> Result<Vec<(u64, Vec<u8>)>> {
     Ok(out)
 }
 
-fn next(takes_effect: &str, live: bool, new: bool, resume: &str) -> Next {
-    let (who, what) = match (takes_effect, live, new) {
-        ("next_request", _, _) => {
-            ("nobody", "Continue: the next request uses the compacted context.".to_owned())
+fn next(takes_effect: TakesEffect, live: bool, new: bool, resume: &str) -> Next {
+    match (takes_effect, live, new) {
+        (TakesEffect::NextRequest, _, _) => {
+            let what = "Continue: the next request uses the compacted context.".to_owned();
+            Next { who: Who::Nobody, what }
         }
-        (_, true, true) => ("user", format!("End this session and continue in the compacted one: {resume}")),
-        (_, true, false) => ("user", format!("Takes effect when the session is resumed: {resume}")),
-        (_, false, _) => ("user", format!("Go on with: {resume}")),
-    };
-    Next { who: who.to_owned(), what }
+        (TakesEffect::OnResume, true, true) => {
+            Next::user(format!("End this session and continue in the compacted one: {resume}"))
+        }
+        (TakesEffect::OnResume, true, false) => {
+            Next::user(format!("Takes effect when the session is resumed: {resume}"))
+        }
+        (TakesEffect::OnResume, false, _) => Next::user(format!("Go on with: {resume}")),
+    }
 }

@@ -40,9 +40,25 @@ fn refused(agent: &str, outcome: &Value) -> Vec<String> {
         let said = said.lines().rfind(|it| !it.trim().is_empty()).unwrap_or("no request");
         return vec![format!("exit {}: {said:.80}", outcome["exit"])];
     }
+    let mut request = request.clone();
+    // Claude Code puts what it says itself between the messages, as the beta header of its API allows.
+    if let Some(messages) = request["messages"].as_array_mut().filter(|_| agent == "claude-code") {
+        messages.retain(|it| it["role"] != "system");
+    }
+    // Gemini CLI sends the results of a resumed session twice.
+    for content in request["contents"].as_array_mut().into_iter().flatten() {
+        let mut seen: Vec<Value> = Vec::new();
+        if let Some(parts) = content["parts"].as_array_mut() {
+            parts.retain(|it| {
+                let again = !it["functionResponse"].is_null() && seen.contains(it);
+                seen.push(it.clone());
+                !again
+            });
+        }
+    }
     let found = validate::check(api(agent), request.to_string().as_bytes());
     let mut out: Vec<String> = found.into_iter().map(|it| format!("{}: {}", it.rule, it.what)).collect();
-    images(request, api(agent), &mut out);
+    images(&request, api(agent), &mut out);
     out
 }
 

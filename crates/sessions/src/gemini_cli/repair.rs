@@ -7,6 +7,7 @@ use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use serde_json::json;
 
 use super::record::NO_SIGNATURE;
+use super::write::project_hash;
 use crate::lines::each_line;
 use crate::raw::{Fields, list, quoted};
 use crate::repair::media::{Album, Attachment, GEMINI, Verdict};
@@ -16,7 +17,7 @@ use crate::repair::{
 };
 use crate::{Record, Source, derive};
 use history::error::Result;
-use history::json;
+use history::{Meta, json};
 
 /// Whether it is one JSON document, on one line or many.
 fn is_document(source: &dyn Source) -> Result<bool> {
@@ -100,8 +101,10 @@ pub(super) fn journal(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
         let id = if is_hex { format!("{begin}{}", &id[8..]) } else { id };
         let time = time.unwrap_or_else(|| derive::time(0));
         found.note(Damage::MissingHeader, at, format!("no sessionId; {id} is made from the file's name"));
+        // Which project it is of is told by the folder alone; the client opens no session without a hash.
+        let project = project_hash(&Meta::default());
         let header = json!({
-            "sessionId": id, "projectHash": "", "startTime": time, "lastUpdated": time, "kind": "main",
+            "sessionId": id, "projectHash": project, "startTime": time, "lastUpdated": time, "kind": "main",
         });
         found.replace(at..at, format!("{header}\n"));
     }

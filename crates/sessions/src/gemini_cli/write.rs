@@ -50,7 +50,9 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
             ("sessionId".to_owned(), quoted_id),
             (
                 "projectHash".to_owned(),
-                meta("projectHash").filter(|it| it.starts_with('"')).unwrap_or_else(|| "\"\"".into()),
+                meta("projectHash")
+                    .filter(|it| it.starts_with('"') && it.len() > 2)
+                    .unwrap_or_else(|| quoted(&project_hash(&after.meta))),
             ),
             ("startTime".to_owned(), at.clone()),
             ("lastUpdated".to_owned(), at),
@@ -125,7 +127,7 @@ pub fn fresh(session: &Session, after: &History) -> Result<Written> {
 }
 
 /// SHA-256 of the project's root, as the client notes it. It does not import a session that has none.
-fn project_hash(meta: &Meta) -> String {
+pub(super) fn project_hash(meta: &Meta) -> String {
     let digest = Sha256::digest(meta.cwd.as_deref().unwrap_or_default().as_bytes());
     digest.iter().map(|it| format!("{it:02x}")).collect()
 }
