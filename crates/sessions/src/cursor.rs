@@ -1,11 +1,12 @@
 //! JSON gone through once, from front to back: what is asked for is taken, everything else is passed over, and all of it
-//! is checked on the way. For the records that make up nearly all of a session. Everything gives `None` for what is no
-//! JSON, and for JSON that is other than was asked for: such a record is for a reader that takes its time.
+//! is checked on the way. Everything gives `None` for what is no JSON, also for half a surrogate pair or broken UTF-8 in
+//! what is taken: [`Cursor::mended`] then reads the text once more, mended.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use history::json;
 use history::simd::{SIDE, special};
 
 /// A place in a JSON text. What is not taken may be no UTF-8.
@@ -18,12 +19,25 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    /// At the beginning of a text.
+    pub fn of(text: &'a str) -> Self {
+        Self { bytes: text.as_bytes(), at: 0, spaces: 0 }
+    }
+
     /// What `take` makes of a text, if nothing but white space follows what it took.
     pub fn whole<T>(bytes: &'a [u8], take: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         let mut it = Self { bytes, at: 0, spaces: 0 };
         let taken = take(&mut it)?;
         it.space();
         (it.at == bytes.len()).then_some(taken)
+    }
+
+    /// As [`Self::whole`]; where that gives nothing, of the same text mended.
+    pub fn mended<T>(bytes: &[u8], mut take: impl FnMut(&mut Cursor<'_>) -> Option<T>) -> Option<T> {
+        Cursor::whole(bytes, &mut take).or_else(|| match json::mend(bytes) {
+            Cow::Owned(text) => Cursor::whole(text.as_bytes(), take),
+            Cow::Borrowed(_) => None,
+        })
     }
 
     /// Goes through an object. `each` gets every name, with the cursor before its value, which it has to take.
@@ -42,6 +56,60 @@ impl<'a> Cursor<'a> {
                 b'}' => return self.token(b'}'),
                 _ => return None,
             }
+        }
+    }
+
+    /// What `take` takes of the last field of that name, if an object stands here that has one.
+    pub fn member<T>(
+        &mut self,
+        key: &str,
+        mut take: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Option<T>> {
+        let mut found = None;
+        self.optional(b'{', |it| {
+            it.object(|it, name| {
+                if name != key {
+                    return it.pass();
+                }
+                found = Some(take(it)?);
+                Some(())
+            })
+        })?;
+        Some(found)
+    }
+
+    /// Goes through an object whose `type` says what its other fields mean: `each` is given it with each of them, and
+    /// what was found so far. A type that comes late, or again (the last counts), has the object gone through once more.
+    /// With `given`, that is its type, whatever the object says.
+    pub fn typed<T: Default>(
+        &mut self,
+        given: Option<String>,
+        mut each: impl FnMut(&mut Self, &mut T, &str, &str) -> Option<()>,
+    ) -> Option<(Option<Cow<'a, str>>, T)> {
+        let begin = self.at;
+        let mut known = given.map(|it| Some(Cow::Owned(it)));
+        loop {
+            let (mut found, mut begun, mut is_late) = (T::default(), false, false);
+            let mut tag = known.clone().flatten();
+            self.object(|it, name| {
+                match name {
+                    "type" if known.is_some() => it.pass()?,
+                    "type" => {
+                        let new = it.optional_string()?;
+                        is_late |= begun && new != tag;
+                        tag = new;
+                    }
+                    _ => {
+                        begun = true;
+                        each(it, &mut found, tag.as_deref().unwrap_or_default(), name)?;
+                    }
+                }
+                Some(())
+            })?;
+            if !is_late {
+                return Some((tag, found));
+            }
+            (self.at, known) = (begin, Some(tag));
         }
     }
 
@@ -70,6 +138,49 @@ impl<'a> Cursor<'a> {
     /// Takes what `take` takes, or nothing where `null` stands.
     pub fn some<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
         if self.peek()? == b'n' { self.word("null").map(|()| None) } else { take(self).map(Some) }
+    }
+
+    /// What `take` takes of a value that begins with `first`. Any other is passed over: a field of the wrong type counts as
+    /// missing.
+    pub fn optional<T>(&mut self, first: u8, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        if self.peek()? == first { take(self).map(Some) } else { self.pass().map(|()| None) }
+    }
+
+    pub fn optional_string(&mut self) -> Option<Option<Cow<'a, str>>> {
+        self.optional(b'"', Self::string)
+    }
+
+    /// A whole number, not negative.
+    pub fn optional_number(&mut self) -> Option<Option<u64>> {
+        match self.peek()? {
+            b'0'..=b'9' => self.value().map(|it| it.parse().ok()),
+            _ => self.pass().map(|()| None),
+        }
+    }
+
+    /// Whether the value that stands here, which is passed over, begins so: the first letter tells words apart.
+    pub fn begins_with(&mut self, first: u8) -> Option<bool> {
+        let found = self.peek()? == first;
+        self.pass().map(|()| found)
+    }
+
+    /// The same text from another place on.
+    pub fn at(&self, place: usize) -> Self {
+        Self { bytes: self.bytes, at: place, spaces: 0 }
+    }
+
+    /// What stands in a place of the text, unless it must be mended.
+    pub fn text_at(&self, place: Range<usize>) -> Option<&'a str> {
+        match json::mend(self.bytes.get(place)?) {
+            Cow::Borrowed(text) => Some(text),
+            Cow::Owned(_) => None,
+        }
+    }
+
+    /// Any value as it stands, unless it must be mended.
+    pub fn raw(&mut self) -> Option<&'a str> {
+        let ((), place) = self.span(Self::pass)?;
+        self.text_at(place)
     }
 
     /// What `take` makes of a value, and where that stands in the text.
@@ -524,6 +635,38 @@ mod tests {
         for text in texts() {
             assert_eq!(Cursor::whole(text.as_bytes(), value), serde_json::from_str(&text).ok(), "{text}");
         }
+    }
+
+    #[test]
+    fn fields_are_optional_and_types_may_come_late() {
+        let read = |text: &str| {
+            Cursor::whole(text.as_bytes(), |it| {
+                it.typed(None, |it, found: &mut Vec<String>, tag, name| {
+                    let value = match name {
+                        "number" => it.optional_number()?.map(|it| it.to_string()),
+                        "word" => Some(it.begins_with(b't')?.to_string()),
+                        _ => it.optional_string()?.map(Cow::into_owned),
+                    };
+                    found.push(format!("{tag} {name} {}", value.unwrap_or_default()));
+                    Some(())
+                })
+                .map(|(tag, found)| (tag.map(Cow::into_owned), found.join(",")))
+            })
+        };
+        for (text, tag, found) in [
+            (r#"{"type":"a","x":"y","number":7}"#, Some("a"), "a x y,a number 7"),
+            (r#"{"x":"y","type":"a"}"#, Some("a"), "a x y"),
+            (r#"{"type":"b","x":1,"type":"a","word":true}"#, Some("a"), "a x ,a word true"),
+            (r#"{"type":"b","number":-1,"type":null}"#, None, " number "),
+            (r#"{"type":"b","type":[]}"#, None, ""),
+        ] {
+            assert_eq!(read(text), Some((tag.map(str::to_owned), found.to_owned())), "{text}");
+        }
+        assert_eq!(read(r#"{"type":"a""#), None);
+        let string = |bytes: &[u8]| Cursor::mended(bytes, |it| it.string().map(Cow::into_owned));
+        assert_eq!(string(br#""a\\ud83d""#), Some("a\\ud83d".to_owned()));
+        assert_eq!(string(b"\"a\\ud83d\xff\""), Some("a\u{fffd}?".to_owned()));
+        assert_eq!(string(b"\"a\xff"), None);
     }
 
     #[test]

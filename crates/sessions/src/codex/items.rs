@@ -1,14 +1,10 @@
-//! One response item as a message, and a message as response items.
+//! What response items are to Codex, and a message as response items.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::cursor::Cursor;
-use crate::raw::{Fields, array, list, quoted, text};
-use crate::wire::scan;
-use crate::{is_cleared, refusal};
-use history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
+use crate::raw::{array, quoted};
+use history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Role};
 
 /// Whose opaque parts these are.
 pub(super) const API: &str = "openai-responses";
@@ -68,145 +64,6 @@ pub(super) struct Item {
     pub(super) ours: bool,
 }
 
-/// Reads a response item. `tag` is its type where it stands around the item (`{"Message":{…}}`), else the item says it.
-/// `Ok(None)` is an item that is not sent to the model; `Err` says what was found instead of an item.
-pub(super) fn parse(body: &str, tag: Option<&str>) -> Result<Option<Item>, String> {
-    let fields = Fields::of(body).ok_or("expected a response item, found no object")?;
-    let tag = match tag {
-        Some(tag) => snake(tag),
-        None => fields.text("type").ok_or("expected a response item with a type, found none")?,
-    };
-    let id = fields.text("id");
-    let call_id: Option<Arc<str>> = fields.text("call_id").map(Into::into);
-    // As it is sent: without what only the rollout needs.
-    let sealed = || opaque(&tag, &fields.with(&NOT_SENT.map(|it| (it, None))));
-    let mut kind = Kind::Said;
-    let mut pair = Pair::None;
-    let mut ours = false;
-    let (role, mut parts) = match (tag.as_str(), call_id) {
-        ("message", _) => match message(&fields)? {
-            Some(it) => {
-                kind = it.1;
-                (it.0, it.2)
-            }
-            None => return Ok(None),
-        },
-        // What another agent sent: input to the model, but not the user's words.
-        ("agent_message", _) => {
-            kind = Kind::Context;
-            (Role::User, content(&fields))
-        }
-        ("reasoning", _) => (Role::Assistant, vec![reasoning(&fields)]),
-        ("function_call" | "custom_tool_call" | "local_shell_call", Some(call)) => {
-            let (family, part) = tool_call(&tag, &fields, &call);
-            pair = Pair::Call(family, call);
-            (Role::Assistant, vec![part])
-        }
-        ("function_call_output" | "custom_tool_call_output", Some(call)) => {
-            let family = if tag == "function_call_output" { Family::Function } else { Family::Custom };
-            pair = Pair::Output(family, call.clone());
-            (Role::Tool, vec![Part::Output(output(&fields, &call))])
-        }
-        // Tool definitions on demand: no text could stand in their place, so they are kept or dropped whole.
-        ("tool_search_call", call) => {
-            if let Some(call) = call {
-                pair = Pair::Call(Family::Search, call);
-            }
-            (Role::Assistant, vec![sealed()])
-        }
-        ("tool_search_output", call) => {
-            if let Some(call) = call
-                && fields.text("execution").as_deref() != Some("server")
-            {
-                pair = Pair::Output(Family::Search, call);
-            }
-            (Role::Tool, vec![sealed()])
-        }
-        ("compaction" | "compaction_summary" | "context_compaction", _) => {
-            kind = Kind::Summary;
-            (Role::Assistant, vec![sealed()])
-        }
-        ("additional_tools", _) => {
-            kind = Kind::Context;
-            (Role::System, vec![sealed()])
-        }
-        ("ghost_snapshot" | "compaction_trigger" | "other", _) => return Ok(None),
-        (
-            "function_call"
-            | "custom_tool_call"
-            | "local_shell_call"
-            | "function_call_output"
-            | "custom_tool_call_output",
-            None,
-        ) => return Err(format!("expected a {tag} with a call_id, found none")),
-        // web_search_call, image_generation_call, and what is newer than this reader.
-        _ => (Role::Assistant, vec![sealed()]),
-    };
-    if let (Role::User, [Part::Text(text)]) = (role, parts.as_mut_slice())
-        && let Some(inner) = own_summary(text.as_str())
-    {
-        (*text, kind, ours) = (inner.into(), Kind::Summary, true);
-    }
-    let message = Message { id: id.map(Into::into), ..Message::new(role, kind, parts) };
-    Ok(Some(Item { message, pair, ours }))
-}
-
-/// Role, kind and parts; nothing where Codex drops the message from its history.
-fn message(fields: &Fields) -> Result<Option<(Role, Kind, Vec<Part>)>, String> {
-    let parts = content(fields);
-    let role = match fields.text("role").as_deref() {
-        // The system prompt travels elsewhere.
-        Some("system") => return Ok(None),
-        Some("developer") => Role::System,
-        Some("assistant") => Role::Assistant,
-        Some("user") => Role::User,
-        other => {
-            return Err(format!("expected a message by user, assistant or developer, found {other:?}"));
-        }
-    };
-    if parts.is_empty() {
-        return Ok(None);
-    }
-    let kind = match kind_of(role, &parts) {
-        Kind::Said if role == Role::User => recorded_kind(fields),
-        kind => kind,
-    };
-    Ok(Some((role, kind, parts)))
-}
-
-fn tool_call(tag: &str, fields: &Fields, call: &Arc<str>) -> (Family, Part) {
-    let name = fields.text("name").unwrap_or_default();
-    match tag {
-        "custom_tool_call" => {
-            let input = fields.text("input").unwrap_or_default();
-            (Family::Custom, make_call(call, name.into(), input.into(), true))
-        }
-        "local_shell_call" => {
-            let input = compacted(fields.get("action").unwrap_or("{}"));
-            (Family::Function, make_call(call, "local_shell".into(), (&*input).into(), false))
-        }
-        _ => {
-            let name = match fields.text("namespace") {
-                Some(namespace) if namespace.starts_with("mcp__") => format!("{namespace}__{name}"),
-                Some(_) | None => name,
-            };
-            let input = fields.text("arguments").unwrap_or_default();
-            (Family::Function, make_call(call, name.into(), (&*compacted(&input)).into(), false))
-        }
-    }
-}
-
-fn reasoning(fields: &Fields) -> Part {
-    let texts: Vec<String> = ["summary", "content"]
-        .into_iter()
-        .filter_map(|it| fields.list(it))
-        .flatten()
-        .filter_map(|it| Fields::of(it).and_then(|it| it.text("text")))
-        .collect();
-    let signature = fields.text("encrypted_content").map(Into::into);
-    Part::Reasoning(Reasoning { text: texts.join("\n").into(), signature })
-}
-
 /// What Codex takes a message for by its texts.
 pub(super) fn kind_of(role: Role, parts: &[Part]) -> Kind {
     let texts =
@@ -217,18 +74,6 @@ pub(super) fn kind_of(role: Role, parts: &[Part]) -> Kind {
         Role::User if texts().next().is_some_and(|it| it.starts_with(SUMMARY_PREFIX)) => Kind::Summary,
         Role::User | Role::Assistant | Role::Tool => Kind::Said,
     }
-}
-
-/// What Codex 0.169 notes beside a user message about where it came from; older ones say nothing.
-fn recorded_kind(fields: &Fields) -> Kind {
-    let noted = fields.object("internal_chat_message_metadata_passthrough");
-    let kinds = noted.and_then(|it| it.list("content_item_kinds")).unwrap_or_default();
-    let kinds: Vec<String> = kinds.into_iter().filter_map(text).collect();
-    if kinds.iter().any(|it| it == "compaction.summary") {
-        return Kind::Summary;
-    }
-    let by_user = |it: &String| it.starts_with("user.") || it == "unknown";
-    if kinds.is_empty() || kinds.iter().any(by_user) { Kind::Said } else { Kind::Context }
 }
 
 /// Begin and end of what Codex itself puts into user messages (Codex, `is_contextual_user_message_content`).
@@ -261,145 +106,6 @@ pub fn is_contextual(text: &str) -> bool {
     let Some(end) = rest.iter().position(|it| *it == b'>') else { return false };
     let close = [b"</external_", &rest[..end], b">"].concat();
     text.ends_with(&close)
-}
-
-fn content(fields: &Fields) -> Vec<Part> {
-    let Some(raw) = fields.get("content") else { return vec![] };
-    match list(raw) {
-        Some(list) => list.into_iter().map(part).collect(),
-        None => text(raw).map(|it| Part::Text(it.into())).into_iter().collect(),
-    }
-}
-
-fn part(raw: &str) -> Part {
-    let Some(fields) = Fields::of(raw) else { return opaque("", raw) };
-    let (tag, fields) = match fields.text("type") {
-        Some(tag) => (tag, fields),
-        // `{"OutputText":{"text":…}}`
-        None => match fields.iter().next().and_then(|(name, body)| Some((snake(name), Fields::of(body)?))) {
-            Some(inner) => inner,
-            None => return opaque("", raw),
-        },
-    };
-    let media = |kind, mime: &str, data: String| Part::Media(media(kind, mime, &data));
-    match tag.as_str() {
-        "input_text" | "output_text" | "text" => Part::Text(fields.text("text").unwrap_or_default().into()),
-        "refusal" => Part::Text(fields.text("refusal").unwrap_or_default().into()),
-        "input_image" => match fields.text("image_url") {
-            Some(url) => media(MediaKind::Image, "", url),
-            None => opaque(&tag, raw),
-        },
-        "input_audio" => match fields.text("audio_url") {
-            Some(url) => media(MediaKind::Audio, "", url),
-            None => opaque(&tag, raw),
-        },
-        _ => opaque(&tag, raw),
-    }
-}
-
-/// A data URL taken apart; any other URL stays one.
-fn media(kind: MediaKind, mime: &str, url: &str) -> Media {
-    let data = url.strip_prefix("data:").and_then(|it| it.split_once(";base64,"));
-    let (mime, data) = data.unwrap_or((mime, url));
-    Media { kind, mime: mime.into(), data: data.into(), size: None }
-}
-
-fn opaque(tag: &str, raw: &str) -> Part {
-    Part::Opaque(Opaque { api: API.into(), kind: tag.into(), raw: (&*compacted(raw)).into() })
-}
-
-pub(super) fn make_call(id: &Arc<str>, name: Arc<str>, input: Text, freeform: bool) -> Part {
-    Part::Call(Call { id: id.clone(), name, input, freeform, signature: None })
-}
-
-fn output(fields: &Fields, call: &Arc<str>) -> Output {
-    let raw = fields.get("output").unwrap_or("\"\"");
-    let mut texts = Vec::new();
-    let mut found = Vec::new();
-    let mut failed = false;
-    if let Some(list) = list(raw) {
-        for it in list.into_iter().map(part) {
-            match it {
-                Part::Text(text) => texts.push(text.as_str().to_owned()),
-                Part::Media(it) => found.push(it),
-                Part::Opaque(it) => texts.push(it.raw.as_str().to_owned()),
-                Part::Reasoning(_) | Part::Call(_) | Part::Output(_) => {}
-            }
-        }
-    } else if let Some(object) = Fields::of(raw) {
-        // Before 2025-10 an object: {content, success}.
-        texts.push(object.text("content").unwrap_or_else(|| compacted(raw).into_owned()));
-        failed = object.get("success") == Some("false");
-    } else {
-        texts.push(text(raw).unwrap_or_else(|| raw.to_owned()));
-    }
-    let text = texts.join("\n");
-    let said = output_of(&text, &|it| it.into());
-    let name = fields.text("name").map(Into::into);
-    Output { id: call.clone(), name, failed: failed || said.failed, media: found.into(), ..said }
-}
-
-/// An output that is nothing but text, kept as `keep` leaves it; whose it is has to be said still.
-pub(super) fn output_of(text: &str, keep: &dyn Fn(&str) -> Text) -> Output {
-    let refusal = refusal::codex(text).map(Box::new);
-    Output {
-        id: "".into(),
-        name: None,
-        failed: refusal.is_some() || says_failed(text),
-        cleared: is_cleared(text) || text == "Output exceeded the available model context and was truncated",
-        text: keep(text),
-        media: [].into(),
-        exit: None,
-        refusal,
-    }
-}
-
-/// Whether an output says itself that the call failed: an exit code that is not 0 where Codex writes it (its head,
-/// or `metadata` of the older JSON), or one of Codex's own refusals.
-fn says_failed(text: &str) -> bool {
-    const REFUSALS: [&str; 7] = [
-        "aborted",
-        "execution error:",
-        "exec_command failed",
-        "failed in sandbox",
-        "apply_patch verification failed",
-        "unsupported call",
-        "tool call error",
-    ];
-    if REFUSALS.iter().any(|it| text.starts_with(it)) {
-        return true;
-    }
-    if text.starts_with("{\"output\":") || text.starts_with("{\"metadata\":") {
-        let code = Fields::of(text).and_then(|it| it.object("metadata")).and_then(|it| it.get("exit_code"));
-        return code.is_some_and(|it| it != "0");
-    }
-    text.lines()
-        .take(6)
-        .take_while(|it| !it.starts_with("Output:"))
-        .filter_map(|it| {
-            it.strip_prefix("Process exited with code ").or_else(|| it.strip_prefix("Exit code: "))
-        })
-        .any(|it| it.trim() != "0")
-}
-
-/// JSON without white space between its tokens; what is not JSON stays as it is.
-pub(super) fn compacted(raw: &str) -> Cow<'_, str> {
-    match Cursor::whole(raw.as_bytes(), Cursor::value_tight) {
-        Some((json, true)) => Cow::Borrowed(json),
-        Some((json, false)) => Cow::Owned(scan::compacted(json)),
-        None => Cow::Borrowed(raw),
-    }
-}
-
-fn snake(name: &str) -> String {
-    let mut out = String::new();
-    for it in name.chars() {
-        if it.is_ascii_uppercase() && !out.is_empty() {
-            out.push('_');
-        }
-        out.push(it.to_ascii_lowercase());
-    }
-    out
 }
 
 /// A message as response items that Codex accepts in a `replacement_history`. `freeform` tells whether the call that
@@ -536,25 +242,6 @@ mod tests {
             ("日本", Kind::Said),
         ] {
             assert_eq!(kind(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn knows_failures() {
-        for (text, failed) in [
-            (
-                "Chunk ID: 1\nWall time: 0 seconds\nProcess exited with code 0\nOutput:\nProcess exited with code 3",
-                false,
-            ),
-            ("Chunk ID: 1\nWall time: 0 seconds\nProcess exited with code 3\nOutput:\n", true),
-            ("Exit code: 1\nWall time: 0\nOutput:\nx", true),
-            (r#"{"output":"x","metadata":{"exit_code":0,"duration_seconds":0.1}}"#, false),
-            (r#"{"output":"x","metadata":{"exit_code":101,"duration_seconds":0.1}}"#, true),
-            ("Plan updated", false),
-            ("aborted", true),
-            ("", false),
-        ] {
-            assert_eq!(says_failed(text), failed, "{text}");
         }
     }
 }

@@ -3,8 +3,9 @@
 //! Facts are those of Codex 0.169 as measured, and of its sources up to 2026-08; older files (no `ordinal`, no
 //! `world_state`) are read by the same rules. `event_msg` lines are the screen's and never counted.
 
-mod fast;
+mod item;
 mod items;
+mod line;
 mod repair;
 mod replay;
 mod rollout;

@@ -13,11 +13,14 @@ use std::ops::Range;
 
 use foldhash::{HashMap, HashSet, HashSetExt};
 
-use super::items::{Family, Item, Live, Pair, parse};
-use super::rollout::{Rollout, RolloutEntry};
+use super::item::{Held, Reader};
+use super::items::{Family, Item, Live, Pair};
+use super::line::Said;
+use super::rollout::{Rollout, RolloutEntry, live};
+use crate::cursor::Cursor;
 use crate::media::SharedData;
 use crate::raw::{Fields, place};
-use crate::{Keep, PastCompaction, Source, derive, hold};
+use crate::{Keep, PastCompaction, Source, hold};
 use history::error::Result;
 use history::{Kind, Message, Output, Part, Role};
 
@@ -178,22 +181,13 @@ impl Rollout {
     }
 
     fn live_item(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Option<Live>> {
-        let text = self.text(source, number)?;
-        let Some(fields) = Fields::of(&text) else { return Ok(None) };
-        let Some(payload) = fields.get("payload") else { return Ok(None) };
-        let found = match fields.text("type").as_deref() {
-            Some("rollout_item") => {
-                let item = Fields::of(payload).and_then(|it| it.object("ResponseItem"));
-                let Some(item) = item else { return Ok(None) };
-                let Some((tag, body)) = item.iter().next() else { return Ok(None) };
-                parse(body, Some(tag)).map(|it| (it, body))
-            }
-            _ => parse(payload, None).map(|it| (it, payload)),
-        };
-        let Ok((Some(Item { mut message, pair, .. }), body)) = found else { return Ok(None) };
-        message.at = fields.text("timestamp").and_then(|it| derive::parse_time(&it));
-        self.hold(&mut message, keep, number);
-        Ok(Some(Live { message, record: number, at: self.at(number, &text, body), pair, starts_turn: false }))
+        let Some(record) = self.records.get(number as usize) else { return Ok(None) };
+        let mut reader = Reader { keep: Some((keep, record.at)), held: &mut Held::default() };
+        let Ok(line) = reader.line(&source.bytes(record.range())?) else { return Ok(None) };
+        Ok(match line.payload.said {
+            Ok(Said::Item(Some(item), place)) => Some(live(item, line.at, place, *record)),
+            _ => None,
+        })
     }
 
     fn hold(&self, message: &mut Message, keep: &Keep, number: u32) {
@@ -217,8 +211,11 @@ impl Rollout {
         let summary = payload.text("message").filter(|it| !it.is_empty());
         let kinds = payload.object("epitome").and_then(|it| it.object("kinds"));
         let (mut out, mut data) = (Vec::new(), SharedData::default());
+        // Their words are compared first, so that they are held as they are.
+        let mut reader = Reader { keep: Some((&|_, _| None, 0)), held: &mut Held::default() };
         for (index, raw) in payload.list("replacement_history").unwrap_or_default().into_iter().enumerate() {
-            let Ok(Some(Item { mut message, pair, ours })) = parse(raw, None) else { continue };
+            let read = Cursor::whole(raw.as_bytes(), |it| reader.item(it, None));
+            let Some(Ok(Some(Item { mut message, pair, ours }))) = read else { continue };
             // As Codex sees it, not as we know it.
             let starts_turn = message.role == Role::User && message.kind != Kind::Context && !ours;
             if message.role == Role::User && summary.is_some() && summary == Some(message.plain()) {

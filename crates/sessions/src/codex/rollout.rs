@@ -3,15 +3,15 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::fast::{self, Fast, Said};
-use super::items::{Item, Live, parse};
-use super::usage::{Report, Tokens, report};
+use super::item::{Held, Reader};
+use super::items::{Item, Live};
+use super::line::{Line, Said};
+use super::usage::Report;
 use crate::media::SharedData;
-use crate::raw::{Fields, place};
-use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive, hold, lines};
+use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, lines};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::json;
-use history::{Kind, Role};
+use history::{Kind, Message, Role};
 
 /// One line, as far as a replay needs it.
 #[derive(Debug)]
@@ -139,22 +139,14 @@ impl Rollout {
     /// Looks at the lines that begin in a range; with `keep`, items are kept as that leaves them.
     fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
         let mut rollout = Self::default();
-        let mut held = fast::Held::default();
+        let mut held = Held::default();
         rollout.lines = lines::each_line_in(source, range, |line, record, bytes| {
-            let make =
-                keep.map(|keep| move |text: &str| keep(text, record.at).unwrap_or_else(|| text.into()));
-            let mut reader = fast::Reader { keep: make.as_ref().map(|it| it as _), held: &mut held };
-            let looked = match reader.look(bytes) {
-                Some(it) => Ok(rollout.take(it, record)),
-                None => rollout.look(&json::mend(bytes), keep.map(|it| (it, record))),
-            };
-            let entry = match looked {
-                Ok(entry) => entry,
-                Err(what) => {
-                    rollout.notes.push(Note { line, what });
-                    RolloutEntry::Other
-                }
-            };
+            let keep = keep.map(|it| (it, record.at));
+            let read = Reader { keep, held: &mut held }.line(bytes);
+            let entry = read.and_then(|it| rollout.take(it, record, keep.is_some())).unwrap_or_else(|what| {
+                rollout.notes.push(Note { line, what });
+                RolloutEntry::Other
+            });
             rollout.records.push(record);
             rollout.entries.push(entry);
             Ok(true)
@@ -222,158 +214,65 @@ impl Rollout {
         Ok(rollout)
     }
 
-    fn take(&mut self, line: Fast, record: Record) -> RolloutEntry {
+    /// What a line says, or what is wrong with it.
+    fn take(&mut self, line: Line, record: Record, is_kept: bool) -> Result<RolloutEntry, String> {
+        let number = self.records.len() as u32;
         self.known += 1;
         self.max_ordinal = self.max_ordinal.max(line.ordinal);
-        self.time(line.at);
-        match line.said {
-            Said::Item(Some(item), place) => kept(item, line.at, Some(place), record),
-            Said::Item(None, _) => RolloutEntry::Item { starts_turn: false, live: None },
-            Said::Counted(report, window) => {
-                self.token_count = Some(self.records.len() as u32);
-                self.window = window.or(self.window);
-                report.map_or(RolloutEntry::Other, |it| RolloutEntry::Report(Box::new(it)))
-            }
-            Said::TurnStarted(turn, window) => {
-                self.window = window.or(self.window);
-                self.turn_started(turn)
-            }
-            Said::TurnContext(turn) => {
-                self.turn_context = Some(self.records.len() as u32);
-                RolloutEntry::TurnContext(turn)
-            }
-            Said::UserMessage => {
-                self.first_prompt.get_or_insert(self.records.len() as u32);
-                RolloutEntry::UserMessage
-            }
-            Said::Nothing => RolloutEntry::Other,
+        if let Some(at) = line.at {
+            let (first, last) = self.times.unwrap_or((at, at));
+            self.times = Some((first.min(at), last.max(at)));
         }
-    }
-
-    fn look(&mut self, text: &str, keep: Option<(&Keep, Record)>) -> Result<RolloutEntry, String> {
-        let number = self.records.len() as u32;
-        let fields =
-            Fields::of(text).ok_or("expected a JSON object, found something else; the line is skipped")?;
-        let tag = fields.text("type").ok_or("expected a line with a type, found none; it is skipped")?;
-        let Some(payload) = fields.get("payload") else {
-            return Err(format!("expected a payload in a {tag:?} line, found none; it is skipped"));
-        };
-        self.known += 1;
-        if let Some(ordinal) = fields.number("ordinal") {
-            self.max_ordinal = self.max_ordinal.max(Some(ordinal));
-        }
-        let at = fields.text("timestamp").and_then(|it| derive::parse_time(&it));
-        self.time(at);
-        let item = |body, tag| item(body, tag, at, place(text, body), keep);
-        let body = Fields::of(payload);
-        let text_of = |key| body.as_ref().and_then(|it| it.text(key));
-        Ok(match tag.as_str() {
-            "session_meta" => {
+        self.window = line.payload.window.or(self.window);
+        Ok(match line.payload.said? {
+            Said::SessionMeta { is_paginated, goes_on } => {
                 if self.session_meta.is_none() {
-                    self.session_meta = Some(number);
-                    self.paginated = text_of("history_mode").as_deref() == Some("paginated");
-                    if body.as_ref().is_some_and(|it| it.get("history_base").is_some()) {
+                    (self.session_meta, self.paginated) = (Some(number), is_paginated);
+                    if goes_on {
                         let what = "this thread continues another one, whose file is not read".to_owned();
-                        self.notes.push(Note { line: number as u64 + 1, what });
+                        self.notes.push(Note { line: u64::from(number) + 1, what });
                     }
                 }
                 RolloutEntry::Other
             }
-            "response_item" => item(payload, None)?,
-            "compacted" => self.compacted(number, body.as_ref()),
-            "turn_context" => {
-                self.turn_context = Some(number);
-                RolloutEntry::TurnContext(text_of("turn_id"))
+            Said::Item(Some(item), place) => {
+                let starts_turn = starts_turn(&item);
+                let live = is_kept.then(|| Box::new(live(item, line.at, place, record)));
+                RolloutEntry::Item { starts_turn, live }
             }
-            "world_state" => {
-                if body.is_some_and(|it| it.get("full") == Some("true")) {
-                    self.world_state = Some(number);
-                }
+            Said::Item(None, _) | Said::Nothing => RolloutEntry::Other,
+            Said::Compacted { message, has_history } => {
+                self.last_compacted = Some(number);
+                RolloutEntry::Compacted { message, has_history }
+            }
+            Said::TurnContext(turn) => {
+                self.turn_context = Some(number);
+                RolloutEntry::TurnContext(turn)
+            }
+            Said::WorldState => {
+                self.world_state = Some(number);
                 RolloutEntry::Other
             }
-            "token_usage_record" => {
-                let usage = body.as_ref().and_then(|it| it.object("usage"));
-                let so_far = body.as_ref().and_then(|it| it.object("thread_token_usage"));
-                counted(usage, so_far)
+            Said::Counted(report) => {
+                self.token_count = Some(number);
+                report.map_or(RolloutEntry::Other, |it| RolloutEntry::Report(Box::new(it)))
             }
-            "inter_agent_communication" => {
-                return Err(
-                    "what another agent sent is not read from this kind of line; it is left out".into()
-                );
+            Said::Reported(report) => RolloutEntry::Report(Box::new(report)),
+            Said::TurnStarted(turn) => {
+                (self.turn, self.turn_seen) = (turn.clone(), true);
+                RolloutEntry::TurnStarted(turn)
             }
-            "event_msg" => self.event(number, body.as_ref()),
-            // The seed's illustration of a rollout: the variant's name stands around its body.
-            "rollout_item" => {
-                let Some((name, inner)) = body.as_ref().and_then(|it| it.iter().next()) else {
-                    return Err(
-                        "expected a rollout item in the payload, found none; the line is skipped".into()
-                    );
-                };
-                match (name, Fields::of(inner)) {
-                    ("ResponseItem", Some(variant)) => match variant.iter().next() {
-                        Some((tag, body)) => item(body, Some(tag))?,
-                        None => return Err("expected a response item, found an empty object".into()),
-                    },
-                    ("Compacted", inner) => self.compacted(number, inner.as_ref()),
-                    (name, _) => return Err(format!("expected ResponseItem or Compacted, found {name:?}")),
-                }
-            }
-            _ => RolloutEntry::Other,
-        })
-    }
-
-    fn time(&mut self, at: Option<i64>) {
-        if let Some(at) = at {
-            let (first, last) = self.times.unwrap_or((at, at));
-            self.times = Some((first.min(at), last.max(at)));
-        }
-    }
-
-    fn compacted(&mut self, number: u32, body: Option<&Fields>) -> RolloutEntry {
-        self.last_compacted = Some(number);
-        RolloutEntry::Compacted {
-            message: body.and_then(|it| it.text("message")).unwrap_or_default(),
-            has_history: body.is_some_and(|it| it.list("replacement_history").is_some()),
-        }
-    }
-
-    fn turn_started(&mut self, turn: Option<String>) -> RolloutEntry {
-        (self.turn, self.turn_seen) = (turn.clone(), true);
-        RolloutEntry::TurnStarted(turn)
-    }
-
-    fn event(&mut self, number: u32, body: Option<&Fields>) -> RolloutEntry {
-        let Some(body) = body else { return RolloutEntry::Other };
-        let turn = || body.text("turn_id");
-        if let Some(window) = body.number("model_context_window") {
-            self.window = Some(window);
-        }
-        match body.text("type").as_deref() {
-            Some("task_started" | "turn_started") => self.turn_started(turn()),
-            Some("task_complete" | "turn_complete" | "turn_aborted") => RolloutEntry::TurnEnded(turn()),
-            Some("thread_rolled_back") => RolloutEntry::RolledBack(body.number("num_turns").unwrap_or(0)),
-            Some("user_message") => {
+            Said::TurnEnded(turn) => RolloutEntry::TurnEnded(turn),
+            Said::RolledBack(turns) => RolloutEntry::RolledBack(turns),
+            Said::UserMessage => {
                 self.first_prompt.get_or_insert(number);
                 RolloutEntry::UserMessage
             }
-            Some("item_completed") => {
-                if body.object("item").and_then(|it| it.text("type")).as_deref() == Some("UserMessage") {
-                    self.first_prompt.get_or_insert(number);
-                }
+            Said::UserItem => {
+                self.first_prompt.get_or_insert(number);
                 RolloutEntry::Other
             }
-            Some("token_count") => {
-                let Some(info) = body.object("info") else { return RolloutEntry::Other };
-                self.token_count = Some(number);
-                if let Some(window) = info.number("model_context_window") {
-                    self.window = Some(window);
-                }
-                let last = info.object("last_token_usage");
-                let so_far = info.object("total_token_usage");
-                counted(last, so_far)
-            }
-            _ => RolloutEntry::Other,
-        }
+        })
     }
 
     /// The text of a record, mended; places in it are places in the source.
@@ -385,40 +284,15 @@ impl Rollout {
     }
 }
 
-fn item(
-    body: &str,
-    tag: Option<&str>,
-    at: Option<i64>,
-    place: Option<Range<usize>>,
-    keep: Option<(&Keep, Record)>,
-) -> Result<RolloutEntry, String> {
-    Ok(match (parse(body, tag)?, keep) {
-        (Some(mut item), Some((keep, record))) => {
-            item.message.parts.iter_mut().for_each(|it| hold(it, keep, record.at));
-            kept(item, at, place, record)
-        }
-        (Some(item), None) => RolloutEntry::Item { starts_turn: starts_turn(&item), live: None },
-        (None, _) => RolloutEntry::Other,
-    })
-}
-
 /// A summary begins a turn for Codex too: only what it put there itself does not.
 fn starts_turn(item: &Item) -> bool {
     item.message.role == Role::User && matches!(item.message.kind, Kind::Said | Kind::Summary)
 }
 
-/// An item that is kept with its line; `place` is where it stands in its record.
-fn kept(mut item: Item, at: Option<i64>, place: Option<Range<usize>>, record: Record) -> RolloutEntry {
+/// An item with its line; `place` is where it stands in its record.
+pub(super) fn live(item: Item, at: Option<i64>, place: Range<usize>, record: Record) -> Live {
     let starts_turn = starts_turn(&item);
-    item.message.at = at;
-    let at = place.map(|it| record.at + it.start as u64..record.at + it.end as u64);
-    let live = Live { message: item.message, record: 0, at, pair: item.pair, starts_turn };
-    RolloutEntry::Item { starts_turn, live: Some(Box::new(live)) }
-}
-
-fn counted(last: Option<Fields>, so_far: Option<Fields>) -> RolloutEntry {
-    let so_far = so_far.as_ref().map(Tokens::in_fields);
-    last.map_or(RolloutEntry::Other, |it| {
-        RolloutEntry::Report(Box::new(report(Tokens::in_fields(&it), so_far)))
-    })
+    let message = Message { at, ..item.message };
+    let at = record.at + place.start as u64..record.at + place.end as u64;
+    Live { message, record: 0, at: Some(at), pair: item.pair, starts_turn }
 }

@@ -6,8 +6,7 @@ use serde_json::Value;
 
 use super::items::is_contextual;
 use crate::Source;
-use crate::cursor::{Cursor, Seen};
-use crate::raw::Fields;
+use crate::cursor::Cursor;
 use crate::requests::{Collector, each_row, time};
 
 /// What the provider, or after a compaction the client, counted.
@@ -33,32 +32,19 @@ pub(super) struct Tokens {
 
 impl Tokens {
     /// What is there and a whole number.
-    pub(super) fn in_fields(it: &Fields) -> Self {
-        let number = |key| it.number(key).unwrap_or(0);
-        Self {
-            input: number("input_tokens"),
-            cached: number("cached_input_tokens"),
-            cache_write: number("cache_write_input_tokens"),
-            output: number("output_tokens"),
-            reasoning: number("reasoning_output_tokens"),
-            total: number("total_tokens"),
-        }
-    }
-
-    /// The same where it is as usual: whole numbers, each once.
     pub(super) fn of(it: &mut Cursor<'_>) -> Option<Self> {
-        let (mut out, mut seen) = (Self::default(), Seen::default());
+        let mut out = Self::default();
         it.object(|it, key| {
-            let (field, slot) = match key {
-                "input_tokens" => (0, &mut out.input),
-                "cached_input_tokens" => (1, &mut out.cached),
-                "cache_write_input_tokens" => (2, &mut out.cache_write),
-                "output_tokens" => (3, &mut out.output),
-                "reasoning_output_tokens" => (4, &mut out.reasoning),
-                "total_tokens" => (5, &mut out.total),
+            let slot = match key {
+                "input_tokens" => &mut out.input,
+                "cached_input_tokens" => &mut out.cached,
+                "cache_write_input_tokens" => &mut out.cache_write,
+                "output_tokens" => &mut out.output,
+                "reasoning_output_tokens" => &mut out.reasoning,
+                "total_tokens" => &mut out.total,
                 _ => return it.pass(),
             };
-            *slot = seen.once(field, it.some(Cursor::number))?.unwrap_or(0);
+            *slot = it.optional_number()?.unwrap_or(0);
             Some(())
         })?;
         Some(out)
@@ -67,8 +53,7 @@ impl Tokens {
 
 /// `last_token_usage` of a report.
 pub(crate) fn usage(text: &str) -> Usage {
-    let tokens = Fields::of(text).map(|it| Tokens::in_fields(&it)).unwrap_or_default();
-    report(tokens, None).usage
+    report(Cursor::whole(text.as_bytes(), Tokens::of).unwrap_or_default(), None).usage
 }
 
 /// What the last request took, and all so far.
