@@ -1,22 +1,19 @@
 //! The rows of a file: the tree that they make, read on all cores.
 
-use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use foldhash::HashMap;
-use memchr::memmem;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
-use super::lenient::lenient;
-use super::load::{load, said};
-use super::row::{Line, Row, RowKind, RowPlace};
-use super::{ROW_TYPES, SIDE_TYPES, fast};
+use super::line::{Held, Line, Reader};
+use super::load::loaded;
+use super::row::{Row, RowKind};
+use super::{ROW_TYPES, SIDE_TYPES};
 use crate::lines::{HEAD, backwards, each_line_in};
 use crate::media::SharedData;
-use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive, glimpse};
+use crate::raw::Fields;
+use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, glimpse};
 use history::error::Result;
 use history::json;
 
@@ -92,30 +89,34 @@ impl Index {
     /// Looks at the lines that begin in a range; with `keep`, what rows say is read, and kept as that leaves it.
     fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
         let mut index = Self::default();
-        let mut held = fast::Held::default();
+        let mut held = Held::default();
         let mut model: Option<Arc<str>> = None;
         index.lines = each_line_in(source, range, |number, record, bytes| {
             let at = index.records.len() as u32;
             index.records.push(record);
-            let keep_here = |text: &str, keep: &Keep| keep(text, record.at).unwrap_or_else(|| text.into());
-            let make = keep.map(|keep| move |text: &str| keep_here(text, keep));
-            let mut reader = fast::Reader { keep: make.as_ref().map(|it| it as _), held: &mut held };
-            if let Some(it) = reader.look(bytes) {
-                index.place(number, at, it.place);
-                if let (Some(row), true) = (index.rows.last_mut(), keep.is_some()) {
-                    let answered = shared(it.said.model.as_deref(), model.as_ref());
-                    row.loaded = Some(Ok(said(row, it.said, answered.clone())));
+            let keep = keep.map(|it| (it, record.at));
+            let mended;
+            let mut reader = Reader { keep, held: &mut held };
+            let line = match reader.line(bytes) {
+                None => {
+                    mended = json::mend(bytes);
+                    reader.line(mended.as_bytes())
+                }
+                line => line,
+            };
+            let rows = index.rows.len();
+            let taken = line.ok_or_else(|| broken(bytes)).and_then(|mut line| {
+                index.take(number, at, &mut line)?;
+                if let (Some(row), Some(keep)) = (index.rows.get_mut(rows), keep) {
+                    let name = line.message.as_ref().and_then(|it| it.model.as_deref());
+                    let answered = shared(name, model.as_ref());
+                    row.loaded = Some(loaded(row, &mut line, answered.clone(), keep));
                     model = answered.or(model.take());
                 }
-                return Ok(true);
-            }
-            let rows = index.rows.len();
-            let text = json::mend(bytes);
-            if let Err(what) = index.take(number, at, &text) {
+                Ok(())
+            });
+            if let Err(what) = taken {
                 index.notes.push(Note { line: number, what });
-            }
-            if let (Some(row), Some(keep)) = (index.rows.get_mut(rows), keep) {
-                row.loaded = Some(load(row, &text, keep, record.at));
             }
             Ok(true)
         })?;
@@ -209,18 +210,13 @@ impl Index {
         self.times = Some((first.min(at), last.max(at)));
     }
 
-    fn take(&mut self, number: u64, record: u32, text: &str) -> Result<(), String> {
-        if !text.starts_with('{') {
-            return Err(format!("expected a JSON object, found {}; not used", glimpse(text)));
-        }
-        let line: Line =
-            serde_json::from_str(text).map_err(|it| format!("expected a JSON object: {it}; not used"))?;
+    fn take(&mut self, number: u64, record: u32, line: &mut Line<'_>) -> Result<(), String> {
         let Some(kind) = line.kind.as_deref() else {
             return Err("expected a type, found none; not used".into());
         };
         if !ROW_TYPES.contains(&kind) && line.uuid.is_none() {
             if kind == "last-prompt"
-                && let Some(leaf) = line.leaf
+                && let Some(leaf) = line.leaf.as_deref()
             {
                 self.pointer = Some((leaf.into(), self.rows.len(), number));
             }
@@ -231,59 +227,35 @@ impl Index {
             self.session = shared(line.session.as_deref(), self.session.as_ref()).or(self.session.take());
             return Ok(());
         }
-        let Some(uuid) = line.uuid else {
+        let Some(uuid) = line.uuid.as_deref() else {
             return Err(format!("expected a uuid on {kind:?}, found none; not used"));
         };
-        let message = line.message.map_or("", RawValue::get);
-        #[derive(Deserialize)]
-        struct Id {
-            #[serde(default, deserialize_with = "lenient")]
-            id: Option<String>,
-        }
-        let response = if kind == "assistant" { serde_json::from_str::<Id>(message).ok() } else { None };
         let kind = match (kind, line.subtype.as_deref()) {
             ("user", _) => RowKind::User {
-                meta: line.meta == Some(true),
-                summary: line.summary == Some(true),
-                result: memmem::find(message.as_bytes(), b"\"tool_result\"").is_some(),
+                meta: line.meta,
+                summary: line.summary,
+                result: line.message.as_ref().is_some_and(|it| it.has_result),
             },
-            ("assistant", _) => RowKind::Assistant { api_error: line.api_error == Some(true) },
+            ("assistant", _) => RowKind::Assistant { api_error: line.api_error },
             ("attachment", _) => RowKind::Attachment,
             ("system", Some("local_command")) => RowKind::LocalCommand,
             ("system", Some("compact_boundary")) => RowKind::Boundary,
             _ => RowKind::Link,
         };
-        let place = RowPlace {
-            kind,
-            uuid: uuid.into(),
-            parent: line.parent.map(Cow::Owned),
-            answers: line.answers.map(Cow::Owned),
-            sidechain: line.sidechain == Some(true),
-            response: response.and_then(|it| it.id).map(Cow::Owned),
-            at: line.timestamp.as_deref().and_then(derive::parse_time),
-            session: line.session.map(Cow::Owned),
-            cwd: line.cwd.map(Cow::Owned),
-            compact: line.compact,
-        };
-        self.place(number, record, place);
-        Ok(())
-    }
-
-    /// Puts a row into the tree.
-    fn place(&mut self, line: u64, record: u32, place: RowPlace<'_>) {
         self.known = true;
-        let session = shared(place.session.as_deref(), self.session.as_ref());
+        let session = shared(line.session.as_deref(), self.session.as_ref());
         self.session = session.or_else(|| self.session.take());
-        if let Some(at) = place.at {
+        if let Some(at) = line.at {
             self.time(at);
         }
         // Most rows are of the same directory and response as the one before, and hang on it.
         let before = self.rows.last();
         let known = |of: fn(&Row) -> Option<&Arc<str>>| before.and_then(of);
-        let uuid: Arc<str> = (&*place.uuid).into();
-        let response = match place.kind {
+        let uuid: Arc<str> = uuid.into();
+        let response = match kind {
             RowKind::Assistant { .. } => {
-                let response = shared(place.response.as_deref(), known(|it| it.response.as_ref()));
+                let id = line.message.as_ref().and_then(|it| it.id.as_deref());
+                let response = shared(id, known(|it| it.response.as_ref()));
                 Some(response.unwrap_or_else(|| uuid.clone()))
             }
             RowKind::User { .. }
@@ -294,18 +266,28 @@ impl Index {
         };
         self.rows.push(Row {
             record,
-            line,
-            kind: place.kind,
-            parent: shared(place.parent.as_deref(), known(|it| Some(&it.uuid))),
-            answers: shared(place.answers.as_deref(), known(|it| Some(&it.uuid))),
-            sidechain: place.sidechain,
+            line: number,
+            kind,
+            parent: shared(line.parent.as_deref(), known(|it| Some(&it.uuid))),
+            answers: shared(line.answers.as_deref(), known(|it| Some(&it.uuid))),
+            sidechain: line.sidechain == Some(true),
             response,
-            at: place.at,
-            cwd: shared(place.cwd.as_deref(), known(|it| it.cwd.as_ref())),
-            compact: place.compact,
+            at: line.at,
+            cwd: shared(line.cwd.as_deref(), known(|it| it.cwd.as_ref())),
+            compact: line.compact.take(),
             loaded: None,
             uuid,
         });
+        Ok(())
+    }
+}
+
+/// What is wrong with a line that is no object.
+fn broken(bytes: &[u8]) -> String {
+    let text = json::mend(bytes);
+    match serde_json::from_str::<Fields>(&text) {
+        Err(error) if text.starts_with('{') => format!("expected a JSON object: {error}; not used"),
+        _ => format!("expected a JSON object, found {}; not used", glimpse(&text)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Claude Code's `~/.claude/projects/<folder>/<session id>.jsonl`.
 //!
 //! The file is a tree of rows (`uuid`, `parentUuid`) among lines that are not context. What the client sends next is
-//! one path through the tree: `chain` reads the tree (`fast` nearly all rows, `read` and `blocks` the rest), `path`
+//! one path through the tree: `chain` reads the tree (`line` one row after another), `path`
 //! finds it, `assemble` makes messages of its rows.
 //! What is not documented was measured: Claude Code 2.1.197 and 2.1.328 resumed hand-made sessions, and the request
 //! that the model got was compared.
@@ -13,11 +13,10 @@
 mod assemble;
 mod blocks;
 mod chain;
-mod fast;
 mod fields;
 mod patch;
 mod path;
-mod lenient;
+mod line;
 mod load;
 mod read;
 mod repair;
@@ -86,8 +85,8 @@ pub use blocks::is_clients;
 pub fn sniff(first_lines: &str) -> bool {
     first_lines.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|it| !it.is_empty()).any(
         |line| {
-            match serde_json::from_str::<row::Line>(line) {
-                Ok(it) => match it.kind.as_deref() {
+            match (line::Reader { keep: None, held: &mut line::Held::default() }).line(line.as_bytes()) {
+                Some(it) => match it.kind.as_deref() {
                     Some(kind) if ROW_TYPES.contains(&kind) => {
                         it.uuid.is_some()
                             && (it.parent.is_some()
@@ -103,7 +102,7 @@ pub fn sniff(first_lines: &str) -> bool {
                     None => false,
                 },
                 // A first line longer than what was given.
-                Err(_) => {
+                None => {
                     line.starts_with('{')
                         && line.contains("\"parentUuid\":")
                         && line.contains("\"isSidechain\":")

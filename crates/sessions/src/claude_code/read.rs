@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use super::assemble::{Assembled, Assembly, Item, Live, Origin, drop_orphans};
 use super::chain::Index;
-use super::load::{load, loaded};
+use super::load::load;
 use super::row::RowKind;
 use crate::{Format, Keep, Note, PastCompaction, Session, Source};
 use history::error::{Error, Kind as ErrorKind, Result};
-use history::json;
 use history::{History, Kind, Message, Meta, Role};
 
 /// Reads a transcript. The history is what Claude Code would send after a resume, but for what it adds afresh.
@@ -50,10 +49,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
         let row = &mut index.rows[at];
         let loaded = match row.loaded.take() {
             Some(loaded) => loaded,
-            None => {
-                let record = index.records[row.record as usize];
-                load(row, &json::mend(&source.bytes(record.range())?), keep, record.at)
-            }
+            None => load(source, &index.records, row, keep)?,
         };
         match loaded {
             Ok(loaded) => {
@@ -125,8 +121,7 @@ fn past(source: &dyn Source, index: &Index) -> Result<Vec<(Option<usize>, PastCo
                     out.push(Default::default());
                 }
                 waits = false;
-                let bytes = source.bytes(index.records[row.record as usize].range())?;
-                let item = loaded(row, &json::mend(&bytes)).ok().and_then(|it| it.item);
+                let item = load(source, &index.records, row, &|_, _| None)?.ok().and_then(|it| it.item);
                 if let (Some((of, past)), Some(Item::Summary(parts))) = (out.last_mut(), item.map(|it| *it)) {
                     past.summary = Message::new(Role::User, Kind::Summary, parts).plain();
                     *of = Some(at);

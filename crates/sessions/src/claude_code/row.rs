@@ -1,93 +1,9 @@
 //! A row of a transcript, and what of it decides about its place in the tree.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use super::assemble::Item;
-use super::lenient::lenient;
-
-/// What of a line decides about its place. A field of the wrong type counts as missing.
-#[derive(Deserialize, Default)]
-pub(super) struct Line<'a> {
-    #[serde(rename = "type", default, deserialize_with = "lenient")]
-    pub(super) kind: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) uuid: Option<String>,
-    #[serde(rename = "parentUuid", default, deserialize_with = "lenient")]
-    pub(super) parent: Option<String>,
-    #[serde(rename = "sourceToolAssistantUUID", default, deserialize_with = "lenient")]
-    pub(super) answers: Option<String>,
-    #[serde(rename = "isSidechain", default, deserialize_with = "lenient")]
-    pub(super) sidechain: Option<bool>,
-    #[serde(rename = "isMeta", default, deserialize_with = "lenient")]
-    pub(super) meta: Option<bool>,
-    #[serde(rename = "isCompactSummary", default, deserialize_with = "lenient")]
-    pub(super) summary: Option<bool>,
-    #[serde(rename = "isApiErrorMessage", default, deserialize_with = "lenient")]
-    pub(super) api_error: Option<bool>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) subtype: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) timestamp: Option<String>,
-    #[serde(rename = "sessionId", default, deserialize_with = "lenient")]
-    pub(super) session: Option<String>,
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) cwd: Option<String>,
-    #[serde(rename = "leafUuid", default, deserialize_with = "lenient")]
-    pub(super) leaf: Option<String>,
-    #[serde(rename = "compactMetadata", default, deserialize_with = "lenient")]
-    pub(super) compact: Option<Box<Compact>>,
-    #[serde(borrow, default)]
-    pub(super) message: Option<&'a RawValue>,
-}
-
-/// `compactMetadata` of a boundary.
-#[derive(Deserialize, Default)]
-pub(super) struct Compact {
-    #[serde(default, deserialize_with = "lenient")]
-    pub(super) trigger: Option<String>,
-    #[serde(rename = "preTokens", default, deserialize_with = "lenient")]
-    pub(super) before: Option<u64>,
-    #[serde(rename = "postTokens", default, deserialize_with = "lenient")]
-    pub(super) after: Option<u64>,
-    #[serde(rename = "preservedSegment", default, deserialize_with = "lenient")]
-    pub(super) segment: Option<Segment>,
-    #[serde(rename = "preservedMessages", default, deserialize_with = "lenient")]
-    pub(super) kept: Option<Kept>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Segment {
-    pub(super) head_uuid: String,
-    pub(super) anchor_uuid: String,
-    pub(super) tail_uuid: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Kept {
-    pub(super) anchor_uuid: String,
-    pub(super) uuids: Vec<String>,
-}
-
-/// What of a row decides about its place.
-#[derive(Default)]
-pub(super) struct RowPlace<'a> {
-    pub(super) kind: RowKind,
-    pub(super) uuid: Cow<'a, str>,
-    pub(super) parent: Option<Cow<'a, str>>,
-    pub(super) answers: Option<Cow<'a, str>>,
-    pub(super) sidechain: bool,
-    pub(super) response: Option<Cow<'a, str>>,
-    pub(super) at: Option<i64>,
-    pub(super) session: Option<Cow<'a, str>>,
-    pub(super) cwd: Option<Cow<'a, str>>,
-    pub(super) compact: Option<Box<Compact>>,
-}
+use super::line::Compact;
 
 /// What a row is, as far as the tree is concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]

@@ -2,89 +2,35 @@
 
 use history::error::Result;
 use history::{Usage, json};
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::lenient::lenient;
 use crate::Source;
-use crate::cursor::{Cursor, Seen};
+use crate::cursor::Cursor;
 use crate::requests::{Collector, each_row, text, time};
-
-/// `message.usage`.
-#[derive(Deserialize, Default)]
-pub(super) struct Reported {
-    #[serde(default, deserialize_with = "lenient")]
-    input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient")]
-    output_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient")]
-    cache_read_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient")]
-    cache_creation_input_tokens: Option<u64>,
-    #[serde(default, deserialize_with = "lenient")]
-    cache_creation: Option<Creation>,
-}
-
-/// Of what was written to a cache, how much for how long.
-#[derive(Deserialize, Default)]
-pub(super) struct Creation {
-    #[serde(default, deserialize_with = "lenient")]
-    ephemeral_1h_input_tokens: Option<u64>,
-}
-
-impl Creation {
-    fn of(it: &mut Cursor<'_>) -> Option<Self> {
-        let (mut out, mut seen) = (Self::default(), Seen::default());
-        it.object(|it, name| {
-            match name {
-                "ephemeral_1h_input_tokens" => {
-                    out.ephemeral_1h_input_tokens = seen.once(0, it.some(Cursor::number))?;
-                }
-                _ => it.pass()?,
-            }
-            Some(())
-        })?;
-        Some(out)
-    }
-}
 
 /// `message.usage` of a row.
 pub(crate) fn usage(text: &str) -> Usage {
-    serde_json::from_str(text).map(Reported::usage).unwrap_or_default()
+    Cursor::whole(text.as_bytes(), reported).unwrap_or_default()
 }
 
-impl Reported {
-    pub(super) fn usage(self) -> Usage {
-        Usage {
-            input: self.input_tokens.unwrap_or(0),
-            output: self.output_tokens.unwrap_or(0),
-            cache_read: self.cache_read_input_tokens.unwrap_or(0),
-            cache_write: self.cache_creation_input_tokens.unwrap_or(0),
-            cache_write_hour: self.cache_creation.and_then(|it| it.ephemeral_1h_input_tokens).unwrap_or(0),
-            reasoning: 0,
-        }
-    }
-
-    /// Reads it where it is as usual: whole numbers, or nothing.
-    pub(super) fn of(it: &mut Cursor<'_>) -> Option<Self> {
-        let (mut out, mut seen) = (Self::default(), Seen::default());
-        it.object(|it, name| {
-            match name {
-                "input_tokens" => out.input_tokens = seen.once(0, it.some(Cursor::number))?,
-                "output_tokens" => out.output_tokens = seen.once(1, it.some(Cursor::number))?,
-                "cache_read_input_tokens" => {
-                    out.cache_read_input_tokens = seen.once(2, it.some(Cursor::number))?
-                }
-                "cache_creation_input_tokens" => {
-                    out.cache_creation_input_tokens = seen.once(3, it.some(Cursor::number))?;
-                }
-                "cache_creation" => out.cache_creation = seen.once(4, it.some(Creation::of))?,
-                _ => it.pass()?,
+/// `message.usage`: what is there and a whole number.
+pub(super) fn reported(it: &mut Cursor<'_>) -> Option<Usage> {
+    let mut out = Usage::default();
+    it.object(|it, name| {
+        match name {
+            "input_tokens" => out.input = it.optional_number()?.unwrap_or(0),
+            "output_tokens" => out.output = it.optional_number()?.unwrap_or(0),
+            "cache_read_input_tokens" => out.cache_read = it.optional_number()?.unwrap_or(0),
+            "cache_creation_input_tokens" => out.cache_write = it.optional_number()?.unwrap_or(0),
+            "cache_creation" => {
+                let hour = it.member("ephemeral_1h_input_tokens", Cursor::optional_number)?;
+                out.cache_write_hour = hour.flatten().unwrap_or(0);
             }
-            Some(())
-        })?;
-        Some(out)
-    }
+            _ => it.pass()?,
+        }
+        Some(())
+    })?;
+    Some(out)
 }
 
 /// Every request that was reported, also of messages that are not sent any more.

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::json as value;
 
-use super::blocks::{block_of, part_of};
+use super::blocks::block_of;
 use super::fields::Fields;
+use super::line::{Held, Reader};
 use super::load::SYNTHETIC;
 use super::patch::{ASIDE, changed, contents, patch, raw_blocks};
 use crate::lines::each_line;
@@ -352,8 +353,12 @@ fn plan<'a>(
             for &record in records {
                 let bytes = source.bytes(session.records[record as usize].range())?;
                 let text = json::mend(&bytes);
+                let mut reader = Reader { keep: Some((&|_, _| None, 0)), held: &mut Held::default() };
+                let mut part = |raw: &str| reader.parts(&format!("[{raw}]")).parts.pop();
                 raw.extend(
-                    raw_blocks(&text).into_iter().filter_map(|it| Some((part_of(it)?, it.get().to_owned()))),
+                    raw_blocks(&text)
+                        .into_iter()
+                        .filter_map(|it| Some((part(it.get())?, it.get().to_owned()))),
                 );
             }
         }
