@@ -63,7 +63,7 @@ impl<'a> Fields<'a> {
     }
 
     /// The object again, with fields replaced in place (or added at the end) by the JSON given, or left out (`None`).
-    pub fn with(&self, changes: &[(&str, Option<&str>)]) -> String {
+    pub fn with<T: AsRef<str>>(&self, changes: &[(&str, Option<T>)]) -> String {
         let mut out = String::from("{");
         let mut put = |name: &str, raw: &str| {
             if out.len() > 1 {
@@ -76,7 +76,7 @@ impl<'a> Fields<'a> {
         for (name, raw) in self.iter() {
             match changes.iter().find(|(key, _)| *key == name) {
                 None => put(name, raw),
-                Some((_, Some(new))) => put(name, new),
+                Some((_, Some(new))) => put(name, new.as_ref()),
                 Some((_, None)) => {}
             }
         }
@@ -84,7 +84,7 @@ impl<'a> Fields<'a> {
             if let Some(new) = new
                 && !self.0.iter().any(|(key, _)| key == name)
             {
-                put(name, new);
+                put(name, new.as_ref());
             }
         }
         out.push('}');

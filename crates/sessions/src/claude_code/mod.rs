@@ -13,7 +13,6 @@
 mod assemble;
 mod blocks;
 mod chain;
-mod fields;
 mod patch;
 mod path;
 mod line;

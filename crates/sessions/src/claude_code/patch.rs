@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::blocks::content_of;
-use super::fields::{Fields, span};
+use crate::raw::{Fields, place};
 use crate::{Session, Source, Written, replaced};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::json;
@@ -86,7 +86,7 @@ const SAID_AGAIN: usize = 256;
 /// What is to stand from the start of `content` on so that it is `new` and the rest of the row is as it was. Nothing if
 /// there is no room, or if much of the message stands behind `content`.
 fn set_aside(row: &str, content: &Range<usize>, new: &str) -> Option<String> {
-    let message = span(row, Fields::of(row)?.get("message")?);
+    let message = place(row, Fields::of(row)?.get("message")?)?;
     let behind = row.get(content.end..message.end).filter(|it| it.len() <= SAID_AGAIN)?;
     let mut out = format!("{new}{behind},\"{ASIDE}\":");
     let (cut, opened) = inside_a_text(row, message.start..content.end, content.start, out.len())?;
@@ -184,7 +184,7 @@ pub(super) fn contents(text: &str, outputs: &HashMap<&str, &Output>) -> Vec<(Ran
         .filter_map(|block| {
             let result: Answer = serde_json::from_str(block.get()).ok()?;
             let output = left.remove(result.tool_use_id.as_str())?;
-            Some((span(text, result.content.get()), content_of(output)))
+            Some((place(text, result.content.get())?, content_of(output)))
         })
         .collect()
 }

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::json as value;
 
 use super::blocks::block_of;
-use super::fields::Fields;
 use super::line::{Held, Reader};
 use super::load::SYNTHETIC;
 use super::patch::{ASIDE, changed, contents, patch, raw_blocks};
 use crate::lines::each_line;
+use crate::raw::Fields;
 use crate::{Format, Mode, Piece, Session, Source, Written, derive, refusal};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::json::{self, compact};
@@ -264,7 +264,7 @@ impl<'a> Rows<'a> {
             change.push(("timestamp", Some(compact(&self.time))));
         }
         if fields.get("type") == Some("\"assistant\"")
-            && let Some(message) = fields.get("message").and_then(Fields::of)
+            && let Some(message) = fields.object("message")
         {
             let old = message.get("id").or(fields.get("uuid")).unwrap_or_default();
             let mut inner = vec![("id", Some(compact(&self.response(old))))];
@@ -397,7 +397,7 @@ fn newest(source: &dyn Source, session: &Session) -> Result<(Envelope, Option<St
         let bytes = source.bytes(session.records[record as usize].range())?;
         let text = json::mend(&bytes);
         let Some(fields) = Fields::of(&text) else { continue };
-        leaf = leaf.or_else(|| serde_json::from_str::<String>(fields.get("uuid")?).ok());
+        leaf = leaf.or_else(|| fields.text("uuid"));
         for (number, key) in ENVELOPE.iter().enumerate() {
             if let Some(value) = fields.get(key) {
                 found.entry(number).or_insert_with(|| value.to_owned());

@@ -73,7 +73,7 @@ impl Reader<'_> {
         // As it is sent: without what only the rollout needs.
         let sealed = || {
             let fields = Fields::of(it.text_at(place)?)?;
-            Some(opaque(&tag, &fields.with(&NOT_SENT.map(|it| (it, None)))))
+            Some(opaque(&tag, &fields.with(&NOT_SENT.map(|it| (it, None::<&str>)))))
         };
         let id = found.id.as_deref().map(Into::into);
         let mut kind = Kind::Said;

@@ -426,7 +426,7 @@ fn new_thread(
     });
     let ordinal = first.get("ordinal").map(|_| "0");
     let first = first.with(&[
-        ("timestamp", Some(&at)),
+        ("timestamp", Some(at.as_str())),
         ("ordinal", ordinal),
         ("payload", Some(payload.as_deref().unwrap_or("{}"))),
     ]);
@@ -442,7 +442,7 @@ fn new_thread(
             let payload = payload.with(&[("thread_id", thread)]);
             let ordinal = next.map(|_| text.lines().count().to_string());
             text.push_str(&line.with(&[
-                ("timestamp", Some(&at)),
+                ("timestamp", Some(at.as_str())),
                 ("ordinal", ordinal.as_deref()),
                 ("payload", Some(&payload)),
             ]));
