@@ -408,24 +408,6 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Which of the fields that are known were met: one that comes twice is not usual.
-#[derive(Debug, Default)]
-pub struct Seen(u32);
-
-impl Seen {
-    /// What was taken of the field of that number (up to 31), the first time.
-    pub fn once<T>(&mut self, field: u32, taken: Option<T>) -> Option<T> {
-        let first = !self.has(field);
-        self.0 |= 1 << field;
-        taken.filter(|_| first)
-    }
-
-    /// Whether that field was met.
-    pub fn has(&self, field: u32) -> bool {
-        self.0 & 1 << field != 0
-    }
-}
-
 /// Room for what a string says that stands escaped, used again and again.
 #[derive(Debug, Default)]
 pub struct Room(Vec<u8>);

@@ -75,10 +75,20 @@ impl Reader<'_> {
             let fields = Fields::of(it.text_at(place)?)?;
             Some(opaque(&tag, &fields.with(&NOT_SENT.map(|it| (it, None::<&str>)))))
         };
+        self.item_of(&tag, found, sealed)
+    }
+
+    /// The item that fields make; `sealed` makes one part of all of it.
+    fn item_of(
+        &mut self,
+        tag: &str,
+        found: ItemFields<'_>,
+        sealed: impl FnOnce() -> Option<Part>,
+    ) -> Option<Result<Option<Item>, String>> {
         let id = found.id.as_deref().map(Into::into);
         let mut kind = Kind::Said;
         let mut pair = Pair::None;
-        let (role, mut parts) = match (&*tag, found.call.clone()) {
+        let (role, mut parts) = match (tag, found.call.clone()) {
             ("message", _) => match message(found) {
                 Ok(Some(it)) => {
                     kind = it.1;
@@ -94,7 +104,7 @@ impl Reader<'_> {
             }
             ("reasoning", _) => (Role::Assistant, vec![self.reasoning(found)]),
             ("function_call" | "custom_tool_call" | "local_shell_call", Some(call)) => {
-                let (family, part) = self.tool_call(&tag, found, &call);
+                let (family, part) = self.tool_call(tag, found, &call);
                 pair = Pair::Call(family, call);
                 (Role::Assistant, vec![part])
             }
