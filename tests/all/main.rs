@@ -14,6 +14,7 @@
 
 mod apply;
 mod apply_bad;
+mod budgets;
 mod cost;
 mod differential;
 mod ends;

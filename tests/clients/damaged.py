@@ -37,6 +37,7 @@ class Damaged(flows.Flow):
         if a.name == "opencode":
             self.session, a.id = f"{self.W}/{name}-{way}.json", f"ses_1aexample{self.cases:018}"
             data = data.replace(b"ses_1aexample000000000000000001", a.id.encode())
+            data = data.replace(b'"providerID":"anthropic"', b'"providerID":"fake"').replace(b"claude-opus-5-5", b"fake-model")
             for kind in (b"msg_1", b"prt_1"):
                 data = data.replace(kind, b"%s%03d" % (kind[:4], self.cases) + b"1")
         if a.name == "codex":

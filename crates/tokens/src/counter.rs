@@ -239,6 +239,12 @@ impl TokenCounter {
         parallel::par_map(messages, MANY, |it| self.message(it))
     }
 
+    /// A counter by the model's own tokenizer, where that is public. It counts texts without their frames.
+    pub fn own_tokenizer(&self) -> Option<Self> {
+        let basis = Basis::Encoding(Encoding::O200k);
+        (self.maker == Maker::OpenAi).then(|| Self::bare(&self.model, basis, self.method.clone()))
+    }
+
     /// Why the model's API refuses an attachment in a request with `count` of them, if it does.
     pub fn refuses(&self, media: &Media, count: usize) -> Option<String> {
         media::refused(media, self.maker, count)

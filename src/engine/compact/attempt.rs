@@ -61,6 +61,43 @@ pub(crate) fn plan_for(
     })
 }
 
+/// As [`make`], but what is within its budget by an estimate is within it by the model's own tokenizer too, where that
+/// is public; unless what must stay is larger.
+pub(crate) fn make_within(
+    engine: &Engine,
+    measured: &Measured<'_>,
+    ask: &Ask,
+    plan: Plan,
+    handle: &str,
+    known: &HistoryFacts,
+) -> Result<Attempt, plan::Rejected> {
+    /// How often the budget is made smaller.
+    const TRIES: usize = 3;
+    let mut attempt = make(engine, measured, ask, plan, handle, known)?;
+    let budget = ask.options.budget.map(|it| it.of(measured.tokens));
+    let Some((budget, own)) = budget.zip(measured.counter.own_tokenizer()) else { return Ok(attempt) };
+    let mut room = budget;
+    for _ in 0..TRIES {
+        let messages = attempt.outcome.history.messages();
+        let exact: u64 = messages.iter().filter(|it| plan::counts(it)).map(|it| own.message(it)).sum();
+        if exact <= budget || attempt.outcome.tokens > budget {
+            break;
+        }
+        // A little less, so that rounding is no reason for another try.
+        room = room * budget / exact * 99 / 100;
+        let ask = ask.with_budget(Amount::Tokens(room));
+        let plan = plan_for(engine, measured, &ask, None);
+        if !plan.act {
+            break;
+        }
+        match make(engine, measured, &ask, plan, handle, known) {
+            Ok(smaller) => attempt = smaller,
+            Err(_) => break,
+        }
+    }
+    Ok(attempt)
+}
+
 /// Writes the summary and carries the plan out. Where the summary needs less than was reserved, the kept end
 /// grows; then the first line is written again with what it came to.
 pub(crate) fn make(

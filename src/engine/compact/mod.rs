@@ -156,7 +156,7 @@ fn outcome(
         return rejected(Rejection::HookRefused(why));
     }
     let handle = archive::session_handle(engine, opened)?;
-    let attempt = match attempt::make(engine, measured, ask, plan, &handle, &known) {
+    let attempt = match attempt::make_within(engine, measured, ask, plan, &handle, &known) {
         Ok(attempt) => attempt,
         Err(why) => return rejected(Rejection::Plan(why)),
     };

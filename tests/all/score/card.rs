@@ -47,7 +47,7 @@ const TUNED: [&str; 33] = [
     "sweagent-traj/SWE-agent--marshmallow-1867-function-calling.traj",
 ];
 
-pub(super) fn engine() -> Engine {
+pub(crate) fn engine() -> Engine {
     let home = std::env::temp_dir().join("epitome-scorecard");
     let variables = BTreeMap::from([("HOME".to_owned(), home.display().to_string())]);
     let mut config = Config::load(Environment { variables, cwd: home }).unwrap();

@@ -1,7 +1,7 @@
 //! What survives, and whether the score can be believed.
 
 mod baselines;
-mod card;
+pub(crate) mod card;
 mod corpus;
 mod extract;
 mod hindsight;
