@@ -70,3 +70,9 @@ cost:
 team:
     cargo test --features team --test all store::team
     cargo test --features team --test all store::team::replicas::ten_minutes -- --ignored --nocapture
+
+# What looks from outside, with the features that CI does not build: tables for DuckDB (asked where EPITOME_DUCKDB names a Python with duckdb) and spans for a collector.
+features:
+    cargo test --features otel,parquet --lib tables
+    cargo test --features otel,parquet --test all -- store::otel store::tables store::audited
+    cargo clippy --features otel,parquet --all-targets -- -D warnings

@@ -59,6 +59,11 @@ pub mod gateway;
 pub mod mcp;
 #[doc(hidden)]
 pub mod cli;
+#[cfg(feature = "otel")]
+#[doc(hidden)]
+pub mod otel;
+#[cfg(feature = "parquet")]
+mod tables;
 
 pub use config::{Config, Environment};
 pub use engine::{

@@ -30,6 +30,8 @@ fn main() -> ExitCode {
     let mut out = std::io::BufWriter::new(stdout.lock());
     let result = Config::load(environment).and_then(|config| cli::run(arguments, config, style, &mut out));
     let flushed = out.flush();
+    #[cfg(feature = "otel")]
+    epitome::otel::finish();
     match result {
         // Whoever closed the pipe has seen enough.
         Ok(_) if flushed.is_err() => ExitCode::SUCCESS,

@@ -29,6 +29,8 @@ pub use score::{
     BrokenInfo, DoubtInfo, HindsightAnswer, HindsightCut, HindsightKind, HindsightWay, ScoreAnswer,
 };
 pub use split::{Alternative, RangeFate, RangeInfo, Side, SplitAnswer};
+#[cfg(feature = "parquet")]
+pub use transfer::TablesAnswer;
 pub use transfer::{ExportAnswer, HandoffAnswer, ImportAnswer, KeepAnswer, PushAnswer};
 
 /// The version of the contract.

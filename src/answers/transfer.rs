@@ -42,6 +42,22 @@ pub struct KeepAnswer {
     pub failed: Vec<String>,
 }
 
+/// Sessions as tables.
+#[cfg(feature = "parquet")]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TablesAnswer {
+    /// Version of the contract.
+    pub contract: u32,
+    /// The folder that they lie in.
+    pub output: String,
+    /// Rows of each table.
+    pub sessions: u64,
+    pub messages: u64,
+    pub compactions: u64,
+    pub facts: u64,
+    pub tokens: u64,
+}
+
 /// A session in one file.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ExportAnswer {

@@ -8,6 +8,7 @@ use super::Screen;
 use crate::agents::hooks::{self, HookMoment};
 use crate::config::Config;
 use crate::engine::{self, Engine};
+use crate::store::Face;
 use history::error::{Error, Kind, Result};
 
 /// Limit of a hook's input, in bytes.
@@ -51,7 +52,7 @@ pub(super) fn run(config: Config, now: i64, store: Option<&Path>, screen: &mut S
         {
             tracing::warn!("hook {}: {}", event.name, error.full());
         }
-        engine::hook(&engine, &event)
+        engine::hook(&Engine { face: Face::Hook, ..engine }, &event)
     });
     match said {
         Ok(text) => {

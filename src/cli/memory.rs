@@ -17,6 +17,9 @@ use crate::store::{
 use history::error::{Error, Kind, Result};
 use sessions::derive;
 
+/// Entries of the audit log that are listed unless `--limit` says otherwise.
+const AUDITED: u32 = 100;
+
 /// Sessions that `gc` names; the others are counted.
 const SESSIONS_NAMED: usize = 20;
 
@@ -111,6 +114,15 @@ enum MemoryCommand {
         #[arg(long)]
         dry_run: bool,
     },
+    /// List what was done with the archive: who compacted, restored, read what, and when
+    Audit {
+        /// Only what is newer: an age (7d, 4w), a day or a time (RFC 3339)
+        #[arg(long, value_name = "WHEN")]
+        since: Option<String>,
+        /// What everybody did, of a team's store
+        #[arg(long)]
+        everybody: bool,
+    },
 }
 
 /// Which memories the options of every subcommand choose.
@@ -140,12 +152,15 @@ pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'
             let retention = match (before, max_bytes) {
                 (None, None) => keep::retention(engine),
                 (before, max_bytes) => Retention {
-                    before: before.as_deref().map(|it| time(it, engine.now)).transpose()?,
+                    before: before.as_deref().map(|it| time("--before", it, engine.now)).transpose()?,
                     max_bytes: *max_bytes,
                     originals_only: false,
                 },
             };
             collect(engine, &retention, *dry_run, screen)?;
+        }
+        MemoryCommand::Audit { since, everybody } => {
+            audit(engine, &filter, since.as_deref(), *everybody, screen)?;
         }
     }
     Ok(0)
@@ -340,6 +355,44 @@ fn collect(engine: &Engine, retention: &Retention, dry_run: bool, screen: &mut S
     Ok(())
 }
 
+fn audit(
+    engine: &Engine,
+    filter: &Filter,
+    since: Option<&str>,
+    everybody: bool,
+    screen: &mut Screen<'_>,
+) -> Result<()> {
+    let owner = (!everybody).then_some(engine.config.owner.as_str());
+    let since = since.map(|it| time("--since", it, engine.now)).transpose()?;
+    let done = engine.store.audit(owner, since, filter.limit.unwrap_or(AUDITED))?;
+    if screen.json(&json!({ "contract": CONTRACT, "audit": done }))? {
+        return Ok(());
+    }
+    if done.is_empty() {
+        return screen.line("nothing was done with the archive in that time");
+    }
+    let mut rows = vec![
+        ["when", "who", "what", "by", "agent", "handle", "session", "project"].map(str::to_owned).to_vec(),
+    ];
+    rows.extend(done.into_iter().map(|it| {
+        let when = derive::time(it.at);
+        vec![
+            when.get(..19).unwrap_or_default().replace('T', " "),
+            it.owner,
+            it.verb.name().to_owned(),
+            it.face.name().to_owned(),
+            it.agent.unwrap_or_default(),
+            it.handle.unwrap_or_default(),
+            it.session.unwrap_or_default(),
+            it.project,
+        ]
+    }));
+    for line in table(&rows, screen.paint) {
+        screen.line(&line)?;
+    }
+    Ok(())
+}
+
 fn scope(name: &str) -> Result<MemoryScope> {
     match name {
         "user" => Ok(MemoryScope::User),
@@ -350,10 +403,11 @@ fn scope(name: &str) -> Result<MemoryScope> {
     }
 }
 
-fn time(text: &str, now: i64) -> Result<i64> {
+/// The value of an option as milliseconds since 1970.
+fn time(option: &str, text: &str, now: i64) -> Result<i64> {
     moment(text, now).ok_or_else(|| {
         let what = format!(
-            "--before: expected an age (90d, 12w) or a time such as 2026-01-31T12:00:00Z, found {text:?}"
+            "{option}: expected an age (90d, 12w) or a time such as 2026-01-31T12:00:00Z, found {text:?}"
         );
         Error::new(Kind::Arguments, what)
     })

@@ -38,6 +38,7 @@ use std::io::Write;
 
 use crate::config::Config;
 use crate::engine::Engine;
+use crate::store::Face;
 use compaction::facts;
 use history::error::Result;
 
@@ -61,8 +62,8 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
     // To read from the archive or to remember takes a store; a look at a session does not. What takes the configuration
     // works without one, or with one that is broken; a server opens it when it is first needed: its client waits for the
     // handshake.
-    let with_store = |config| Engine::at(config, now);
-    let look = |config| Engine::even_without_store(config, now);
+    let with_store = |config| Ok(Engine { face: Face::Cli, ..Engine::at(config, now)? });
+    let look = |config| Ok(Engine { face: Face::Cli, ..Engine::even_without_store(config, now)? });
     let screen = &mut screen;
     match &arguments.command {
         None => sessions::here(&look(config)?, screen),

@@ -10,7 +10,7 @@ use super::paint::{size, table};
 use crate::agents;
 use crate::answers::CONTRACT;
 use crate::engine::{self, Engine, SessionRef};
-use crate::store::{Entry, Handle, Hit, PassageKind, Query, Range, Reach, Scope, Typed};
+use crate::store::{AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, Reach, Scope, Typed};
 use history::error::{Error, Kind, Result};
 use sessions::derive;
 use tokens::Estimator;
@@ -90,12 +90,14 @@ fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Scre
     if arguments.range.is_none() && arguments.limit.is_none() && !screen.json {
         // All of it, byte for byte.
         let mut reader = engine.store.reader(&scope, handle)?;
+        engine.audit(AuditVerb::Read, &scope, None, Some(handle));
         return screen.exact(&mut reader);
     }
     let range = arguments.range.as_deref().map_or(Ok(Range::WHOLE), Range::parse)?;
     let limit = arguments.limit.unwrap_or(u64::MAX / 2);
     let slice = engine::read(engine, &scope, handle, &range, limit, &|text| Estimator::O200k.text(text))?;
     let entry = engine.store.entry(&scope, handle)?;
+    engine.audit(AuditVerb::Read, &scope, entry.session.as_deref(), Some(handle));
     if screen
         .json(&json!({ "contract": CONTRACT, "entry": entry, "text": slice.text, "next": slice.next }))?
     {

@@ -5,7 +5,7 @@ use clap::Args;
 use super::Screen;
 use crate::answers::{RestoreAnswer, RestoreStatus};
 use crate::engine::{self, Engine};
-use crate::store::What;
+use crate::store::{AuditVerb, What};
 use history::error::{Error, Kind, Result};
 
 #[derive(Debug, Args)]
@@ -43,18 +43,20 @@ pub(super) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<
         return put_back(engine, &arguments.handle, screen);
     }
     let kept = engine::kept(engine, &arguments.handle)?;
-    let handle = kept.entry.handle.as_str();
+    let (handle, session) = (kept.entry.handle.as_str(), kept.entry.session.as_deref());
     match arguments.out.as_deref() {
         None | Some("-")
             if arguments.out.is_some()
                 || matches!(kept.entry.what, What::Message | What::Output | What::Memory) =>
         {
             let mut reader = engine.store.reader(&kept.scope, handle)?;
+            engine.audit(AuditVerb::Restore, &kept.scope, session, Some(handle));
             screen.exact(&mut reader)?;
         }
         Some(path) => {
             let mut reader = engine.store.reader(&kept.scope, handle)?;
             let len = crate::files::install_from(path.as_ref(), &mut reader)?;
+            engine.audit(AuditVerb::Restore, &kept.scope, session, Some(handle));
             screen.note(&format!("{len} bytes written to {path}"))?;
         }
         None => {

@@ -11,6 +11,7 @@ use super::Screen;
 use crate::agents::seat::{self, Seat};
 use crate::config::Config;
 use crate::engine::{self, Engine, SeatAnswer, SeatEntry, seat_log};
+use crate::store::Face;
 use history::error::{Error, Kind, Result};
 
 /// More than this no event has: 900,000 tokens are about 4 MB.
@@ -80,5 +81,6 @@ fn answer(config: Config, now: i64, client: &dyn Seat) -> Result<Option<SeatAnsw
     }
     let event = seat::event(&bytes)?;
     drop(bytes);
-    engine::seat_event(&Engine::at(config, now)?, client, &event)
+    let engine = Engine { face: Face::Seat, ..Engine::at(config, now)? };
+    engine::seat_event(&engine, client, &event)
 }

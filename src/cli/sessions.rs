@@ -2,7 +2,7 @@
 //! command worth running.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
@@ -15,6 +15,8 @@ use crate::answers::CONTRACT;
 use crate::engine::{self, Ask, Engine, SessionRef};
 use crate::store::Scope;
 use history::error::Result;
+#[cfg(not(feature = "parquet"))]
+use history::error::{Error, Kind};
 use sessions::derive;
 
 /// Of this directory's sessions, how many are listed where nobody says: the newest; a fuller one that is older takes the
@@ -41,6 +43,9 @@ pub struct SessionsArgs {
     /// Put those that changed into the archive instead of listing them
     #[arg(long, conflicts_with = "limit")]
     pub(super) keep: bool,
+    /// Write tables of all of them into this folder (sessions, messages, compactions, facts, tokens: a Parquet file each)
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["limit", "keep"])]
+    parquet: Option<PathBuf>,
 }
 
 #[derive(Serialize)]
@@ -118,6 +123,9 @@ pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen
     if arguments.keep {
         return super::keep::run(engine, &found, screen);
     }
+    if let Some(folder) = &arguments.parquet {
+        return tables(engine, &found, folder, screen);
+    }
     let all = found.len();
     let continued = engine::continued(engine, &found);
     found.truncate(arguments.limit);
@@ -133,6 +141,37 @@ pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen
         screen.note(&format!("… and {} older ones (--limit)", all - listed))?;
     }
     Ok(code)
+}
+
+#[cfg(feature = "parquet")]
+fn tables(engine: &Engine, found: &[FoundSession], folder: &Path, screen: &mut Screen<'_>) -> Result<u8> {
+    let answer = engine::tables(engine, found, folder)?;
+    if screen.json(&answer)? {
+        return Ok(0);
+    }
+    screen.line(&format!(
+        "{} {}: {} sessions, {} messages, {} compactions, {} facts, {} tokens",
+        screen.paint.good("written to"),
+        answer.output,
+        answer.sessions,
+        answer.messages,
+        answer.compactions,
+        answer.facts,
+        answer.tokens
+    ))?;
+    let query = format!(
+        "duckdb -c \"SELECT agent, sum(tokens) FROM '{}/sessions.parquet' GROUP BY agent\"",
+        answer.output
+    );
+    screen.note(&screen.paint.faint(&query))?;
+    Ok(0)
+}
+
+#[cfg(not(feature = "parquet"))]
+fn tables(_: &Engine, _: &[FoundSession], _: &Path, _: &mut Screen<'_>) -> Result<u8> {
+    let what = "--parquet: expected a build with Parquet, found one without; build it with \
+                `cargo install epitome --features parquet`";
+    Err(Error::new(Kind::Arguments, what))
 }
 
 fn row(engine: &Engine, found: FoundSession, continued: &BTreeMap<String, String>) -> Result<SessionRow> {

@@ -98,7 +98,7 @@ fn clock() -> i64 {
 /// The same engine at another time.
 fn at(engine: &Engine, now: i64) -> Engine {
     let (store, listener) = (Arc::clone(&engine.store), engine.listener.clone());
-    Engine { config: engine.config.clone(), store, now, listener }
+    Engine { config: engine.config.clone(), store, now, listener, face: engine.face }
 }
 
 fn say(

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
 use crate::config::Config;
-use crate::store::{Scope, SqlStore, Store, Where};
+use crate::store::{AuditEntry, AuditVerb, Face, Scope, SqlStore, Store, Where};
 use compaction::plan::{Op, OutputOp};
 use history::History;
 use history::error::Result;
@@ -52,6 +52,8 @@ pub use inspect::report::report;
 pub use inspect::session_cost::cost_of;
 pub use inspect::split::split;
 pub use inspect::statusline;
+#[cfg(feature = "parquet")]
+pub use inspect::tables::tables;
 pub use prune::prune;
 pub use repair::{RepairTo, repair};
 pub use score::compare::compare;
@@ -79,6 +81,8 @@ pub struct Engine {
     pub now: i64,
     /// Receives the events of compactions.
     pub listener: Option<Listener>,
+    /// By which way its verbs are asked for, for the audit log.
+    pub face: Face,
 }
 
 impl Engine {
@@ -98,7 +102,7 @@ impl Engine {
     /// As [`Engine::new`].
     pub fn at(config: Config, now: i64) -> Result<Self> {
         let store = open_store(&config)?;
-        Ok(Self { config, store, now, listener: None })
+        Ok(Self { config, store, now, listener: None, face: Face::Library })
     }
 
     /// The same for whoever only looks: where the store cannot be opened, what needs none is done all the same, and
@@ -110,7 +114,40 @@ impl Engine {
     pub fn even_without_store(config: Config, now: i64) -> Result<Self> {
         let store = SqlStore::open_or_refuse(&config.store.place(), config.redactor.clone())?;
         keep_counts(&config);
-        Ok(Self { config, store: Arc::new(store), now, listener: None })
+        Ok(Self { config, store: Arc::new(store), now, listener: None, face: Face::Library })
+    }
+
+    /// Notes in the audit log what was done. Where that fails it was done all the same.
+    pub(crate) fn audit(&self, verb: AuditVerb, scope: &Scope, session: Option<&str>, handle: Option<&str>) {
+        self.audit_by(self.config.agents.inside.map(|it| it.name()), verb, scope, session, handle);
+    }
+
+    /// The same where it is known which agent asked.
+    pub(crate) fn audit_by(
+        &self,
+        agent: Option<&str>,
+        verb: AuditVerb,
+        scope: &Scope,
+        session: Option<&str>,
+        handle: Option<&str>,
+    ) {
+        if !self.store.keeps() {
+            return;
+        }
+        let owned = |it: Option<&str>| it.filter(|it| !it.is_empty()).map(str::to_owned);
+        let entry = AuditEntry {
+            owner: self.config.owner.clone(),
+            at: self.now,
+            verb,
+            face: self.face,
+            agent: owned(agent),
+            project: scope.project.clone(),
+            session: owned(session),
+            handle: owned(handle),
+        };
+        if let Err(error) = self.store.put_audit(&entry) {
+            tracing::warn!("{} is not in the audit log: {}", verb.name(), error.full());
+        }
     }
 
     /// To whom what is archived of a history belongs: the local user and the session's project.

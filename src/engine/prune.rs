@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::agents::reach::Job;
 use crate::answers::{CONTRACT, Next, NextCost, PruneAnswer, Status};
+use crate::engine::archive::PlanResult;
 use crate::engine::input::measured::warnings;
 use crate::engine::inspect::session_cost::AfterChange;
 use crate::engine::{
@@ -11,7 +12,8 @@ use crate::engine::{
     session_info, write_back, write_back::readback,
 };
 use crate::files::Reading;
-use compaction::plan::{self, Plan, PlanOutcome};
+use crate::store::AuditVerb;
+use compaction::plan::{self, PlanOutcome};
 use history::History;
 use history::error::Result;
 use sessions::Mode;
@@ -71,19 +73,24 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
         answer.pays_after_requests = cost.pays_after_requests;
         answer.warnings.extend(lost_cache(&cost));
     }
+    let result = PlanResult { plan: &plan, tokens: outcome.tokens, summary: None, score: None };
     match &ask.to {
-        To::Session => apply(engine, opened, ask, &plan, &outcome, &mut answer)?,
+        To::Session => apply(engine, opened, ask, result, &outcome, &mut answer)?,
         // Whoever gets the edits will make them: the originals must be there then.
         To::Bytes => {
-            answer.handle = Some(archive::archive(engine, opened, &plan, ask, outcome.tokens, None)?.session);
+            answer.handle = Some(archive::archive(engine, opened, ask, result)?.session);
         }
         To::File(path) => {
-            answer.handle = Some(archive::archive(engine, opened, &plan, ask, outcome.tokens, None)?.session);
+            answer.handle = Some(archive::archive(engine, opened, ask, result)?.session);
             write(path, opened, ask, &outcome.history, &mut answer.warnings)?;
             answer.status = Status::Pruned;
             answer.output = Some(path.display().to_string());
         }
         To::Plan | To::Agent(_) => {}
+    }
+    if let Some(handle) = &answer.handle {
+        let (scope, session) = (engine.scope(measured.history), measured.history.meta.session.as_deref());
+        engine.audit(AuditVerb::Prune, &scope, session, Some(handle));
     }
     Ok(answer)
 }
@@ -93,11 +100,11 @@ fn apply(
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
-    plan: &Plan,
+    result: PlanResult<'_>,
     outcome: &PlanOutcome,
     answer: &mut PruneAnswer,
 ) -> Result<()> {
-    let archived = archive::archive(engine, opened, plan, ask, outcome.tokens, None)?;
+    let archived = archive::archive(engine, opened, ask, result)?;
     let installed = write_back::install(
         engine,
         opened,

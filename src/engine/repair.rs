@@ -13,7 +13,9 @@ use crate::engine::undo::outcome::{Done, changed};
 use crate::engine::write_back::{Location, Mark, REPAIRED, Target, agent_of};
 use crate::engine::{Engine, Opened, SessionRef, archive, input::open, session_info};
 use crate::files::{File, Reading};
-use crate::store::{Applied, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope, What};
+use crate::store::{
+    Applied, AuditVerb, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope, What,
+};
 use history::error::{Error, Kind, Result};
 use sessions::repair::Repair;
 use sessions::{self, Format, Memory, Session, Source};
@@ -146,6 +148,7 @@ fn put_mended(
             database.change(path, &source.bytes(0..source.len())?, &mended.bytes(0..len)?)?;
         }
     }
+    engine.audit(AuditVerb::Repair, scope, Some(&id), Some(&handle));
     let cwd = opened.session.history.meta.cwd.as_deref().map(PathBuf::from);
     let resume = target.resume(engine, place.path(), &id, cwd.as_deref());
     answer.status = "repaired".to_owned();

@@ -11,7 +11,7 @@ use super::metrics::Metrics;
 use crate::agents::{self, AgentRef};
 use crate::config::Config;
 use crate::engine::{self, Engine, Listener, Opened, SessionRef};
-use crate::store::{Handle, Scope, Store};
+use crate::store::{Face, Handle, Scope, Store};
 use history::error::{Error, Kind, Result};
 use sessions::Format;
 use tokens::Tokenizer;
@@ -78,7 +78,8 @@ impl Desk {
             config.agents.inside = Some(*agent);
             config.agents.session = Some(session.clone());
         }
-        Ok(Engine { config, store: self.store()?, now: self.now(), listener: caller.listener.clone() })
+        let face = if self.remote.is_some() { Face::Server } else { Face::Mcp };
+        Ok(Engine { config, store: self.store()?, now: self.now(), listener: caller.listener.clone(), face })
     }
 
     /// The session that a call means.

@@ -9,7 +9,7 @@ use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER};
 use crate::answers::CONTRACT;
 use crate::engine::{self, Engine, SessionRef};
-use crate::store::{Handle, Query, Range, Reach, Recalled, Scope};
+use crate::store::{AuditVerb, Handle, Query, Range, Reach, Recalled, Scope};
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
 
@@ -80,6 +80,7 @@ fn by_handle(
     let count = |text: &str| Estimator::O200k.text(text);
     let slice = engine::read(engine, &scope, handle, &range, limit, &count)?;
     let entry = engine.store.entry(&scope, handle)?;
+    engine.audit(AuditVerb::Read, &scope, entry.session.as_deref(), Some(handle));
     let mut out = Answer::new();
     out.insert("contract".to_owned(), json!(CONTRACT));
     out.extend(fit::pick(

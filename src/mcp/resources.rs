@@ -2,6 +2,7 @@
 
 use crate::engine;
 use crate::profiles::{self, BUILT_IN};
+use crate::store::AuditVerb;
 use rmcp::model::{ErrorData, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
@@ -107,7 +108,9 @@ fn snapshot(desk: &Desk, caller: &Caller, handle: &str) -> Result<String> {
         Some(_) => engine.store.locate(handle, &caller.owner)?,
         None => engine::readable(&engine, handle, None)?,
     };
-    Ok(engine.store.compaction(&scope, handle)?.summary)
+    let compaction = engine.store.compaction(&scope, handle)?;
+    engine.audit(AuditVerb::Read, &scope, Some(&compaction.session.id), Some(handle));
+    Ok(compaction.summary)
 }
 
 fn profiles() -> Result<String> {

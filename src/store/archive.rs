@@ -13,8 +13,8 @@ use super::sql::{
 };
 use super::words::indexed;
 use super::{
-    Applied, Batch, Compaction, Digest, Entry, Handle, NewCompaction, Original, Reach, Removed, Scope,
-    SessionRef, Stored, What, index,
+    Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, NewCompaction, Original, Reach, Removed,
+    Scope, SessionRef, Stored, What, index,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
@@ -36,6 +36,8 @@ struct Kept {
     removed: Vec<Removed>,
     #[serde(default)]
     applied: Option<Applied>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    facts: Vec<FactTally>,
 }
 
 /// Words that go into the index at once, in bytes: a quarter of a second's work. The next search sees to the rest, so
@@ -173,6 +175,7 @@ fn put_compaction(
             })
             .collect(),
         applied: None,
+        facts: new.facts.clone(),
     };
     let summary = redactor.redact(&new.summary);
     let body = history::json::compact(&kept);
@@ -401,6 +404,7 @@ fn unpacked((handle, at, summary, body): (String, i64, String, String)) -> Resul
         removed: kept.removed,
         summary,
         applied: kept.applied,
+        facts: kept.facts,
     })
 }
 

@@ -52,6 +52,11 @@ pub(super) fn collect(
             .execute("DELETE FROM mark WHERE at < ?1", [before])
             .map_err(failed(LETTING_GO))? as u64;
     }
+    if let Some(before) = retention.before {
+        out.expired += transaction
+            .execute("DELETE FROM audit WHERE at < ?1", [before])
+            .map_err(failed(LETTING_GO))? as u64;
+    }
     out.bytes += sweep_unnamed(&transaction)?;
     if let Some(max) = retention.max_bytes {
         let mut stored = sum_of_packs(&transaction)?;

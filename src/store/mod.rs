@@ -21,6 +21,7 @@ pub mod passages;
 pub mod range;
 pub mod words;
 mod archive;
+pub mod audit;
 #[cfg(feature = "team")]
 mod blobs;
 mod chunks;
@@ -40,6 +41,7 @@ mod sql;
 mod sql_store;
 mod value;
 
+pub use audit::{AuditEntry, AuditVerb, Face};
 pub use content::BodyReader;
 pub use counts::Counts;
 pub use handle::{Digest, Handle};
@@ -182,6 +184,17 @@ pub struct NewCompaction {
     pub tokens_after: u64,
     /// The summary, or empty when there is none. Private passages and secrets are cut from what is kept.
     pub summary: String,
+    /// What it kept, where that was scored.
+    pub facts: Vec<FactTally>,
+}
+
+/// Facts of one class that a compaction took away, counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FactTally {
+    pub class: String,
+    pub found: u64,
+    /// Of these, still said in a usable form.
+    pub kept: u64,
 }
 
 /// What is stored in one step.
@@ -280,6 +293,9 @@ pub struct Compaction {
     pub removed: Vec<Removed>,
     /// The summary as it is kept: without private passages and secrets.
     pub summary: String,
+    /// What it kept, where that was scored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<FactTally>,
     /// What became of it; `None` when nothing was written, or the process ended in between.
     pub applied: Option<Applied>,
 }
@@ -439,7 +455,7 @@ pub struct Collected {
     pub compactions: u64,
     pub originals: u64,
     pub memories: u64,
-    /// Expired asks and marks.
+    /// Expired asks, marks and entries of the audit log.
     pub expired: u64,
     /// Bytes on disk that the originals took.
     pub bytes: u64,
@@ -589,6 +605,14 @@ pub trait Store: Send + Sync {
 
     /// Keeps token counts; the oldest give way.
     fn put_counts(&self, estimator: &str, counts: &[(u128, u32)]) -> Result<()>;
+
+    // ── Audit ──
+
+    /// Notes what was done; the oldest entries give way. A store that another process holds is not waited for.
+    fn put_audit(&self, entry: &AuditEntry) -> Result<()>;
+
+    /// What was done by an owner, or by everybody, since then, newest first.
+    fn audit(&self, owner: Option<&str>, since: Option<i64>, limit: u32) -> Result<Vec<AuditEntry>>;
 
     // ── Care ──
 

@@ -208,7 +208,21 @@ END;
 INSERT INTO unindexed SELECT DISTINCT item FROM place WHERE what = 'session';
 -- Originals and compactions that stay, whatever their age.
 CREATE TABLE pinned (item INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE) STRICT;
-"#];
+"#, "
+-- What was done with the archive. It outlives what it names.
+CREATE TABLE audit (
+  id      INTEGER PRIMARY KEY,
+  owner   TEXT NOT NULL,
+  at      INTEGER NOT NULL,
+  verb    TEXT NOT NULL,                  -- of AuditVerb
+  face    TEXT NOT NULL,                  -- of Face
+  agent   TEXT,
+  project TEXT NOT NULL,
+  session TEXT,
+  handle  TEXT
+) STRICT;
+CREATE INDEX audit_owner ON audit(owner, id);
+"];
 
 /// The version that this program writes.
 pub(super) const VERSION: u32 = STEPS.len() as u32;

@@ -10,15 +10,16 @@ use super::postgres;
 use super::sql::{Connection, Pool, locked};
 use super::words::Words;
 use super::{
-    Applied, Batch, Checked, Collected, Compaction, Entry, Filter, Found, FoundPassage, Handle, Imported,
-    Mark, Memory, MemoryFilter, Note, Passage, PassageMatch, Query, Reach, Retention, Scope, Stats, Store,
-    Stored, TeamStore, Tidied, Unindexed, Where, archive, care, item, marks, passages, remembered, schema,
-    search,
+    Applied, AuditEntry, Batch, Checked, Collected, Compaction, Entry, Filter, Found, FoundPassage, Handle,
+    Imported, Mark, Memory, MemoryFilter, Note, Passage, PassageMatch, Query, Reach, Retention, Scope, Stats,
+    Store, Stored, TeamStore, Tidied, Unindexed, Where, archive, audit, care, item, marks, passages,
+    remembered, schema, search,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
 
-/// How long a preview waits for a store that another process holds: it is of use without being kept.
+/// How long a preview, or an entry of the audit log, waits for a store that another process holds: what was asked for is of
+/// use without being kept.
 const PREVIEW_PATIENCE: Duration = Duration::from_millis(300);
 
 /// [`Store`] in `epitome.db`, or behind a team's servers. Several processes may open the same one.
@@ -250,6 +251,19 @@ impl Store for SqlStore {
 
     fn put_counts(&self, estimator: &str, counts: &[(u128, u32)]) -> Result<()> {
         marks::put_counts(&mut self.lock(), estimator, counts)
+    }
+
+    fn put_audit(&self, entry: &AuditEntry) -> Result<()> {
+        self.storing()?;
+        let mut connection = self.lock();
+        connection.wait_at_most(PREVIEW_PATIENCE)?;
+        let noted = audit::put(&mut connection, entry);
+        connection.wait_at_most(schema::PATIENCE)?;
+        noted
+    }
+
+    fn audit(&self, owner: Option<&str>, since: Option<i64>, limit: u32) -> Result<Vec<AuditEntry>> {
+        audit::entries(&self.lock(), owner, since, limit)
     }
 
     fn collect(&self, retention: &Retention, at: i64, dry_run: bool) -> Result<Collected> {

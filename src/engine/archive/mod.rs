@@ -7,10 +7,11 @@ pub(super) mod readable;
 pub(super) mod recall;
 
 use crate::engine::{Ask, Engine, Opened, session_info};
-use crate::store::{Batch, Body, Digest, Handle, NewCompaction, Original, SessionRef, What};
+use crate::store::{Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, SessionRef, What};
 use compaction::plan::{self, Op, OutputOp, Plan};
 use history::error::{Error, Kind, Result};
 use history::{History, Message, Part};
+use score::{Class, Score, Tally};
 
 /// The handles of what was archived.
 pub(crate) struct ArchivedHandles {
@@ -19,16 +20,24 @@ pub(crate) struct ArchivedHandles {
     pub(crate) compaction: String,
 }
 
+/// What a plan comes to.
+#[derive(Clone, Copy)]
+pub(crate) struct PlanResult<'a> {
+    pub(crate) plan: &'a Plan,
+    /// Tokens of the messages after.
+    pub(crate) tokens: u64,
+    pub(crate) summary: Option<&'a str>,
+    pub(crate) score: Option<&'a Score>,
+}
+
 /// Stores the whole session and every output that a plan replaces; synced when this returns.
 pub(crate) fn archive(
     engine: &Engine,
     opened: &Opened,
-    plan: &Plan,
     ask: &Ask,
-    tokens_after: u64,
-    summary: Option<&str>,
+    result: PlanResult<'_>,
 ) -> Result<ArchivedHandles> {
-    archive_of(engine, opened, &opened.session.history, plan, ask, tokens_after, summary)
+    archive_of(engine, opened, &opened.session.history, ask, result)
 }
 
 /// The same for a plan that was made on `history`, where that is not the session's own reading of its file.
@@ -36,11 +45,10 @@ pub(crate) fn archive_of(
     engine: &Engine,
     opened: &Opened,
     history: &History,
-    plan: &Plan,
     ask: &Ask,
-    tokens_after: u64,
-    summary: Option<&str>,
+    result: PlanResult<'_>,
 ) -> Result<ArchivedHandles> {
+    let plan = result.plan;
     let scope = engine.scope(history);
     let texts: Vec<(&OutputOp, String)> = plan
         .ops
@@ -92,8 +100,9 @@ pub(crate) fn archive_of(
             profile: ask.profile.name.clone(),
             trigger: ask.cause().name().to_owned(),
             tokens_before: plan.tokens_before,
-            tokens_after,
-            summary: summary.unwrap_or_default().to_owned(),
+            tokens_after: result.tokens,
+            summary: result.summary.unwrap_or_default().to_owned(),
+            facts: result.score.map(facts).unwrap_or_default(),
         }),
     };
     let stored = engine.store.put_all(&scope, &batch)?;
@@ -101,6 +110,15 @@ pub(crate) fn archive_of(
         return Err(Error::new(Kind::Bug, "archiving a session: expected its handle, found none"));
     };
     Ok(ArchivedHandles { session: session.as_str().to_owned(), compaction: compaction.as_str().to_owned() })
+}
+
+fn facts(score: &Score) -> Vec<FactTally> {
+    let tally = |(class, it): (&Class, &Tally)| FactTally {
+        class: class.name().to_owned(),
+        found: it.found as u64,
+        kept: it.kept as u64,
+    };
+    score.classes.iter().map(tally).collect()
 }
 
 /// Stores the whole session as it is; the same again is stored once.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use crate::answers::{CONTRACT, PushAnswer};
 use crate::engine::Engine;
 use crate::engine::marks::pushed_mark;
-use crate::store::{Entry, Reach, Scope};
+use crate::store::{AuditVerb, Entry, Reach, Scope};
 use crate::vault::{About, Delivery, Server};
 use history::error::{Error, Kind, Result};
 
@@ -37,6 +37,8 @@ pub fn push(engine: &Engine, session: Option<&str>) -> Result<PushAnswer> {
     while let Some(entry) = waiting.pop() {
         match send(engine, &server, &entry) {
             Ok(Delivery::Stored) => {
+                let handle = Some(entry.handle.as_str());
+                engine.audit(AuditVerb::Push, &scope(engine, &entry), entry.session.as_deref(), handle);
                 out.pushed += 1;
                 out.bytes += entry.bytes;
             }

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use crate::agents::reach::Job;
 use crate::config::Choice;
+use crate::engine::archive::PlanResult;
 use crate::engine::compact::attempt::Attempt;
 use crate::engine::compact::compacted::{
     About, Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer,
@@ -27,6 +28,7 @@ use crate::engine::{
     Ask, Engine, Event, HistoryFacts, Opened, To, archive, events, input::measured, input::request,
     inspect::session_cost, method_info, session_info, transfer::carry, write_back, write_back::readback,
 };
+use crate::store::AuditVerb;
 use compaction::plan::{self, Plan};
 use history::History;
 use history::error::Result;
@@ -61,6 +63,18 @@ pub(crate) fn compact_heard(
     ask: &Ask,
     heard: Option<&Heard>,
 ) -> Result<Compacted> {
+    #[cfg(feature = "otel")]
+    let started = std::time::Instant::now();
+    let compacted = compact_told(engine, opened, ask, heard);
+    #[cfg(feature = "otel")]
+    if ask.to != To::Plan {
+        crate::otel::compacted(engine, started, opened, ask, &compacted);
+    }
+    compacted
+}
+
+/// The same, with its events and hooks.
+fn compact_told(engine: &Engine, opened: &Opened, ask: &Ask, heard: Option<&Heard>) -> Result<Compacted> {
     let begun = OnceCell::new();
     let mut compacted = compact_from(engine, opened, ask, heard, Some(&begun));
     // Nothing was to be written, so there is no event.
@@ -197,6 +211,8 @@ fn outcome(
         return Ok(CompactOutcome::Planned(accepted));
     }
     let (handle, output) = put(engine, opened, ask, &accepted.attempt, messages, warnings)?;
+    let session = &measured.history.meta.session;
+    engine.audit(AuditVerb::Compact, &engine.scope(measured.history), session.as_deref(), Some(&handle));
     note(engine, call, &accepted, &output, warnings);
     Ok(CompactOutcome::Compacted { accepted, handle, output })
 }
@@ -274,7 +290,13 @@ fn put(
     warnings: &mut Vec<String>,
 ) -> Result<(String, Delivered)> {
     let (after, summary) = (&attempt.outcome.history, attempt.summary.as_deref());
-    let archived = archive::archive(engine, opened, &attempt.plan, ask, attempt.outcome.tokens, summary)?;
+    let result = PlanResult {
+        plan: &attempt.plan,
+        tokens: attempt.outcome.tokens,
+        summary,
+        score: Some(&attempt.score),
+    };
+    let archived = archive::archive(engine, opened, ask, result)?;
     if !engine.store.keeps() {
         let what = "nothing is archived (store.persistence = \"none\"): the handles in the result cannot be restored";
         warnings.push(what.to_owned());

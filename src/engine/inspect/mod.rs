@@ -5,3 +5,5 @@ pub(super) mod report;
 pub(super) mod session_cost;
 pub(super) mod split;
 pub mod statusline;
+#[cfg(feature = "parquet")]
+pub(super) mod tables;

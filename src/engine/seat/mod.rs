@@ -10,6 +10,7 @@ pub mod log;
 
 use std::time::Duration;
 
+use crate::engine::archive::PlanResult;
 use crate::engine::compact::attempt::header;
 use crate::engine::input::measured::Measured;
 use crate::engine::marks::compacted_mark;
@@ -18,12 +19,13 @@ use crate::engine::{
     Amount, Ask, CompactOptions, Counting, Engine, Event, Opened, archive, compact::attempt,
     compact::memories, events, input::measured,
 };
-use crate::store::{Applied, Digest};
+use crate::store::{Applied, AuditVerb, Digest};
 use compaction::plan::{self, Cause, Plan};
 use compaction::profile::{Keep, Pass, Profile};
 use history::error::{Error, Kind, Result};
 use history::verbatim::{self, Prompts};
 use history::{History, Kind as Why, Message, Part, Role, Text};
+use score::Score;
 use sessions::Session;
 
 /// Up to so many tokens a context is too small for a plan.
@@ -116,7 +118,11 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
     let started = events::started(&opened, &ask, &measured);
     events::tell(engine, &started);
     events::before(engine, &started, HOOK_LIMIT).map_err(|why| Error::new(Kind::Refused, why))?;
+    #[cfg(feature = "otel")]
+    let begun = std::time::Instant::now();
     let made = seat_made(engine, original, &measured, &ask);
+    #[cfg(feature = "otel")]
+    crate::otel::seated(engine, begun, original, &ask, &made);
     let ended = match &made {
         Ok(made) => Event::Compacted {
             tokens_before: made.tokens_before,
@@ -140,23 +146,36 @@ fn seat_made(engine: &Engine, original: &Opened, measured: &Measured<'_>, ask: &
     let handle = archive::session_handle(engine, original)?;
     let plan = attempt::plan_for(engine, measured, ask, None);
     tracing::info!("{} messages, {} tokens; {}", history.messages().len(), measured.tokens, plan.reason.text);
-    let (plan, after, tokens_after) = seated(engine, measured, ask, plan, &handle);
+    let SeatPlan { plan, after, tokens: tokens_after, score } = seated(engine, measured, ask, plan, &handle);
     let after = with_undo(after, &handle);
     let summary = after.messages().iter().find(|it| it.kind == Why::Summary).map(Message::plain);
-    let archived =
-        archive::archive_of(engine, original, history, &plan, ask, tokens_after, summary.as_deref())?;
+    let result =
+        PlanResult { plan: &plan, tokens: tokens_after, summary: summary.as_deref(), score: score.as_ref() };
+    let archived = archive::archive_of(engine, original, history, ask, result)?;
     note_seat(engine, original, &archived.compaction)?;
+    let meta = &original.session.history.meta;
+    engine.audit_by(
+        meta.agent.as_deref(),
+        AuditVerb::Compact,
+        &engine.scope(history),
+        meta.session.as_deref(),
+        Some(&archived.session),
+    );
     Ok(Seated { history: after, handle: Some(handle), tokens_before: measured.tokens, tokens_after })
 }
 
-/// The new history: by the profile, or by it within three quarters of what there is, or as plainly as can be.
-fn seated(
-    engine: &Engine,
-    measured: &Measured<'_>,
-    ask: &Ask,
+/// What an agent is answered, and how it came to be.
+struct SeatPlan {
     plan: Plan,
-    handle: &str,
-) -> (Plan, History, u64) {
+    after: History,
+    /// Tokens of the messages after.
+    tokens: u64,
+    /// Nothing where no plan was carried out.
+    score: Option<Score>,
+}
+
+/// The new history: by the profile, or by it within three quarters of what there is, or as plainly as can be.
+fn seated(engine: &Engine, measured: &Measured<'_>, ask: &Ask, plan: Plan, handle: &str) -> SeatPlan {
     if measured.tokens <= SMALL {
         return small(engine, measured, ask, handle);
     }
@@ -167,7 +186,8 @@ fn seated(
             attempt::make(engine, measured, ask, plan, handle, &crate::engine::HistoryFacts::default())
             && summarized(&made.outcome.history)
         {
-            return (made.plan, made.outcome.history, made.outcome.tokens);
+            let (after, tokens) = (made.outcome.history, made.outcome.tokens);
+            return SeatPlan { plan: made.plan, after, tokens, score: Some(made.score) };
         }
     }
     small(engine, measured, ask, handle)
@@ -175,7 +195,7 @@ fn seated(
 
 /// A context that no plan makes smaller: the summary's first line, what goes in it if anything goes, and the newest
 /// units word for word.
-fn small(engine: &Engine, measured: &Measured<'_>, ask: &Ask, handle: &str) -> (Plan, History, u64) {
+fn small(engine: &Engine, measured: &Measured<'_>, ask: &Ask, handle: &str) -> SeatPlan {
     let history = measured.history;
     let messages = history.messages();
     let size = |it: &Message| measured.counter.message(it);
@@ -207,7 +227,7 @@ fn small(engine: &Engine, measured: &Measured<'_>, ask: &Ask, handle: &str) -> (
     let summary = Message::text(Role::User, Why::Summary, format!("{before}{text}{behind}"));
     let tokens = after + size(&summary);
     let new = std::iter::once(summary).chain(messages[tail..].iter().cloned()).collect();
-    (plan, History::new(new, history.meta.clone()), tokens)
+    SeatPlan { plan, after: History::new(new, history.meta.clone()), tokens, score: None }
 }
 
 /// Notes that the agent writes our answer into its session, so that it can be undone.

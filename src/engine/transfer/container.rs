@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::store::{Digest, Handle, What, unwrapped};
+use crate::store::{Digest, FactTally, Handle, What, unwrapped};
 use history::error::{Error, Kind, Result};
 use sessions::Source;
 
@@ -84,6 +84,8 @@ pub(crate) struct ContainerCompaction {
     pub(crate) tokens_before: u64,
     pub(crate) tokens_after: u64,
     pub(crate) summary: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) facts: Vec<FactTally>,
     pub(crate) originals: Vec<ContainerOriginal>,
 }
 

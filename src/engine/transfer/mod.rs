@@ -19,7 +19,7 @@ use crate::engine::transfer::moved::{Directories, Moved};
 use crate::engine::write_back::Installed;
 use crate::engine::{Engine, Opened};
 use crate::files::File;
-use crate::store::{self, Batch, Compaction, Handle, NewCompaction, Scope, SessionRef, What};
+use crate::store::{self, AuditVerb, Batch, Compaction, Handle, NewCompaction, Scope, SessionRef, What};
 use history::error::{Error, Kind, Result};
 use sessions::{Format, Source};
 
@@ -92,6 +92,7 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
         manifest.bodies.push(ContainerBody::of(open, belongs)?);
     }
     let bytes = container::write(path, &manifest, open)?;
+    engine.audit(AuditVerb::Export, scope, Some(id), None);
     Ok(ExportAnswer {
         contract: CONTRACT,
         agent: agent.name().to_owned(),
@@ -219,6 +220,7 @@ fn compacted(
         tokens_before: compaction.tokens_before,
         tokens_after: compaction.tokens_after,
         summary: compaction.summary.clone(),
+        facts: compaction.facts.clone(),
         originals,
     })
 }
@@ -339,6 +341,7 @@ fn put(
         let installed = carry::carry(engine, &opened, &opened.session.history, agent, &mut warnings)?;
         (installed, fields, originals)
     };
+    engine.audit(AuditVerb::Import, &scope, Some(&installed.session_id), None);
     Ok(ImportAnswer {
         contract: CONTRACT,
         agent: agent.name().to_owned(),
@@ -492,6 +495,7 @@ fn archive(
                 tokens_before: it.tokens_before,
                 tokens_after: it.tokens_after,
                 summary: it.summary.clone(),
+                facts: it.facts.clone(),
             }),
         };
         let stored = engine.store.put_all(scope, &batch)?;

@@ -18,7 +18,7 @@ use crate::engine::undo::outcome::{Done, changed};
 use crate::engine::write_back::{Location, Mark, REPAIRED, agent_of};
 use crate::engine::{Engine, Opened, repair, write_back::readback};
 use crate::files::Reading;
-use crate::store::{Applied, Compaction, Digest, Entry, Scope, What};
+use crate::store::{Applied, AuditVerb, Compaction, Digest, Entry, Scope, What};
 use history::error::{Error, Kind, Result};
 use history::{History, Message};
 use sessions::{self, Format, Memory, Mode, Session, Source};
@@ -143,6 +143,7 @@ pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
     if let Some(left) = applied.session.as_deref().filter(|it| *it != done.id) {
         engine.store.mark(&scope, &undone_mark(left), &done.id, engine.now)?;
     }
+    engine.audit(AuditVerb::Undo, &scope, Some(&compaction.session.id), Some(compaction.handle.as_str()));
     let agent = agent_of(format)?;
     let cwd = Some(scope.project.as_str()).filter(|it| !it.is_empty()).map(Path::new);
     let export = agent.database().is_some() && !done.output.contains('#');

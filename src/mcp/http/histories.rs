@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::Shared;
 use crate::answers::CONTRACT;
 use crate::mcp::desk::{Caller, Desk};
-use crate::store::{Batch, Body, Original, SessionRef, What};
+use crate::store::{AuditVerb, Batch, Body, Original, SessionRef, What};
 use history::History;
 use history::error::{Error, Kind, Result};
 use sessions::{self, Memory};
@@ -82,11 +82,13 @@ fn put(desk: &Desk, caller: &Caller, pushed: &Pushed, bytes: &[u8]) -> Result<Va
         originals: vec![original],
         compaction: None,
     };
-    let stored = desk.engine(caller)?.store.put_all(&scope, &batch)?;
+    let engine = desk.engine(caller)?;
+    let stored = engine.store.put_all(&scope, &batch)?;
     let handle = stored
         .handles
         .first()
         .ok_or_else(|| Error::new(Kind::Bug, "storing a history: expected its handle"))?;
+    engine.audit(AuditVerb::Store, &scope, Some(&batch.session.id), Some(handle.as_str()));
     Ok(json!({
         "contract": CONTRACT,
         "handle": handle.as_str(),

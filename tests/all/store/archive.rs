@@ -6,8 +6,8 @@ use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::sessions::{Memory as Bytes, Source};
 use epitome::store::{
-    Applied, Batch, Body, Digest, Handle, NewCompaction, Original, Range, Scope, SessionRef, SqlStore, Store,
-    What, Where,
+    Applied, Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, Range, Scope, SessionRef,
+    SqlStore, Store, What, Where,
 };
 
 fn scope(owner: &str, project: &str) -> Scope {
@@ -201,6 +201,7 @@ pub(super) fn a_compaction_keeps_what_it_removed() {
         tokens_before: 100,
         tokens_after: 10,
         summary: format!("Done with {secret}. <private>nobody's business</private>"),
+        facts: vec![FactTally { class: "decisions".into(), found: 3, kept: 2 }],
     };
     let originals = vec![whole(bytes.as_bytes()), output(b"out", "call_1", 4), output(b"out", "call_2", 6)];
     let batch = Batch { session: session("s"), at: 1_000, originals, compaction: Some(new) };
@@ -218,6 +219,7 @@ pub(super) fn a_compaction_keeps_what_it_removed() {
         [(stored.handles[1], Some(4), Some("call_1")), (stored.handles[2], Some(6), Some("call_2"))]
     );
     assert_eq!((kept.tokens_before, kept.tokens_after, kept.applied.clone()), (100, 10, None));
+    assert_eq!(kept.facts, [FactTally { class: "decisions".into(), found: 3, kept: 2 }]);
     // The archive's own bytes are as they were, and the compaction's handle leads to them.
     assert_eq!(store.restore(&me(), handle.as_str()).unwrap(), bytes.as_bytes());
 

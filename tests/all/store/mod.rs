@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod archive;
+mod audited;
 mod care;
 mod chunks;
 mod commands;
@@ -10,12 +11,16 @@ mod found;
 mod kept;
 mod memory;
 mod old;
+#[cfg(feature = "otel")]
+mod otel;
 mod processes;
 mod program;
 mod pushed;
 mod recalled;
 mod search;
 mod sub_agents;
+#[cfg(feature = "parquet")]
+mod tables;
 #[cfg(feature = "team")]
 mod team;
 mod transfer;

@@ -28,6 +28,9 @@ on_postgres! {
         the_newest_come_first,
         recall_reads_a_part_and_how_to_read_on,
     }
+    audited {
+        entries_are_of_their_owner_and_go_by_age,
+    }
     care {
         marks_are_of_their_project,
         an_ask_expires_after_a_day,

@@ -1,0 +1,301 @@
+//! Sessions as tables, for programs that ask about many of them. No text of a session is in them.
+
+use std::path::Path;
+
+use crate::agents::FoundSession;
+use crate::answers::{CONTRACT, TablesAnswer};
+use crate::engine::{Ask, Engine, Opened, SessionRef, input::measured, input::open};
+use crate::store::{Compaction, Scope};
+use crate::tables::ColumnType::{Bool, Int, Text, Time};
+use crate::tables::{Cell, Columns, Table};
+use history::error::{Error, Kind, Result};
+use history::{Kind as Why, Message, Role};
+
+const SESSIONS: Columns = &[
+    ("agent", Text),
+    ("session", Text),
+    ("parent", Text),
+    ("project", Text),
+    ("path", Text),
+    ("model", Text),
+    ("begun", Time),
+    ("ended", Time),
+    ("changed", Time),
+    ("bytes", Int),
+    ("messages", Int),
+    ("turns", Int),
+    ("tool_calls", Int),
+    ("tokens", Int),
+    ("overhead", Int),
+    ("window", Int),
+    ("unreadable", Text),
+];
+
+const MESSAGES: Columns = &[
+    ("agent", Text),
+    ("session", Text),
+    ("message", Int),
+    ("at", Time),
+    ("role", Text),
+    ("kind", Text),
+    ("tokens", Int),
+    ("tools", Text),
+    ("outputs", Int),
+    ("failed", Int),
+];
+
+const COMPACTIONS: Columns = &[
+    ("agent", Text),
+    ("session", Text),
+    ("by", Text),
+    ("handle", Text),
+    ("at", Time),
+    ("profile", Text),
+    ("trigger", Text),
+    ("tokens_before", Int),
+    ("tokens_after", Int),
+    ("applied", Bool),
+];
+
+const FACTS: Columns =
+    &[("agent", Text), ("session", Text), ("handle", Text), ("class", Text), ("found", Int), ("kept", Int)];
+
+const TOKENS: Columns = &[
+    ("agent", Text),
+    ("session", Text),
+    ("request", Int),
+    ("sent", Time),
+    ("answered", Time),
+    ("model", Text),
+    ("input", Int),
+    ("output", Int),
+    ("cache_read", Int),
+    ("cache_write", Int),
+    ("reasoning", Int),
+    ("after_compaction", Bool),
+    ("side", Bool),
+];
+
+struct Tables {
+    sessions: Table,
+    messages: Table,
+    compactions: Table,
+    facts: Table,
+    tokens: Table,
+}
+
+/// Compactions of a session that are listed, at most.
+const MOST: u32 = 1_000;
+
+/// Writes `sessions`, `messages`, `compactions`, `facts` and `tokens` of these sessions into a folder, which is made.
+///
+/// # Errors
+///
+/// The folder cannot be written. A session that cannot be read is a row that says so.
+pub fn tables(engine: &Engine, found: &[FoundSession], folder: &Path) -> Result<TablesAnswer> {
+    std::fs::create_dir_all(folder).map_err(|error| {
+        Error::new(Kind::Io, "making the folder of the tables")
+            .at(folder.display().to_string(), None)
+            .because(error)
+    })?;
+    let create = |name: &str, columns| Table::create(&folder.join(format!("{name}.parquet")), columns);
+    let mut tables = Tables {
+        sessions: create("sessions", SESSIONS)?,
+        messages: create("messages", MESSAGES)?,
+        compactions: create("compactions", COMPACTIONS)?,
+        facts: create("facts", FACTS)?,
+        tokens: create("tokens", TOKENS)?,
+    };
+    let ask = Ask::new(engine.config.profile(&engine.config.profile)?);
+    for it in found {
+        let named = SessionRef::Named(it.address());
+        match open::open_measured(engine, &named, None, None, ask.tokenizer()) {
+            Ok(opened) => put_session(engine, &mut tables, it, &opened, &ask)?,
+            Err(error) => tables.sessions.push(session_row(it, None, error.code().into()))?,
+        }
+        put_compactions(engine, &mut tables, it)?;
+    }
+    let Tables { sessions, messages, compactions, facts, tokens } = tables;
+    Ok(TablesAnswer {
+        contract: CONTRACT,
+        output: folder.display().to_string(),
+        sessions: sessions.finish()?,
+        messages: messages.finish()?,
+        compactions: compactions.finish()?,
+        facts: facts.finish()?,
+        tokens: tokens.finish()?,
+    })
+}
+
+/// What is known of a session that was read.
+struct SessionFigures {
+    model: Cell,
+    times: Option<(i64, i64)>,
+    bytes: u64,
+    messages: usize,
+    turns: usize,
+    tool_calls: usize,
+    tokens: u64,
+    overhead: u64,
+    window: Option<u64>,
+}
+
+fn session_row(found: &FoundSession, figures: Option<SessionFigures>, unreadable: Cell) -> Vec<Cell> {
+    let mut row: Vec<Cell> = vec![
+        found.agent.name().into(),
+        found.id.as_str().into(),
+        found.parent.as_deref().into(),
+        found.cwd.as_ref().map(|it| it.display().to_string()).into(),
+        found.address().into(),
+    ];
+    match figures {
+        Some(it) => row.extend([
+            it.model,
+            it.times.map(|it| it.0).into(),
+            it.times.map(|it| it.1).into(),
+            found.changed_ms.into(),
+            it.bytes.into(),
+            it.messages.into(),
+            it.turns.into(),
+            it.tool_calls.into(),
+            it.tokens.into(),
+            it.overhead.into(),
+            it.window.into(),
+        ]),
+        None => {
+            row.extend(std::iter::repeat_n(Cell::Absent, 3));
+            row.push(found.changed_ms.into());
+            row.extend(std::iter::repeat_n(Cell::Absent, 7));
+        }
+    }
+    row.push(unreadable);
+    row
+}
+
+fn put_session(
+    engine: &Engine,
+    tables: &mut Tables,
+    found: &FoundSession,
+    opened: &Opened,
+    ask: &Ask,
+) -> Result<()> {
+    let measured = measured::measure(engine, &opened.session, ask);
+    let history = measured.history;
+    let messages = history.messages();
+    let figures = SessionFigures {
+        model: history.meta.model.as_deref().into(),
+        times: history.meta.times,
+        bytes: opened.source.len(),
+        messages: messages.len(),
+        turns: messages.iter().filter(|it| it.is_prompt()).count(),
+        tool_calls: messages.iter().map(|it| it.calls().count()).sum(),
+        tokens: measured.tokens,
+        overhead: measured.overhead,
+        window: measured.limits.window,
+    };
+    tables.sessions.push(session_row(found, Some(figures), Cell::Absent))?;
+    let (agent, id) = (found.agent.name(), found.id.as_str());
+    for (number, message) in messages.iter().enumerate() {
+        let tools: Vec<&str> = message.calls().map(|it| &*it.name).collect();
+        tables.messages.push(vec![
+            agent.into(),
+            id.into(),
+            number.into(),
+            message.at.into(),
+            role(message.role).into(),
+            kind(message).into(),
+            measured.counter.message(message).into(),
+            (!tools.is_empty()).then(|| tools.join(",")).into(),
+            message.outputs().count().into(),
+            message.outputs().filter(|it| it.failed).count().into(),
+        ])?;
+    }
+    for past in &opened.session.past {
+        let at = past.message.and_then(|it| messages.get(it)?.at);
+        tables.compactions.push(vec![
+            agent.into(),
+            id.into(),
+            "agent".into(),
+            Cell::Absent,
+            at.into(),
+            Cell::Absent,
+            past.trigger.as_deref().into(),
+            past.tokens_before.into(),
+            past.tokens_after.into(),
+            true.into(),
+        ])?;
+    }
+    let requests = sessions::requests::requests(&*opened.source, &opened.session)?;
+    for (number, it) in requests.all.iter().enumerate() {
+        tables.tokens.push(vec![
+            agent.into(),
+            id.into(),
+            number.into(),
+            it.sent_at.into(),
+            it.at.into(),
+            it.model.as_deref().into(),
+            it.usage.input.into(),
+            it.usage.output.into(),
+            it.usage.cache_read.into(),
+            it.usage.cache_write.into(),
+            it.usage.reasoning.into(),
+            it.compacted.into(),
+            it.side.into(),
+        ])?;
+    }
+    Ok(())
+}
+
+/// Ours, as the archive has them.
+fn put_compactions(engine: &Engine, tables: &mut Tables, found: &FoundSession) -> Result<()> {
+    let project = found.cwd.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
+    let scope = Scope { owner: engine.config.owner.clone(), project };
+    let (agent, id) = (found.agent.name(), found.id.as_str());
+    for Compaction { handle, at, profile, trigger, tokens_before, tokens_after, applied, facts, .. } in
+        engine.store.compactions(&scope, Some(id), MOST)?
+    {
+        tables.compactions.push(vec![
+            agent.into(),
+            id.into(),
+            "epitome".into(),
+            handle.as_str().into(),
+            at.into(),
+            profile.into(),
+            trigger.into(),
+            tokens_before.into(),
+            tokens_after.into(),
+            applied.is_some().into(),
+        ])?;
+        for it in facts {
+            tables.facts.push(vec![
+                agent.into(),
+                id.into(),
+                handle.as_str().into(),
+                it.class.into(),
+                it.found.into(),
+                it.kept.into(),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+fn role(role: Role) -> &'static str {
+    match role {
+        Role::System => "system",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+    }
+}
+
+fn kind(message: &Message) -> &'static str {
+    match message.kind {
+        Why::Said => "said",
+        Why::Context => "context",
+        Why::Summary => "summary",
+        Why::Marker => "marker",
+        Why::Ack => "ack",
+        Why::Continue => "continue",
+    }
+}

@@ -1,0 +1,168 @@
+//! Who did what with the archive, and when. Neither contents nor secrets are in it.
+
+use serde::Serialize;
+
+use super::sql::{Connection, Row, SqlResult, failed, odd, params, write};
+use history::error::Result;
+
+/// Entries of one owner that are kept: the newest.
+const MOST: i64 = 10_000;
+
+/// What was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AuditVerb {
+    Compact,
+    Prune,
+    Repair,
+    Undo,
+    /// An original written somewhere.
+    Restore,
+    /// An original, or a part of it, shown.
+    Read,
+    Export,
+    Import,
+    /// A session sent to a team's server.
+    Push,
+    /// A session that a server was sent.
+    Store,
+}
+
+impl AuditVerb {
+    const ALL: [Self; 10] = [
+        Self::Compact,
+        Self::Prune,
+        Self::Repair,
+        Self::Undo,
+        Self::Restore,
+        Self::Read,
+        Self::Export,
+        Self::Import,
+        Self::Push,
+        Self::Store,
+    ];
+
+    /// The name in JSON and in the database.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compact => "compact",
+            Self::Prune => "prune",
+            Self::Repair => "repair",
+            Self::Undo => "undo",
+            Self::Restore => "restore",
+            Self::Read => "read",
+            Self::Export => "export",
+            Self::Import => "import",
+            Self::Push => "push",
+            Self::Store => "store",
+        }
+    }
+}
+
+/// By which way it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Face {
+    /// A program that uses this crate.
+    Library,
+    Cli,
+    /// MCP over standard input.
+    Mcp,
+    Hook,
+    /// An agent that compacts.
+    Seat,
+    /// HTTP: MCP, `PUT /sessions` and the gateway.
+    Server,
+}
+
+impl Face {
+    const ALL: [Self; 6] = [Self::Library, Self::Cli, Self::Mcp, Self::Hook, Self::Seat, Self::Server];
+
+    /// The name in JSON and in the database.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Library => "library",
+            Self::Cli => "cli",
+            Self::Mcp => "mcp",
+            Self::Hook => "hook",
+            Self::Seat => "seat",
+            Self::Server => "server",
+        }
+    }
+}
+
+/// One thing that was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AuditEntry {
+    pub owner: String,
+    /// Milliseconds since 1970.
+    pub at: i64,
+    pub verb: AuditVerb,
+    pub face: Face,
+    /// The agent that asked, where it is known.
+    pub agent: Option<String>,
+    /// Empty for what belongs to the user.
+    pub project: String,
+    pub session: Option<String>,
+    pub handle: Option<String>,
+}
+
+/// Adds an entry; the owner's oldest give way.
+pub(super) fn put(connection: &mut Connection, entry: &AuditEntry) -> Result<()> {
+    let (doing, owner) = ("noting in the audit log", entry.owner.as_str());
+    let transaction = write(connection, owner, doing)?;
+    transaction
+        .execute(
+            "INSERT INTO audit (owner, at, verb, face, agent, project, session, handle)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            params![
+                owner,
+                entry.at,
+                entry.verb.name(),
+                entry.face.name(),
+                entry.agent,
+                entry.project,
+                entry.session,
+                entry.handle
+            ],
+        )
+        .map_err(failed(doing))?;
+    transaction
+        .execute(
+            "DELETE FROM audit WHERE owner = ?1
+             AND id <= (SELECT id FROM audit WHERE owner = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
+            params![owner, MOST],
+        )
+        .map_err(failed(doing))?;
+    transaction.commit().map_err(failed(doing))
+}
+
+/// An owner's entries, or everybody's, the newest first.
+pub(super) fn entries(
+    connection: &Connection,
+    owner: Option<&str>,
+    since: Option<i64>,
+    limit: u32,
+) -> Result<Vec<AuditEntry>> {
+    connection
+        .prepare(
+            "SELECT owner, at, verb, face, agent, project, session, handle FROM audit
+             WHERE (CAST(?1 AS TEXT) IS NULL OR owner = ?1) AND at >= ?2 ORDER BY id DESC LIMIT ?3",
+        )
+        .and_then(|mut it| it.query_map(params![owner, since.unwrap_or(i64::MIN), limit], entry_of))
+        .map_err(failed("reading the audit log"))
+}
+
+fn entry_of(row: &Row<'_>) -> SqlResult<AuditEntry> {
+    let (verb, face): (String, String) = (row.get(2)?, row.get(3)?);
+    Ok(AuditEntry {
+        owner: row.get(0)?,
+        at: row.get(1)?,
+        verb: AuditVerb::ALL.into_iter().find(|it| it.name() == verb).ok_or_else(|| odd(2, &verb))?,
+        face: Face::ALL.into_iter().find(|it| it.name() == face).ok_or_else(|| odd(3, &face))?,
+        agent: row.get(4)?,
+        project: row.get(5)?,
+        session: row.get(6)?,
+        handle: row.get(7)?,
+    })
+}

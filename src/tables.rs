@@ -1,0 +1,240 @@
+//! A table as a Parquet file: written a row group at a time, put in place when it is whole.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::Compression;
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
+use parquet::errors::Result as ParquetResult;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::parser::parse_message_type;
+
+use history::error::{Error, Kind, Result};
+
+/// Rows of a group, and bytes of their texts: what is held in memory until it is written.
+const ROWS: usize = 20_000;
+const BYTES: usize = 4 << 20;
+
+/// What a column holds; any may be absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColumnType {
+    Int,
+    /// Milliseconds since 1970, UTC.
+    Time,
+    Bool,
+    Text,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cell {
+    Absent,
+    Int(i64),
+    Bool(bool),
+    Text(String),
+}
+
+impl From<i64> for Cell {
+    fn from(it: i64) -> Self {
+        Self::Int(it)
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(it: u64) -> Self {
+        Self::Int(i64::try_from(it).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(it: usize) -> Self {
+        Self::from(it as u64)
+    }
+}
+
+impl From<bool> for Cell {
+    fn from(it: bool) -> Self {
+        Self::Bool(it)
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(it: &str) -> Self {
+        Self::Text(it.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(it: String) -> Self {
+        Self::Text(it)
+    }
+}
+
+impl<T: Into<Self>> From<Option<T>> for Cell {
+    fn from(it: Option<T>) -> Self {
+        it.map_or(Self::Absent, Into::into)
+    }
+}
+
+pub(crate) type Columns = &'static [(&'static str, ColumnType)];
+
+pub(crate) struct Table {
+    path: PathBuf,
+    /// Where it is written, beside its place.
+    beside: PathBuf,
+    columns: Columns,
+    /// Nothing once it is put in place.
+    writer: Option<SerializedFileWriter<fs::File>>,
+    rows: Vec<Vec<Cell>>,
+    bytes: usize,
+    written: u64,
+}
+
+impl Table {
+    pub(crate) fn create(path: &Path, columns: Columns) -> Result<Self> {
+        let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
+        let beside = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+        let file = crate::files::new_file(&beside).map_err(|error| failed(path).because(error))?;
+        let schema = parse_message_type(&schema(columns)).map_err(|error| failed(path).because(error))?;
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))
+            .map_err(|error| failed(path).because(error))?;
+        let path = path.to_owned();
+        Ok(Self { path, beside, columns, writer: Some(writer), rows: Vec::new(), bytes: 0, written: 0 })
+    }
+
+    /// Adds a row: a cell for each column, in their order.
+    pub(crate) fn push(&mut self, row: Vec<Cell>) -> Result<()> {
+        debug_assert_eq!(row.len(), self.columns.len());
+        self.bytes += row.iter().map(|it| if let Cell::Text(it) = it { it.len() } else { 8 }).sum::<usize>();
+        self.rows.push(row);
+        if self.rows.len() >= ROWS || self.bytes >= BYTES { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let Some(writer) = self.writer.as_mut().filter(|_| !self.rows.is_empty()) else { return Ok(()) };
+        write(writer, self.columns, &self.rows).map_err(|error| failed(&self.path).because(error))?;
+        self.written += self.rows.len() as u64;
+        self.rows.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+
+    /// Puts it in place; how many rows it has.
+    pub(crate) fn finish(mut self) -> Result<u64> {
+        self.flush()?;
+        let Some(mut writer) = self.writer.take() else { return Ok(self.written) };
+        let failed = || failed(&self.path);
+        writer.finish().map_err(|error| failed().because(error))?;
+        let put = || {
+            writer.inner().sync_all()?;
+            fs::rename(&self.beside, &self.path)
+        };
+        put().map_err(|error| failed().because(error))?;
+        Ok(self.written)
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        // Once it is in place there is none of that name.
+        let _ = fs::remove_file(&self.beside);
+    }
+}
+
+fn failed(path: &Path) -> Error {
+    Error::new(Kind::Io, "writing a table; the one that was there is as it was")
+        .at(path.display().to_string(), None)
+}
+
+fn schema(columns: Columns) -> String {
+    let column = |(name, kind): &(&str, ColumnType)| match kind {
+        ColumnType::Int => format!("OPTIONAL INT64 {name};"),
+        ColumnType::Time => format!("OPTIONAL INT64 {name} (TIMESTAMP(MILLIS,true));"),
+        ColumnType::Bool => format!("OPTIONAL BOOLEAN {name};"),
+        ColumnType::Text => format!("OPTIONAL BYTE_ARRAY {name} (STRING);"),
+    };
+    format!("message epitome {{ {} }}", columns.iter().map(column).collect::<String>())
+}
+
+fn write(
+    writer: &mut SerializedFileWriter<fs::File>,
+    columns: Columns,
+    rows: &[Vec<Cell>],
+) -> ParquetResult<()> {
+    let mut group = writer.next_row_group()?;
+    for (number, (_, kind)) in columns.iter().enumerate() {
+        let Some(mut column) = group.next_column()? else { break };
+        let cells = rows.iter().filter_map(|it| it.get(number));
+        let to = &mut column;
+        match kind {
+            ColumnType::Int | ColumnType::Time => {
+                put::<Int64Type>(to, cells, |it| if let Cell::Int(it) = it { Some(*it) } else { None })
+            }
+            ColumnType::Bool => {
+                put::<BoolType>(to, cells, |it| if let Cell::Bool(it) = it { Some(*it) } else { None })
+            }
+            ColumnType::Text => put::<ByteArrayType>(to, cells, |it| {
+                if let Cell::Text(it) = it { Some(ByteArray::from(it.as_str())) } else { None }
+            }),
+        }?;
+        column.close()?;
+    }
+    group.close().map(drop)
+}
+
+/// Writes the cells of one column in one group.
+fn put<'a, T: DataType>(
+    column: &mut SerializedColumnWriter<'_>,
+    cells: impl Iterator<Item = &'a Cell>,
+    value: impl Fn(&Cell) -> Option<T::T>,
+) -> ParquetResult<()> {
+    let (mut values, mut levels) = (Vec::new(), Vec::new());
+    for cell in cells {
+        let value = value(cell);
+        levels.push(i16::from(value.is_some()));
+        values.extend(value);
+    }
+    column.typed::<T>().write_batch(&values, Some(&levels), None).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use parquet::file::reader::{FileReader as _, SerializedFileReader};
+    use parquet::record::RowAccessor as _;
+
+    const COLUMNS: Columns =
+        &[("a", ColumnType::Int), ("b", ColumnType::Time), ("c", ColumnType::Bool), ("d", ColumnType::Text)];
+
+    #[test]
+    fn a_table_is_read_back_over_several_groups_and_is_there_only_when_it_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.parquet");
+        let mut table = Table::create(&path, COLUMNS).unwrap();
+        for number in 0..ROWS as i64 + 5 {
+            let text = (number % 2 == 0).then(|| format!("line {number} ü"));
+            table.push(vec![number.into(), (number * 1_000).into(), true.into(), text.into()]).unwrap();
+        }
+        table.push(vec![Cell::Absent; COLUMNS.len()]).unwrap();
+        assert!(!path.exists());
+        assert_eq!(table.finish().unwrap(), ROWS as u64 + 6);
+        let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|it| it.unwrap().file_name()).collect();
+        assert_eq!(left, ["t.parquet"]);
+        let read = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
+        assert_eq!(read.metadata().num_row_groups(), 2);
+        let rows: Vec<_> = read.get_row_iter(None).unwrap().map(|it| it.unwrap()).collect();
+        assert_eq!(rows.len(), ROWS + 6);
+        assert_eq!(rows[ROWS].get_long(0).unwrap(), ROWS as i64);
+        assert_eq!(rows[ROWS].get_string(3).unwrap(), &format!("line {ROWS} ü"));
+        assert!(rows[1].get_string(3).is_err() && rows[ROWS + 5].get_long(0).is_err());
+        // One that is given up leaves what was there.
+        let before = fs::read(&path).unwrap();
+        let mut again = Table::create(&path, COLUMNS).unwrap();
+        again.push(vec![Cell::Absent; COLUMNS.len()]).unwrap();
+        drop(again);
+        assert!(fs::read(&path).unwrap() == before);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
