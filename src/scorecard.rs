@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use score::{Class, Hindsight, Score, Tally, UsedKind};
+use score::{Class, Hindsight, Score, Tally, Told, Truth, UsedKind};
 
 /// What came of compacting one session one way.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -23,6 +23,8 @@ pub struct Trial {
     pub contradictions: usize,
     /// What is asserted without support.
     pub unsupported: usize,
+    /// What is told as true now.
+    pub truth: Truth,
     /// Rules of the API that the result breaks.
     pub invalid: usize,
     /// Tokens that were asked for.
@@ -38,6 +40,7 @@ impl Trial {
     pub fn new(
         session: &str,
         score: &Score,
+        truth: Truth,
         tokens: (u64, u64),
         budget: u64,
         invalid: usize,
@@ -51,6 +54,7 @@ impl Trial {
             last_request: score.last_request,
             contradictions: score.contradictions.len(),
             unsupported: score.unsupported.len(),
+            truth,
             invalid,
             budget,
             tokens,
@@ -73,6 +77,7 @@ impl Trial {
             last_request: Tally::default(),
             contradictions: 0,
             unsupported: 0,
+            truth: Truth::default(),
             invalid: 0,
             budget,
             tokens: (tokens, tokens),
@@ -120,6 +125,12 @@ impl Row {
     /// Sum of a figure over the sessions.
     pub fn sum(&self, of: impl Fn(&Trial) -> usize) -> usize {
         self.done().map(of).sum()
+    }
+
+    /// Statements of one kind over all sessions, and how many of them are right.
+    pub fn told(&self, of: impl Fn(&Truth) -> Told) -> Told {
+        let all = self.done().map(|it| of(&it.truth));
+        all.fold(Told::default(), |sum, it| Told { told: sum.told + it.told, right: sum.right + it.right })
     }
 
     /// Sessions that came out larger than asked for.
@@ -297,6 +308,7 @@ impl Card {
         out.push_str(DEFAULT);
         table(&mut out, self.rows.iter().filter(|it| it.percent.is_none()));
         self.dominated(&mut out);
+        self.truth(&mut out);
         self.hindsight.markdown(&mut out);
         out.push_str("## Five compactions in a row\n\n");
         out.push_str(CHAINED);
@@ -343,6 +355,24 @@ impl Card {
                 found.concat()
             );
         }
+    }
+
+    /// What the profile itself tells as true now.
+    fn truth(&self, out: &mut String) {
+        out.push_str(TRUE_NOW);
+        let Some(own) = self.rows.iter().find(|it| it.percent.is_none()) else { return };
+        for row in self.rows.iter().filter(|it| it.way == own.way) {
+            let shown = |it: Told| format!("{} of {} ({})", it.right, it.told, share(it.share()));
+            let _ = writeln!(
+                out,
+                "| {} | {} | {} | {} |",
+                row.percent.map_or_else(|| "own size".to_owned(), |it| format!("{it} %")),
+                shown(row.told(|it| it.open)),
+                shown(row.told(|it| it.outcomes)),
+                shown(row.told(|it| it.rules)),
+            );
+        }
+        out.push('\n');
     }
 
     fn worst(&self, out: &mut String) {
@@ -458,6 +488,17 @@ const DEFAULT: &str = "\
 
 What `epitome compact` does when nobody names a budget.
 
+";
+
+const TRUE_NOW: &str = "\
+## What is told as true now
+
+Of our own summaries: steps told as open that the session's plan does not have done at its end; commands told with the
+outcome that their exit code gives, where one was reported; lines under a heading for rules that are the user's own
+words.
+
+| at | open steps | outcomes | rules |
+|--:|--:|--:|--:|
 ";
 
 const LATER: &str = "\

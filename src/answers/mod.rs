@@ -27,6 +27,7 @@ pub use repair::{FindingInfo, RepairAnswer};
 pub use restore::{RestoreAnswer, RestoreStatus};
 pub use score::{
     BrokenInfo, DoubtInfo, HindsightAnswer, HindsightCut, HindsightKind, HindsightWay, ScoreAnswer,
+    ToldCount, TruthInfo,
 };
 pub use split::{Alternative, RangeFate, RangeInfo, Side, SplitAnswer};
 #[cfg(feature = "parquet")]

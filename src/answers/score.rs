@@ -26,6 +26,26 @@ pub struct BrokenInfo {
     pub what: String,
 }
 
+/// Statements of one kind, and how many of them are right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ToldCount {
+    pub told: usize,
+    pub right: usize,
+}
+
+/// What compacted messages tell as true now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TruthInfo {
+    /// Steps told as open; wrong where the original's plan has them done at its end.
+    pub open: ToldCount,
+    /// Commands told with how they ended, of those whose exit code was reported.
+    pub outcomes: ToldCount,
+    /// Lines under a heading for rules; right where they are the user's own words.
+    pub rules: ToldCount,
+    /// The lines that are not right.
+    pub wrong: Vec<String>,
+}
+
 /// What survived a compaction.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ScoreAnswer {
@@ -67,6 +87,8 @@ pub struct ScoreAnswer {
     pub contradictions: Vec<DoubtInfo>,
     /// What is asserted without support in the original.
     pub unsupported: Vec<DoubtInfo>,
+    /// What the compacted messages tell as true now, and how much of it is.
+    pub truth: TruthInfo,
     /// The API whose rules the compacted messages were checked against.
     pub api: String,
     /// The rules that they break.

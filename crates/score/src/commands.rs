@@ -14,18 +14,27 @@ pub(super) fn still_runs(text: &str) -> Option<String> {
     head.contains("running in background with ID").then(String::new)
 }
 
-/// What names a command: its [`whole_command`], at most 120 characters.
+/// Characters of a command that name it.
+const KEY: usize = 120;
+
+/// Whether what names a command is only the beginning of it.
+pub(super) fn is_cut(key: &str) -> bool {
+    /// Signs that are taken off its end.
+    const TRIMMED: usize = 4;
+    key.chars().count() + TRIMMED > KEY
+}
+
+/// What names a command: the beginning of its [`whole_command`].
 pub(super) fn command_key(command: &str) -> String {
-    clip(&whole_command(command), 120).trim_end_matches([' ', '&', '|', ';']).to_string()
+    clip(&whole_command(command), KEY).trim_end_matches([' ', '&', '|', ';']).to_string()
 }
 
 /// A command's first line up to a here-document, without what sets the scene before it and filters after it.
 pub(super) fn whole_command(command: &str) -> String {
     let mut rest = behind_its_scene(command.trim());
-    rest = rest
-        .lines()
-        .find(|it| !it.trim().is_empty() && !it.trim_start().starts_with('#'))
-        .unwrap_or_default();
+    let mut telling = rest.lines().filter(|it| !it.trim().is_empty() && !it.trim_start().starts_with('#'));
+    let first = telling.clone().next().unwrap_or_default();
+    rest = telling.find(|it| !assigns(it.trim())).unwrap_or(first);
     for mark in ["<<", "\"$(cat"] {
         if let Some((before, _)) = rest.split_once(mark) {
             rest = before;
@@ -76,6 +85,15 @@ pub(super) fn behind_its_scene(command: &str) -> &str {
     rest
 }
 
+/// Whether a line does nothing but to give a variable its value.
+fn assigns(line: &str) -> bool {
+    let Some((name, value)) = line.split_once('=') else { return false };
+    let inner = value.strip_prefix("$(").and_then(|it| it.strip_suffix(')'));
+    !name.is_empty()
+        && name.bytes().all(|it| it == b'_' || it.is_ascii_alphanumeric())
+        && (!value.contains(' ') || inner.is_some_and(|it| !it.contains("$(")))
+}
+
 /// What follows the value of an assignment that stands alone: `a="b"; ls`, not `A=b ls`.
 fn value_assigned(text: &str) -> Option<&str> {
     let (name, rest) = text.split_once('=')?;
@@ -106,22 +124,36 @@ pub(super) fn only_looks(command: &str) -> bool {
             }
         }
     }
+    // Words that stand before a command, and say nothing of what it does.
+    const AROUND: [&str; 7] = ["rtk", "{", "}", "!", "do", "then", "else"];
     parts.iter().all(|part| {
         let mut words: Vec<&str> =
-            part.split_whitespace().skip_while(|it| it.contains('=') || *it == "rtk").collect();
+            part.split_whitespace().skip_while(|it| it.contains('=') || AROUND.contains(it)).collect();
         if words.first() == Some(&"git") && words.get(1) == Some(&"-C") {
             words.drain(1..3.min(words.len()));
         }
         let head = words.first().map_or("", |it| it.rsplit('/').next().unwrap_or(it));
-        let two = words.iter().take(2).copied().collect::<Vec<_>>().join(" ");
-        let three = words.iter().take(3).copied().collect::<Vec<_>>().join(" ");
-        let acts = cues::ACTING.iter().any(|it| *it == three);
+        // `bd --readonly show`: flags may stand before what is asked for.
+        let bare: Vec<&str> = words.iter().copied().filter(|it| !it.starts_with('-')).collect();
+        let first = |count: usize| bare.iter().take(count).copied().collect::<Vec<_>>().join(" ");
+        let (two, three) = (first(2), first(3));
+        let acts = cues::ACTING.iter().any(|it| *it == three)
+            || cues::ACTING.contains(&words.iter().take(3).copied().collect::<Vec<_>>().join(" ").as_str());
+        let lists = two == "git tag"
+            && (bare.len() == 2 || words.iter().any(|it| ["-l", "--list", "--points-at"].contains(it)));
+        // `npm owner ls`, `gh release list`; a script may be called anything.
+        let asks = head != "git"
+            && bare.get(1).is_some_and(|it| !["run", "exec", "x"].contains(it))
+            && bare.get(2).is_some_and(|it| cues::LOOKING_SECOND.contains(it));
         head.is_empty()
             || head.chars().all(|c| c.is_ascii_digit() || c == '>')
             || !acts
                 && (cues::LOOKING.contains(&head)
                     || cues::LOOKING_PAIRS.contains(&two.as_str())
                     || words.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it))
+                    || bare.get(1).is_some_and(|it| cues::LOOKING_SECOND.contains(it))
+                    || lists
+                    || asks
                     || words.contains(&"--help"))
     })
 }
@@ -215,8 +247,11 @@ pub(super) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
         }
         let words: Vec<&str> =
             lower.split(|c: char| !(c.is_alphanumeric() || c == '#')).filter(|it| !it.is_empty()).collect();
+        // `Passed: 4  Failed: 0` names first what it counts.
+        let labelled = lower.contains("passed:") || lower.contains("failed:");
         for pair in words.windows(2) {
             let number = |it: &str| it.parse::<u64>().ok();
+            let pair = if labelled { [pair[1], pair[0]] } else { [pair[0], pair[1]] };
             match (pair[0], pair[1]) {
                 (n, "passed" | "pass" | "passing") if passed.is_none() => passed = number(n),
                 (n, "failed" | "fail" | "failing" | "failures") if failed.is_none() => failed = number(n),

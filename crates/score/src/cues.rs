@@ -649,7 +649,7 @@ pub(super) const LOOKING: &[&str] = &[
     "tree", "stat", "file", "du", "df", "env", "printenv", "date", "whoami", "hostname", "uname", "ps",
     "awk", "sort", "uniq", "cut", "jq", "test", "[", "true", "sleep", "export", "diff",
     "open", "goto", "scroll_down", "scroll_up", "find_file", "search_file", "search_dir", "edit", "create",
-    "submit", "for", "while", "if", "xxd", "strings", "basename", "dirname", "realpath", "column", "tmux",
+    "submit", "for", "while", "if", "done", "fi", "exit", "xxd", "strings", "basename", "dirname", "realpath", "column", "tmux",
     "ag", "bat", "set",
     "mkdir", "touch", "chmod", "export",
 ];

@@ -14,6 +14,17 @@ use history::{Call, History, Kind, Output, Part, Role, Text};
 
 /// File, command, error and plan facts of a history.
 pub(super) fn probes(source: &History) -> Vec<Probe> {
+    deeds(source).into_probes()
+}
+
+/// Steps of the plan that are done at the end of a history.
+pub(super) fn finished(source: &History) -> Vec<String> {
+    let plan = deeds(source).plan;
+    let open = |item: &str| plan.iter().any(|it| it.2 && it.1 == item);
+    plan.iter().filter(|it| !it.2 && !open(&it.1)).map(|it| it.1.clone()).collect()
+}
+
+fn deeds(source: &History) -> Deeds {
     let mut deeds = Deeds {
         cwd: source.meta.cwd.as_deref().unwrap_or_default().to_string(),
         silent: tools::reports_failures(source.meta.agent.as_deref()) == Some(false),
@@ -41,7 +52,7 @@ pub(super) fn probes(source: &History) -> Vec<Probe> {
         }
     }
     deeds.checklist(source);
-    deeds.into_probes()
+    deeds
 }
 
 /// What an output says of all file actions of its call.
@@ -96,9 +107,15 @@ struct Deeds {
 struct Ran {
     at: usize,
     outcome: Outcome,
-    whole: String,
-    /// Commands that begin alike and go on differently ended differently: their beginning says of neither how it ended.
-    unclear: bool,
+    /// The whole commands that begin so, each with how it ended, the newest last.
+    runs: Vec<(String, bool)>,
+}
+
+impl Ran {
+    /// Whether commands that begin alike and go on differently ended differently: their beginning says of none how.
+    fn unclear(&self) -> bool {
+        self.runs.last().is_some_and(|last| self.runs.iter().any(|it| it.0 != last.0 && it.1 != last.1))
+    }
 }
 
 struct Trouble {
@@ -202,15 +219,15 @@ impl Deeds {
         }
         let Some(outcome) = outcome(output, command, self.silent) else { return };
         if outcome.ok {
-            self.restored(command);
+            self.restored(number, command);
         }
         let looks = only_looks(&key);
         let whole = whole_command(command);
         if !looks {
-            let before = self.commands.get(&key);
-            let unclear =
-                before.is_some_and(|it| it.unclear || it.whole != whole && it.outcome.ok != outcome.ok);
-            self.commands.insert(key, Ran { at: number, outcome, whole: whole.clone(), unclear });
+            let mut runs = self.commands.remove(&key).map_or_else(Vec::new, |it| it.runs);
+            runs.retain(|it| it.0 != whole || it.1 != outcome.ok);
+            runs.push((whole.clone(), outcome.ok));
+            self.commands.insert(key, Ran { at: number, outcome, runs });
         }
         let concludes =
             ["git commit", "git merge --continue", "git rebase --continue", "git cherry-pick --continue"];
@@ -239,7 +256,7 @@ impl Deeds {
     }
 
     /// `git checkout -- FILE` and `git restore FILE` undo what was edited.
-    fn restored(&mut self, command: &str) {
+    fn restored(&mut self, number: usize, command: &str) {
         for part in command.split(['&', ';', '\n']) {
             let part = part.trim();
             let files = match part.strip_prefix("git restore ") {
@@ -259,6 +276,10 @@ impl Deeds {
                     let readings = self.undone.entry(path).or_default();
                     let since = done.split_off(*readings);
                     done.extend(since.into_iter().filter(|(_, op)| *op == FileOp::Read));
+                    // It is as it was from here on.
+                    if !done.is_empty() {
+                        done.push((number, FileOp::Read));
+                    }
                     *readings = done.len();
                 }
             }
@@ -377,7 +398,7 @@ impl Deeds {
             messages.dedup();
             out.push(Probe { class: Class::File, messages, fact: Fact::File { path, op, done: ops } });
         }
-        for (command, ran) in self.commands.into_iter().filter(|it| !it.1.unclear) {
+        for (command, ran) in self.commands.into_iter().filter(|it| !it.1.unclear()) {
             let fact = Fact::Command { command, outcome: ran.outcome };
             out.push(Probe::new(Class::Command, ran.at, fact));
         }

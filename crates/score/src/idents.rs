@@ -107,8 +107,10 @@ fn in_row(row: &str) -> Vec<(Option<String>, String)> {
             // An address within another is part of it: each byte is looked at once.
             from = at + url.len();
             taken.push((at, from));
+            // Who sent somebody there is no part of the address.
+            let place = ["?utm_", "&utm_"].iter().fold(url, |url, it| url.split(it).next().unwrap_or(url));
             if url.len() <= LONGEST_URL {
-                out.push((None, url.to_string()));
+                out.push((None, place.to_string()));
             }
         }
     }

@@ -23,6 +23,7 @@ mod support;
 mod survive;
 pub mod synthetic;
 mod text;
+mod truth;
 
 use std::collections::BTreeMap;
 
@@ -33,11 +34,12 @@ pub use hindsight::{Hindsight, UseTally, Used, UsedKind, hindsight, used_later};
 pub use probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
 pub use support::{Claim, Unsupported};
 pub use survive::Contradiction;
+pub use truth::{Told, Truth, truth};
 
 use history::{History, Message, Part};
 
 /// Version of the extraction and survival rules. Scores of different versions cannot be compared.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Facts of a history, by class, then by where they were established.
 pub fn probes(source: &History) -> Vec<Probe> {

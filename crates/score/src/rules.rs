@@ -129,7 +129,7 @@ pub(super) fn dequoted(text: &str) -> String {
 }
 
 /// Whether a label heads a list of rules.
-fn names_rules(label: &str) -> bool {
+pub(super) fn names_rules(label: &str) -> bool {
     let lower = label.to_lowercase();
     label.chars().count() <= 60
         && (polarity(label).is_some()

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::commands::behind_its_scene;
+use super::commands::{behind_its_scene, is_cut};
 use super::done;
 use super::idents::is_hash;
 use super::index::{Index, Line, Origin};
 use super::phrases::{
-    agrees, contrast, find_bounded, find_path, ops_in, ops_in_line, outcome_in, status_in, turned_around,
+    Told, agrees, contrast, find_bounded, find_path, ops_in, ops_in_line, outcome_in, status_in,
+    turned_around,
 };
 use super::probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
 use super::rules::{dequoted, polarity};
@@ -282,7 +283,10 @@ impl<'a> Scene<'a> {
             }
             if said.iter().any(|it| fine.contains(it)) {
                 kept = true;
-            } else if line.fresh && !quoted(&line.text, from) {
+            } else if line.fresh
+                && !quoted(&line.text, from)
+                && !line.text.trim_start_matches("- ").starts_with("refused:")
+            {
                 // Never done at all, or turned around by what was done last. A true but older statement is only
                 // not enough.
                 let never = !said.iter().any(|it| done.contains(it));
@@ -323,25 +327,30 @@ impl<'a> Scene<'a> {
         };
         let mut kept = self.kept.commands.get(command).is_some_and(same);
         let mut wrong = Vec::new();
-        for line in self.index.around(command) {
-            if line.origin != Origin::Text {
-                continue;
-            }
-            let Some((from, to)) = self.find_command(&line.text, command) else { continue };
-            let after = self.until_next_command(behind_its_quotes(&line.text, from, to));
-            let said = outcome_in(after)
-                .or_else(|| outcome_in(ending(&line.text[..from], 240)))
-                .or_else(|| self.index.labels(line).filter(|it| !lists(it)).find_map(outcome_in));
-            match said {
-                Some(said) if agrees(&said, outcome) => kept = true,
-                Some(_) if line.fresh => wrong.push(line),
-                Some(_) | None => {}
+        for (line, said) in self.endings_told(command) {
+            if agrees(&said, outcome) {
+                kept = true;
+            } else if line.fresh {
+                wrong.push(line);
             }
         }
         if !kept {
             wrong.into_iter().for_each(|it| says(it, None));
         }
         kept
+    }
+
+    /// The lines that say how a command ended.
+    pub(super) fn endings_told(&self, command: &str) -> impl Iterator<Item = (&Line, Told)> {
+        let texts = self.index.around(command).into_iter().filter(|it| it.origin == Origin::Text);
+        texts.filter_map(move |line| {
+            let (from, to) = self.find_command(&line.text, command)?;
+            let after = self.until_next_command(behind_its_quotes(&line.text, from, to));
+            let said = outcome_in(after)
+                .or_else(|| outcome_in(ending(&line.text[..from], 240)))
+                .or_else(|| self.index.labels(line).filter(|it| !lists(it)).find_map(outcome_in));
+            Some((line, said?))
+        })
     }
 
     /// What follows a command in its line, up to the next one: the next thing in backticks, or, after a comma or
@@ -380,7 +389,7 @@ impl<'a> Scene<'a> {
                 |it: Option<char>| it.is_none_or(|c| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '/')));
             let rest = &line[*at..];
             bounded(before)
-                && bounded(after)
+                && (bounded(after) || is_cut(command))
                 && !is_link(&line[..*at])
                 && !longer.iter().any(|it| rest.starts_with(it))
         });

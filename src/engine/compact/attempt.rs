@@ -131,15 +131,10 @@ pub(crate) fn make(
         Some(text) => format!("{header}\n{text}"),
         None => summary(engine, measured, ask, step, ledger, plan, Some(header)),
     };
-    // As long as the real one will be.
-    let blank = header(
-        measured.tokens,
-        measured.tokens / 5,
-        1.0,
-        measured.history,
-        handle,
-        plan_end(measured, &plan),
-    );
+    // As long as the real one can be: no number of tokens has more digits.
+    let blank_for =
+        |plan: &Plan| header(measured.tokens, 9_999, 1.0, measured.history, handle, plan_end(measured, plan));
+    let mut blank = blank_for(&plan);
     let reserved = plan.need.as_ref().map_or(0, |it| it.max_tokens);
     if known.summary.is_none() {
         events::tell(engine, &Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
@@ -150,6 +145,7 @@ pub(crate) fn make(
         let wider = plan_for(engine, measured, ask, Some(used));
         if wider.act && wider.need.is_some() {
             plan = wider;
+            blank = blank_for(&plan);
             summary = write(&plan, &blank);
         }
     }
@@ -192,7 +188,7 @@ pub(crate) fn summary(
         cleared: &cleared,
         spec: &step.summary,
         max_tokens: need.max_tokens.saturating_sub(frame + 8),
-        shares_of: (need.max_tokens != need.reserved).then_some(need.reserved),
+        shares_of: need.reserved,
         style: ask.options.style,
         focus: ask.options.focus.as_deref(),
         pins: &pins,

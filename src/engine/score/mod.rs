@@ -5,7 +5,7 @@ pub(super) mod hindsight;
 pub(super) mod scorecard;
 pub(super) mod subject;
 
-use crate::answers::{BrokenInfo, CONTRACT, DoubtInfo, ScoreAnswer};
+use crate::answers::{BrokenInfo, CONTRACT, DoubtInfo, ScoreAnswer, ToldCount, TruthInfo};
 use crate::engine::compact::compacted::{fact_count, fact_counts, round};
 use crate::engine::compact::min_kept::lost;
 use crate::engine::{Ask, Engine, Opened, input::measured, session_info};
@@ -53,12 +53,18 @@ pub fn score(engine: &Engine, before: &Opened, after: &Opened, ask: &Ask) -> Sco
             .iter()
             .map(|it| DoubtInfo { kind: it.claim.name().to_owned(), text: it.line.clone() })
             .collect(),
+        truth: truth(score::truth(measured.history, made)),
         api: api.name().to_owned(),
         invalid: broken
             .into_iter()
             .map(|it| BrokenInfo { rule: it.rule.to_owned(), message: it.message, what: it.what })
             .collect(),
     }
+}
+
+fn truth(it: score::Truth) -> TruthInfo {
+    let count = |it: score::Told| ToldCount { told: it.told, right: it.right };
+    TruthInfo { open: count(it.open), outcomes: count(it.outcomes), rules: count(it.rules), wrong: it.wrong }
 }
 
 /// Which messages of a session a handle brings back that stands in `after` and is known to the archive here.

@@ -13,7 +13,7 @@ use crate::scorecard::{Card, Chain, HindsightCard, Link, Looked, LookedRow, Row,
 use compaction::plan;
 use history::error::{Error, Kind, Result};
 use history::{History, Message};
-use score::{self, Probe, baselines::Baseline, synthetic};
+use score::{self, Probe, Truth, baselines::Baseline, synthetic};
 use sessions::{self, Session, validate};
 
 /// Sessions below are too small to be worth compacting, in tokens.
@@ -141,7 +141,8 @@ pub fn trial(engine: &Engine, subject: &Subject, ask: &Ask, percent: Option<u64>
     let (messages, _) = sessions::wire::messages_of(&made.outcome.history, Some(format), format.api());
     let invalid = validate::check(format.api(), &messages).len();
     let tokens = (subject.tokens, made.outcome.tokens);
-    Trial::new(&subject.name, &made.score, tokens, budget, invalid, millis)
+    let truth = score::truth(measured.whole(), &made.outcome.history);
+    Trial::new(&subject.name, &made.score, truth, tokens, budget, invalid, millis)
 }
 
 /// The same by a baseline.
@@ -158,7 +159,7 @@ pub fn baseline(engine: &Engine, subject: &Subject, way: Baseline, ask: &Ask, pe
     // As it is, unmended: our own writers would put calls and outputs right.
     let invalid = usize::from(after.messages().first().is_some_and(|it| it.outputs().next().is_some()));
     let tokens = (subject.tokens, score.tokens.after);
-    Trial::new(&subject.name, &score, tokens, budget, invalid, millis)
+    Trial::new(&subject.name, &score, Truth::default(), tokens, budget, invalid, millis)
 }
 
 /// Five compactions in a row, each to `percent` of the whole session's tokens. Nothing if no fact of the first part

@@ -209,9 +209,12 @@ fn small(engine: &Engine, measured: &Measured<'_>, ask: &Ask, handle: &str) -> S
     }
     let mut plan = attempt::plan_for(engine, measured, ask, None);
     (plan.ops, plan.act, plan.split) = (Vec::new(), true, Some(tail));
-    plan.need = ask.profile.passes.iter().position(|it| matches!(it, Pass::Summarize(_))).map(|pass| {
-        plan::Need { from: 0, to: tail, max_tokens: SMALL, reserved: SMALL, shown_from: 0, pass }
-    });
+    plan.need = ask
+        .profile
+        .passes
+        .iter()
+        .position(|it| matches!(it, Pass::Summarize(_)))
+        .map(|pass| plan::Need { from: 0, to: tail, max_tokens: SMALL, reserved: None, shown_from: 0, pass });
     let after = messages[tail..].iter().map(size).sum::<u64>();
     let first = header(measured.tokens, after, 1.0, history, handle, plan::end_mark(&messages[tail..]));
     let (before, text, behind) = match ask.profile.summarize() {

@@ -247,6 +247,19 @@ fn check(row: &Row, chain: &Chain) {
     ] {
         assert!(found <= most, "{what} at {} %: {found}", chain.percent);
     }
+    for (what, told, most) in [
+        ("open steps", row.told(|it| it.open), 0.05),
+        ("outcomes", row.told(|it| it.outcomes), 0.005),
+        ("rules", row.told(|it| it.rules), 0.05),
+    ] {
+        eprintln!("{what}: {} of {} right", told.right, told.told);
+        assert!(
+            told.share().unwrap_or(1.0) >= 1.0 - most,
+            "{what} at {} %: {told:?}, {:#?}",
+            chain.percent,
+            row.trials.iter().flat_map(|it| &it.truth.wrong).collect::<Vec<_>>()
+        );
+    }
     let left = chain.medians().map(|it| it.left);
     at_least("left after five compactions", left, 0.95);
 }

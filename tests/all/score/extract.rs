@@ -170,3 +170,57 @@ fn words_and_identifiers() {
         .into();
     insta::assert_snapshot!(all.join("\n"));
 }
+
+#[test]
+fn what_looks_is_no_run_and_labels_stand_before_their_counts() {
+    let session = r##"
+        Bash {"command":"bd --readonly show x-1"} => x-1
+        Bash {"command":"npm owner ls left"} => a
+        Bash {"command":"git tag --list 'v1*'"} => v1
+        Bash {"command":"for f in a b; do { echo $f; }; done"} => a
+        Bash {"command":"tmp=$(mktemp -d)\n./pack.sh $tmp"} => packed
+        Bash {"command":"./run.sh"} => Total: 4  Passed: 4  Failed: 0
+        Read {"file_path":"/w/a.rs"} => 1→x
+        Edit {"file_path":"/w/a.rs"} => The file /w/a.rs has been updated
+        Bash {"command":"git checkout -- a.rs"} => Updated 1 path
+        user: see https://ex.org/a?utm_source=mail and go on
+    "##;
+    assert_eq!(
+        found(Class::Command, session),
+        "9 ./pack.sh $tmp: ok\n11 ./run.sh: ok, 4 passed, 0 failed\n17 git checkout -- a.rs: ok\n"
+    );
+    // It is as it was since it was checked out.
+    assert_eq!(found(Class::File, session), "17 a.rs: read\n");
+    assert_eq!(found(Class::Identifier, session), "18 https://ex.org/a\n");
+}
+
+#[test]
+fn what_is_told_as_true_is_held_against_the_session() {
+    let source = history(
+        r##"
+        user: Never touch src/legacy.rs. Port the lexer.
+        TodoWrite {"todos":[{"content":"Port the lexer","status":"pending"},{"content":"Write the guide","status":"pending"}]} => ok
+        Bash {"command":"make test"} =! Exit code 2⏎error: no rule
+        model: It needs a rule.
+        TodoWrite {"todos":[{"content":"Port the lexer","status":"completed"},{"content":"Write the guide","status":"pending"}]} => ok
+    "##,
+    );
+    let told = |page: &str| {
+        let summary = Message::text(Role::User, Kind::Summary, page);
+        score::truth(&source, &History::new(vec![summary], source.meta.clone()))
+    };
+    let good = told(
+        "## Rules\n- \"Never touch src/legacy.rs.\" [#0]\n\n## Open\n- open: Write the guide [#5]\n\n## Commands\n- `make test` → failed, exit 2 [#3]\n",
+    );
+    assert_eq!([good.open, good.outcomes, good.rules].map(|it| (it.told, it.right)), [(1, 1); 3]);
+    let bad = told(
+        "## Rules\n- \"Always run as root.\" [#0]\n\n## Open\n- open: Port the lexer [#1]\n\n## Commands\n- `make test` → ok [#3]\n",
+    );
+    assert_eq!(
+        [bad.open, bad.outcomes, bad.rules].map(|it| (it.told, it.right)),
+        [(1, 0); 3],
+        "{:?}",
+        bad.wrong
+    );
+    assert_eq!(bad.wrong.len(), 3);
+}

@@ -8,7 +8,7 @@ use super::voice::{Answered, Prompt, Quote, Seen};
 use super::{Detail, Fact, FileOp, Topic};
 use super::{command, found};
 use history::tools::{self, Action, Meaning};
-use history::{Call, History, Output, Refusal};
+use history::{Call, History, Output, Refusal, Role};
 
 /// How an output begins when an edit or a read did not happen, in lower case (all agents).
 const FAILED: [&str; 22] = [
@@ -167,6 +167,9 @@ pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>)
                         work.answered(number, call, output, history);
                     }
                 }
+                history::Part::Text(text) if message.role == Role::Assistant => {
+                    work.named(number, text.as_str());
+                }
                 history::Part::Text(_)
                 | history::Part::Reasoning(_)
                 | history::Part::Media(_)
@@ -236,8 +239,11 @@ impl Work<'_> {
                 let failed = failed(output);
                 if !failed {
                     actions.iter().for_each(|it| self.touched(number, it, output));
-                    if matches!(main, Meaning::Search | Meaning::List) {
-                        self.found(number, &actions, output);
+                    match main {
+                        Meaning::Search | Meaning::List => self.found(number, &actions, output),
+                        // Another model reports.
+                        Meaning::Delegate => self.named(number, output.text.as_str()),
+                        _ => {}
                     }
                 }
                 let reports =
@@ -334,11 +340,23 @@ impl Work<'_> {
     fn found(&mut self, number: usize, actions: &[Action], output: &Output) {
         let dir = actions.first().and_then(|it| it.dir.as_deref());
         for found in found::paths(output.text.as_str()) {
-            let Some(name) = printed(found, dir, self.base) else { continue };
-            let known = self.files.entry(name).or_insert((number, FileOp::Mentioned, None));
-            if known.1 == FileOp::Mentioned {
-                known.0 = number;
+            if let Some(name) = printed(found, dir, self.base) {
+                self.note(number, name);
             }
+        }
+    }
+
+    /// Notes the files that a model names in its own words.
+    fn named(&mut self, number: usize, text: &str) {
+        for found in found::named(text) {
+            self.note(number, path(found, None, self.base));
+        }
+    }
+
+    fn note(&mut self, number: usize, name: String) {
+        let known = self.files.entry(name).or_insert((number, FileOp::Mentioned, None));
+        if known.1 == FileOp::Mentioned {
+            known.0 = number;
         }
     }
 
@@ -426,10 +444,21 @@ impl Work<'_> {
             outcome.error = failed.then(|| said(output));
         }
         if outcome.ok != Some(false) {
+            for path in commands.iter().flat_map(|it| command::shown_of_revision(it)) {
+                let dir = actions.first().and_then(|it| it.dir.clone());
+                let read = Action { meaning: Meaning::Read, path: Some(path), to: None, command: None, dir };
+                self.touched(number, &read, output);
+            }
             actions
                 .iter()
                 .filter(|it| it.meaning != Meaning::Run)
                 .for_each(|it| self.touched(number, it, output));
+            for command in commands.iter().filter(|it| command::looks(it)) {
+                let dir = actions.first().and_then(|it| it.dir.as_deref());
+                for place in command::places(command) {
+                    self.note(number, path(&place, dir, self.base));
+                }
+            }
             if commands.iter().any(|it| command::looks(it)) {
                 self.found(number, actions, output);
             }
@@ -480,6 +509,11 @@ impl Work<'_> {
         if looked {
             // A search that finds nothing, or finds the word "error", is no error.
             let found = outcome.exit.map_or(!marked, |it| it == 0);
+            if found {
+                self.judged(number, command, None);
+            } else if let Some(error) = refused(output) {
+                self.judged(number, command, Some(error));
+            }
             let told = outcome.exit.is_some() || marked || self.reports != Some(false);
             outcome = Outcome {
                 exit: outcome.exit,
@@ -571,6 +605,15 @@ fn failed(output: &Output) -> bool {
     output.failed
         || !output.cleared && FAILED.iter().any(|it| start.starts_with(it))
         || start.starts_with("exit code: ") && !start.starts_with("exit code: 0")
+}
+
+/// The line with which a program that looks says that it cannot.
+fn refused(output: &Output) -> Option<String> {
+    const STARTS: [&str; 5] = ["fatal: ", "error: ", "Error: ", "ERROR: ", "Error "];
+    let text = output.text.as_str();
+    let text = text.split_once("\nOutput:").map_or(text, |it| it.1);
+    let line = text.lines().map(str::trim).find(|it| !it.is_empty() && !it.starts_with("Exit code"))?;
+    STARTS.iter().any(|it| line.starts_with(it)).then(|| flat(clip(line, 200).0))
 }
 
 /// Whether a command printed nothing.

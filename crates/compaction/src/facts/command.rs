@@ -145,7 +145,7 @@ pub(super) fn key(command: &str) -> String {
 }
 
 /// Whether a command only looks at things.
-pub(super) fn looks(command: &str) -> bool {
+pub fn looks(command: &str) -> bool {
     let programs = tools::programs(command);
     // A here-document is there to be written somewhere.
     !programs.is_empty()
@@ -155,6 +155,12 @@ pub(super) fn looks(command: &str) -> bool {
 
 fn only_looks(words: &[&str]) -> bool {
     let [head, rest @ ..] = words else { return true };
+    // Words of the shell around commands.
+    match *head {
+        "for" | "done" | "fi" | "esac" | "in" | "}" | "exit" | "return" => return true,
+        "do" | "then" | "else" | "elif" | "if" | "while" | "until" | "{" | "!" => return only_looks(rest),
+        _ => {}
+    }
     let head = head.rsplit('/').next().unwrap_or(head);
     if rest.iter().any(|it| ["--help", "--version"].contains(it)) || LOOKERS.contains(&head) {
         return true;
@@ -259,6 +265,35 @@ pub(super) fn ends_in_a_viewer(command: &str) -> bool {
         && matches!(last.split_whitespace().next(), Some("head" | "tail" | "cat" | "tee" | "less"))
 }
 
+/// Directories and files that a command searches or lists: what stands behind its flags with a slash in it.
+pub(super) fn places(command: &str) -> Vec<String> {
+    const SEARCHES: [&str; 8] = ["rg", "grep", "egrep", "find", "fd", "ls", "tree", "ag"];
+    let plain = |it: &&String| {
+        it.contains('/')
+            && it.starts_with(|c: char| c.is_ascii_alphanumeric() || "./~_@".contains(c))
+            && it.chars().all(|c| c.is_alphanumeric() || "/._-@+~".contains(c))
+            && !it.starts_with("/dev/")
+            && it.len() >= 5
+    };
+    let programs = tools::programs(command);
+    let searches = programs.iter().filter(|it| it.first().is_some_and(|it| SEARCHES.contains(&it.as_str())));
+    searches.flatten().skip(1).filter(plain).map(|it| it.trim_end_matches('/').to_owned()).collect()
+}
+
+/// The files of a revision that a command prints: `git show main:src/a.rs`.
+pub(super) fn shown_of_revision(command: &str) -> Vec<String> {
+    let programs = tools::programs(command);
+    let shown = programs.iter().filter_map(|words| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        match words[..] {
+            ["git", "show", what, ..] | ["git", "-C", _, "show", what, ..] => what.split_once(':'),
+            _ => None,
+        }
+    });
+    let shown = shown.filter(|it| !it.0.is_empty() && !it.0.starts_with('-') && !it.1.ends_with('/'));
+    shown.map(|it| it.1.to_owned()).filter(|it| it.contains('.') && !it.contains(['$', '*'])).collect()
+}
+
 /// Whether a project is built, checked or run by it.
 pub(super) fn sets_up(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {
@@ -341,6 +376,9 @@ mod tests {
             ("sed -i s/a/b/ x", false),
             ("bd show x", true),
             ("cargo --help", true),
+            ("for f in a b; do echo \"$f\"; wc -l $f; done", true),
+            ("for f in a b; do rm $f; done", false),
+            ("if test -f x; then cat x; else printf none; fi", true),
             ("cargo test", false),
             ("", false),
         ] {
@@ -363,6 +401,12 @@ mod tests {
         assert_eq!(restored("git checkout -- a.rs b.rs && git restore c.rs"), ["a.rs", "b.rs", "c.rs"]);
         assert_eq!(restored("git checkout src/a.rs"), ["src/a.rs"]);
         assert!(restored("git checkout -b new").is_empty());
+        assert_eq!(shown_of_revision("git show origin/main:src/a.rs | sed -n 1,9p"), ["src/a.rs"]);
+        assert_eq!(
+            places("rg -n 'a/b c' apps/cli packages/core/src | head"),
+            ["apps/cli", "packages/core/src"]
+        );
+        assert_eq!(shown_of_revision("git show --stat HEAD"), Vec::<String>::new());
         assert!(discards("git reset --hard HEAD~1") && !discards("git restore --staged x"));
     }
 }

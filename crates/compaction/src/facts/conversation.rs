@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use super::ascii_first::AsciiFirstRegex;
 use super::cues::{CUES, Lowercased};
+use super::handed::{Stretch, stretches};
 use super::text::{bare, clip, flat, lines, sentences, shortened, unmarked};
 use super::voice::{Prompt, Quote, Seen, Told};
 use super::{Detail, Fact, Polarity, Topic};
@@ -329,41 +330,16 @@ fn speakers(parts: &[&str]) -> Vec<Vec<(usize, bool)>> {
     if marks < 2 { parts.iter().map(|_| vec![(0, true)]).collect() } else { out }
 }
 
-/// Where a document begins that a prompt hands over: at a heading behind a few words that end with a colon, or nowhere. A page
-/// of a forum is one from its first word on.
-fn document(part: &str) -> usize {
-    /// Bytes of the longest announcement.
-    const INTRODUCED: usize = 400;
-    /// Lines by which a page with many voices is told.
-    const VOICES: usize = 3;
-    const BUTTONS: [&str; 8] =
-        ["reply", "share", "upvote", "downvote", "award", "permalink", "more replies", "like"];
-    let button = |it: &&str| BUTTONS.iter().any(|known| it.trim().eq_ignore_ascii_case(known));
-    if part.lines().filter(button).take(VOICES).count() == VOICES {
-        return 0;
-    }
-    let mut at = 0;
-    for line in part.split_inclusive('\n') {
-        if at > INTRODUCED {
-            break;
-        }
-        if (line.starts_with("# ") || line.starts_with("## ")) && part[..at].trim_end().ends_with([':', '：'])
-        {
-            return at;
-        }
-        at += line.len();
-    }
-    usize::MAX
-}
-
 fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
     let speakers = speakers(prompt.parts());
     let all = prompt.parts().iter().zip(&speakers).flat_map(|(part, turns)| {
-        let document = document(part);
+        let stretches = stretches(part);
         let placed = sentences(part).into_iter().filter_map(|it| {
+            let within = |text: &str| text.as_bytes().as_ptr_range().contains(&it.as_ptr());
+            let kind = stretches.iter().find(|stretch| within(stretch.1)).map_or(Stretch::Typed, |it| it.0);
             let at = (it.as_ptr() as usize).saturating_sub(part.as_ptr() as usize);
             let own = turns.iter().rev().find(|turn| turn.0 <= at).is_some_and(|it| it.1);
-            own.then_some((*part, at >= document, it))
+            (own && kind != Stretch::Talk).then_some((*part, kind != Stretch::Typed, it))
         });
         placed.collect::<Vec<_>>()
     });
@@ -540,7 +516,7 @@ fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
 fn concluded(number: usize, message: &Message, start: usize, facts: &mut Vec<Fact>) {
     let plain = message.plain();
     let plain = unasked(&plain);
-    let text = run_on(&lines(plain), 600);
+    let text = run_on(&telling(&lines(plain), 600), 600);
     // A line that announces the next step says nothing once it is taken.
     if text.chars().count() > 60 && !text.ends_with(':') && tells(plain) {
         let mut since = facts.split_off(start);
@@ -548,6 +524,26 @@ fn concluded(number: usize, message: &Message, start: usize, facts: &mut Vec<Fac
         facts.append(&mut since);
         facts.push(Fact::told(Told::Findings, number, text));
     }
+}
+
+/// Of a text that is longer than `chars`, its first line and those that conclude: what was found, what is left, how it ends.
+fn telling<'a>(all: &[&'a str], chars: usize) -> Vec<&'a str> {
+    if all.iter().map(|it| it.chars().count()).sum::<usize>() <= chars {
+        return all.to_vec();
+    }
+    let concludes = |it: &str| {
+        let small = Lowercased::of(it);
+        [&CUES.found, &CUES.unfinished, &CUES.finished].iter().any(|cue| cue.is_in(&small))
+    };
+    let last = all.len() - 1;
+    let picked: Vec<&str> = all
+        .iter()
+        .enumerate()
+        .filter(|(at, it)| *at == 0 || *at == last || concludes(it))
+        .map(|it| *it.1)
+        .collect();
+    // A report without such words tells most where it begins.
+    if picked.len() > 2 { picked } else { all.to_vec() }
 }
 
 /// Without what is asked at the end: a question is no finding.
@@ -624,7 +620,7 @@ fn ended(history: &History, last: Option<usize>, said: Option<usize>, facts: &mu
         facts.push(fact(Told::Asked, flat(clip(asked, 400).0)));
     }
     let spoken: Vec<&str> = sentences(&plain);
-    let current = run_on(&lines(&plain), 800);
+    let current = run_on(&telling(&lines(&plain), 800), 800);
     if !current.is_empty() {
         facts.push(fact(Told::Current, current));
     }

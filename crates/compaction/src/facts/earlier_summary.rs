@@ -622,7 +622,7 @@ impl Fold<'_> {
     }
 
     fn names(&mut self, body: &str) {
-        const KINDS: [(&str, Name); 8] = [
+        const KINDS: [(&str, Name); 9] = [
             ("urls", Name::Url),
             ("hashes", Name::Hash),
             ("tickets", Name::Ticket),
@@ -631,11 +631,12 @@ impl Fold<'_> {
             ("ports", Name::Port),
             ("ids", Name::Id),
             ("settings", Name::Setting),
+            ("colours", Name::Colour),
         ];
         if let Some((place, list)) = body.strip_prefix("symbols").and_then(|it| it.split_once(": ")) {
             let file = place.strip_prefix(" in ").map(str::to_owned);
             for item in list.split(", ") {
-                let detail = Detail::Symbol { file: file.clone() };
+                let detail = Detail::Symbol { file: file.clone(), used: true };
                 self.push_seen(Seen::Identifiers, item.trim_matches('`'), detail);
             }
             return;

@@ -32,6 +32,18 @@ pub(super) fn paths(output: &str) -> Vec<&str> {
     out
 }
 
+/// The files that prose names, in backticks, as a link or with a line: `src/a.rs`, (/w/src/a.rs:12), src/a.rs:12.
+pub(super) fn named(text: &str) -> Vec<&str> {
+    let apart = |c: char| c.is_whitespace() || "()[]<>\"'`,;*|{}".contains(c);
+    let words = clip(text, REACH).0.split(apart).filter(|it| it.contains('/') && !it.contains("://"));
+    let paths = words.map(|it| it.trim_end_matches(['.', ':', '!', '?']));
+    let mut out: Vec<&str> = paths.filter_map(path).filter(|it| it.contains('/')).collect();
+    out.sort_unstable();
+    out.dedup();
+    out.truncate(FEW);
+    out
+}
+
 /// The path at the beginning of a line.
 fn path(line: &str) -> Option<&str> {
     let line = line.trim();
@@ -61,6 +73,12 @@ fn path(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_are_read_off_prose() {
+        let text = "It stands in `src/a.rs:12`, see [b](/w/lib/b.ts:3), c/d.py. And and/or, https://x.io/a.html, 1/2.5.";
+        assert_eq!(named(text), ["/w/lib/b.ts", "c/d.py", "src/a.rs"]);
+    }
 
     #[test]
     fn lists_of_files_are_read_and_prose_is_not() {

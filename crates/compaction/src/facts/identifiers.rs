@@ -15,12 +15,13 @@ static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
     [
         (Name::Url, r"\bhttps?://[^\s<>)\]{}'\x22`|\\，。）]+[^\s<>)\]{}'\x22`|\\，。）.,;:!?*]"),
         (Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
-        (Name::Ticket, r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|\s|\()#\d{2,5}\b"),
-        (Name::Version, r"(?:[@\w./-]*[A-Za-z][@ :=^~v]{1,3}|\bv)\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b"),
+        (Name::Ticket, r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|[\s(`*|,])(#\d{2,5})\b|\[(#\d{2,5})\]\("),
+        (Name::Version, r"(?:[@\w./-]*[A-Za-z][@ :=^~v]{1,3}|\bv)\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+\.\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b"),
         (Name::Port, r"(?i)(?:\bport[ :=]+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)\d{2,5}\b"),
         (Name::Hash, r"\b(?:sha256:)?[0-9a-f]{7,64}\b"),
         (Name::Branch, r"(?i)(?:\bbranch(?:es)?(?: named| called)? [`'\x22]?|git (?:checkout|switch)(?: -[bc])? |git push (?:-u )?origin |origin/)([A-Za-z][\w.-]*/?[\w./-]*\w)"),
-        (Name::Setting, r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;$()]{1,80}"),
+        (Name::Setting, r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;$()]{1,80}|\b[a-z]+(?:[A-Z][a-z0-9]*|_[a-z0-9]+)+[`'\x22]?\s?[:=]\s?\d+\b"),
+        (Name::Colour, r"#[0-9A-Fa-f]{6}\b"),
     ]
     .into_iter()
     .map(|(kind, pattern)| (kind, AsciiFirstRegex::new(pattern)))
@@ -116,7 +117,7 @@ fn searches_for(action: &Action) -> bool {
 fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
     for (kind, pattern) in KINDS.iter() {
         for found in pattern.captures_iter(text).take(FEW) {
-            if let Some(it) = found.get(1).or_else(|| found.get(0)) {
+            if let Some(it) = found.get(1).or_else(|| found.get(2)).or_else(|| found.get(0)) {
                 // A hash or number inside a longer name or address is no name of its own.
                 let inside = |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || "-_/%".contains(c));
                 let alone = !inside(text[..it.start()].chars().next_back())
@@ -188,6 +189,12 @@ fn is_file(name: &str) -> bool {
     })
 }
 
+/// Whether a text ends with the four numbers of an address.
+fn is_address(text: &str) -> bool {
+    let numbers = text.rsplit(|c: char| !(c.is_ascii_digit() || c == '.')).next().unwrap_or_default();
+    numbers.matches('.').count() > 2
+}
+
 /// Whether the word before a number says what was measured: `Wall time: 0.33` is no version.
 fn is_measured(text: &str) -> bool {
     const MEASURES: [&str; 19] = [
@@ -230,7 +237,8 @@ fn telling(kind: Name, text: &str) -> bool {
                 || text == "dev"
         }
         Name::Version => {
-            !is_measured(text)
+            !is_address(text)
+                && !is_measured(text)
                 && !text.starts_with("at ")
                 && (text.contains(char::is_alphabetic) || text.matches('.').count() > 1)
                 && !text.starts_with("0.0.0.0")
@@ -247,6 +255,6 @@ fn telling(kind: Name, text: &str) -> bool {
                 && !text.contains("example.com")
                 && ![".example", ".test", ".invalid"].iter().any(|it| host.ends_with(it))
         }
-        Name::Port | Name::Id | Name::Setting => true,
+        Name::Port | Name::Id | Name::Setting | Name::Colour => true,
     }
 }

@@ -17,6 +17,7 @@ mod earlier_summary;
 mod listed;
 mod identifiers;
 mod outcome;
+pub(crate) mod handed;
 mod good_moment;
 mod plan;
 mod superseded;
@@ -34,7 +35,7 @@ use history::parallel;
 use history::verbatim;
 pub use superseded::answered;
 
-pub use command::delivers;
+pub use command::{delivers, looks};
 pub use outcome::Outcome;
 pub use text::flat;
 pub use voice::{Voice, Words};
@@ -130,6 +131,8 @@ pub enum Name {
     Id,
     /// A setting: `KEY=value`, `key: 5`.
     Setting,
+    /// `#1a2b3c`.
+    Colour,
 }
 
 /// What a fact says beyond its text.
@@ -177,6 +180,8 @@ pub enum Detail {
     Symbol {
         /// Where it is defined, if that was seen.
         file: Option<String>,
+        /// The agent wrote it or named it; of others it only read the definition.
+        used: bool,
     },
 }
 

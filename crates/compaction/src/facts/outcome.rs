@@ -56,14 +56,14 @@ static COMMIT: LazyLock<AsciiFirstRegex> =
 static PULL: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
 /// Lines that say what went wrong, the surest first.
-static WRONG: LazyLock<[AsciiFirstRegex; 4]> = LazyLock::new(|| {
+static WRONG: LazyLock<[AsciiFirstRegex; 5]> = LazyLock::new(|| {
     [
         // A test's name says more than what its assertion printed.
         AsciiFirstRegex::new(
             r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\))",
         ),
         AsciiFirstRegex::new(concat!(
-            r"(?m)(?:^|\s)(?:error(?:\[\w+\])?:|Error:|ERROR\b|fatal:|FATAL\b|panic:|[a-z]\w*[a-z](?:Error|Exception):|\w+\.?\w*(?:Error|Exception)\b:",
+            r"(?m)(?:^|\s)(?:error(?:\[\w+\])?:|Error:|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|panic:|[a-z]\w*[a-z](?:Error|Exception):|\w+\.?\w*(?:Error|Exception)\b:",
             r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|AssertionError|SyntaxError|undefined reference",
             r"|npm (?:ERR!|error)|TypeError)",
         )),
@@ -71,15 +71,15 @@ static WRONG: LazyLock<[AsciiFirstRegex; 4]> = LazyLock::new(|| {
             r"(?m)(?:command not found|[Nn]o such file or directory|[Pp]ermission denied|[Nn]ot found|[Cc]annot |[Cc]ould not |[Ff]ailed to |[Uu]nable to |[Ii]llegal option",
             r"|unrecognized|unexpected argument|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward|^\S+\.\w+:\d+:\d+: \S)",
         )),
-        AsciiFirstRegex::new(
-            r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,}|.*\.{3,}\s*Failed\s*$)",
-        ),
+        AsciiFirstRegex::new(r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,})"),
+        // A runner of hooks names the hook that failed; what failed in it stands below.
+        AsciiFirstRegex::new(r"(?m)^.*\.{3,}\s*Failed\s*$"),
     ]
 });
 /// Lines that only repeat that something failed.
 static EMPTY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
-        r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\[\w+\] error task failed|exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:code|errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
+        r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|\[\w+\] error task failed|exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
     )
 });
 
@@ -124,7 +124,7 @@ pub(super) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
         _ if committed.is_some() => Some(true),
         _ if failures => Some(false),
         _ if passes => Some(true),
-        (false, Some(_)) => Some(out.result.is_some() || wrong.as_ref().is_none_or(|it| it.1 != 3)),
+        (false, Some(_)) => Some(out.result.is_some() || wrong.as_ref().is_none_or(|it| it.1 < 3)),
         (false, None) if wrong.as_ref().is_some_and(|it| it.1 != 2) => Some(false),
         (false, None) => reports.then_some(true),
     };
@@ -286,12 +286,21 @@ fn wrong(text: &str) -> Option<(String, usize)> {
             {
                 let before =
                     if line.starts_with(['×', '✖', '✗', '❌']) { place(&text[..start]) } else { None };
-                let text = before.map_or(line.to_string(), |it| format!("{it}: {line}"));
-                return Some((flat(clip(&text, 220).0), kind));
+                let told = before.map_or(line.to_string(), |it| format!("{it}: {line}"));
+                let told = explained(line, &text[start..]).unwrap_or(told);
+                return Some((flat(clip(&told, 220).0), kind));
             }
         }
     }
     None
+}
+
+/// npm's line with the code of an error, and what the line below says of it.
+fn explained(line: &str, rest: &str) -> Option<String> {
+    let prefix = ["npm error ", "npm ERR! "].into_iter().find(|it| line.starts_with(it))?;
+    line[prefix.len()..].strip_prefix("code ")?;
+    let next = rest.lines().skip(1).find(|it| !EMPTY.is_match(it))?;
+    Some(format!("{line}: {}", next.strip_prefix(prefix)?))
 }
 
 /// Of a Rust test that failed, where and why it panicked: that says the test's name too.
@@ -376,6 +385,21 @@ mod tests {
                 "Some(false) None  | thread 'a::b' panicked at src/a.rs:8:9: assertion failed: x",
             ),
             ("0 issues.", false, "None None 0 issues | "),
+            (
+                "Exit code 1\nLint.........Failed\n  ./a.json format ━━━━━\n\n    × Formatter would have printed this",
+                true,
+                "Some(false) Some(1)  | ./a.json format: × Formatter would have printed this",
+            ),
+            (
+                "node:internal:6\n\nError [ERR_NO_SUCH]: Package a is none\n  at x",
+                false,
+                "Some(false) None  | Error [ERR_NO_SUCH]: Package a is none",
+            ),
+            (
+                "npm error code ENEEDAUTH\nnpm error need auth You must log in\nnpm error more",
+                false,
+                "Some(false) None  | npm error code ENEEDAUTH: need auth You must log in",
+            ),
             (
                 "bash: foo: command not found\nexit status 127",
                 false,

@@ -28,8 +28,11 @@ impl Symbols {
     fn add(&mut self, number: usize, name: &str, file: Option<String>) {
         let at = *self.known.entry(name.to_owned()).or_insert(self.facts.len());
         match self.facts.get_mut(at).map(|it| &mut it.detail) {
-            Some(Detail::Symbol { file: known }) => *known = file.or(known.take()),
-            _ => self.facts.push(Fact::seen(Seen::Identifiers, number, name.into(), Detail::Symbol { file })),
+            Some(Detail::Symbol { file: known, .. }) => *known = file.or(known.take()),
+            _ => {
+                let detail = Detail::Symbol { file, used: true };
+                self.facts.push(Fact::seen(Seen::Identifiers, number, name.into(), detail));
+            }
         }
     }
 
@@ -109,13 +112,23 @@ impl Symbols {
             .extend(defined.filter(|it| is_symbol(it)).map(|it| (it.to_owned(), number, file.to_owned())));
     }
 
-    /// The facts: of what was read, only what the agent names itself.
+    /// The facts: of what was read, what the agent names itself, and the newest of the rest.
     pub(super) fn into_facts(mut self) -> Vec<Fact> {
-        for (name, number, file) in std::mem::take(&mut self.read) {
-            if self.used.contains(&name) {
-                self.add(number, &name, Some(file));
-            }
+        /// Of the rest.
+        const NEWEST: usize = 400;
+        let (named, rest): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.read).into_iter().partition(|it| self.used.contains(&it.0));
+        for (name, number, file) in named {
+            self.add(number, &name, Some(file));
         }
+        let rest = rest.into_iter().rev().filter(|it| !self.known.contains_key(&it.0)).take(NEWEST);
+        let rest: Vec<Fact> = rest
+            .map(|(name, number, file)| {
+                let detail = Detail::Symbol { file: Some(file), used: false };
+                Fact::seen(Seen::Identifiers, number, name, detail)
+            })
+            .collect();
+        self.facts.extend(rest);
         self.facts
     }
 }
@@ -226,12 +239,13 @@ mod tests {
     }
 
     #[test]
-    fn of_what_was_read_only_what_the_agent_names_is_told() {
+    fn of_what_was_read_what_the_agent_names_comes_first() {
         let mut symbols = Symbols::default();
         symbols.read(3, "   1→class TriggerRegistry {\n   2→class OtherThing {", "src/a.ts");
         symbols.used(r#"{"new_string":"a\nTriggerRegistry.get()"}"#);
         let facts = symbols.into_facts();
-        let told: Vec<_> = facts.iter().map(|it| (it.message, it.text.to_string())).collect();
-        assert_eq!(told, [(3, "TriggerRegistry".to_owned())]);
+        let told: Vec<_> = facts.iter().map(|it| (it.text.as_str(), it.detail.clone())).collect();
+        let of = |used| Detail::Symbol { file: Some("src/a.ts".to_owned()), used };
+        assert_eq!(told, [("TriggerRegistry", of(true)), ("OtherThing", of(false))]);
     }
 }

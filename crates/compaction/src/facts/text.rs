@@ -49,7 +49,7 @@ pub(super) fn own<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
             without_elements(&texts[from.0][..from.1], &mut out);
             let mut by_user = false;
             for text in texts.get(from.0 + 1..to.0).unwrap_or_default() {
-                let entry = text.strip_prefix('[').and_then(|it| it.split_once("] "));
+                let entry = text.trim_start().strip_prefix('[').and_then(|it| it.split_once("] "));
                 let entry = entry.filter(|(number, _)| number.bytes().all(|it| it.is_ascii_digit()));
                 let said = entry.map(|(_, said)| said.strip_prefix("user: "));
                 by_user = said.map_or(by_user, |it| it.is_some());

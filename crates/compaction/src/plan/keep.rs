@@ -27,8 +27,8 @@ pub(super) struct KeptRegion {
     pub(super) context: bool,
     /// Tokens that the summary may take.
     pub(super) max_tokens: u64,
-    /// Tokens that it could have taken before its size was known.
-    pub(super) reserved: u64,
+    /// Tokens that it could have taken before its size was known; nothing while it is not.
+    pub(super) reserved: Option<u64>,
     /// Why the cut falls there.
     pub(super) why: String,
 }
@@ -93,7 +93,7 @@ fn plain(step: &Summarize, why: String) -> KeptRegion {
         tail: 0,
         context: true,
         max_tokens: step.summary.max_tokens,
-        reserved: 0,
+        reserved: None,
         why,
     }
 }
@@ -430,6 +430,7 @@ fn within(
     let summary = draft.request.summary_tokens.map_or(most, |it| it.min(allowed));
     // What the end leaves goes back to the summary: units are whole, lines are small.
     let known = draft.request.summary_tokens.is_some();
+    let reserved = known.then_some(most);
     let cap = if draft.request.budget.is_some() { allowed } else { most.max(summary) };
     let budget = |left: u64| if known { (summary + left).min(cap) } else { summary };
     let Some(mut room) = allowed.checked_sub(fixed + summary) else {
@@ -449,13 +450,7 @@ fn within(
     let (tail, left) = fitting(draft, head, room);
     let Some(prompt) = prompt.filter(|it| *it < tail) else {
         let why = format!("the newest whole units within {room} tokens stay");
-        return Ok(KeptRegion {
-            tail,
-            context,
-            max_tokens: budget(left),
-            reserved: most,
-            ..plain(step, why)
-        });
+        return Ok(KeptRegion { tail, context, max_tokens: budget(left), reserved, ..plain(step, why) });
     };
     let LastTurn { words, tail, left } = last_turn(draft, prompt, room, left)?;
     let why = format!(
@@ -467,7 +462,7 @@ fn within(
         tail,
         context,
         max_tokens: budget(left),
-        reserved: most,
+        reserved,
         ..plain(step, why)
     })
 }

@@ -66,8 +66,7 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
     draft.others.push(Op::Summarize { from, to, why });
     if snapshot.is_none() {
         let shown_from = shown(draft, step, from, to);
-        let KeptRegion { max_tokens, .. } = kept;
-        let reserved = if kept.reserved == 0 { max_tokens } else { kept.reserved };
+        let KeptRegion { max_tokens, reserved, .. } = kept;
         draft.need = Some(Need { from, to, max_tokens, reserved, shown_from, pass });
     }
     let context = context(draft);

@@ -214,9 +214,10 @@ pub struct Need {
     pub to: usize,
     /// Tokens that it may take.
     pub max_tokens: u64,
-    /// Tokens that it could have taken before its size was known, and what it does not need went to the kept end.
+    /// Tokens that it could have taken before its size was known: since then the kept end has its part, and what is left
+    /// has no other use. Nothing before.
     #[serde(skip)]
-    pub reserved: u64,
+    pub reserved: Option<u64>,
     /// First message that is shown to a model; the ones before it would make the input too long.
     pub shown_from: usize,
     /// Number of the profile's pass that it is for.

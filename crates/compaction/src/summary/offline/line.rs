@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::text::{clip, clip_end, flat, machine, shortened};
+use crate::facts::handed::{Stretch, stretches};
+use crate::facts::text::{clip, clip_end, flat, shortened};
 use crate::facts::{Detail, Fact, FileOp, Name, Outcome, Topic, Voice};
 
 /// A fact as written: lines with the same label and directory are joined.
@@ -73,7 +74,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
     };
     match &fact.detail {
         Detail::File { deed, to } => file(fact, *deed, to.as_deref(), manner, &at),
-        Detail::Symbol { file } => SummaryLine {
+        Detail::Symbol { file, .. } => SummaryLine {
             label: Some(match file {
                 Some(file) => format!("symbols in {file}"),
                 None => "symbols".to_owned(),
@@ -235,6 +236,7 @@ fn named(kind: Name) -> &'static str {
         Name::Port => "ports",
         Name::Id => "ids",
         Name::Setting => "settings",
+        Name::Colour => "colours",
     }
 }
 
@@ -341,52 +343,24 @@ fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
     out
 }
 
-/// The stretches of a text outside and inside of fenced blocks of code and of logs of at least four lines, each on one
-/// line.
+/// What was typed of a text, and what was pasted, each stretch on one line.
 fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
-    /// Fewer lines that look like a machine's are left where they stand.
-    const LOG: usize = 4;
-    let lines: Vec<&str> = text.lines().collect();
-    let mut log = vec![false; lines.len()];
-    let mut from = None;
-    for at in 0..=lines.len() {
-        let stamped =
-            |it: &str| it.trim_start().starts_with(|c: char| c == '[' || c.is_ascii_digit()) && machine(it);
-        let ours = lines.get(at).is_some_and(|it| it.trim().is_empty() && from.is_some() || stamped(it));
-        match (ours, from) {
-            (true, None) => from = Some(at),
-            (false, Some(start)) => {
-                log[start..at].fill(at - start >= LOG);
-                from = None;
+    let (mut typed, mut pasted) = (Vec::new(), Vec::new());
+    for (kind, stretch) in stretches(text) {
+        let log = match kind {
+            Stretch::Typed => {
+                typed.push(flat(stretch));
+                continue;
             }
-            (true, Some(_)) | (false, None) => {}
-        }
-    }
-    let (mut typed, mut pasted) = (vec![String::new()], Vec::<Pasted>::new());
-    let (mut fenced, mut before) = (false, None);
-    for (line, log) in lines.into_iter().zip(log) {
-        let fence = line.trim_start().starts_with("```");
-        fenced ^= fence;
-        let now = (fenced || log && !fence).then_some(!fenced);
-        if now != before {
-            match now {
-                Some(log) => pasted.push(Pasted { log, text: String::new() }),
-                None => typed.push(String::new()),
-            }
-            before = now;
-        }
-        let last = match now {
-            Some(_) => pasted.last_mut().map(|it| &mut it.text),
-            None => typed.last_mut(),
+            Stretch::Block | Stretch::Document => false,
+            Stretch::Log | Stretch::Talk => true,
         };
-        if let Some(last) = last.filter(|_| !fence) {
-            last.push_str(line);
-            last.push('\n');
-        }
+        let bare = stretch.lines().filter(|it| !it.trim_start().starts_with("```"));
+        pasted.push(Pasted { log, text: flat(&bare.collect::<Vec<_>>().join("\n")) });
     }
-    let typed = typed.iter().map(|it| flat(it)).filter(|it| !it.is_empty()).collect();
-    let pasted = pasted.into_iter().map(|it| Pasted { text: flat(&it.text), ..it });
-    (typed, pasted.filter(|it| !it.text.is_empty()).collect())
+    typed.retain(|it| !it.is_empty());
+    pasted.retain(|it| !it.text.is_empty());
+    (typed, pasted)
 }
 
 fn cut(text: &str, chars: usize) -> String {
@@ -417,7 +391,7 @@ fn command(text: &str, chars: usize) -> String {
         it.is_empty()
             || it.starts_with('#')
             || it.starts_with("set -")
-            || it.starts_with("tmp=")
+            || assigns(it)
             || (it.starts_with("export ") && it.ends_with('\\'))
             || (it.starts_with("cd ") && !it.contains("&&"))
     };
@@ -429,6 +403,16 @@ fn command(text: &str, chars: usize) -> String {
     let (head, cut) = clip(unfiltered(plain), chars);
     let more = if cut || more { " …" } else { "" };
     format!("`{head}`{more}")
+}
+
+/// Whether a line only gives a variable its value: `tmp=$(mktemp -d)`.
+fn assigns(line: &str) -> bool {
+    let Some((name, value)) = line.split_once('=') else { return false };
+    let plain = |it: char| it == '_' || it.is_ascii_alphanumeric();
+    !name.is_empty()
+        && name.chars().all(plain)
+        && (!value.contains(char::is_whitespace)
+            || value.starts_with("$(") && value.ends_with(')') && value.matches("$(").count() == 1)
 }
 
 /// Without what only shortens what is shown of the output: `2>&1 | tail -20`.

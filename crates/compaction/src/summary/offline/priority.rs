@@ -2,7 +2,7 @@
 //! A tier says which lines are written, how long they may get, and how much of the budget all lines of their kind may
 //! have by then. A later tier lengthens what an earlier one cut.
 
-use crate::facts::{Detail, Fact, FileOp, Polarity, Topic, Voice};
+use crate::facts::{self, Detail, Fact, FileOp, Name, Polarity, Topic, Voice};
 use crate::profile::SummaryStyle;
 
 /// A kind of line.
@@ -40,8 +40,10 @@ pub(super) enum Kind {
     /// The same where a section quotes every message.
     Quoted,
     Name,
-    /// Functions and types that were written.
+    /// Functions and types that were written or named.
     Symbol,
+    /// Those of which only the definition was read.
+    Defined,
     Tried,
     Untested,
     Setup,
@@ -81,7 +83,8 @@ impl Kind {
             Topic::Unconfirmed => Self::Unconfirmed,
             Topic::Current => Self::Current,
             Topic::Identifiers => match fact.detail {
-                Detail::Symbol { .. } => Self::Symbol,
+                Detail::Symbol { used: true, .. } => Self::Symbol,
+                Detail::Symbol { used: false, .. } => Self::Defined,
                 _ => Self::Name,
             },
             Topic::Findings => Self::Finding,
@@ -107,7 +110,7 @@ const PINNED: &[Tier] = &[
     tier(Kind::Quoted, 600, 45),
     tier(Kind::Last, 500, 30),
     tier(Kind::Rule, 220, 25),
-    tier(Kind::Directive, 220, 12),
+    tier(Kind::Directive, 220, 18),
     tier(Kind::Decision, 200, 20),
     tier(Kind::Goal, 400, 25),
     tier(Kind::Broken, 160, 12),
@@ -197,6 +200,8 @@ const REST: &[Tier] = &[
     tier(Kind::Mended, 140, 100),
     tier(Kind::Symbol, 80, 100),
     tier(Kind::Found, 200, 100),
+    tier(Kind::Look, 90, 30),
+    tier(Kind::Defined, 80, 15),
     tier(Kind::Look, 90, 100),
 ];
 
@@ -216,10 +221,12 @@ pub(super) fn rank(fact: &Fact) -> (bool, std::cmp::Reverse<usize>) {
     let later = match &fact.detail {
         Detail::Rule(polarity) => *polarity != Polarity::Forbid,
         Detail::Command { outcome, .. } => outcome.ok != Some(false) && outcome.result.is_none(),
-        Detail::Error { similar, .. } => similar.is_some(),
+        Detail::Error { of, similar, .. } => similar.is_some() || of.as_deref().is_some_and(facts::looks),
+        // Of these there are many, and each is told where it is used.
+        Detail::Name(kind) => matches!(kind, Name::Colour | Name::Setting),
         // Where it is defined is more than its name.
-        Detail::Symbol { file } => file.is_none(),
-        Detail::None | Detail::File { .. } | Detail::Choice { .. } | Detail::Name(_) => {
+        Detail::Symbol { file, .. } => file.is_none(),
+        Detail::None | Detail::File { .. } | Detail::Choice { .. } => {
             fact.voice() != Voice::User && fact.topic != Topic::Last
         }
     };

@@ -1,0 +1,227 @@
+//! What a prompt hands over beside what its author typed: logs and code, a page of a forum, a transcript of other talk,
+//! the preamble that a harness puts before the task. Told by shape: what is typed is what is wanted.
+
+use std::sync::LazyLock;
+
+use super::ascii_first::AsciiFirstRegex;
+use super::text::machine;
+
+/// A stretch of a prompt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stretch {
+    Typed,
+    /// A fenced block.
+    Block,
+    /// Lines of a machine: how they end matters as much as how they begin.
+    Log,
+    /// What others said, or an earlier session.
+    Talk,
+    /// A page, a document, a harness's preamble: it may bind the task, and nothing after it.
+    Document,
+}
+
+/// Who speaks, at the start of a line.
+static SPEAKER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)^\s*(?:\*\*|#+ )?\[?(?:(user|human|you)|assistant|ai|claude|chatgpt|gpt|gemini|codex|agent|bot|tool|system)",
+        r"(?: \([^)]{1,40}\))?(?:\]|(?:\*\*)?\s*:(?:\*\*)?)(?:\s|$)",
+    ))
+});
+/// How a harness tells a model who it is.
+static PREAMBLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)^\W*(?:(?:setting|context|role|system)\b\W*)?(?:you are (?:an?|the) |your name is |you(?:'|’)re (?:an?|the) |act as )",
+    )
+});
+/// Where such a harness comes to the task.
+static TASK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)^\W*(?:(?:your |the |current )?(?:task|objective|goal|issue|request|assignment|mission|problem(?: statement)?)(?:\b.{0,40})?[:*]*\W*$",
+        r"|(?:your |the )?(?:task|objective|goal|issue|request|assignment|mission)\W*:",
+        r"|your (?:current )?(?:task|job|goal) (?:is|here is)\b|we(?:'|’)?(?:re| are) (?:currently )?(?:solving|working on)\b)",
+    ))
+});
+
+/// Cuts a text into stretches, in order; nothing is lost.
+pub(crate) fn stretches(text: &str) -> Vec<(Stretch, &str)> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut kinds = vec![Stretch::Typed; lines.len()];
+    logs(&lines, &mut kinds);
+    talk(&lines, &mut kinds);
+    document(&lines, &mut kinds);
+    preamble(&lines, &mut kinds);
+    fences(&lines, &mut kinds);
+    let mut out: Vec<(Stretch, &str)> = Vec::new();
+    let (mut from, mut at) = (0, 0);
+    for (number, line) in lines.iter().enumerate() {
+        at += line.len();
+        if kinds.get(number + 1) != Some(&kinds[number]) {
+            out.push((kinds[number], &text[from..at]));
+            from = at;
+        }
+    }
+    out
+}
+
+/// Blocks between fences; the fences belong to them.
+fn fences(lines: &[&str], kinds: &mut [Stretch]) {
+    let mut open = false;
+    for (line, kind) in lines.iter().zip(kinds) {
+        let fence = line.trim_start().starts_with("```");
+        if open || fence {
+            *kind = Stretch::Block;
+        }
+        open ^= fence;
+    }
+}
+
+/// Runs of lines that a machine wrote: of those with a time or a number in front four, of others eight.
+fn logs(lines: &[&str], kinds: &mut [Stretch]) {
+    const STAMPED: usize = 4;
+    const OTHERS: usize = 8;
+    let stamped =
+        |it: &str| machine(it) && it.trim_start().starts_with(|c: char| c == '[' || c.is_ascii_digit());
+    let mut mark = |is: &dyn Fn(&str) -> bool, least: usize| {
+        let mut from = None;
+        for at in 0..=lines.len() {
+            let here = lines.get(at).is_some_and(|it| it.trim().is_empty() && from.is_some() || is(it));
+            match (here, from) {
+                (true, None) => from = Some(at),
+                (false, Some(start)) => {
+                    if lines[start..at].iter().filter(|it| !it.trim().is_empty()).count() >= least {
+                        kinds[start..at].fill(Stretch::Log);
+                    }
+                    from = None;
+                }
+                (true, Some(_)) | (false, None) => {}
+            }
+        }
+    };
+    mark(&stamped, STAMPED);
+    mark(&|it| machine(it) && !it.trim_end().ends_with(':'), OTHERS);
+}
+
+/// From the first speaker, where a person and a model speak, to the end, or to a short paragraph behind it.
+fn talk(lines: &[&str], kinds: &mut [Stretch]) {
+    /// Bytes of a last paragraph that is taken for the request.
+    const REQUEST: usize = 400;
+    let speaks = |it: &&str| SPEAKER.captures(it).map(|it| it.get(1).is_some());
+    let all: Vec<(usize, bool)> =
+        lines.iter().enumerate().filter_map(|(at, it)| speaks(it).map(|user| (at, user))).collect();
+    if !all.iter().any(|it| it.1) || all.iter().all(|it| it.1) {
+        return;
+    }
+    let (from, last) = (all[0].0, all[all.len() - 1].0);
+    let blank = lines
+        .iter()
+        .rposition(|it| !it.trim().is_empty())
+        .and_then(|end| lines[..end].iter().rposition(|it| it.trim().is_empty()));
+    let rest = |at: usize| lines[at..].iter().map(|it| it.len()).sum::<usize>();
+    let to = blank.filter(|it| *it > last && rest(*it) <= REQUEST).unwrap_or(lines.len());
+    kinds[from..to].fill(Stretch::Talk);
+}
+
+/// A document from a heading behind a few words that end with a colon; a page of a forum from its first word on.
+fn document(lines: &[&str], kinds: &mut [Stretch]) {
+    /// Bytes of the longest announcement.
+    const INTRODUCED: usize = 400;
+    /// Lines by which a page with many voices is told.
+    const VOICES: usize = 3;
+    const BUTTONS: [&str; 8] =
+        ["reply", "share", "upvote", "downvote", "award", "permalink", "more replies", "like"];
+    let button = |it: &&&str| BUTTONS.iter().any(|known| it.trim().eq_ignore_ascii_case(known));
+    let mut at = 0;
+    let mut before = "";
+    let heading = lines.iter().position(|line| {
+        let found = at <= INTRODUCED
+            && (line.starts_with("# ") || line.starts_with("## "))
+            && before.ends_with([':', '：']);
+        at += line.len();
+        if !line.trim().is_empty() {
+            before = line.trim_end();
+        }
+        found
+    });
+    let page = lines.iter().filter(button).take(VOICES).count() == VOICES;
+    if let Some(from) = if page { Some(0) } else { heading } {
+        kinds[from..].iter_mut().filter(|it| **it == Stretch::Typed).for_each(|it| *it = Stretch::Document);
+    }
+}
+
+/// What a harness says before and after the task, if the text is long and begins by telling the model who it is or what
+/// it is given.
+fn preamble(lines: &[&str], kinds: &mut [Stretch]) {
+    /// Bytes that somebody may type so.
+    const TYPED: usize = 1_500;
+    let long = lines.iter().map(|it| it.len()).sum::<usize>() > TYPED;
+    let first: String = lines.iter().filter(|it| !it.trim().is_empty()).take(2).copied().collect();
+    let first = first.replace('\n', " ");
+    if !long || !PREAMBLE.is_match(&first) && !TASK.is_match(&first) {
+        return;
+    }
+    // What the task quotes has headings too, but not such.
+    let heading = |it: &str| {
+        let title = it.trim_start_matches('#').strip_prefix(' ').filter(|_| it.starts_with('#'));
+        title.is_some_and(|it| it.starts_with(char::is_uppercase))
+            || it.trim_end().ends_with(':') && it.len() > 4 && !it.contains(char::is_lowercase)
+    };
+    let Some(task) = lines.iter().position(|it| TASK.is_match(it)) else { return };
+    // Up to the next heading; under a heading alone, what stands below it.
+    let below = (task + 1..lines.len()).find(|at| !lines[*at].trim().is_empty()).unwrap_or(lines.len());
+    let end = (below + 1..lines.len()).find(|at| heading(lines[*at])).unwrap_or(lines.len());
+    for (at, kind) in kinds.iter_mut().enumerate() {
+        if !(task..end).contains(&at) && *kind == Stretch::Typed {
+            *kind = Stretch::Document;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> String {
+        let all = stretches(text);
+        assert_eq!(all.iter().map(|it| it.1).collect::<String>(), text);
+        all.iter()
+            .map(|it| format!("{:?}: {}", it.0, it.1.lines().next().unwrap_or_default()))
+            .collect::<Vec<_>>()
+            .join(" | ")
+    }
+
+    #[test]
+    fn what_is_handed_over_is_told_by_its_shape() {
+        for (text, expected) in [
+            ("Mend the parser.\n\nNever touch x.", "Typed: Mend the parser."),
+            (
+                "Why did it say this?\n\nUser: sort the list\nAssistant: I will never sort it.\nUser: why\n\nExplain and fix it.",
+                "Typed: Why did it say this? | Talk: User: sort the list | Typed: ",
+            ),
+            ("User: is a class, and so is Owner:\nnothing else", "Typed: User: is a class, and so is Owner:"),
+            ("See:\n```\nAssistant: a\n```\nthen go on", "Typed: See: | Block: ``` | Typed: then go on"),
+            (
+                "It hangs:\n[12:00:01] a\n[12:00:02] b\n[12:00:03] c\n[12:00:04] d\nwhy?",
+                "Typed: It hangs: | Log: [12:00:01] a | Typed: why?",
+            ),
+            ("Implement this plan:\n\n# Plan\n\nAlways a.", "Typed: Implement this plan: | Document: # Plan"),
+            ("Nice idea\nReply\nShare\nI must say no\nReply\n", "Document: Nice idea"),
+        ] {
+            assert_eq!(shown(text), expected, "{text}");
+        }
+        let manual = "- Use one command at a time and wait for what it prints.\n".repeat(40);
+        let text = format!(
+            "SETTING: You are an autonomous programmer.\n{manual}\nISSUE:\nTimes are cut off.\n\nINSTRUCTIONS:\n{manual}"
+        );
+        assert_eq!(
+            shown(&text),
+            "Document: SETTING: You are an autonomous programmer. | Typed: ISSUE: | Document: INSTRUCTIONS:"
+        );
+        let text = format!(
+            "We're currently solving the following issue.\n\nISSUE:\nTimes are off.\nThis happens:\nx\n\nINSTRUCTIONS:\n{manual}"
+        );
+        assert_eq!(
+            shown(&text),
+            "Typed: We're currently solving the following issue. | Document: INSTRUCTIONS:"
+        );
+    }
+}

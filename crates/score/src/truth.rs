@@ -1,0 +1,137 @@
+//! Whether what is told as true now is: steps as open, commands beside how they ended, rules as the user's.
+//!
+//! Steps and outcomes are held against tool calls alone, rules against what the user said.
+
+use foldhash::HashSet;
+use serde::Serialize;
+
+use super::commands::is_cut;
+use super::index::{Index, Line, Origin};
+use super::probe::{Class, Fact, Probe};
+use super::rules::{dequoted, names_rules};
+use super::said;
+use super::survive::Scene;
+use super::text::{Shape, content, tokens};
+use super::{done, probes, tail};
+use history::{History, Kind, Part};
+
+/// Statements of one kind, and how many of them are right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Told {
+    pub told: usize,
+    pub right: usize,
+}
+
+impl Told {
+    /// Share that is right, if any was told.
+    pub fn share(&self) -> Option<f64> {
+        (self.told > 0).then(|| self.right as f64 / self.told as f64)
+    }
+
+    pub(super) fn count(&mut self, right: bool) {
+        self.told += 1;
+        self.right += usize::from(right);
+    }
+}
+
+/// What a compacted history tells as true.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Truth {
+    /// Steps told as open; wrong if the session's plan had them done at its end.
+    pub open: Told,
+    /// Commands told with how they ended, of those whose exit code was reported.
+    pub outcomes: Told,
+    /// Lines under a heading for rules; right if they are the user's own words.
+    pub rules: Told,
+    /// The lines that are not right.
+    pub wrong: Vec<String>,
+}
+
+/// What of a compacted history is true by its source. Costs as much as finding the facts anew.
+pub fn truth(source: &History, compacted: &History) -> Truth {
+    let tail = tail(source.messages(), compacted.messages());
+    let split = source.messages().len() - tail;
+    let rest = &compacted.messages()[..compacted.messages().len() - tail];
+    let evicted = History::new(source.messages()[..split].to_vec(), source.meta.clone());
+    let known: HashSet<&str> =
+        source.messages().iter().flat_map(|it| it.texts()).map(|it| it.as_str()).collect();
+    let all = probes(&evicted);
+    let index = Index::new(rest, &known, all.len());
+    let scene = Scene::new(source, &all, index, History::new(rest.to_vec(), source.meta.clone()), split);
+    let mut out = Truth::default();
+    open(source, &scene, &mut out);
+    for probe in &all {
+        outcome(probe, &scene, &mut out);
+    }
+    rules(source, &scene.index, &mut out);
+    out
+}
+
+fn tells(line: &Line) -> bool {
+    line.fresh && line.origin == Origin::Text && matches!(line.shape, Shape::Item | Shape::Prose)
+}
+
+fn open(source: &History, scene: &Scene<'_>, out: &mut Truth) {
+    /// How a line begins that tells a step as open.
+    const MARKS: [&str; 8] =
+        ["open:", "doing:", "todo:", "pending:", "in progress:", "in_progress:", "[ ]", "[in_progress]"];
+    let over: Vec<Vec<String>> = done::finished(source).iter().map(|it| content(it)).collect();
+    for line in scene.index.lines.iter().filter(|it| tells(it)) {
+        let lower = line.text.trim_start_matches(['-', '*', ' ']).to_lowercase();
+        if !MARKS.iter().any(|it| lower.starts_with(it)) {
+            continue;
+        }
+        let words: HashSet<String> = tokens(&line.text).into_iter().collect();
+        let says = |it: &&Vec<String>| {
+            let own = it.iter().filter(|it| words.contains(*it)).count();
+            it.len() > 1 && own == it.len()
+        };
+        let right = !over.iter().any(|it| says(&it));
+        out.open.count(right);
+        out.wrong.extend((!right).then(|| line.text.clone()));
+    }
+}
+
+fn outcome(probe: &Probe, scene: &Scene<'_>, out: &mut Truth) {
+    let Fact::Command { command, outcome } = &probe.fact else { return };
+    // What begins alike may be another command.
+    if probe.class != Class::Command || outcome.exit.is_none() || is_cut(command) {
+        return;
+    }
+    // Of several runs, each line tells one.
+    let told: Vec<_> = scene.endings_told(command).filter(|it| it.0.fresh).collect();
+    for (line, said) in &told {
+        let right = said.ok == outcome.ok || told.iter().any(|it| it.1.ok == outcome.ok);
+        out.outcomes.count(right);
+        out.wrong.extend((!right).then(|| line.text.clone()));
+    }
+}
+
+fn rules(source: &History, index: &Index, out: &mut Truth) {
+    /// Letters of a piece that is nobody else's.
+    const LEAST: usize = 8;
+    let squeezed = |it: &str| it.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
+    let theirs = source.messages().iter().filter(|it| said::is_prompt(it) || it.kind == Kind::Summary);
+    let theirs: Vec<String> = theirs
+        .map(|it| {
+            let texts = it
+                .parts
+                .iter()
+                .filter_map(|it| if let Part::Text(it) = it { Some(it.as_str()) } else { None });
+            texts.map(squeezed).collect()
+        })
+        .collect();
+    for line in index.lines.iter().filter(|it| tells(it)) {
+        if line.shape != Shape::Item || !index.labels(line).any(names_rules) {
+            continue;
+        }
+        // The number of its message is ours.
+        let text = line.text.rsplit_once(" [#").map_or(line.text.as_str(), |it| it.0);
+        let plain = dequoted(text);
+        let pieces = plain.split('…').map(squeezed).filter(|it| it.chars().count() >= LEAST);
+        let said =
+            pieces.clone().count() > 0 && pieces.clone().all(|it| theirs.iter().any(|all| all.contains(&it)));
+        out.rules.count(said);
+        out.wrong.extend((!said).then(|| line.text.clone()));
+    }
+}
