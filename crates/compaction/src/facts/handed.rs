@@ -148,15 +148,14 @@ fn document(lines: &[&str], kinds: &mut [Stretch]) {
     }
 }
 
-/// What a harness says before and after the task, if the text is long and begins by telling the model who it is or what
-/// it is given.
+/// What a harness says before and after the task, if the text is long and begins by telling the model who it is.
 fn preamble(lines: &[&str], kinds: &mut [Stretch]) {
     /// Bytes that somebody may type so.
     const TYPED: usize = 1_500;
     let long = lines.iter().map(|it| it.len()).sum::<usize>() > TYPED;
     let first: String = lines.iter().filter(|it| !it.trim().is_empty()).take(2).copied().collect();
     let first = first.replace('\n', " ");
-    if !long || !PREAMBLE.is_match(&first) && !TASK.is_match(&first) {
+    if !long || !PREAMBLE.is_match(&first) {
         return;
     }
     // What the task quotes has headings too, but not such.
@@ -215,13 +214,6 @@ mod tests {
         assert_eq!(
             shown(&text),
             "Document: SETTING: You are an autonomous programmer. | Typed: ISSUE: | Document: INSTRUCTIONS:"
-        );
-        let text = format!(
-            "We're currently solving the following issue.\n\nISSUE:\nTimes are off.\nThis happens:\nx\n\nINSTRUCTIONS:\n{manual}"
-        );
-        assert_eq!(
-            shown(&text),
-            "Typed: We're currently solving the following issue. | Document: INSTRUCTIONS:"
         );
     }
 }

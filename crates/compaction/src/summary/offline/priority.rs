@@ -110,7 +110,7 @@ const PINNED: &[Tier] = &[
     tier(Kind::Quoted, 600, 45),
     tier(Kind::Last, 500, 30),
     tier(Kind::Rule, 220, 25),
-    tier(Kind::Directive, 220, 18),
+    tier(Kind::Directive, 220, 12),
     tier(Kind::Decision, 200, 20),
     tier(Kind::Goal, 400, 25),
     tier(Kind::Broken, 160, 12),
