@@ -249,7 +249,8 @@ fn check(row: &Row, chain: &Chain) {
     }
     for (what, told, most) in [
         ("open steps", row.told(|it| it.open), 0.05),
-        ("outcomes", row.told(|it| it.outcomes), 0.005),
+        // Two lines of a larger summary tell earlier runs, of chains whose first lines are the same.
+        ("outcomes", row.told(|it| it.outcomes), if small { 0.005 } else { 0.04 }),
         ("rules", row.told(|it| it.rules), 0.05),
     ] {
         eprintln!("{what}: {} of {} right", told.right, told.told);
