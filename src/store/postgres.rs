@@ -186,6 +186,10 @@ impl Session {
     /// Ends a transaction.
     pub(super) fn end(&self, how: &str) -> SqlResult<()> {
         let done = self.on(false, |open| open.client.batch_execute(how));
+        let done = done.map_err(|it| match it {
+            SqlError::Lost if how == "COMMIT" => SqlError::Unsure,
+            other => other,
+        });
         if let Some(open) = &mut *self.open.borrow_mut() {
             open.in_transaction = false;
         }

@@ -175,6 +175,12 @@ pub(super) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Error {
                 "expected the database to answer, found the connection lost; nothing was changed; try again";
             Error::new(Kind::Locked, format!("{doing}: {found}"))
         }
+        #[cfg(feature = "team")]
+        SqlError::Unsure => {
+            let found = "expected the database to confirm it, found the connection lost; it is not known whether it was \
+                         done; try again: what is there already is stored once";
+            Error::new(Kind::Locked, format!("{doing}: {found}"))
+        }
         SqlError::NoRow => Error::new(Kind::Store, format!("{doing}: {other} (a row is missing)")),
         SqlError::Odd(found) => Error::new(Kind::Store, format!("{doing}: {other} ({found})")),
     }

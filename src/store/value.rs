@@ -18,6 +18,9 @@ pub(super) enum SqlError {
     /// The connection is gone: nothing of a transaction that was open on it is stored.
     #[cfg(feature = "team")]
     Lost,
+    /// The connection went while a transaction was committed: nobody knows whether it was.
+    #[cfg(feature = "team")]
+    Unsure,
     NoRow,
     /// A row holds what cannot be there.
     Odd(String),
