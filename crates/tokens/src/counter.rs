@@ -11,7 +11,7 @@ use super::rates::{Maker, Rates};
 use super::reports::{Report, learned_scale, reports, up_to_clearing};
 use super::{Categories, Estimator, Filled, Method, MethodKind, Tokenizer, shape};
 use history::parallel;
-use history::{History, Kind, Measure, Media, Message, Opaque, Output, Part, Role, Text, TextSize};
+use history::{History, Kind, Measure, Media, Message, Opaque, Output, Part, Role, Text, TextSize, Usage};
 
 /// Counts tokens. One counter serves one plan: trigger, split, budget and acceptance go by the same figures.
 ///
@@ -225,7 +225,7 @@ impl TokenCounter {
     fn reported_output(&self, message: &Message) -> Option<u64> {
         let is_by_model = matches!(self.basis, Basis::Shape | Basis::Calibrated);
         let usage = message.usage.filter(|_| is_by_model && self.maker == Maker::Google)?;
-        (usage.reasoning == 0 && usage.output > 0).then_some(usage.output)
+        (usage.reasoning == 0 && (1..=Usage::MOST).contains(&usage.output)).then_some(usage.output)
     }
 
     /// What a context with that history holds.
