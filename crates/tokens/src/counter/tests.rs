@@ -305,3 +305,21 @@ fn categories_hold_everything() {
         }
     }
 }
+
+#[test]
+fn what_gemini_answered_costs_what_was_reported_of_it() {
+    let prompt = || user(&PROSE.repeat(20));
+    let cost = |model: &str, output: u64, reasoning: u64| {
+        let usage = Usage { input: 500, output, reasoning, ..Usage::default() };
+        let answer = Message { usage: Some(usage), ..Message::text(Role::Assistant, Kind::Said, "Done.") };
+        let history = history(model, vec![prompt(), answer]);
+        TokenCounter::new(&history, Tokenizer::Auto, None).message(&history.messages()[1])
+    };
+    let by_text = cost("claude-opus-4-5", 900, 0);
+    assert!(by_text < 20, "{by_text}");
+    // Thoughts that no part shows.
+    assert!((700..1_300).contains(&cost("gemini-3-flash", 900, 0)));
+    // Thoughts told apart are not sent again, and no model answers so much.
+    assert!(cost("gemini-3-flash", 900, 880) < 20);
+    assert!(cost("gemini-3-flash", u64::MAX, 0) < 20);
+}
