@@ -6,6 +6,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use memchr::memmem;
+
+use crate::wire::scan;
 use history::json;
 use history::simd::{SIDE, special};
 
@@ -183,6 +186,23 @@ impl<'a> Cursor<'a> {
         self.text_at(place)
     }
 
+    /// Any value without white space between its tokens, unless it must be mended.
+    pub fn compact(&mut self) -> Option<Cow<'a, str>> {
+        let (raw, tight) = self.value_tight()?;
+        if memmem::find(raw.as_bytes(), b"\\u").is_some()
+            && matches!(json::mend(raw.as_bytes()), Cow::Owned(_))
+        {
+            return None;
+        }
+        Some(if tight { Cow::Borrowed(raw) } else { Cow::Owned(scan::compacted(raw)) })
+    }
+
+    /// Where the next token begins.
+    pub fn place(&mut self) -> usize {
+        self.space();
+        self.at
+    }
+
     /// What `take` makes of a value, and where that stands in the text.
     pub fn span<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<(T, Range<usize>)> {
         self.space();
@@ -241,13 +261,12 @@ impl<'a> Cursor<'a> {
     fn escaped_string<'b>(&mut self, room: &'b mut Room) -> Option<&'b str> {
         let bytes = self.bytes;
         let (mut at, mut to) = (self.at + 1, 0);
-        // What it says is never longer than how it is written.
-        let most = bytes.len() - self.at + SIDE;
-        if room.0.len() < most {
-            room.0.resize(most, 0);
-        }
-        let out = room.0.as_mut_slice();
+        let out = &mut room.0;
         loop {
+            // For what is copied at once, and a character behind it.
+            if out.len() < to + 2 * SIDE {
+                out.resize(2 * to + 4 * SIDE, 0);
+            }
             // All of it is copied, of which the rest is then written over.
             match bytes.get(at..).and_then(|it| it.first_chunk::<SIDE>()) {
                 Some(side) => {

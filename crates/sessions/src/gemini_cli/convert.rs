@@ -9,7 +9,8 @@ use foldhash::HashMap;
 use serde_json::Value;
 
 use super::journal::{Journal, JournalEntry};
-use super::record::{Draft, Piece, is_snapshot};
+use super::part::Piece;
+use super::record::{Draft, is_snapshot};
 use crate::Note;
 use history::{Kind, Message, Part, Role};
 
@@ -34,8 +35,8 @@ pub(super) struct JournalOrigin {
     /// Its own record's JSON in the source.
     pub(super) at: Range<u64>,
     pub(super) record_id: Arc<str>,
-    /// The JSON of each part, as sent, if it was asked for.
-    pub(super) raw: Vec<Value>,
+    /// The JSON of each part, as sent, if it was asked for and lies not too deep to be looked at.
+    pub(super) raw: Vec<Option<Value>>,
     /// Every record that holds a function response of this message: where it stands.
     pub(super) also: Vec<Range<u64>>,
 }
@@ -134,7 +135,7 @@ impl Messages {
                 records: vec![item.record],
                 at: item.at.clone(),
                 record_id: item.id.clone().unwrap_or_default(),
-                raw: pieces.iter_mut().filter_map(|it| it.raw.take().map(|it| *it)).collect(),
+                raw: pieces.iter_mut().map(|it| it.raw.take().map(|it| *it)).collect(),
                 also: vec![item.at.clone()],
             })
         });

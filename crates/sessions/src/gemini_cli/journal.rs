@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
 
-use super::line::{JournalLine, Reader, Seen, Set};
-use super::record::{Draft, JournalItem, Wanted};
+use super::line::{JournalLine, Seen, Set};
+use super::record::{Draft, JournalItem, Reader, Wanted};
+use crate::cursor::Cursor;
 use crate::raw::{Fields, list, place, text};
 use crate::{Note, Record, Source, derive, lines};
 use history::Usage;
@@ -165,8 +166,8 @@ impl Journal {
             let at = absolute(raw)?;
             let number = journal.records.len() as u32;
             journal.records.push(Record { at: at.start, len: at.end - at.start });
-            let put = reader.message(raw, at).and_then(|it| journal.put(Box::new(it), number));
-            if let Err(what) = put {
+            let item = reader.message(&mut Cursor::of(raw), at.start)?;
+            if let Err(what) = item.and_then(|it| journal.put(Box::new(it), number)) {
                 journal.notes.push(Note { line: u64::from(number) + 1, what });
             }
         }

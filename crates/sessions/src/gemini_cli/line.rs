@@ -2,12 +2,10 @@
 
 use std::ops::Range;
 
-use super::fast::Fast;
-use super::record::{self, JournalItem, Wanted};
-use crate::raw::{Fields, place};
+use super::record::{JournalItem, Reader, Wanted};
+use crate::cursor::Cursor;
 use crate::{Record, Source, lines};
 use history::error::Result as OrError;
-use history::json;
 
 /// What a line says.
 #[derive(Debug)]
@@ -76,56 +74,61 @@ impl Seen {
     }
 }
 
-/// Looks at lines and records, the usual ones at once.
-pub(super) struct Reader<'a> {
-    wanted: Wanted<'a>,
-    fast: Fast<'a>,
-}
-
-impl<'a> Reader<'a> {
-    pub(super) fn new(wanted: Wanted<'a>) -> Self {
-        Self { wanted, fast: Fast::new(wanted.keep) }
-    }
-
-    pub(super) fn message(&mut self, json: &str, at: Range<u64>) -> Result<JournalItem, String> {
-        match self.usual(json.as_bytes(), &at) {
-            Some(item) => Ok(item),
-            None => record::look(json, at, self.wanted),
-        }
-    }
-
-    fn usual(&mut self, json: &[u8], at: &Range<u64>) -> Option<JournalItem> {
-        if self.wanted.raw { None } else { self.fast.look(json, at.clone()) }
-    }
-
+impl Reader<'_> {
     fn line(&mut self, bytes: &[u8], record: Record) -> Result<JournalLine, String> {
-        if let Some(item) = self.usual(bytes, &record.range()) {
-            return Ok(JournalLine::Message(Box::new(item)));
-        }
-        let text = &*json::mend(bytes);
-        let fields =
-            Fields::of(text).ok_or("expected a JSON object, found something else; the line is skipped")?;
-        let mut set = |fields: &Fields, replaces| {
-            let messages = fields.list("messages");
-            let placed = messages.iter().flatten().filter_map(|it| Some((*it, place(text, it)?)));
-            let at = |it: Range<usize>| record.at + it.start as u64..record.at + it.end as u64;
-            let read = |(json, it)| self.message(json, at(it)).map(Box::new);
-            JournalLine::Set(Set {
-                messages: placed.map(read).collect(),
-                fields: fields.iter().map(|(name, raw)| (name.to_owned(), raw.to_owned())).collect(),
-                replaces: replaces && messages.is_some(),
-            })
-        };
-        if let Some(id) = fields.text("$rewindTo") {
-            Ok(JournalLine::Rewind(id))
-        } else if fields.text("id").is_some() {
-            record::look(text, record.range(), self.wanted).map(|it| JournalLine::Message(Box::new(it)))
-        } else if let Some(fields) = fields.object("$set") {
-            Ok(set(&fields, true))
-        } else if fields.text("sessionId").is_some() || fields.list("messages").is_some() {
-            Ok(set(&fields, false))
+        Cursor::mended(bytes, |it| self.fields(it, record)).unwrap_or_else(|| {
+            Err("expected a JSON object, found something else; the line is skipped".into())
+        })
+    }
+
+    fn fields(&mut self, it: &mut Cursor<'_>, record: Record) -> Option<Result<JournalLine, String>> {
+        let (mut rewind, mut set, mut is_session) = (None, None, [false; 2]);
+        let mut found = self.begin(record.at);
+        it.object(|it, name| {
+            match name {
+                "$rewindTo" => rewind = it.optional_string()?,
+                "$set" => {
+                    let (is_object, place) = it.span(|it| it.begins_with(b'{'))?;
+                    set = is_object.then_some(place.start);
+                }
+                "sessionId" => is_session[0] = it.begins_with(b'"')?,
+                "messages" => is_session[1] = it.begins_with(b'[')?,
+                _ => self.field(&mut found, it, name)?,
+            }
+            Some(())
+        })?;
+        Some(if let Some(id) = rewind {
+            Ok(JournalLine::Rewind(id.into_owned()))
+        } else if found.id.is_some() {
+            Ok(JournalLine::Message(Box::new(self.item(found, record.range()))))
+        } else if let Some(place) = set {
+            Ok(JournalLine::Set(self.set(&mut it.at(place), record.at, true)?))
+        } else if is_session.contains(&true) {
+            Ok(JournalLine::Set(self.set(&mut it.at(0), record.at, false)?))
         } else {
             Err("expected a message, $set, $rewindTo or session line, found another; it is skipped".into())
-        }
+        })
+    }
+
+    /// Fields and messages of an object in a text that stands at `base`.
+    fn set(&mut self, it: &mut Cursor<'_>, base: u64, replaces: bool) -> Option<Set> {
+        let (mut fields, mut messages) = (Vec::new(), None);
+        it.object(|it, name| {
+            match name {
+                "messages" => {
+                    messages = it.optional(b'[', |it| {
+                        let mut all = Vec::new();
+                        it.list(|it| {
+                            all.push(self.message(it, base)?.map(Box::new));
+                            Some(())
+                        })?;
+                        Some(all)
+                    })?;
+                }
+                _ => fields.push((name.to_owned(), it.raw()?.to_owned())),
+            }
+            Some(())
+        })?;
+        Some(Set { fields, replaces: replaces && messages.is_some(), messages: messages.unwrap_or_default() })
     }
 }

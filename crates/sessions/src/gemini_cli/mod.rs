@@ -7,9 +7,9 @@
 //! client joins them when it sends.
 
 mod convert;
-mod fast;
 mod journal;
 mod line;
+mod part;
 mod record;
 mod repair;
 mod write;
@@ -101,7 +101,7 @@ impl Read {
 
     /// All that a writer needs.
     fn of(source: &dyn Source) -> Result<Self> {
-        Self::from(source, Journal::of(source, Wanted { keep: None, raw: true })?, true)
+        Self::from(source, Journal::of(source, Wanted { keep: &|_, _| None, raw: true })?, true)
     }
 }
 
@@ -114,7 +114,7 @@ impl Read {
 /// # Errors
 /// [`Input`](ErrorKind::Input) if nothing in it is Gemini CLI's; what [`Source::read_at`] gives.
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let wanted = Wanted { keep: None, raw: false };
+    let wanted = Wanted { keep: &|_, _| None, raw: false };
     Read::from(source, Journal::of(source, wanted)?, true).map(session)
 }
 
@@ -124,7 +124,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 /// # Errors
 /// As [`read`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
-    let wanted = Wanted { keep: Some(keep), raw: false };
+    let wanted = Wanted { keep, raw: false };
     Read::from(source, Journal::live_part(source, wanted)?, false).map(session).map(Session::measured_only)
 }
 

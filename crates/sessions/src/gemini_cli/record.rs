@@ -1,23 +1,23 @@
-//! A message record, looked at once: what the journal asks of it, and what a resume makes of it (Gemini CLI 0.61,
-//! `convertSessionToClientHistory`).
+//! A message record, read in one pass: what the journal asks of it, and what a resume makes of it (Gemini CLI 0.61,
+//! `convertSessionToClientHistory`). A field of the wrong type counts as missing; of several of one name, the last
+//! counts, as in JavaScript.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::part::{Piece, braced, id_len, made, output, piece, quoted};
 use super::{KIND_FIELD, KINDS};
-use crate::raw::{Fields, list, text};
-use crate::{Keep, derive, hold, is_cleared, refusal};
-use history::json as text_json;
-use history::{Call, Kind, Media, MediaKind, Opaque, Output, Part, TextSize, Usage};
+use crate::cursor::{Cursor, Recent, Room};
+use crate::{Keep, derive, refusal};
+use history::json::set;
+use history::{Kind, Output, Part, Usage};
 
 /// What the client signs a call with that has no signature (Gemini CLI 0.61).
 pub(super) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
-
-/// Whose opaque parts these are.
-pub(super) const API: &str = "gemini";
 
 /// How the text begins that the client puts in front of a session.
 pub(super) const CONTEXT: &str = "<session_context>";
@@ -25,10 +25,7 @@ pub(super) const CONTEXT: &str = "<session_context>";
 /// What a summary by Gemini CLI has in it.
 pub(super) const SNAPSHOT_TAG: &str = "<state_snapshot>";
 
-/// How an output is known that the client cleared.
-pub(super) const MASKED: &str = "<tool_output_masked";
-
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 pub(super) struct JournalItem {
     /// Without one it is none.
     pub(super) id: Option<Arc<str>>,
@@ -53,7 +50,7 @@ pub(super) struct JournalItem {
 }
 
 /// What was reported with a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Reported {
     /// The context after the request.
     pub(super) total: Option<u64>,
@@ -86,7 +83,7 @@ pub(crate) fn usage(tokens: &serde_json::Value) -> Usage {
 }
 
 /// What a record is sent as.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(super) enum Draft {
     /// Nothing: it is only shown, or made anew at each start.
     #[default]
@@ -107,23 +104,11 @@ pub(super) enum Draft {
     Unknown(String),
 }
 
-/// A part of a message.
-#[derive(Debug, PartialEq)]
-pub(super) struct Piece {
-    pub(super) part: Part,
-    /// UTF-16 length of its compact JSON, as sent.
-    pub(super) len: u64,
-    /// The client takes it for nothing if nothing else is there.
-    pub(super) blank: bool,
-    /// Its JSON, as sent, for who writes it again.
-    pub(super) raw: Option<Box<Value>>,
-}
-
 /// What is asked of a record besides what it always says.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted<'a> {
     /// What stands for texts.
-    pub(super) keep: Option<&'a Keep<'a>>,
+    pub(super) keep: &'a Keep<'a>,
     /// The JSON of each part.
     pub(super) raw: bool,
 }
@@ -131,58 +116,277 @@ pub(super) struct Wanted<'a> {
 /// Begin and end of a summary as Gemini CLI knows its own: its next compression merges it into the new one.
 pub(super) const SNAPSHOT: (&str, &str) = ("<state_snapshot>\n", "\n</state_snapshot>");
 
-/// Looks at any record.
-pub(super) fn look(json: &str, at: Range<u64>, wanted: Wanted) -> Result<JournalItem, String> {
-    let fields = Fields::of(json).ok_or("expected a message record, found no object; it is skipped")?;
-    let plain = plain(&fields);
-    let ours = fields.text(KIND_FIELD);
-    let summary = ours.as_deref() == Some("summary") || is_snapshot(&plain);
-    let mut draft = draft(&fields, ours.as_deref(), wanted.raw);
-    if let Some(keep) = wanted.keep {
-        let (parts, results) = match &mut draft {
-            Draft::Nothing | Draft::Unknown(_) => (None, None),
-            Draft::User { parts, .. } => (Some(parts), None),
-            Draft::Model { parts, results, .. } => (Some(parts), Some(results)),
+/// Reads one record after another, and holds what it needs for that again and again.
+pub(super) struct Reader<'a> {
+    pub(super) wanted: Wanted<'a>,
+    /// Where the record at hand stands in the source.
+    pub(super) at: u64,
+    /// Room for a text that stands escaped.
+    pub(super) room: Room,
+    pub(super) names: Recent,
+    /// Ids of calls, which their outputs name too.
+    pub(super) ids: Recent,
+    /// The content at hand as the client shows it to itself: texts, and a name in brackets for any other part.
+    pub(super) shown: String,
+}
+
+/// A message record, as its fields come.
+#[derive(Default)]
+pub(super) struct RecordFields<'a> {
+    pub(super) id: Option<Cow<'a, str>>,
+    time: Option<i64>,
+    kind: Option<Cow<'a, str>>,
+    ours: Option<Cow<'a, str>>,
+    model: Option<Cow<'a, str>>,
+    reported: Option<Reported>,
+    content: Content,
+    thinks: bool,
+    calls: Vec<Piece>,
+    results: Vec<Piece>,
+}
+
+/// What stands under `content`.
+#[derive(Default)]
+struct Content {
+    parts: Vec<Piece>,
+    filled: bool,
+}
+
+impl<'w> Reader<'w> {
+    pub(super) fn new(wanted: Wanted<'w>) -> Self {
+        let (names, ids) = Default::default();
+        Self { wanted, at: 0, room: Room::default(), names, ids, shown: String::new() }
+    }
+
+    /// What is known of a record before its fields come.
+    pub(super) fn begin<'a>(&mut self, at: u64) -> RecordFields<'a> {
+        self.at = at;
+        self.shown.clear();
+        RecordFields::default()
+    }
+
+    /// Reads a message record of a text that stands at `base`.
+    pub(super) fn message(&mut self, it: &mut Cursor<'_>, base: u64) -> Option<Result<JournalItem, String>> {
+        if it.peek()? != b'{' {
+            it.pass()?;
+            return Some(Err("expected a message record, found no object; it is skipped".into()));
+        }
+        let mut found = self.begin(base + it.place() as u64);
+        let ((), place) = it.span(|it| it.object(|it, name| self.field(&mut found, it, name)))?;
+        Some(Ok(self.item(found, base + place.start as u64..base + place.end as u64)))
+    }
+
+    pub(super) fn field<'a>(
+        &mut self,
+        found: &mut RecordFields<'a>,
+        it: &mut Cursor<'a>,
+        name: &str,
+    ) -> Option<()> {
+        match name {
+            "id" => found.id = it.optional_string()?,
+            "timestamp" => found.time = it.optional_string()?.and_then(|it| derive::parse_time(&it)),
+            "type" => found.kind = it.optional_string()?,
+            "model" => found.model = it.optional_string()?,
+            "content" => found.content = self.content(it)?,
+            "thoughts" => {
+                let mut many = 0;
+                it.optional(b'[', |it| {
+                    it.list(|it| {
+                        many += 1;
+                        it.pass()
+                    })
+                })?;
+                found.thinks = many > 0;
+            }
+            "tokens" => found.reported = it.optional(b'{', reported)?,
+            "toolCalls" => {
+                (found.calls, found.results) = Default::default();
+                it.optional(b'[', |it| it.list(|it| self.tool(found, it)))?;
+            }
+            KIND_FIELD => found.ours = it.optional_string()?,
+            _ => it.pass()?,
+        }
+        Some(())
+    }
+
+    /// The record that fields make.
+    pub(super) fn item(&mut self, found: RecordFields<'_>, at: Range<u64>) -> JournalItem {
+        let model = found.model.map(|it| self.names.of(&it));
+        let shown = self.shown.as_str();
+        let ours = found.ours.as_deref();
+        let is_summary = is_snapshot(shown);
+        let filled = found.content.filled;
+        let kind = ours.and_then(|ours| KINDS.iter().find(|(name, _)| *name == ours)).map(|it| it.1);
+        let (kept, draft) = match found.kind.as_deref() {
+            Some("user") => {
+                let ignored = starts_ignored(shown);
+                let draft = if ignored || shown.trim().is_empty() {
+                    Draft::Nothing
+                } else {
+                    let mut parts = found.content.parts;
+                    // What stands beside a tool's response is the tool's.
+                    let own = !parts.iter().any(|it| matches!(it.part, Part::Output(_)));
+                    if let (Some("summary"), [Piece { part: Part::Text(text), .. }]) = (ours, &mut *parts)
+                        && let Some(inner) = unframed(shown)
+                    {
+                        *text = made(self.wanted.keep, self.at, inner);
+                    }
+                    let snapshot = own && shown.contains(SNAPSHOT_TAG);
+                    Draft::User { parts: ready(parts), kind, snapshot, summary: is_summary }
+                };
+                (filled && !ignored, draft)
+            }
+            Some("gemini") => {
+                let kept = filled || !found.calls.is_empty() || found.thinks;
+                (kept, turn(found.content, found.thinks, found.calls, found.results, kind))
+            }
+            Some("info" | "error" | "warning") => (false, Draft::Nothing),
+            other => {
+                let what = format!(
+                    "expected a message of type user, gemini or info, found {other:?}; it is not sent"
+                );
+                (false, Draft::Unknown(what))
+            }
         };
-        let pieces = parts.into_iter().chain(results).flatten();
-        pieces.for_each(|it| hold(&mut it.part, keep, at.start));
+        JournalItem {
+            id: found.id.as_deref().map(Into::into),
+            record: 0,
+            at,
+            time: found.time,
+            model,
+            reported: found.reported,
+            kept,
+            context: shown.trim_start().starts_with(CONTEXT),
+            workspace: workspace(shown).map(Into::into),
+            summary: (ours == Some("summary") || is_summary).then(|| shown.into()),
+            draft,
+        }
     }
-    Ok(JournalItem {
-        id: fields.text("id").map(Into::into),
-        record: 0,
-        time: fields.text("timestamp").and_then(|it| derive::parse_time(&it)),
-        model: fields.text("model").map(Into::into),
-        reported: fields.get("tokens").map(|it| {
-            let tokens = Fields::of(it);
-            Reported::of(|key| tokens.as_ref()?.number(key))
-        }),
-        kept: is_kept_at_resume(&fields, &plain),
-        context: plain.trim_start().starts_with(CONTEXT),
-        workspace: workspace(&plain).map(Into::into),
-        summary: summary.then(|| plain.as_str().into()),
-        draft,
-        at,
-    })
+
+    /// A text, a part, or a list of both.
+    fn content(&mut self, it: &mut Cursor<'_>) -> Option<Content> {
+        self.shown.clear();
+        let first = it.peek()?;
+        let parts = self.parts(it)?;
+        let filled = if first == b'"' { !self.shown.is_empty() } else { !parts.is_empty() };
+        Some(Content { parts, filled })
+    }
+
+    /// A call as the record notes it, and its results. What is no object is no call; the writer leaves it out too.
+    fn tool(&mut self, found: &mut RecordFields<'_>, it: &mut Cursor<'_>) -> Option<()> {
+        if it.peek()? != b'{' {
+            return it.pass();
+        }
+        let (before, start) = (self.shown.len(), it.place());
+        let (mut said, mut results, mut cancelled) = (None, Vec::new(), false);
+        let (call, len) = self.call(it, |reader, it, name| {
+            match name {
+                "result" => {
+                    (said, results) = Default::default();
+                    match it.peek()? {
+                        b'"' => {
+                            said = Some(
+                                it.text(&mut reader.room)
+                                    .map(|it| output(it, made(reader.wanted.keep, reader.at, it)))?,
+                            )
+                        }
+                        _ => results = reader.parts(it)?,
+                    }
+                }
+                "status" => cancelled = it.optional_string()?.as_deref() == Some("cancelled"),
+                _ => it.pass()?,
+            }
+            Some(0)
+        })?;
+        self.shown.truncate(before);
+        let fields = match self.wanted.raw {
+            true => serde_json::from_str(&it.at(start).compact()?).ok(),
+            false => None,
+        };
+        let field = |key: &str| fields.as_ref().and_then(|it: &Value| it.get(key)).cloned();
+        if let Some(said) = said.filter(|it| !it.text.is_empty()) {
+            let name = Some(call.name.clone()).filter(|it| !it.is_empty());
+            let frame = r#"{"functionResponse":{"name":,"response":{"output":}}}"#.len() as u64;
+            let id = if call.id.is_empty() { 0 } else { id_len(&call.id) };
+            let len = frame + id + name.as_deref().map_or(4, quoted) + said.text.weight().json();
+            let raw = fields.as_ref().map(|it| {
+                let (id, name, text) = (&it["id"], &it["name"], &it["result"]);
+                json!({ "functionResponse": { "id": id, "name": name, "response": { "output": text } } })
+            });
+            results.push(piece(Part::Output(Output { id: call.id.clone(), name, ..said }), len, raw));
+        }
+        if cancelled {
+            mark_refused(&mut results);
+        }
+        found.results.extend(results);
+        let raw = fields.as_ref().map(|_| {
+            let call: serde_json::Map<String, Value> = ["id", "name", "args"]
+                .iter()
+                .filter_map(|key| Some(((*key).to_owned(), field(key)?)))
+                .collect();
+            json!({ "functionCall": call })
+        });
+        found.calls.push(piece(Part::Call(call), braced("functionCall", len), raw));
+        Some(())
+    }
 }
 
-/// Whether a resume writes the record down again: not what is only shown, and not what it makes anew.
-fn is_kept_at_resume(fields: &Fields, plain: &str) -> bool {
-    let filled = |key| fields.get(key).is_some_and(|it| !matches!(it, "\"\"" | "[]"));
-    match fields.text("type").as_deref() {
-        Some("user") => filled("content") && !starts_ignored(plain),
-        Some("gemini") => filled("content") || filled("toolCalls") || filled("thoughts"),
-        Some(_) | None => false,
+/// What a model's record is sent as: its content, if that is whole, else that and the calls.
+fn turn(content: Content, thinks: bool, calls: Vec<Piece>, results: Vec<Piece>, kind: Option<Kind>) -> Draft {
+    let is_call = |it: &Piece| matches!(it.part, Part::Call(_));
+    let mut parts = if content.filled { content.parts } else { Vec::new() };
+    let has_thoughts = parts.iter().any(|it| it.is_thought);
+    let whole = has_thoughts || parts.iter().any(is_call);
+    if whole {
+        parts.retain(|it| !it.is_thought);
+    } else {
+        parts.extend(calls);
     }
+    let thinks = if whole { has_thoughts } else { thinks };
+    // A model turn that was thoughts only is still a turn for the client, but nothing of it is sent.
+    if parts.is_empty() && !thinks {
+        return Draft::Nothing;
+    }
+    // The client signs the first call of a turn whose thoughts it takes out.
+    if thinks
+        && let Some(first) = parts.iter_mut().find(|it| is_call(it))
+        && !first.is_signed
+    {
+        first.len += r#","thoughtSignature":"""#.len() as u64 + NO_SIGNATURE.len() as u64;
+        first.raw.iter_mut().for_each(|it| set(it, "thoughtSignature", NO_SIGNATURE));
+    }
+    Draft::Model { parts: ready(parts), kind, results: ready(results) }
 }
 
-/// The text of a record's content, as far as it is text.
-fn plain(fields: &Fields) -> String {
-    let Some(raw) = fields.get("content") else { return String::new() };
-    if let Some(text) = text(raw) {
-        return text;
+/// Calls and responses without an id get one from name and number, the same on both sides, as the client does it.
+fn ready(mut pieces: Vec<Piece>) -> Vec<Piece> {
+    let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
+    for piece in &mut pieces {
+        let (key, id, name) = match &mut piece.part {
+            Part::Call(it) => ("functionCall", &mut it.id, it.name.clone()),
+            Part::Output(it) => ("functionResponse", &mut it.id, it.name.clone().unwrap_or_default()),
+            Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => continue,
+        };
+        if id.is_empty() {
+            let count = counts.entry(name.clone()).or_default();
+            *count += 1;
+            *id = format!("{name}:{count}").into();
+            piece.len += id_len(id);
+            piece.raw.iter_mut().filter_map(|it| it.get_mut(key)).for_each(|it| set(it, "id", &**id));
+        }
     }
-    let parts = list(raw).unwrap_or_else(|| vec![raw]);
-    parts.into_iter().filter_map(|it| text(it).or_else(|| Fields::of(it)?.text("text"))).collect()
+    pieces.shrink_to_fit();
+    pieces
+}
+
+fn reported(it: &mut Cursor<'_>) -> Option<Reported> {
+    let place = |name: &str| REPORTED.iter().position(|it| *it == name);
+    let mut told = [None; REPORTED.len()];
+    it.object(|it, name| match place(name) {
+        Some(place) => it.optional_number().map(|it| told[place] = it),
+        None => it.pass(),
+    })?;
+    Some(Reported::of(|name| told[place(name)?]))
 }
 
 /// The first workspace directory that the session's context names.
@@ -195,7 +399,7 @@ fn workspace(plain: &str) -> Option<&str> {
 
 /// Whether a text is a summary by Gemini CLI.
 pub(super) fn is_snapshot(text: &str) -> bool {
-    text.contains(SNAPSHOT_TAG) && text.trim_end().ends_with("</state_snapshot>")
+    text.trim_end().ends_with("</state_snapshot>") && text.contains(SNAPSHOT_TAG)
 }
 
 /// What a user message must not begin with, or Gemini CLI does not send it.
@@ -203,234 +407,13 @@ pub(super) fn starts_ignored(text: &str) -> bool {
     ["/", "?", CONTEXT, "<hook_context>"].iter().any(|it| text.trim().starts_with(it))
 }
 
-fn draft(fields: &Fields, ours: Option<&str>, raw: bool) -> Draft {
-    let value = |key: &str| fields.get(key).map(serde_json::from_str::<Value>).transpose();
-    let content = match value("content") {
-        Ok(content) => content,
-        Err(error) => {
-            return Draft::Unknown(format!("expected a message record, found {error}; it is skipped"));
-        }
-    };
-    let kind = ours.and_then(|ours| KINDS.iter().find(|(name, _)| *name == ours)).map(|(_, kind)| *kind);
-    match fields.text("type").as_deref() {
-        Some("user") => {
-            let values = parts_of(content);
-            if is_ignored(&values) {
-                return Draft::Nothing;
-            }
-            let mut parts = pieces(values, raw);
-            let texts =
-                || parts.iter().filter_map(|it| if let Part::Text(it) = &it.part { Some(it) } else { None });
-            // What stands beside a tool's response is the tool's.
-            let own = !parts.iter().any(|it| matches!(it.part, Part::Output(_)));
-            let snapshot = own && texts().any(|it| it.as_str().contains(SNAPSHOT_TAG));
-            let summary = texts().any(|it| is_snapshot(it.as_str()));
-            if ours == Some("summary") {
-                unframed(&mut parts);
-            }
-            Draft::User { parts, kind, snapshot, summary }
-        }
-        Some("gemini") => {
-            let tools = fields.get("toolCalls").and_then(list).unwrap_or_default();
-            // What is no object is no call; the writer leaves it out too.
-            let tools = tools.into_iter().filter(|it| Fields::of(it).is_some());
-            let tools = match tools.map(tool).collect::<Result<Vec<_>, _>>() {
-                Ok(tools) => tools,
-                Err(error) => {
-                    let what = format!("expected a call in a message record, found {error}; it is skipped");
-                    return Draft::Unknown(what);
-                }
-            };
-            let thinks = fields.get("thoughts").and_then(list).is_some_and(|it| !it.is_empty());
-            model(content, thinks, tools, kind, raw)
-        }
-        Some("info" | "error" | "warning") => Draft::Nothing,
-        other => Draft::Unknown(format!(
-            "expected a message of type user, gemini or info, found {other:?}; it is not sent"
-        )),
-    }
-}
-
-/// What of a call is sent, and its results. What is only shown may be anything.
-fn tool(json: &str) -> serde_json::Result<Map<String, Value>> {
-    let fields = Fields::of(json);
-    let named = fields.iter().flat_map(Fields::iter);
-    named
-        .filter(|(name, _)| ["id", "name", "args", "result", "status"].contains(name))
-        .map(|(name, raw)| Ok((name.to_owned(), serde_json::from_str(raw)?)))
-        .collect()
-}
-
-fn model(
-    content: Option<Value>,
-    mut thinks: bool,
-    tools: Vec<Map<String, Value>>,
-    kind: Option<Kind>,
-    raw: bool,
-) -> Draft {
-    let mut values = parts_of(content.filter(|it| it.as_str() != Some("")));
-    let is_thought =
-        |it: &Value| it.get("thought").is_some_and(|it| it != &Value::Bool(false) && !it.is_null());
-    let whole = values.iter().any(|it| it.get("functionCall").is_some() || is_thought(it));
-    if whole {
-        thinks = values.iter().any(is_thought);
-        values.retain(|it| !is_thought(it));
-    } else {
-        values.extend(tools.iter().map(|it| {
-            let named = ["id", "name", "args"].into_iter();
-            let call: Map<String, Value> =
-                named.filter_map(|key| Some((key.to_owned(), it.get(key)?.clone()))).collect();
-            json!({ "functionCall": call })
-        }));
-    }
-    // A model turn that was thoughts only is still a turn for the client, but nothing of it is sent.
-    if values.is_empty() && !thinks {
-        return Draft::Nothing;
-    }
-    // The client signs the first call of a turn whose thoughts it takes out.
-    if thinks
-        && let Some(first) = values.iter_mut().find(|it| it.get("functionCall").is_some())
-        && let Some(first) = first.as_object_mut()
-    {
-        first.entry("thoughtSignature").or_insert_with(|| json!(NO_SIGNATURE));
-    }
-    let (mut results, mut cancelled) = (Vec::new(), Vec::new());
-    for mut tool in tools {
-        let before = results.len();
-        match tool.remove("result") {
-            None | Some(Value::Null) => {}
-            Some(Value::String(text)) if text.is_empty() => {}
-            Some(Value::String(text)) => results.push(json!({ "functionResponse": {
-                "id": tool.get("id"), "name": tool.get("name"), "response": { "output": text } } })),
-            Some(result) => results.extend(parts_of(Some(result))),
-        }
-        if tool.get("status").is_some_and(|it| it == "cancelled") {
-            cancelled.push(before..results.len());
-        }
-    }
-    let mut results = pieces(results, raw);
-    cancelled.into_iter().for_each(|it| mark_refused(&mut results[it]));
-    Draft::Model { parts: pieces(values, raw), kind, results }
-}
-
-/// A content as a list of parts: a text, a part, or a list of both.
-fn parts_of(content: Option<Value>) -> Vec<Value> {
-    let one = |it: Value| if it.is_string() { json!({ "text": it }) } else { it };
-    match content {
-        None | Some(Value::Null) => vec![],
-        Some(Value::Array(list)) => list.into_iter().map(one).collect(),
-        Some(single) => vec![one(single)],
-    }
-}
-
-/// Whether a resume leaves a user record out: blank, a command, or context that is made anew.
-fn is_ignored(parts: &[Value]) -> bool {
-    let text: String = parts.iter().map(shown).collect();
-    text.trim().is_empty() || starts_ignored(&text)
-}
-
-/// A part as the client shows it to itself: its text, or a name in brackets, whatever text stands beside it.
-fn shown(part: &Value) -> &str {
-    const NAMED: [&str; 8] = [
-        "videoMetadata",
-        "thought",
-        "codeExecutionResult",
-        "executableCode",
-        "fileData",
-        "functionCall",
-        "functionResponse",
-        "inlineData",
-    ];
-    match NAMED.iter().any(|it| part.get(it).is_some()) {
-        true => "[part]",
-        false => part.get("text").and_then(Value::as_str).unwrap_or_default(),
-    }
-}
-
 /// A summary of ours without its frame: the record says that it is one.
-fn unframed(parts: &mut [Piece]) {
-    if let [Piece { part: Part::Text(text), .. }] = parts
-        && let Some(inner) = text.as_str().strip_prefix(SNAPSHOT.0).and_then(|it| it.strip_suffix(SNAPSHOT.1))
-    {
-        *text = inner.into();
-    }
-}
-
-fn pieces(mut values: Vec<Value>, raw: bool) -> Vec<Piece> {
-    name_ids(&mut values);
-    let piece = |value: Value| Piece {
-        part: part(&value),
-        len: TextSize::of(&text_json::compact(&value)).utf16,
-        blank: shown(&value).trim().is_empty(),
-        raw: raw.then(|| Box::new(value)),
-    };
-    values.into_iter().map(piece).collect()
-}
-
-/// Calls and responses without an id get one from name and number, the same on both sides, as the client does it.
-fn name_ids(parts: &mut [Value]) {
-    let mut counts: HashMap<String, usize> = HashMap::new();
-    for part in parts {
-        for key in ["functionCall", "functionResponse"] {
-            let Some(body) = part.get_mut(key).and_then(Value::as_object_mut) else { continue };
-            if body.get("id").is_none_or(|it| it.as_str().is_none_or(str::is_empty)) {
-                let name = body.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-                let count = counts.entry(name.clone()).or_default();
-                *count += 1;
-                body.insert("id".to_owned(), json!(format!("{name}:{count}")));
-            }
-        }
-    }
-}
-
-fn part(raw: &Value) -> Part {
-    let signature = raw.get("thoughtSignature").and_then(Value::as_str);
-    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
-    if let Some(call) = raw.get("functionCall") {
-        let input = call.get("args").map_or("{}".to_owned(), text_json::compact);
-        let name = text(call.get("name")).into();
-        let signature = signature.filter(|it| *it != NO_SIGNATURE).map(Into::into);
-        let id = text(call.get("id")).into();
-        return Part::Call(Call { id, name, input: input.into(), freeform: false, signature });
-    }
-    if let Some(response) = raw.get("functionResponse") {
-        return Part::Output(output(response));
-    }
-    if let Some(it) = raw.get("text").and_then(Value::as_str) {
-        return Part::Text(it.into());
-    }
-    if let Some(media) = media(raw) {
-        return Part::Media(media);
-    }
-    let kind = raw.as_object().and_then(|it| it.keys().next().cloned()).unwrap_or_default();
-    Part::Opaque(Opaque { api: API.into(), kind: kind.into(), raw: text_json::compact(raw).into() })
-}
-
-fn output(response: &Value) -> Output {
-    let said = response.get("response");
-    let field = |key| said.and_then(|it| it.get(key)).and_then(Value::as_str);
-    let text = match (field("output"), field("error")) {
-        (Some(text), _) | (None, Some(text)) => text.to_owned(),
-        (None, None) => {
-            said.map(|it| it.as_str().map_or_else(|| text_json::compact(it), Into::into)).unwrap_or_default()
-        }
-    };
-    let name = response.get("name").and_then(Value::as_str);
-    let nested = response.get("parts").and_then(Value::as_array);
-    Output {
-        id: response.get("id").and_then(Value::as_str).unwrap_or_default().into(),
-        name: name.map(Into::into),
-        failed: said.is_some_and(|it| it.get("error").is_some() && it.get("output").is_none()),
-        cleared: text.contains(MASKED) || is_cleared(&text),
-        text: text.into(),
-        media: nested.into_iter().flatten().filter_map(media).collect(),
-        exit: None,
-        refusal: None,
-    }
+fn unframed(text: &str) -> Option<&str> {
+    text.strip_prefix(SNAPSHOT.0)?.strip_suffix(SNAPSHOT.1)
 }
 
 /// Marks the results of a call whose status is `cancelled`, if it was the user who did not want it.
-pub(super) fn mark_refused(results: &mut [Piece]) {
+fn mark_refused(results: &mut [Piece]) {
     for piece in results {
         if let Part::Output(output) = &mut piece.part
             && output.failed
@@ -440,19 +423,173 @@ pub(super) fn mark_refused(results: &mut [Piece]) {
     }
 }
 
-fn media(raw: &Value) -> Option<Media> {
-    let (body, key) = match (raw.get("inlineData"), raw.get("fileData")) {
-        (Some(body), _) => (body, "data"),
-        (None, Some(body)) => (body, "fileUri"),
-        (None, None) => return None,
-    };
-    let mime = body.get("mimeType").and_then(Value::as_str).unwrap_or_default();
-    let kind = match mime.split('/').next() {
-        Some("image") => MediaKind::Image,
-        Some("audio") => MediaKind::Audio,
-        Some(_) if mime == "application/pdf" => MediaKind::Pdf,
-        Some(_) | None => MediaKind::Other,
-    };
-    let data = body.get(key).and_then(Value::as_str)?;
-    Some(Media { kind, mime: mime.into(), data: data.into(), size: None })
+#[cfg(test)]
+mod tests {
+    use super::super::part::API;
+    use super::*;
+    use crate::raw::{Fields, list};
+    use history::{Opaque, TextSize};
+
+    fn look(json: &str) -> Option<JournalItem> {
+        let mut reader = Reader::new(Wanted { keep: &|_, _| None, raw: true });
+        Cursor::mended(json.as_bytes(), |it| reader.message(it, 7)).and_then(Result::ok)
+    }
+
+    fn pieces(draft: Draft) -> (Vec<Piece>, Vec<Piece>) {
+        match draft {
+            Draft::User { parts, .. } => (parts, Vec::new()),
+            Draft::Model { parts, results, .. } => (parts, results),
+            Draft::Nothing | Draft::Unknown(_) => Default::default(),
+        }
+    }
+
+    /// The JSON of what is sent; each part is as long as it says.
+    fn sent(json: &str) -> String {
+        let (parts, results) = pieces(look(json).unwrap().draft);
+        let json = |it: &Piece| {
+            let json = history::json::compact(it.raw.as_deref().unwrap());
+            assert_eq!(it.len, TextSize::of(&json).utf16, "{json}");
+            json
+        };
+        parts.iter().chain(&results).map(json).collect::<Vec<_>>().join(" ")
+    }
+
+    fn user(content: &str) -> String {
+        format!(r#"{{"id":"u","type":"user","content":{content}}}"#)
+    }
+
+    fn model(rest: &str) -> String {
+        format!(r#"{{{rest},"id":"m","type":"gemini"}}"#)
+    }
+
+    const ANSWER: &str =
+        r#"{"functionResponse":{"id":"c","name":"r","response":{"output":"1\t\u001b[1mé😀\n"}}}"#;
+
+    #[test]
+    fn what_is_sent_is_what_stands_there() {
+        for content in [
+            ANSWER,
+            r#"{"text":""}"#,
+            r#"{"text":"a \"b\"\n😀","thoughtSignature":"c2ln"}"#,
+            r#"{"functionCall":{"name":"a","args":{"k":[1,null]},"id":"x"},"thoughtSignature":"c2ln"}"#,
+            r#"{"functionResponse":{"id":"c","name":"r","response":{"output":{},"error":"no"},"parts":[{"inlineData":{"mimeType":"image/png","data":"AA"}}],"new":1}}"#,
+            r#"{"functionResponse":{"id":"c","response":"text"}}"#,
+            r#"{"functionCall":5}"#,
+            r#"{"inlineData":{"mimeType":"image/png","data":"AA","displayName":"é"}}"#,
+            r#"{"fileData":{"mimeType":"application/pdf","fileUri":"gs://a"},"videoMetadata":{}}"#,
+            r#"{"executableCode":{"code":"x"}}"#,
+            "{}",
+        ] {
+            assert_eq!(
+                sent(&user(&format!(r#"["Look:", {content}]"#))),
+                format!(r#"{{"text":"Look:"}} {content}"#)
+            );
+            assert_eq!(sent(&model(&format!(r#""content":{content}"#))), content);
+        }
+    }
+
+    #[test]
+    fn calls_and_results_stand_beside_the_content() {
+        let calls = format!(
+            r#"[7,{{"result":[{ANSWER},"more"],"args":{{"a": 1}},"name":"r","id":"c","status":"success"}},
+                {{"name":"s","result":"text","resultDisplay":{{"fileDiff":"\ud83d"}}}},{{"id":[],"name":"s","result":null}}]"#
+        );
+        let calls_sent = r#"{"functionCall":{"id":"c","name":"r","args":{"a":1}}"#;
+        let rest = r#"{"functionCall":{"name":"s","id":"s:1"}} {"functionCall":{"id":"s:2","name":"s"}}"#;
+        let results = format!(
+            r#"{ANSWER} {{"text":"more"}} {{"functionResponse":{{"id":"s:1","name":"s","response":{{"output":"text"}}}}}}"#
+        );
+        assert_eq!(
+            sent(&model(&format!(r#""toolCalls":{calls},"content":"","thoughts":[]"#))),
+            format!("{calls_sent}}} {rest} {results}")
+        );
+        // Thoughts are taken out, for which the first call is signed.
+        let signed = r#","thoughtSignature":"skip_thought_signature_validator"}"#;
+        assert_eq!(
+            sent(&model(&format!(r#""toolCalls":{calls},"content":"a","thoughts":[{{}}]"#))),
+            format!(r#"{{"text":"a"}} {calls_sent}{signed} {rest} {results}"#)
+        );
+        let whole = r#"[{"text":"Hm.","thought":true},{"functionCall":{"name":"a","id":"x"}},{"text":"b"}]"#;
+        assert_eq!(
+            sent(&model(&format!(r#""toolCalls":{calls},"content":{whole}"#))),
+            format!(r#"{{"functionCall":{{"name":"a","id":"x"}}{signed} {{"text":"b"}} {results}"#)
+        );
+        assert_eq!(sent(&model(r#""content":"","thoughts":[{}]"#)), "");
+    }
+
+    #[test]
+    fn the_last_field_counts_and_one_of_the_wrong_type_is_missing() {
+        let item = look(
+            r#"{"id":5,"id":"i","type":"gemini","content":"first","timestamp":1,"model":{},"content":[{"text":"x","text":7},
+                {"text":7,"text":"y"}],"tokens":{"input":10,"input":1.5,"output":2,"total":12},"toolCalls":{},"type":"user"}"#,
+        )
+        .unwrap();
+        assert_eq!((item.id.as_deref(), item.time, item.model, item.kept), (Some("i"), None, None, true));
+        assert_eq!(item.reported.map(|it| (it.total, it.usage)), Some((Some(12), None)));
+        let parts: Vec<Part> = pieces(item.draft).0.into_iter().map(|it| it.part).collect();
+        let raw = r#"{"text":"x","text":7}"#.into();
+        let opaque = Part::Opaque(Opaque { api: API.into(), kind: "text".into(), raw });
+        assert_eq!(parts, [opaque, Part::Text("y".into())]);
+        assert!(look("[]").is_none() && look(r#"{"id":"i""#).is_none());
+    }
+
+    #[test]
+    fn what_the_client_would_not_send_is_left_out() {
+        for content in [
+            "null",
+            "[]",
+            r#""""#,
+            r#"[" ",{"text":" /compress"}]"#,
+            r#"[{"text":"<session_"},{"text":"context>"}]"#,
+        ] {
+            assert!(matches!(look(&user(content)).unwrap().draft, Draft::Nothing), "{content}");
+        }
+        assert_eq!(sent(&user(&format!(r#"[{ANSWER},"/x"]"#))), format!(r#"{ANSWER} {{"text":"/x"}}"#));
+        let context = r#""<session_context>\n**Workspace Directories:**\n  - /w\n""#;
+        let item = look(&user(context)).unwrap();
+        assert_eq!((item.context, item.kept, item.workspace.as_deref()), (true, false, Some("/w")));
+        for kind in ["\"info\"", "5"] {
+            let item = look(&format!(r#"{{"id":"i","type":{kind},"content":"x"}}"#)).unwrap();
+            assert_eq!((item.kept, pieces(item.draft).0.len()), (false, 0));
+        }
+    }
+
+    #[test]
+    fn a_summary_of_ours_is_without_its_frame() {
+        let text = r#""<state_snapshot>\nS\n</state_snapshot>""#;
+        for (ours, expected) in
+            [(r#","epitome":"summary""#, "S"), ("", "<state_snapshot>\nS\n</state_snapshot>")]
+        {
+            let item = look(&format!(r#"{{"id":"i","type":"user","content":{text}{ours}}}"#)).unwrap();
+            assert!(item.summary.is_some_and(|it| it.starts_with(SNAPSHOT.0)));
+            let Draft::User { parts, summary: true, snapshot: true, .. } = item.draft else {
+                panic!("{ours}")
+            };
+            assert_eq!(parts[0].part, Part::Text(expected.into()));
+        }
+    }
+
+    #[test]
+    fn nothing_lies_too_deep() {
+        let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
+        let item =
+            look(&user(&format!(r#"[{{"functionCall":{{"id":"c","args":{deep}}}}},{deep}]"#))).unwrap();
+        let parts = pieces(item.draft).0;
+        assert!(matches!(&parts[0].part, Part::Call(call) if call.input.as_str() == deep));
+        assert!(matches!(&parts[1].part, Part::Opaque(it) if it.raw.as_str() == deep));
+        assert!(parts.iter().all(|it| it.raw.is_none()));
+    }
+
+    /// Every record of the corpus, also those that stand in a `$set`.
+    #[test]
+    fn parts_of_real_records_are_as_long_as_they_say() {
+        for (_, bytes) in crate::tests::sessions() {
+            let text = history::json::mend(&bytes);
+            for line in text.lines() {
+                let Some(fields) = Fields::of(line) else { continue };
+                let set = fields.object("$set").and_then(|it| it.get("messages")).and_then(list);
+                std::iter::once(line).chain(set.unwrap_or_default()).for_each(|it| drop(sent(it)));
+            }
+        }
+    }
 }

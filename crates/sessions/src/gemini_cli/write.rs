@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
 use super::convert::{JournalOrigin, Live, Which, read_kind};
-use super::record::{API, SNAPSHOT, starts_ignored};
+use super::part::API;
+use super::record::{SNAPSHOT, starts_ignored};
 use super::{KIND_FIELD, KINDS, Read};
 use crate::raw::{Fields, array, list, place, quoted, spliced, text};
 use crate::{Mode, Piece, Session, Source, Written, derive};
@@ -434,7 +435,8 @@ impl Writer<'_> {
                 (Part::Output(old), Part::Output(new)) => old.id == new.id,
                 (old, new) => old == new,
             };
-            if let Some((old, raw)) = live.message.parts.iter().zip(&origin.raw).find(same) {
+            let parts = live.message.parts.iter().zip(&origin.raw);
+            if let Some((old, raw)) = parts.filter_map(|(part, raw)| Some((part, raw.as_ref()?))).find(same) {
                 let mut raw = raw.clone();
                 if let (Part::Output(new), true) = (part, old != part) {
                     respond(&mut raw, new);
