@@ -106,7 +106,8 @@ impl TokenCounter {
                         (MethodKind::Heuristic, MARGIN_OTHER_MODEL)
                     }
                 };
-                let it = counter(Basis::Calibrated, kind, Estimator::O200k, margin);
+                let mut it = counter(Basis::Calibrated, kind, Estimator::O200k, margin);
+                it.method.margin_percent += (it.thought(history) * (100.0 - margin)).ceil();
                 Self { disbelieved: reported.disbelieved, ..it }
             }
             Tokenizer::Fixed(estimator) => {
@@ -416,6 +417,15 @@ impl TokenCounter {
         let least_scale = self.scale * SQUEEZED;
         self.scale = wanted.clamp(least_scale, 4.0);
         wanted < least_scale
+    }
+
+    /// What part of the messages is reasoning: which of it a client sends again, only a report shows.
+    fn thought(&self, history: &History) -> f64 {
+        let of = |is_counted: fn(&Part) -> bool| {
+            let parts = history.messages().iter().flat_map(|it| &it.parts);
+            parts.filter(|it| is_counted(it)).map(|it| self.raw_part(it)).sum::<f64>()
+        };
+        of(|it| matches!(it, Part::Reasoning(_))) / of(|_| true).max(1.0)
     }
 
     /// Tokens of a message before scaling.
