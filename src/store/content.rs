@@ -194,8 +194,9 @@ impl<'a> Packer<'a> {
 }
 
 fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
-    let mut packed = zstd::bulk::compress(bytes, LEVEL)
-        .map_err(|error| Error::new(Kind::Store, format!("{STORING}: expected to compress")).because(error))?;
+    let mut packed = zstd::bulk::compress(bytes, LEVEL).map_err(|error| {
+        Error::new(Kind::Store, format!("{STORING}: expected to compress")).because(error)
+    })?;
     // It has room for bytes that do not compress; packs that wait would keep it.
     packed.shrink_to_fit();
     Ok(packed)

@@ -101,7 +101,20 @@ fn png(wide: u32, high: u32, long: usize) -> String {
     out
 }
 
-/// An attachment that the agent's API refuses: type and data.
+/// Attachments that the agent's API refuses: type and data.
+fn attachments(agent: &str, damage: Damage) -> Option<Vec<(&'static str, String)>> {
+    if damage == Damage::RequestTooLarge {
+        let (count, size) = match agent {
+            "codex" => (2, 26 << 20),
+            "gemini-cli" => (2, 11 << 20),
+            _ => (7, 19 << 18),
+        };
+        return Some(vec![("image/png", png(640, 480, size)); count]);
+    }
+    attachment(agent, damage).map(|it| vec![it])
+}
+
+/// One that is refused by itself.
 fn attachment(agent: &str, damage: Damage) -> Option<(&'static str, String)> {
     let image = if agent == "codex" {
         51 << 20
@@ -248,10 +261,11 @@ fn claude_code(damage: Damage) -> Option<Made> {
             return Some(Made { spoilt: vec!["Hm."], ..it.done()? });
         }
         _ => {
-            let (mime, data) = attachment("claude-code", damage)?;
-            let kind = if mime == "application/pdf" { "document" } else { "image" };
-            let source = json!({"type": "base64", "media_type": mime, "data": data});
-            add(&mut it, prompt, json!({"type": kind, "source": source}));
+            for (mime, data) in attachments("claude-code", damage)? {
+                let kind = if mime == "application/pdf" { "document" } else { "image" };
+                let source = json!({"type": "base64", "media_type": mime, "data": data});
+                add(&mut it, prompt, json!({"type": kind, "source": source}));
+            }
         }
     }
     it.done()
@@ -304,11 +318,12 @@ fn codex(damage: Damage) -> Option<Made> {
             it.0.splice(30..30, again);
         }
         _ => {
-            let (mime, data) = attachment("codex", damage)?;
             let prompt =
                 codex_line(&it, |it| it["role"] == "user" && it.to_string().contains("thread locals"));
-            let image = json!({"type": "input_image", "image_url": format!("data:{mime};base64,{data}")});
-            it.edit(prompt, |row| row["payload"]["content"].as_array_mut().unwrap().insert(0, image));
+            for (mime, data) in attachments("codex", damage)? {
+                let image = json!({"type": "input_image", "image_url": format!("data:{mime};base64,{data}")});
+                it.edit(prompt, |row| row["payload"]["content"].as_array_mut().unwrap().insert(0, image));
+            }
         }
     }
     if damage == Damage::BadArguments {
@@ -349,8 +364,9 @@ fn gemini_cli(damage: Damage) -> Option<Made> {
             in_prompt(&mut it, json!({"text": "Look:", "thoughtSignature": "CiQB… [trimmed]"}))
         }
         _ => {
-            let (mime, data) = attachment("gemini-cli", damage)?;
-            in_prompt(&mut it, json!({"inlineData": {"mimeType": mime, "data": data}}));
+            for (mime, data) in attachments("gemini-cli", damage)? {
+                in_prompt(&mut it, json!({"inlineData": {"mimeType": mime, "data": data}}));
+            }
         }
     }
     it.done()
@@ -402,12 +418,13 @@ fn opencode(damage: Damage) -> Option<Made> {
             it["messages"][4]["parts"].as_array_mut().unwrap().push(part);
         }
         _ => {
-            let (mime, data) = attachment("opencode", damage)?;
-            let mut part = it["messages"][4]["parts"][0].clone();
-            let ids = ["sessionID", "messageID"].map(|key| part[key].take());
-            part = json!({"id": "prt_1czz0000000000000000000000", "sessionID": ids[0], "messageID": ids[1], "type": "file",
-                "mime": mime, "filename": "shot.png", "url": format!("data:{mime};base64,{data}")});
-            it["messages"][4]["parts"].as_array_mut().unwrap().push(part);
+            for (at, (mime, data)) in attachments("opencode", damage)?.into_iter().enumerate() {
+                let first = &it["messages"][4]["parts"][0];
+                let part = json!({"id": format!("prt_1czz{at:022}"), "sessionID": first["sessionID"],
+                    "messageID": first["messageID"], "type": "file", "mime": mime, "filename": "shot.png",
+                    "url": format!("data:{mime};base64,{data}")});
+                it["messages"][4]["parts"].as_array_mut().unwrap().push(part);
+            }
         }
     }
     made(it.to_string().into_bytes())

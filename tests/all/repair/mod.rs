@@ -44,26 +44,38 @@ fn refused(agent: &str, bytes: &[u8]) -> Vec<String> {
     };
     let found = validate::check(format, messages.to_string().as_bytes());
     let mut out: Vec<String> = found.into_iter().map(|it| format!("{}: {}", it.rule, it.what)).collect();
-    images(&messages, format, &mut out);
+    let (all, most) = (images(&messages, format, &mut out), request_limit(format));
+    if all > most {
+        out.push(format!("attachments of {all} characters, at most {most}"));
+    }
     out
 }
 
-/// Finds attachments wherever they stand.
-fn images(value: &Value, format: Format, out: &mut Vec<String>) {
+/// Characters of the attachments of a request.
+fn request_limit(format: Format) -> usize {
+    match format.name() {
+        "anthropic" => 32 << 20,
+        "gemini" => 20 << 20,
+        _ => 50 << 20,
+    }
+}
+
+/// Finds attachments wherever they stand; how many characters they have.
+fn images(value: &Value, format: Format, out: &mut Vec<String>) -> usize {
     match value {
-        Value::Array(all) => all.iter().for_each(|it| images(it, format, out)),
+        Value::Array(all) => all.iter().map(|it| images(it, format, out)).sum(),
         Value::Object(fields) => {
             let url =
                 fields.get("image_url").and_then(Value::as_str).and_then(|it| it.split_once(";base64,"));
             let data = fields.get("data").and_then(Value::as_str).or(url.map(|it| it.1));
             let mime = fields.get("media_type").or_else(|| fields.get("mimeType")).and_then(Value::as_str);
             let mime = mime.or(url.map(|it| it.0.trim_start_matches("data:")));
+            let mut length = 0;
             if let (Some(data), Some(mime)) = (data, mime) {
+                length += data.len();
                 let most = match (format.name(), mime) {
-                    ("anthropic", "application/pdf") => 32 << 20,
-                    ("anthropic", _) => 5 << 20,
-                    ("gemini", _) => 20 << 20,
-                    _ => 50 << 20,
+                    ("anthropic", it) if it != "application/pdf" => 5 << 20,
+                    _ => request_limit(format),
                 };
                 if data.is_empty() || data.len() > most {
                     out.push(format!("{mime} of {} characters", data.len()));
@@ -77,9 +89,9 @@ fn images(value: &Value, format: Format, out: &mut Vec<String>) {
                     out.push(format!("{mime} is {own:?}"));
                 }
             }
-            fields.values().for_each(|it| images(it, format, out));
+            length + fields.values().map(|it| images(it, format, out)).sum::<usize>()
         }
-        _ => {}
+        _ => 0,
     }
 }
 

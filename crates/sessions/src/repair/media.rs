@@ -18,10 +18,14 @@ pub(crate) struct Limits {
     side_of_many: u32,
     /// Characters of base64 of a PDF.
     pdf: usize,
+    /// Characters of base64 of all attachments of a request.
+    request: usize,
     /// Types of images.
     types: &'static [&'static str],
     /// Whether it compares the declared type with the data.
     is_strict: bool,
+    /// Whether the attachment is judged without those beside it.
+    is_alone: bool,
 }
 
 /// More images than this are many (Anthropic, "Vision": "more than 20 images … 2000x2000 px").
@@ -30,14 +34,16 @@ const MANY: usize = 20;
 const MB: usize = 1 << 20;
 
 /// "image exceeds 5 MB maximum: … bytes > 5242880 bytes", measured on the base64; "At least one of the image dimensions
-/// exceed max allowed size: 8000 pixels" (API errors). A request has at most 32 MB.
+/// exceed max allowed size: 8000 pixels" (API errors). A request has at most 32 MB (API overview, "Request size limits").
 pub(crate) const ANTHROPIC: Limits = Limits {
     image: 5 * MB,
     side: 8_000,
     side_of_many: 2_000,
     pdf: 32 * MB,
+    request: 32 * MB,
     types: &["image/jpeg", "image/png", "image/gif", "image/webp"],
     is_strict: true,
+    is_alone: false,
 };
 
 /// 50 MB a request (OpenAI, "Images and vision", "File inputs"); larger images are scaled down there.
@@ -46,8 +52,10 @@ pub(crate) const OPENAI: Limits = Limits {
     side: u32::MAX,
     side_of_many: u32::MAX,
     pdf: 50 * MB,
+    request: 50 * MB,
     types: &["image/jpeg", "image/png", "image/gif", "image/webp"],
     is_strict: false,
+    is_alone: false,
 };
 
 /// 20 MB of inline data a request (Gemini API, "Image understanding").
@@ -56,14 +64,16 @@ pub(crate) const GEMINI: Limits = Limits {
     side: u32::MAX,
     side_of_many: u32::MAX,
     pdf: 20 * MB,
+    request: 20 * MB,
     types: &["image/jpeg", "image/png", "image/gif", "image/webp", "image/heic", "image/heif", "image/bmp"],
     is_strict: false,
+    is_alone: false,
 };
 
 impl Limits {
-    /// The same for an image whose neighbours do not count.
+    /// The same for an attachment that no later note can take the place of.
     pub(crate) fn alone(&self) -> Self {
-        Self { side_of_many: u32::MAX, ..*self }
+        Self { is_alone: true, ..*self }
     }
 }
 
@@ -86,16 +96,23 @@ pub(crate) enum Verdict {
     Note(String),
 }
 
-/// Images that only are too wide if there are many.
+/// Attachments that an API takes, but perhaps not all of them together.
 #[derive(Default)]
 pub(crate) struct Album {
     images: usize,
-    wide: Vec<Wide>,
+    /// Characters of base64.
+    size: usize,
+    /// In the order of the session.
+    seen: Vec<Seen>,
 }
 
-struct Wide {
+struct Seen {
     at: u64,
-    detail: String,
+    what: String,
+    size: usize,
+    limits: Limits,
+    /// Pixels of the longer side.
+    side: u32,
     range: Range<u64>,
     new: String,
     taken: Range<u64>,
@@ -136,16 +153,28 @@ impl Album {
             found.note(damage, at, detail);
             return Verdict::Note(note(&text));
         }
+        self.size += it.data.len();
+        self.images += usize::from(image);
+        if !limits.is_alone {
+            let what = match size {
+                Some(_) => format!("{} of {wide} x {high} px, {mb} MB", it.mime),
+                None => format!("{} of {mb} MB", it.mime),
+            };
+            let new = note(&noted(&what, &(found.handle_of)(it.data.as_bytes())));
+            let (side, size, limits) = (wide.max(high), it.data.len(), *limits);
+            self.seen.push(Seen {
+                at,
+                what,
+                size,
+                limits,
+                side,
+                range: range.clone(),
+                new,
+                taken: it.at.clone(),
+            });
+        }
         if !image {
             return Verdict::Fine;
-        }
-        self.images += 1;
-        if wide.max(high) > limits.side_of_many {
-            let most = limits.side_of_many;
-            let detail = format!("{} of {wide} x {high} px, at most {most} px where there are many", it.mime);
-            let handle = (found.handle_of)(it.data.as_bytes());
-            let new = note(&noted(&detail, &handle));
-            self.wide.push(Wide { at, detail, range: range.clone(), new, taken: it.at.clone() });
         }
         match image_type(it.data) {
             Some(own) if own != it.mime && (limits.is_strict || !limits.types.contains(&it.mime)) => {
@@ -156,14 +185,22 @@ impl Album {
         }
     }
 
-    /// Once all were seen.
-    pub(crate) fn done(self, found: &mut Findings<'_>) {
-        if self.images > MANY {
-            for it in self.wide {
-                found.note(Damage::ImageTooWide, it.at, it.detail);
-                found.taken.push(it.taken);
-                found.replace(it.range, it.new);
-            }
+    /// Once all were seen: those that are too much together give way, the oldest first.
+    pub(crate) fn done(mut self, found: &mut Findings<'_>) {
+        for it in self.seen {
+            let Limits { side_of_many, request, .. } = it.limits;
+            let (damage, why) = if self.images > MANY && it.side > side_of_many {
+                (Damage::ImageTooWide, format!("at most {side_of_many} px where there are many"))
+            } else if self.size > request {
+                let (all, most) = (self.size.div_ceil(MB), request / MB);
+                (Damage::RequestTooLarge, format!("attachments of {all} MB, a request takes {most} MB"))
+            } else {
+                continue;
+            };
+            self.size -= it.size;
+            found.note(damage, it.at, format!("{}, {why}", it.what));
+            found.taken.push(it.taken);
+            found.replace(it.range, it.new);
         }
     }
 }
