@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant};
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Original, Query, Reach, Scope, SessionRef, SqlStore, Store, What, Where};
+use epitome::store::{Batch, Body, Original, Query, Reach, Scope, SessionRef, Store, What, Where};
 
 const PATHS: [&str; 8] = [
     "src/main.rs",
@@ -89,7 +89,7 @@ fn output(n: u64) -> String {
 }
 
 /// Puts `number` outputs into the store, a thousand to a step.
-fn fill(store: &dyn Store, number: u64) {
+fn fill(store: &Store, number: u64) {
     for from in (0..number).step_by(1_000) {
         let texts: Vec<_> =
             (from..number.min(from + 1_000)).map(|n| (format!("call_{n}"), output(n))).collect();
@@ -113,7 +113,7 @@ fn fill(store: &dyn Store, number: u64) {
 fn main() {
     let number = std::env::args().filter_map(|it| it.parse().ok()).next().unwrap_or(100_000);
     let directory = tempfile::tempdir().unwrap();
-    let store = SqlStore::open(&Where::Path(directory.path().into()), Redactor::default()).unwrap();
+    let store = Store::open(&Where::Path(directory.path().into()), Redactor::default()).unwrap();
     let start = Instant::now();
     fill(&store, number);
     let stats = store.stats().unwrap();

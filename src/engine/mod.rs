@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
 use crate::config::Config;
-use crate::store::{AuditEntry, AuditVerb, Face, Scope, SqlStore, Store, Where};
+use crate::store::{AuditEntry, AuditVerb, Face, Scope, Store, Where};
 use compaction::plan::{Op, OutputOp};
 use history::History;
 use history::error::Result;
@@ -76,7 +76,7 @@ pub struct Engine {
     /// The resolved configuration.
     pub config: Config,
     /// The archive and memory.
-    pub store: Arc<dyn Store>,
+    pub store: Arc<Store>,
     /// Milliseconds since 1970; fixed by `--now`.
     pub now: i64,
     /// Receives the events of compactions.
@@ -112,7 +112,7 @@ impl Engine {
     ///
     /// The masking expressions of the configuration are not valid.
     pub fn even_without_store(config: Config, now: i64) -> Result<Self> {
-        let store = SqlStore::open_or_refuse(&config.store.place(), config.redactor.clone())?;
+        let store = Store::open_or_refuse(&config.store.place(), config.redactor.clone())?;
         keep_counts(&config);
         Ok(Self { config, store: Arc::new(store), now, listener: None, face: Face::Library })
     }
@@ -184,8 +184,8 @@ impl Engine {
 }
 
 /// The store that the configuration names; exact counts of this process are kept beside it.
-pub(crate) fn open_store(config: &Config) -> Result<Arc<dyn Store>> {
-    let store = SqlStore::open(&config.store.place(), config.redactor.clone())?;
+pub(crate) fn open_store(config: &Config) -> Result<Arc<Store>> {
+    let store = Store::open(&config.store.place(), config.redactor.clone())?;
     keep_counts(config);
     Ok(Arc::new(store))
 }

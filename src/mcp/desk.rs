@@ -42,7 +42,7 @@ pub(crate) struct Desk {
     pub(crate) remote: Option<Remote>,
     /// What has been called.
     pub(crate) metrics: Arc<Metrics>,
-    store: Mutex<Option<Arc<dyn Store>>>,
+    store: Mutex<Option<Arc<Store>>>,
 }
 
 impl Desk {
@@ -60,7 +60,7 @@ impl Desk {
     }
 
     /// Opened once; tried again by the next call when it could not be.
-    pub(crate) fn store(&self) -> Result<Arc<dyn Store>> {
+    pub(crate) fn store(&self) -> Result<Arc<Store>> {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(open) = &*store {
             return Ok(open.clone());

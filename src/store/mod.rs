@@ -10,7 +10,6 @@
 //! a memory or a summary; an original keeps its own bytes. Time is an input: milliseconds since 1970, UTC.
 
 use std::collections::BTreeMap;
-use std::io::{BufReader, Read};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -38,20 +37,20 @@ mod pack;
 #[cfg(feature = "team")]
 mod postgres;
 mod sql;
-mod sql_store;
+mod database;
 mod value;
 
 pub use audit::{AuditEntry, AuditVerb, Face};
 pub use content::BodyReader;
 pub use counts::Counts;
+pub use database::Store;
 pub use handle::{Digest, Handle};
 pub use memory::{Memory, MemoryKind, MemoryScope, Note};
 pub use passages::{Filter, FoundPassage, Passage, PassageKind, PassageMatch, Unindexed};
 pub use range::{Range, Slice};
-pub use sql_store::SqlStore;
 pub use words::Snippet;
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, Kind};
 use sessions::Source;
 
 /// Where the store is.
@@ -484,180 +483,6 @@ pub struct Stats {
     /// Size of the database file; 0 in memory.
     pub file_bytes: u64,
     pub version: u32,
-}
-
-/// Where originals and memories are kept. All methods may be called from several threads, and several processes may
-/// share one store; waiting for another process is bounded (30 s, then [`Kind::Locked`]).
-///
-/// A handle is given as the text a caller has. One that is malformed, does not exist or is another owner's is
-/// [`Kind::Arguments`]; one of another project is [`Kind::Refused`]. What the database cannot do is [`Kind::Store`], with the remedy.
-pub trait Store: Send + Sync {
-    /// Whether it outlives this process (or, in tests, is to be treated so). If not, nothing may be replaced in place.
-    fn keeps(&self) -> bool;
-
-    // ── Originals and compactions ──
-
-    /// Stores everything or nothing, and returns when it is on disk. Storing the same again changes nothing but times
-    /// and message numbers.
-    fn put_all(&self, scope: &Scope, batch: &Batch<'_>) -> Result<Stored>;
-
-    /// Says what became of a compaction.
-    fn finish(&self, scope: &Scope, compaction: &str, applied: &Applied) -> Result<()>;
-
-    /// The project that a handle of this owner is in (for `--scope all`), with the owner; empty project for the user's
-    /// own memories.
-    fn locate(&self, handle: &str, owner: &str) -> Result<Scope>;
-
-    /// Lets an item be named by the handles that it had elsewhere as well.
-    fn put_aliases(&self, scope: &Scope, handle: &str, others: &[Handle]) -> Result<()>;
-
-    /// The handles that an item had elsewhere.
-    fn aliases(&self, scope: &Scope, handle: &str) -> Result<Vec<Handle>>;
-
-    /// What a handle names.
-    fn entry(&self, scope: &Scope, handle: &str) -> Result<Entry>;
-
-    /// Reads an original; for a compaction the session before it, for a memory its text. Nothing that does not match
-    /// its digest is ever delivered; an [`std::io::Error`] from it holds an [`Error`] of this crate.
-    fn reader<'a>(&'a self, scope: &Scope, handle: &str) -> Result<Box<dyn Read + Send + 'a>>;
-
-    /// The originals of a session (or of the project), newest first, without the session itself.
-    fn newest(&self, scope: &Scope, session: Option<&str>, limit: u32, offset: u32) -> Result<Vec<Entry>>;
-
-    /// Whole sessions as far as `reach` goes, newest first; of one that was stored several times, each time.
-    fn sessions(&self, scope: &Scope, reach: &Reach, limit: u32) -> Result<Vec<Entry>>;
-
-    fn compaction(&self, scope: &Scope, handle: &str) -> Result<Compaction>;
-
-    /// The compactions of a session (or of the project), newest first.
-    fn compactions(&self, scope: &Scope, session: Option<&str>, limit: u32) -> Result<Vec<Compaction>>;
-
-    /// Searches outputs, messages, summaries and memories.
-    fn search(&self, scope: &Scope, query: &Query) -> Result<Found>;
-
-    /// Archived sessions of an owner whose passages are not in the index, newest first.
-    fn unindexed(&self, owner: &str) -> Result<Vec<Unindexed>>;
-
-    /// Puts the passages of an archived session into the index, without secrets and private passages. An empty list
-    /// says that there is nothing to be indexed.
-    fn put_passages(&self, scope: &Scope, handle: &str, agent: &str, passages: &[Passage]) -> Result<()>;
-
-    /// Passages that hold all words (or some, if not `all`), newest first, each text once.
-    fn search_passages(
-        &self,
-        scope: &Scope,
-        reach: &Reach,
-        words: &words::Words,
-        all: bool,
-        filter: &Filter,
-    ) -> Result<Vec<PassageMatch>>;
-
-    /// A match with its text; nothing if another process has let go of it.
-    fn passage(&self, owner: &str, id: i64) -> Result<Option<FoundPassage>>;
-
-    // ── Memory ──
-
-    /// Remembers something. The same content again is the same memory, made new.
-    fn remember(&self, scope: &Scope, note: &Note, at: i64) -> Result<Memory>;
-
-    /// Remembers many, all but the refused ones.
-    fn import(&self, scope: &Scope, notes: &[Note], at: i64) -> Result<Imported>;
-
-    fn memory(&self, scope: &Scope, handle: &str) -> Result<Memory>;
-
-    /// Memories of the project and the user, newest first.
-    fn memories(&self, scope: &Scope, filter: &MemoryFilter) -> Result<Vec<Memory>>;
-
-    /// Pins or unpins a memory: it is in every summary. A pinned original or compaction stays, whatever its age.
-    fn pin(&self, scope: &Scope, handle: &str, pinned: bool) -> Result<()>;
-
-    /// Deletes one, with those it superseded.
-    fn forget(&self, scope: &Scope, handle: &str) -> Result<()>;
-
-    /// Merges duplicates; the newer supersedes.
-    fn tidy(&self, scope: &Scope, dry_run: bool) -> Result<Vec<Tidied>>;
-
-    // ── Small things that outlive a process ──
-
-    /// Puts down a value under a name within the project, such as `compacted/SESSION`.
-    fn mark(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<()>;
-
-    /// What was put down.
-    fn marked(&self, scope: &Scope, name: &str) -> Result<Option<Mark>>;
-
-    /// Puts a value down where another one stands, or none; whether it did. Of two processes that do it at once, one does.
-    fn mark_anew(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<bool>;
-
-    /// Takes it away; whether it was there. Of two processes that do it at once, one does.
-    fn unmark(&self, scope: &Scope, name: &str) -> Result<bool>;
-
-    /// Keeps the state of a host-run talk until the answer comes, for 24 hours.
-    fn put_ask(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle>;
-
-    /// The same for a preview, which is shown all the same: a store that another process holds is not waited for.
-    fn put_preview(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle>;
-
-    /// That state; [`Kind::Refused`] when it expired.
-    fn ask(&self, scope: &Scope, handle: &str, at: i64) -> Result<String>;
-
-    /// Token counts by content hash (XXH3-128) and estimator, where known.
-    fn counts(&self, estimator: &str, contents: &[u128]) -> Result<Vec<Option<u32>>>;
-
-    /// Keeps token counts; the oldest give way.
-    fn put_counts(&self, estimator: &str, counts: &[(u128, u32)]) -> Result<()>;
-
-    // ── Audit ──
-
-    /// Notes what was done; the oldest entries give way. A store that another process holds is not waited for.
-    fn put_audit(&self, entry: &AuditEntry) -> Result<()>;
-
-    /// What was done by an owner, or by everybody, since then, newest first.
-    fn audit(&self, owner: Option<&str>, since: Option<i64>, limit: u32) -> Result<Vec<AuditEntry>>;
-
-    // ── Care ──
-
-    /// Lets go of what is old; with `dry_run` only says what it would.
-    fn collect(&self, retention: &Retention, at: i64, dry_run: bool) -> Result<Collected>;
-
-    /// Stores originals anew that an older version stored in another way; how many. To be killed in between loses nothing.
-    fn modernize(&self) -> Result<u64>;
-
-    /// Gives freed space back to the disk.
-    fn vacuum(&self) -> Result<()>;
-
-    /// Checks the database and, if `deep`, reads every original.
-    fn check(&self, deep: bool) -> Result<Checked>;
-
-    /// How much is stored.
-    fn stats(&self) -> Result<Stats>;
-
-    // ── Made of the above ──
-
-    /// An original byte for byte, in memory.
-    fn restore(&self, scope: &Scope, handle: &str) -> Result<Vec<u8>> {
-        let mut out = Vec::new();
-        self.reader(scope, handle)?.read_to_end(&mut out).map_err(unwrapped)?;
-        Ok(out)
-    }
-
-    /// A part of an original (of a compaction: its session; of a memory: its text), at most `limit` tokens as `count`
-    /// counts them.
-    fn recall(
-        &self,
-        scope: &Scope,
-        handle: &str,
-        range: &Range,
-        limit: u64,
-        count: &dyn Fn(&str) -> u64,
-    ) -> Result<Slice> {
-        let mut reader = BufReader::with_capacity(64 * 1024, self.reader(scope, handle)?);
-        range::slice(&mut reader, range, limit, count).map_err(unwrapped)
-    }
-
-    /// The pinned memories of the project and the user, newest first: they are in every summary.
-    fn pinned(&self, scope: &Scope) -> Result<Vec<Memory>> {
-        self.memories(scope, &MemoryFilter { pinned: true, ..MemoryFilter::default() })
-    }
 }
 
 /// The error of this crate that a reader wrapped, or a new one around what it said.

@@ -7,7 +7,7 @@ use epitome::history::secrets::Redactor;
 use epitome::sessions::{Memory as Bytes, Source};
 use epitome::store::{
     Applied, Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, Range, Scope, SessionRef,
-    SqlStore, Store, What, Where,
+    Store, What, Where,
 };
 
 fn scope(owner: &str, project: &str) -> Scope {
@@ -18,7 +18,7 @@ fn me() -> Scope {
     scope("me", "/p")
 }
 
-fn memory() -> SqlStore {
+fn memory() -> Store {
     super::fresh(Redactor::default())
 }
 
@@ -271,7 +271,7 @@ pub(super) fn recall_reads_a_part_and_how_to_read_on() {
 
 #[test]
 fn persistence_none_says_that_nothing_may_be_replaced() {
-    assert!(!SqlStore::open(&Where::None, Redactor::default()).unwrap().keeps());
+    assert!(!Store::open(&Where::None, Redactor::default()).unwrap().keeps());
     assert!(memory().keeps());
 }
 
@@ -279,7 +279,7 @@ fn persistence_none_says_that_nothing_may_be_replaced() {
 fn a_store_survives_its_process_and_is_for_its_owner_only() {
     let directory = tempfile::tempdir().unwrap();
     let place = Where::Path(directory.path().join("a b#ü").join("epitome"));
-    let store = SqlStore::open(&place, Redactor::default()).unwrap();
+    let store = Store::open(&place, Redactor::default()).unwrap();
     let handle = store.put_all(&me(), &batch("s", 1, vec![output(b"kept", "a", 1)])).unwrap().handles[0];
     #[cfg(unix)]
     {
@@ -292,7 +292,7 @@ fn a_store_survives_its_process_and_is_for_its_owner_only() {
         files.iter().for_each(|it| assert_eq!(mode(it), 0o600, "{it:?}"));
     }
     drop(store);
-    let store = SqlStore::open(&place, Redactor::default()).unwrap();
+    let store = Store::open(&place, Redactor::default()).unwrap();
     assert_eq!(store.restore(&me(), handle.as_str()).unwrap(), b"kept");
     assert!(store.stats().unwrap().file_bytes > 0);
     assert!(store.keeps());

@@ -6,8 +6,7 @@ use super::chunks::noise;
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, NewCompaction, Note, Original, Retention, Scope, SessionRef, SqlStore, Store, Stored, What,
-    Where,
+    Batch, Body, NewCompaction, Note, Original, Retention, Scope, SessionRef, Store, Stored, What, Where,
 };
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
@@ -16,15 +15,15 @@ fn me() -> Scope {
     Scope { owner: "me".into(), project: "/p".into() }
 }
 
-fn memory() -> SqlStore {
+fn memory() -> Store {
     super::fresh(Redactor::default())
 }
 
-fn at(path: &Path) -> epitome::Result<SqlStore> {
-    SqlStore::open(&Where::Path(path.into()), Redactor::default())
+fn at(path: &Path) -> epitome::Result<Store> {
+    Store::open(&Where::Path(path.into()), Redactor::default())
 }
 
-fn put(store: &dyn Store, at: i64, bytes: &[u8], compacted: bool) -> Stored {
+fn put(store: &Store, at: i64, bytes: &[u8], compacted: bool) -> Stored {
     let original = Original {
         what: What::Output,
         body: Body::Bytes(bytes),
@@ -229,7 +228,7 @@ fn a_lock_held_by_another_is_waited_for() {
             .into_iter()
             .zip(0i64..)
             .map(|(store, who)| {
-                let store: &dyn Store = store;
+                let store: &Store = store;
                 let put_one =
                     move |it: i64| put(store, it, format!("{who} {it}").as_bytes(), true).handles[0];
                 scope.spawn(move || (0..20).map(put_one).collect::<Vec<_>>())

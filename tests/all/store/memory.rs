@@ -4,7 +4,7 @@ use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::memory::{from_json, to_json};
 use epitome::store::{
-    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Scope, SqlStore, Store, What, Where,
+    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Scope, Store, What, Where,
 };
 
 fn me() -> Scope {
@@ -15,7 +15,7 @@ fn elsewhere() -> Scope {
     Scope { owner: "me".into(), project: "/q".into() }
 }
 
-fn memory() -> SqlStore {
+fn memory() -> Store {
     super::fresh(Redactor::new(&["internal-[0-9]+"]).unwrap())
 }
 
@@ -27,11 +27,11 @@ fn contents(memories: &[Memory]) -> Vec<&str> {
     memories.iter().map(|it| it.content.as_str()).collect()
 }
 
-fn all(store: &SqlStore, scope: &Scope) -> Vec<String> {
+fn all(store: &Store, scope: &Scope) -> Vec<String> {
     store.memories(scope, &MemoryFilter::default()).unwrap().into_iter().map(|it| it.content).collect()
 }
 
-fn hits(store: &SqlStore, text: &str) -> usize {
+fn hits(store: &Store, text: &str) -> usize {
     let query =
         Query { text: text.into(), reach: Reach::Project, only: vec![What::Memory], limit: 9, offset: 0 };
     store.search(&me(), &query).unwrap().hits.len()
@@ -88,7 +88,7 @@ pub(super) fn the_same_again_is_the_same_memory() {
 fn private_passages_and_secrets_are_never_kept() {
     let directory = tempfile::tempdir().unwrap();
     let place = Where::Path(directory.path().into());
-    let store = SqlStore::open(&place, Redactor::new(&["internal-[0-9]+"]).unwrap()).unwrap();
+    let store = Store::open(&place, Redactor::new(&["internal-[0-9]+"]).unwrap()).unwrap();
     let key = ["gh", "p_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let text = format!("use <Private>door code\n4711</PRIVATE> and {key} and internal-42 daily");
     let kept = store.remember(&me(), &Note { tags: vec![key.clone()], ..note(&text) }, 1).unwrap();

@@ -26,13 +26,13 @@ mod team;
 mod transfer;
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{SqlStore, Where};
+use epitome::store::{Store, Where};
 
 /// An empty store: in memory or, within `team::server::on`, in PostgreSQL.
-fn fresh(redactor: Redactor) -> SqlStore {
+fn fresh(redactor: Redactor) -> Store {
     #[cfg(feature = "team")]
     let place = team::server::empty().map_or(Where::Memory, Where::Team);
     #[cfg(not(feature = "team"))]
     let place = Where::Memory;
-    SqlStore::open(&place, redactor).unwrap()
+    Store::open(&place, redactor).unwrap()
 }

@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{
-    Batch, Body, Digest, Handle, Original, Scope, SessionRef, SqlStore, Store, What, Where,
-};
+use epitome::store::{Batch, Body, Digest, Handle, Original, Scope, SessionRef, Store, What, Where};
 use rusqlite::{Connection, params};
 use sha2::{Digest as _, Sha256};
 
@@ -21,8 +19,8 @@ pub(super) fn me() -> Scope {
     Scope { owner: "me".into(), project: "/p".into() }
 }
 
-fn open(directory: &Path) -> SqlStore {
-    SqlStore::open(&Where::Path(directory.into()), Redactor::default()).unwrap()
+fn open(directory: &Path) -> Store {
+    Store::open(&Where::Path(directory.into()), Redactor::default()).unwrap()
 }
 
 /// The identity of an original, as its handle is made of it.
@@ -101,7 +99,7 @@ pub(super) fn originals() -> Vec<(Scope, Vec<u8>)> {
     .into()
 }
 
-pub(super) fn assert_all_there(store: &dyn Store, originals: &[(Scope, Vec<u8>)]) {
+pub(super) fn assert_all_there(store: &Store, originals: &[(Scope, Vec<u8>)]) {
     for (scope, bytes) in originals {
         let handle = Handle::of(scope, &Digest::of(bytes));
         assert!(store.restore(scope, handle.as_str()).unwrap() == *bytes, "{handle}");

@@ -10,8 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, NewCompaction, Original, Query, Reach, Retention, Scope, SessionRef, SqlStore, Store, What,
-    Where,
+    Batch, Body, NewCompaction, Original, Query, Reach, Retention, Scope, SessionRef, Store, What, Where,
 };
 
 use super::chunks::noise;
@@ -23,8 +22,8 @@ fn me() -> Scope {
     Scope { owner: "me".into(), project: "/p".into() }
 }
 
-fn open(directory: &Path) -> epitome::Result<SqlStore> {
-    SqlStore::open(&Where::Path(directory.into()), Redactor::default())
+fn open(directory: &Path) -> epitome::Result<Store> {
+    Store::open(&Where::Path(directory.into()), Redactor::default())
 }
 
 /// What a child writes as its `n`th: bytes that do not compress, with its name in front.
@@ -42,7 +41,7 @@ fn content(who: &str, n: u64) -> Vec<u8> {
 }
 
 /// Puts a session and an output in one step and returns the compaction's handle.
-fn put(store: &dyn Store, who: &str, n: u64) -> epitome::Result<String> {
+fn put(store: &Store, who: &str, n: u64) -> epitome::Result<String> {
     let (session, output) = (content(who, 2 * n), content(who, 2 * n + 1));
     let original = |what, bytes, message| Original {
         what,
@@ -60,7 +59,7 @@ fn put(store: &dyn Store, who: &str, n: u64) -> epitome::Result<String> {
 }
 
 /// The compaction of that handle is there with all its originals, byte for byte.
-fn assert_whole(store: &dyn Store, handle: &str) {
+fn assert_whole(store: &Store, handle: &str) {
     let compaction = store.compaction(&me(), handle).unwrap();
     let (who, n) = (compaction.session.id.as_str(), compaction.at as u64);
     let output = store.restore(&me(), compaction.removed[0].handle.as_str()).unwrap();
@@ -227,7 +226,7 @@ fn shared(name: &str) -> Vec<u8> {
 }
 
 /// Stores what is to stay, and what is not; lets go of that; brings an old archive up to date. The handle of what stays.
-fn churn(store: &dyn Store, who: &str, n: u64) -> epitome::Result<Option<String>> {
+fn churn(store: &Store, who: &str, n: u64) -> epitome::Result<Option<String>> {
     let name = format!("{who}-{n}");
     let (bytes, stays) = (shared(&name), n % 4 < 2);
     match n % 4 {

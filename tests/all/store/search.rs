@@ -5,15 +5,14 @@ use proptest::prelude::*;
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, MemoryScope, NewCompaction, Note, Original, Query, Reach, Scope, SessionRef, SqlStore,
-    Store, What,
+    Batch, Body, MemoryScope, NewCompaction, Note, Original, Query, Reach, Scope, SessionRef, Store, What,
 };
 
 fn scope(owner: &str, project: &str) -> Scope {
     Scope { owner: owner.into(), project: project.into() }
 }
 
-fn put(store: &SqlStore, scope: &Scope, session: &str, at: i64, what: What, text: &str) {
+fn put(store: &Store, scope: &Scope, session: &str, at: i64, what: What, text: &str) {
     let call = format!("call_{at}");
     let original = Original {
         what,
@@ -32,7 +31,7 @@ fn query(text: &str, reach: Reach) -> Query {
 }
 
 /// Messages (our numbers) of what was found.
-fn found(store: &SqlStore, scope: &Scope, query: &Query) -> Vec<u32> {
+fn found(store: &Store, scope: &Scope, query: &Query) -> Vec<u32> {
     let mut found: Vec<_> =
         store.search(scope, query).unwrap().hits.iter().filter_map(|it| it.entry.message).collect();
     found.sort_unstable();

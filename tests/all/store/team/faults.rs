@@ -3,20 +3,18 @@
 use super::server::{self, Server, server};
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
-use epitome::store::{
-    Batch, Body, Note, Original, Scope, SessionRef, SqlStore, Store, TeamStore, What, Where,
-};
+use epitome::store::{Batch, Body, Note, Original, Scope, SessionRef, Store, TeamStore, What, Where};
 
 pub fn scope(owner: &str) -> Scope {
     Scope { owner: owner.into(), project: "/p".into() }
 }
 
-pub fn open(store: &TeamStore) -> epitome::Result<SqlStore> {
-    SqlStore::open(&Where::Team(store.clone()), Redactor::default())
+pub fn open(store: &TeamStore) -> epitome::Result<Store> {
+    Store::open(&Where::Team(store.clone()), Redactor::default())
 }
 
 /// Archives a session; its handle.
-pub fn put(store: &dyn Store, scope: &Scope, id: &str, bytes: &[u8]) -> epitome::Result<String> {
+pub fn put(store: &Store, scope: &Scope, id: &str, bytes: &[u8]) -> epitome::Result<String> {
     let original = Original {
         what: What::Session,
         body: Body::Bytes(bytes),
