@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant};
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Original, Query, Reach, Scope, SessionRef, Store, What, Where};
+use epitome::store::{Batch, Body, Original, Query, Reach, Scope, SessionRef, Store, StoreAt, What};
 
 const PATHS: [&str; 8] = [
     "src/main.rs",
@@ -113,7 +113,7 @@ fn fill(store: &Store, number: u64) {
 fn main() {
     let number = std::env::args().filter_map(|it| it.parse().ok()).next().unwrap_or(100_000);
     let directory = tempfile::tempdir().unwrap();
-    let store = Store::open(&Where::Path(directory.path().into()), Redactor::default()).unwrap();
+    let store = Store::open(&StoreAt::Path(directory.path().into()), Redactor::default()).unwrap();
     let start = Instant::now();
     fill(&store, number);
     let stats = store.stats().unwrap();

@@ -13,10 +13,11 @@ use serde::Deserialize;
 use crate::agents::{self, AgentRef, Env};
 use crate::cost::{Prices, prices};
 use crate::profiles::{self, BUILT_IN, meant};
-use crate::store::{TeamStore, Where};
+use crate::store::{StoreAt, TeamStore};
 use compaction::profile::Profile;
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
+use tokens::Tokenizer;
 
 pub use summarizer::{Choice, Override, Summarizers};
 
@@ -153,27 +154,6 @@ pub enum ValueOrigin {
     Option,
 }
 
-/// Where the archive and memory are kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoreAt {
-    Path(PathBuf),
-    /// Nowhere: nothing is replaced in place then.
-    Nowhere,
-    /// On a team's server.
-    Team(TeamStore),
-}
-
-impl StoreAt {
-    /// It as the store has it.
-    pub fn place(&self) -> Where {
-        match self {
-            Self::Path(path) => Where::Path(path.clone()),
-            Self::Nowhere => Where::None,
-            Self::Team(team) => Where::Team(team.clone()),
-        }
-    }
-}
-
 /// The environment, read once, as a value. Tests make their own.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
@@ -225,7 +205,7 @@ pub struct Config {
     /// The profile when none is named.
     pub profile: String,
     /// The tokenizer when none is named.
-    pub tokenizer: String,
+    pub tokenizer: Tokenizer,
     /// Windows of models, over the table.
     pub windows: BTreeMap<String, u64>,
     pub summarizers: Summarizers,
@@ -400,7 +380,7 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
         value
     };
     let profile = choose("profile", "EPITOME_PROFILE", written.profile, "epitome");
-    let tokenizer = choose("tokenizer", "EPITOME_TOKENIZER", written.tokenizer, "auto");
+    let tokenizer = choose("tokenizer", "EPITOME_TOKENIZER", written.tokenizer, "auto").parse()?;
     let path = written.store.path.map(|it| it.display().to_string());
     let default = data_dir.display().to_string();
     let path = choose("store.path", "EPITOME_STORE", path, &default);

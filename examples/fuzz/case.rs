@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use epitome::config::{Config, Environment, StoreAt};
+use epitome::config::{Config, Environment};
 use epitome::engine::{self, Amount, Ask, Engine, SessionRef, To};
 use epitome::history::History;
 use epitome::history::error::Kind;
 use epitome::sessions::{self, Format, Memory, Mode, Session, validate};
+use epitome::store::StoreAt;
 
 /// What is compacted with.
 const PROFILES: [&str; 3] = ["epitome", "codex", "gemini-cli"];

@@ -87,11 +87,23 @@ pub struct TriggerInfo {
     pub reason: String,
 }
 
+/// How soon a session should be compacted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum AdviceLevel {
+    #[default]
+    Room,
+    /// From 70 % of the window on.
+    Soon,
+    /// From 80 %.
+    Now,
+}
+
 /// Whether compacting now is a good idea.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Advice {
-    /// `room`, `soon` (from 70 %) or `now` (from 80 %).
-    pub level: String,
+    pub level: AdviceLevel,
     /// Whether this is a good moment: good after a finished plan item or a resolved error, bad with a pending call.
     pub good_moment: bool,
     pub why: String,

@@ -20,10 +20,11 @@ pub use compact::{CompactAnswer, CostInfo, FactCount, LostInfo, ReplaceInfo, Usa
 pub use compare::{CompareAnswer, CompareRow};
 pub use cost::*;
 pub use estimate::{
-    Advice, CategoryInfo, EstimateAnswer, ItemCounts, Large, NextInfo, PastInfo, ReportedUsage, TriggerInfo,
+    Advice, AdviceLevel, CategoryInfo, EstimateAnswer, ItemCounts, Large, NextInfo, PastInfo, ReportedUsage,
+    TriggerInfo,
 };
 pub use prune::{PruneAnswer, PrunedInfo};
-pub use repair::{FindingInfo, RepairAnswer};
+pub use repair::{FindingInfo, RepairAnswer, RepairStatus};
 pub use restore::{RestoreAnswer, RestoreStatus};
 pub use score::{
     BrokenInfo, DoubtInfo, HindsightAnswer, HindsightCut, HindsightKind, HindsightWay, ScoreAnswer,

@@ -7,14 +7,23 @@ use serde::Serialize;
 
 use super::{Next, SessionInfo, TakesEffect};
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum RepairStatus {
+    Sound,
+    Damaged,
+    /// The session was replaced.
+    Repaired,
+}
+
 /// What is wrong with a session, and what was done about it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RepairAnswer {
     /// Version of the contract.
     pub contract: u32,
     pub session: SessionInfo,
-    /// `sound`, `damaged`, or `repaired` where the session was replaced.
-    pub status: String,
+    pub status: RepairStatus,
     /// In the order of the file; of each kind the first hundred.
     pub findings: Vec<FindingInfo>,
     /// How often each kind was found.

@@ -57,9 +57,7 @@ impl Common {
         let name = self.profile.as_deref().unwrap_or(&config.profile);
         let mut ask = Ask::new(config.profile(name)?);
         ask.counting = self.counting.clone();
-        if ask.counting.tokenizer.is_none() {
-            ask.counting.tokenizer = Some(config.tokenizer.parse()?);
-        }
+        ask.counting.tokenizer.get_or_insert(config.tokenizer);
         Ok(ask)
     }
 }

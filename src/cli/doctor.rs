@@ -9,9 +9,10 @@ use serde::Serialize;
 use super::Screen;
 use crate::agents::reach::quoted;
 use crate::agents::{self, AgentRef, Problem, install};
-use crate::answers::{CONTRACT, Next};
-use crate::config::{Config, StoreAt, ValueOrigin};
+use crate::answers::{CONTRACT, Next, RepairStatus};
+use crate::config::{Config, ValueOrigin};
 use crate::engine::{self, Engine, RepairTo, SeatEntry, SessionRef, seat_log};
+use crate::store::StoreAt;
 use history::error::Result;
 
 #[derive(Debug, Args)]
@@ -76,7 +77,7 @@ fn of_session(config: Config, now: i64, session: &str, screen: &mut Screen<'_>) 
     let engine = Engine::even_without_store(config, now)?;
     let mut answer =
         engine::repair(&engine, &SessionRef::Named(session.to_owned()), None, None, &RepairTo::Preview)?;
-    if answer.status != "sound" {
+    if answer.status != RepairStatus::Sound {
         let command = format!("epitome repair {} --apply", quoted(session));
         answer.next = Next::user(format!("Mend it with: {command}"));
     }
@@ -96,12 +97,13 @@ pub(super) fn run(config: Config, now: i64, arguments: &DoctorArgs, screen: &mut
     let mut problems = Vec::new();
     let store_path = match &config.store {
         StoreAt::Path(path) => path.display().to_string(),
+        StoreAt::Memory => "memory".to_owned(),
         StoreAt::Nowhere => "nowhere".to_owned(),
         StoreAt::Team(team) => format!("{team:?}"),
     };
     let values = vec![
         value(&config, "profile", config.profile.clone()),
-        value(&config, "tokenizer", config.tokenizer.clone()),
+        value(&config, "tokenizer", config.tokenizer.name().to_owned()),
         value(&config, "store.path", store_path.clone()),
         value(
             &config,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::Screen;
 use super::paint::{size, table};
-use crate::answers::{EstimateAnswer, MethodInfo};
+use crate::answers::{AdviceLevel, EstimateAnswer, MethodInfo};
 use crate::config::{Choice, Override};
 use crate::engine::values::tokens;
 use crate::engine::{self, Engine};
@@ -133,10 +133,10 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
     show_largest(answer, screen)?;
     show_triggers(answer, screen)?;
     let advice = &answer.advice;
-    let level = match advice.level.as_str() {
-        "now" => paint.warn("compact now"),
-        "soon" => paint.warn("compact soon"),
-        _ => paint.good("there is room"),
+    let level = match advice.level {
+        AdviceLevel::Now => paint.warn("compact now"),
+        AdviceLevel::Soon => paint.warn("compact soon"),
+        AdviceLevel::Room => paint.good("there is room"),
     };
     screen.line("")?;
     screen.line(&format!("{level}: {}", advice.why))?;

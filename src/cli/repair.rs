@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Screen;
-use crate::answers::RepairAnswer;
+use crate::answers::{RepairAnswer, RepairStatus};
 use crate::engine::{self, Engine, RepairTo, SessionRef};
 use history::error::Result;
 use sessions::Format;
@@ -69,8 +69,8 @@ pub(super) fn show(answer: &RepairAnswer, screen: &mut Screen<'_>) -> Result<()>
         screen.note(&format!("not mended: {it}"))?;
     }
     let file = answer.output.as_deref();
-    match (answer.status.as_str(), &answer.resume) {
-        ("sound", _) => screen.line("nothing to repair"),
+    match (answer.status, &answer.resume) {
+        (RepairStatus::Sound, _) => screen.line("nothing to repair"),
         (_, Some(resume)) => {
             let handle = answer.handle.as_deref().unwrap_or("last");
             screen.note(&format!("repaired {}; the original is archived", file.unwrap_or_default()))?;

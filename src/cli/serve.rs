@@ -4,8 +4,9 @@ use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
 
-use crate::config::{Config, StoreAt};
+use crate::config::Config;
 use crate::mcp::{self, HttpOptions};
+use crate::store::StoreAt;
 use history::error::{Error, Kind, Result};
 
 #[derive(Debug, Args)]
@@ -40,7 +41,7 @@ pub(super) fn run(mut config: Config, arguments: &ServeArgs, now: Option<i64>) -
     match (&arguments.blobs, &mut config.store) {
         (None, _) => {}
         (Some(blobs), StoreAt::Team(team)) => team.blobs.clone_from(blobs),
-        (Some(_), StoreAt::Path(_) | StoreAt::Nowhere) => {
+        (Some(_), StoreAt::Path(_) | StoreAt::Memory | StoreAt::Nowhere) => {
             let what = "--blobs: expected a team's store beside it (--store postgres://…), found one on this machine";
             return Err(Error::new(Kind::Arguments, what));
         }

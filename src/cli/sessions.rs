@@ -11,7 +11,7 @@ use super::Screen;
 use super::paint::{Paint, fitted, short_ids, size};
 use crate::agents::FoundSession;
 use crate::agents::reach::quoted;
-use crate::answers::CONTRACT;
+use crate::answers::{AdviceLevel, CONTRACT};
 use crate::engine::{self, Ask, Engine, SessionRef};
 use crate::store::Scope;
 use history::error::Result;
@@ -73,7 +73,7 @@ struct SessionRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     used_percent: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    advice: Option<String>,
+    advice: Option<AdviceLevel>,
     live: bool,
     /// The session that a compaction made of it, used since.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -290,7 +290,7 @@ fn fullest(sessions: &[SessionRow]) -> Option<usize> {
 fn worth_running(fullest: Option<&SessionRow>) -> Option<(String, String)> {
     let it = fullest?;
     let id = quoted(&it.id);
-    if it.advice.as_deref() == Some("room") {
+    if it.advice == Some(AdviceLevel::Room) {
         let why = "no session is close to its limit; this shows what uses the context".to_owned();
         return Some((format!("epitome estimate {id}"), why));
     }

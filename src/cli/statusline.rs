@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Read};
 use super::Screen;
 use super::paint::size;
 use crate::agents::statusline;
+use crate::answers::AdviceLevel;
 use crate::config::Config;
 use crate::engine::statusline::{StatusLine, status_line};
 use history::error::Result;
@@ -36,11 +37,16 @@ fn sentence(status: &StatusLine) -> String {
     let (used, window) = (size(status.context), size(status.window));
     let mut parts = vec![format!("{:.0} % of the window ({used} of {window})", status.used_percent)];
     let after = status.after_percent.map(|it| format!("about {it:.0} %"));
-    match (status.level.as_str(), after) {
-        ("room", Some(after)) => parts.push(format!("compacted {after}")),
-        ("room", None) => {}
-        (level, Some(after)) => parts.push(format!("compact {level}: {after}")),
-        (level, None) => parts.push(format!("compact {level}")),
+    let urgent = match status.level {
+        AdviceLevel::Room => None,
+        AdviceLevel::Soon => Some("compact soon"),
+        AdviceLevel::Now => Some("compact now"),
+    };
+    match (urgent, after) {
+        (None, Some(after)) => parts.push(format!("compacted {after}")),
+        (None, None) => {}
+        (Some(urgent), Some(after)) => parts.push(format!("{urgent}: {after}")),
+        (Some(urgent), None) => parts.push(urgent.to_owned()),
     }
     match (status.cache_warm, status.warm_minutes) {
         (Some(true), Some(minutes)) => parts.push(format!("cache warm for {minutes} min")),

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use crate::answers::{MethodInfo, PrunedInfo, SessionInfo};
 use crate::config::Config;
-use crate::store::{AuditEntry, AuditVerb, Face, Scope, Store, Where};
+use crate::store::{AuditEntry, AuditVerb, Face, Scope, Store, StoreAt};
 use compaction::plan::{Op, OutputOp};
 use history::History;
 use history::error::Result;
@@ -112,7 +112,7 @@ impl Engine {
     ///
     /// The masking expressions of the configuration are not valid.
     pub fn even_without_store(config: Config, now: i64) -> Result<Self> {
-        let store = Store::open_or_refuse(&config.store.place(), config.redactor.clone())?;
+        let store = Store::open_or_refuse(&config.store, config.redactor.clone())?;
         keep_counts(&config);
         Ok(Self { config, store: Arc::new(store), now, listener: None, face: Face::Library })
     }
@@ -185,14 +185,14 @@ impl Engine {
 
 /// The store that the configuration names; exact counts of this process are kept beside it.
 pub(crate) fn open_store(config: &Config) -> Result<Arc<Store>> {
-    let store = Store::open(&config.store.place(), config.redactor.clone())?;
+    let store = Store::open(&config.store, config.redactor.clone())?;
     keep_counts(config);
     Ok(Arc::new(store))
 }
 
 /// Exact counts are kept beside the store, where there is one.
 fn keep_counts(config: &Config) {
-    if let Where::Path(directory) = config.store.place() {
+    if let StoreAt::Path(directory) = &config.store {
         tokens::exact::keep_on(crate::store::Counts::new(directory.join("counts")));
     }
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::agents::Database;
 use crate::agents::reach;
-use crate::answers::{CONTRACT, FindingInfo, Next, RepairAnswer, RestoreStatus, TakesEffect};
+use crate::answers::{CONTRACT, FindingInfo, Next, RepairAnswer, RepairStatus, RestoreStatus, TakesEffect};
 use crate::engine::undo::outcome::{Done, changed};
 use crate::engine::write_back::{Location, Mark, REPAIRED, Target, agent_of};
 use crate::engine::{Engine, Opened, SessionRef, archive, input::open, session_info};
@@ -84,7 +84,7 @@ pub fn repair(
     let mut answer = RepairAnswer {
         contract: CONTRACT,
         session: session_info(&opened),
-        status: if found.counts.is_empty() { "sound" } else { "damaged" }.to_owned(),
+        status: if found.counts.is_empty() { RepairStatus::Sound } else { RepairStatus::Damaged },
         findings: found.findings.iter().map(finding).collect(),
         counts: found.counts.iter().map(|(damage, count)| (damage.name().to_owned(), *count)).collect(),
         bytes_before: source.len(),
@@ -151,7 +151,7 @@ fn put_mended(
     engine.audit(AuditVerb::Repair, scope, Some(&id), Some(&handle));
     let cwd = opened.session.history.meta.cwd.as_deref().map(PathBuf::from);
     let resume = target.resume(engine, place.path(), &id, cwd.as_deref());
-    answer.status = "repaired".to_owned();
+    answer.status = RepairStatus::Repaired;
     answer.handle = Some(handle);
     answer.output = Some(output);
     answer.takes_effect = Some(TakesEffect::OnResume);

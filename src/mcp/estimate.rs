@@ -8,7 +8,7 @@ use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER};
 use super::request::{ask, counting};
 use crate::agents::reach::Job;
-use crate::answers::{CONTRACT, EstimateAnswer, Next};
+use crate::answers::{AdviceLevel, CONTRACT, EstimateAnswer, Next};
 use crate::engine::{self, Counting, Engine, Opened};
 use history::error::{Error, Kind, Result};
 use history::{History, Meta, Text};
@@ -53,7 +53,7 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Resul
         fit::first(&mut out, name!(EstimateAnswer: warnings), 2);
         out.remove(name!(EstimateAnswer: triggers));
     }
-    if answer.advice.level != "room" {
+    if answer.advice.level != AdviceLevel::Room {
         let next = advised(desk, &engine, &opened);
         out.insert(name!(EstimateAnswer: next).to_owned(), json!(next));
     }

@@ -138,10 +138,7 @@ pub(super) fn ask(desk: &Desk, tool: &str, arguments: &Arguments) -> Result<Ask>
 /// How the arguments of a tool have tokens counted.
 pub(super) fn counting(desk: &Desk, tool: &str, arguments: &Arguments) -> Result<Counting> {
     let mut counting: Counting = arguments.options(tools::known(tool))?;
-    if counting.tokenizer.is_none() {
-        let configured = desk.config.tokenizer.parse().map_err(|error| of("tokenizer", &error))?;
-        counting.tokenizer = Some(configured);
-    }
+    counting.tokenizer.get_or_insert(desk.config.tokenizer);
     Ok(counting)
 }
 

@@ -442,13 +442,13 @@ pub(super) fn compactions(
 
 #[cfg(test)]
 mod tests {
-    use crate::store::{Body, Store, Where};
+    use crate::store::{Body, Store, StoreAt};
 
     use super::*;
 
     #[test]
     fn two_contents_never_share_a_handle() {
-        let store = Store::open(&Where::Memory, Redactor::default()).unwrap();
+        let store = Store::open(&StoreAt::Memory, Redactor::default()).unwrap();
         let scope = Scope { owner: "me".into(), project: "/p".into() };
         let first = Handle::of(&scope, &Digest::of(b"late"));
         // Somebody else's content is in the place, as if its hash began with the same 50 bits.

@@ -12,7 +12,7 @@ use super::words::Words;
 use super::{
     Applied, AuditEntry, Batch, Checked, Collected, Compaction, Entry, Filter, Found, FoundPassage, Handle,
     Imported, Mark, Memory, MemoryFilter, Note, Passage, PassageMatch, Query, Range, Reach, Retention, Scope,
-    Slice, Stats, Stored, TeamStore, Tidied, Unindexed, Where, archive, audit, care, item, marks, passages,
+    Slice, Stats, StoreAt, Stored, TeamStore, Tidied, Unindexed, archive, audit, care, item, marks, passages,
     range, remembered, schema, search, unwrapped,
 };
 use history::error::{Error, Kind, Result};
@@ -51,35 +51,38 @@ struct Refusal {
 
 impl Store {
     /// Opens the store, makes or upgrades it. `redactor` is what summaries and memories are cut with.
-    pub fn open(place: &Where, redactor: Redactor) -> Result<Self> {
+    pub fn open(place: &StoreAt, redactor: Redactor) -> Result<Self> {
         let directory = match place {
-            Where::Path(directory) => Some(directory.clone()),
-            Where::Memory | Where::None | Where::Team(_) => None,
+            StoreAt::Path(directory) => Some(directory.clone()),
+            StoreAt::Memory | StoreAt::Nowhere | StoreAt::Team(_) => None,
         };
         let connections = match place {
-            Where::Team(team) => open_team(team)?,
-            Where::Path(_) | Where::Memory | Where::None => {
+            StoreAt::Team(team) => open_team(team)?,
+            StoreAt::Path(_) | StoreAt::Memory | StoreAt::Nowhere => {
                 vec![Connection::Sqlite(schema::open(directory.as_deref())?)]
             }
         };
         Ok(Self {
             pool: Pool::new(connections),
             directory,
-            keeps: *place != Where::None,
+            keeps: *place != StoreAt::Nowhere,
             redactor,
             refusal: None,
         })
     }
 
     /// Opens the store; where that cannot be done, an empty one that refuses to store anything, and says why.
-    pub fn open_or_refuse(place: &Where, redactor: Redactor) -> Result<Self> {
+    pub fn open_or_refuse(place: &StoreAt, redactor: Redactor) -> Result<Self> {
         let error = match Self::open(place, redactor.clone()) {
             Ok(store) => return Ok(store),
             Err(error) => error,
         };
         let why = error.full();
         tracing::warn!("{why}; going on without what was archived and remembered");
-        Ok(Self { refusal: Some(Refusal { kind: error.kind(), why }), ..Self::open(&Where::None, redactor)? })
+        Ok(Self {
+            refusal: Some(Refusal { kind: error.kind(), why }),
+            ..Self::open(&StoreAt::Nowhere, redactor)?
+        })
     }
 
     fn storing(&self) -> Result<()> {

@@ -55,14 +55,14 @@ use sessions::Source;
 
 /// Where the store is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Where {
+pub enum StoreAt {
     /// `epitome.db` in this directory, which is made when it is not there.
     Path(PathBuf),
     /// In this process, for tests: behaves as if it were kept.
     Memory,
     /// In this process, because the user wants nothing kept: [`Store::keeps`] says so, and nothing may be replaced in
     /// place.
-    None,
+    Nowhere,
     /// On a team's server.
     Team(TeamStore),
 }

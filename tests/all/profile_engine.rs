@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex};
 use epitome::compaction::plan::Cause;
 use epitome::compaction::profile::{Pass, Profile};
 use epitome::compaction::summary::model::Api;
-use epitome::config::{Choice, Config, Environment, StoreAt};
+use epitome::config::{Choice, Config, Environment};
 use epitome::engine::{self, Ask, Engine, Event, Opened, SessionRef, To};
 use epitome::profiles::BUILT_IN;
+use epitome::store::StoreAt;
 use epitome::store::{MemoryFilter, MemoryKind, Scope};
 use serde_json::{Value, json};
 

@@ -10,12 +10,13 @@ use std::path::Path;
 use epitome::agents::hooks::{HookEvent, HookMoment};
 use epitome::agents::{self, AgentRef};
 use epitome::compaction::facts::{self, Topic, Voice};
-use epitome::config::{Config, Environment, StoreAt};
+use epitome::config::{Config, Environment};
 use epitome::engine::{self, Amount, Ask, Engine, Opened, SeatAsk, SessionRef, To};
 use epitome::history::verbatim::{self, Prompts};
 use epitome::history::{History, Kind, Message, Meta, Role};
 use epitome::score::{self, Class};
 use epitome::sessions::{self, Format, Memory};
+use epitome::store::StoreAt;
 use serde::Deserialize;
 
 const NOW: i64 = 1_700_000_000_000;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::answers::{
-    Advice, CONTRACT, CategoryInfo, EstimateAnswer, ItemCounts, Large, NextCost, NextInfo, PastInfo,
-    ReportedUsage, TriggerInfo,
+    Advice, AdviceLevel, CONTRACT, CategoryInfo, EstimateAnswer, ItemCounts, Large, NextCost, NextInfo,
+    PastInfo, ReportedUsage, TriggerInfo,
 };
 use crate::engine::compact::compacted::percent;
 use crate::engine::input::measured::{Measured, warnings};
@@ -174,11 +174,11 @@ pub(crate) fn words(text: &str, most: usize) -> String {
 }
 
 /// How urgent a compaction is. `used`: percent of the window; `expired`: the provider's cache is lost anyway.
-pub(crate) fn level(used: Option<f64>, expired: bool) -> &'static str {
+pub(crate) fn level(used: Option<f64>, expired: bool) -> AdviceLevel {
     match used {
-        Some(it) if it >= NOW => "now",
-        Some(it) if it >= SOON || expired && it >= SOON_IF_EXPIRED => "soon",
-        Some(_) | None => "room",
+        Some(it) if it >= NOW => AdviceLevel::Now,
+        Some(it) if it >= SOON || expired && it >= SOON_IF_EXPIRED => AdviceLevel::Soon,
+        Some(_) | None => AdviceLevel::Room,
     }
 }
 
@@ -192,7 +192,7 @@ fn advice(measured: &Measured<'_>, used: Option<f64>, cost: Option<&NextCost>, n
     let pending = newest().flat_map(Message::calls).any(|it| !answered.contains(&*it.id));
     let (good_moment, why) = if pending {
         (false, "a tool call waits for its output".to_owned())
-    } else if expired && level != "room" {
+    } else if expired && level != AdviceLevel::Room {
         (true, "the provider's cache has expired, so that a compaction loses nothing of it".to_owned())
     } else if let Some(why) = facts::pause(measured.history) {
         (true, why)
@@ -203,5 +203,5 @@ fn advice(measured: &Measured<'_>, used: Option<f64>, cost: Option<&NextCost>, n
         (Some(used), Some(window)) => format!("{used:.0} % of {window} tokens"),
         _ => "the model's window is not known".to_owned(),
     };
-    Advice { level: level.to_owned(), good_moment, why: format!("{filled}; {why}") }
+    Advice { level, good_moment, why: format!("{filled}; {why}") }
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::agents::statusline::StatusInput;
-use crate::answers::CONTRACT;
+use crate::answers::{AdviceLevel, CONTRACT};
 use crate::config::Config;
 use crate::cost::replay::Replay;
 use crate::engine::compact::compacted::percent;
@@ -38,8 +38,7 @@ pub struct StatusLine {
     pub after: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_percent: Option<f64>,
-    /// `room`, `soon` or `now`.
-    pub level: String,
+    pub level: AdviceLevel,
     /// Whether the provider has the context in its cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_warm: Option<bool>,
@@ -93,7 +92,7 @@ pub fn status_line(config: &Config, input: &StatusInput, now: i64) -> Option<Sta
         used_percent: used,
         after,
         after_percent: after.and_then(|it| percent(it, Some(window))),
-        level: level(Some(used), warm == Some(false)).to_owned(),
+        level: level(Some(used), warm == Some(false)),
         cache_warm: warm,
         warm_until: until.map(time),
         warm_minutes: left.map(|it| (it as u64).div_ceil(60_000)),

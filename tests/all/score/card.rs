@@ -3,10 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use epitome::config::{Config, Environment, StoreAt};
+use epitome::config::{Config, Environment};
 use epitome::engine::{self, Ask, Engine};
 use epitome::score::Class;
 use epitome::scorecard::{Chain, Link, Row, Trial, dominates};
+use epitome::store::StoreAt;
 
 use crate::corpus;
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use epitome::history::Message;
 use epitome::history::secrets::Redactor;
 use epitome::sessions::{self, Memory};
-use epitome::store::{Compaction, Scope, Store, Where};
+use epitome::store::{Compaction, Scope, Store, StoreAt};
 
 use super::program::{answer, asked, claude, codex, command, epitome, keep, refused, rounds, said, store};
 
@@ -146,7 +146,7 @@ fn every_session_comes_back() {
             }
         }
     }
-    let opened = Store::open(&Where::Path(store(&home)), Redactor::default()).unwrap();
+    let opened = Store::open(&StoreAt::Path(store(&home)), Redactor::default()).unwrap();
     let checked = opened.check(true).unwrap();
     assert_eq!(checked.problems, Vec::<String>::new());
     let stats = opened.stats().unwrap();
@@ -237,7 +237,7 @@ fn killed_while_it_archives() {
         let _ = child.kill();
         child.wait().unwrap();
 
-        let opened = Store::open(&Where::Path(store(home)), Redactor::default()).unwrap();
+        let opened = Store::open(&StoreAt::Path(store(home)), Redactor::default()).unwrap();
         let deep = round % 20 == 0 || round == total;
         assert_eq!(opened.check(deep).unwrap().problems, Vec::<String>::new(), "round {round}");
         let stored = opened.compactions(&scope, Some(&id), 9).unwrap();
@@ -317,7 +317,7 @@ fn eight_processes_compact_and_recall_at_once() {
         all.into_iter().map(|it| it.join().unwrap()).collect()
     });
     let took = begun.elapsed();
-    let opened = Store::open(&Where::Path(store(home)), Redactor::default()).unwrap();
+    let opened = Store::open(&StoreAt::Path(store(home)), Redactor::default()).unwrap();
     assert_eq!(opened.check(true).unwrap().problems, Vec::<String>::new());
     let scope = Scope { owner: "local".into(), project: home.display().to_string() };
     for (handle, bytes) in workers.iter().flat_map(|it| &it.kept) {

@@ -7,7 +7,7 @@ use epitome::history::secrets::Redactor;
 use epitome::sessions::{Memory as Bytes, Source};
 use epitome::store::{
     Applied, Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, Range, Scope, SessionRef,
-    Store, What, Where,
+    Store, StoreAt, What,
 };
 
 fn scope(owner: &str, project: &str) -> Scope {
@@ -271,20 +271,20 @@ pub(super) fn recall_reads_a_part_and_how_to_read_on() {
 
 #[test]
 fn persistence_none_says_that_nothing_may_be_replaced() {
-    assert!(!Store::open(&Where::None, Redactor::default()).unwrap().keeps());
+    assert!(!Store::open(&StoreAt::Nowhere, Redactor::default()).unwrap().keeps());
     assert!(memory().keeps());
 }
 
 #[test]
 fn a_store_survives_its_process_and_is_for_its_owner_only() {
     let directory = tempfile::tempdir().unwrap();
-    let place = Where::Path(directory.path().join("a b#ü").join("epitome"));
+    let place = StoreAt::Path(directory.path().join("a b#ü").join("epitome"));
     let store = Store::open(&place, Redactor::default()).unwrap();
     let handle = store.put_all(&me(), &batch("s", 1, vec![output(b"kept", "a", 1)])).unwrap().handles[0];
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        let Where::Path(path) = &place else { unreachable!() };
+        let StoreAt::Path(path) = &place else { unreachable!() };
         let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(path), 0o700);
         let files: Vec<_> = std::fs::read_dir(path).unwrap().map(|it| it.unwrap().path()).collect();

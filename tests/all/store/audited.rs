@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{AuditEntry, AuditVerb, Face, Reach, Retention, Scope, Store, Where};
+use epitome::store::{AuditEntry, AuditVerb, Face, Reach, Retention, Scope, Store, StoreAt};
 use serde_json::{Value, json};
 
 use super::fresh;
@@ -65,7 +65,7 @@ fn the_oldest_entries_of_an_owner_give_way() {
 fn an_older_archive_gets_the_log() {
     let directory = tempfile::tempdir().unwrap();
     super::old::make(directory.path(), &super::old::originals());
-    let store = Store::open(&Where::Path(directory.path().into()), Redactor::default()).unwrap();
+    let store = Store::open(&StoreAt::Path(directory.path().into()), Redactor::default()).unwrap();
     assert_eq!(store.audit(Some("me"), None, 9).unwrap(), []);
     store.put_audit(&entry("me", 7, "h")).unwrap();
     super::old::assert_all_there(&store, &super::old::originals());
@@ -150,7 +150,7 @@ fn what_a_server_stores_and_shows_is_noted_for_its_owner() {
     assert_eq!(answer(&pushing.output().unwrap())["pushed"], 1);
     let mine = answer(&command(home, home, &["memory", "audit", "--json"]).output().unwrap());
     assert_eq!(done(&mine), [("push".to_owned(), "cli".to_owned())]);
-    let archive = Store::open(&Where::Path(store(web.home.path())), Redactor::default()).unwrap();
+    let archive = Store::open(&StoreAt::Path(store(web.home.path())), Redactor::default()).unwrap();
     let all = Scope { owner: "token:anna".into(), project: String::new() };
     let handle = archive.sessions(&all, &Reach::All, 9).unwrap()[0].handle;
     let read = web.call(

@@ -6,7 +6,7 @@ use super::chunks::noise;
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, NewCompaction, Note, Original, Retention, Scope, SessionRef, Store, Stored, What, Where,
+    Batch, Body, NewCompaction, Note, Original, Retention, Scope, SessionRef, Store, StoreAt, Stored, What,
 };
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
@@ -20,7 +20,7 @@ fn memory() -> Store {
 }
 
 fn at(path: &Path) -> epitome::Result<Store> {
-    Store::open(&Where::Path(path.into()), Redactor::default())
+    Store::open(&StoreAt::Path(path.into()), Redactor::default())
 }
 
 fn put(store: &Store, at: i64, bytes: &[u8], compacted: bool) -> Stored {

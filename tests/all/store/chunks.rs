@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Original, Scope, SessionRef, Store, What, Where};
+use epitome::store::{Batch, Body, Original, Scope, SessionRef, Store, StoreAt, What};
 
 fn me() -> Scope {
     Scope { owner: "me".into(), project: "/p".into() }
@@ -146,7 +146,7 @@ fn a_chunk_that_is_damaged_or_missing_is_named_and_all_else_is_restored() {
         ("DELETE FROM content WHERE id = 1".to_owned(), "missing"),
     ] {
         let directory = tempfile::tempdir().unwrap();
-        let open = || Store::open(&Where::Path(directory.path().into()), Redactor::default()).unwrap();
+        let open = || Store::open(&StoreAt::Path(directory.path().into()), Redactor::default()).unwrap();
         let first = noise(1, 4 << 20);
         let other = [&first[..100_000], &noise(2, 1 << 20)].concat();
         let store = open();
@@ -222,7 +222,7 @@ fn a_rollout_of_a_gigabyte() {
     }
     file.into_inner().unwrap().sync_all().unwrap();
     let source = epitome::files::File::open(&path).unwrap();
-    let store = Store::open(&Where::Path(folder.path().join("kept")), Redactor::default()).unwrap();
+    let store = Store::open(&StoreAt::Path(folder.path().join("kept")), Redactor::default()).unwrap();
     peak_memory();
     let begun = std::time::Instant::now();
     let batch = Batch {

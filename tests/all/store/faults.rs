@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Store, Where};
+use epitome::store::{Store, StoreAt};
 
 use super::program::{answer, asked, codex, command, epitome, keep, refused, said, store};
 
@@ -71,7 +71,7 @@ fn a_full_disk() {
         home.assert_refused(&output, "disk full");
         // With room again it goes on.
         assert_eq!(answer(&epitome(home.path(), &home.apply()))["status"], "compacted");
-        let opened = Store::open(&Where::Path(store(home.path())), Redactor::default()).unwrap();
+        let opened = Store::open(&StoreAt::Path(store(home.path())), Redactor::default()).unwrap();
         assert_eq!(opened.check(true).unwrap().problems, Vec::<String>::new());
     }
 }
@@ -95,7 +95,7 @@ fn a_folder_that_may_not_be_written() {
         let home = home();
         let folder = home.path().join("kept");
         if made {
-            Store::open(&Where::Path(folder.clone()), Redactor::default()).unwrap().vacuum().unwrap();
+            Store::open(&StoreAt::Path(folder.clone()), Redactor::default()).unwrap().vacuum().unwrap();
             std::fs::read_dir(&folder).unwrap().for_each(|it| chmod(&it.unwrap().path(), 0o444));
         } else {
             std::fs::create_dir(&folder).unwrap();
@@ -130,7 +130,7 @@ fn a_store_that_somebody_else_holds() {
         );
     }
     let home = home();
-    drop(Store::open(&Where::Path(store(home.path())), Redactor::default()).unwrap());
+    drop(Store::open(&StoreAt::Path(store(home.path())), Redactor::default()).unwrap());
     let other = rusqlite::Connection::open(store(home.path()).join("epitome.db")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
     let begun = std::time::Instant::now();
@@ -163,7 +163,7 @@ fn a_database_that_is_damaged_newer_or_not_ours() {
     ];
     for (words, spoil) in spoils {
         let home = home();
-        let opened = Store::open(&Where::Path(store(home.path())), Redactor::default()).unwrap();
+        let opened = Store::open(&StoreAt::Path(store(home.path())), Redactor::default()).unwrap();
         opened.vacuum().unwrap();
         drop(opened);
         let file = store(home.path()).join("epitome.db");

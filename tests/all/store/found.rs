@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Reach, Retention, Scope, Store, Where};
+use epitome::store::{Reach, Retention, Scope, Store, StoreAt};
 use serde_json::{Value, json};
 
 use super::program::{answer, asked, codex, command, epitome, keep, refused, store};
@@ -142,7 +142,7 @@ pub(super) fn what_a_compaction_archived_is_indexed_by_the_next_search() {
         &["compact", path.to_str().unwrap(), "--budget", "1500", "--apply", "--json"],
     ));
     assert_eq!(made["status"], "compacted", "{made}");
-    let open = || Store::open(&Where::Path(store(&home)), Redactor::default()).unwrap();
+    let open = || Store::open(&StoreAt::Path(store(&home)), Redactor::default()).unwrap();
     assert_eq!(open().unindexed("local").unwrap().len(), 1);
     let hits = answer(&epitome(&home, &["recall", "Go on with", "--json"]));
     assert!(!hits["hits"].as_array().unwrap().is_empty(), "{hits}");
@@ -268,7 +268,7 @@ fn ten_thousand_sessions() {
             median(warm.clone()),
         );
     }
-    let store = Store::open(&Where::Path(store(&home)), Redactor::default()).unwrap();
+    let store = Store::open(&StoreAt::Path(store(&home)), Redactor::default()).unwrap();
     let nowhere = Scope { owner: "local".into(), project: String::new() };
     let mut archived = std::collections::BTreeMap::new();
     for it in store.sessions(&nowhere, &Reach::All, u32::MAX).unwrap() {

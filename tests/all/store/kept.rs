@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Reach, Scope, Store, Where};
+use epitome::store::{Reach, Scope, Store, StoreAt};
 use serde_json::json;
 
 use super::program::{answer, claude, codex, command, epitome, keep, refused, store};
@@ -23,7 +23,7 @@ fn home() -> (tempfile::TempDir, [std::path::PathBuf; 2]) {
 }
 
 fn archived(home: &Path) -> Vec<Vec<u8>> {
-    let store = Store::open(&Where::Path(store(home)), Redactor::default()).unwrap();
+    let store = Store::open(&StoreAt::Path(store(home)), Redactor::default()).unwrap();
     let here = Scope { owner: "local".into(), project: home.display().to_string() };
     let found = store.sessions(&here, &Reach::All, 100).unwrap();
     let restored = found.iter().map(|it| {
@@ -97,7 +97,7 @@ fn hooks_leave_it_to_a_process_and_can_be_told_not_to() {
         hook(home, event);
         if !keeps {
             // It is noted before it begins.
-            let store = Store::open(&Where::Path(store(home)), Redactor::default()).unwrap();
+            let store = Store::open(&StoreAt::Path(store(home)), Redactor::default()).unwrap();
             let nowhere = Scope { owner: "local".into(), project: String::new() };
             assert_eq!(store.marked(&nowhere, "keeping").unwrap(), None, "{event} {config}");
             continue;

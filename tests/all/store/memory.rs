@@ -4,7 +4,7 @@ use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::memory::{from_json, to_json};
 use epitome::store::{
-    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Scope, Store, What, Where,
+    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Scope, Store, StoreAt, What,
 };
 
 fn me() -> Scope {
@@ -87,7 +87,7 @@ pub(super) fn the_same_again_is_the_same_memory() {
 #[test]
 fn private_passages_and_secrets_are_never_kept() {
     let directory = tempfile::tempdir().unwrap();
-    let place = Where::Path(directory.path().into());
+    let place = StoreAt::Path(directory.path().into());
     let store = Store::open(&place, Redactor::new(&["internal-[0-9]+"]).unwrap()).unwrap();
     let key = ["gh", "p_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let text = format!("use <Private>door code\n4711</PRIVATE> and {key} and internal-42 daily");

@@ -26,13 +26,13 @@ mod team;
 mod transfer;
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Store, Where};
+use epitome::store::{Store, StoreAt};
 
 /// An empty store: in memory or, within `team::server::on`, in PostgreSQL.
 fn fresh(redactor: Redactor) -> Store {
     #[cfg(feature = "team")]
-    let place = team::server::empty().map_or(Where::Memory, Where::Team);
+    let place = team::server::empty().map_or(StoreAt::Memory, StoreAt::Team);
     #[cfg(not(feature = "team"))]
-    let place = Where::Memory;
+    let place = StoreAt::Memory;
     Store::open(&place, redactor).unwrap()
 }

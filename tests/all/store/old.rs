@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Digest, Handle, Original, Scope, SessionRef, Store, What, Where};
+use epitome::store::{Batch, Body, Digest, Handle, Original, Scope, SessionRef, Store, StoreAt, What};
 use rusqlite::{Connection, params};
 use sha2::{Digest as _, Sha256};
 
@@ -20,7 +20,7 @@ pub(super) fn me() -> Scope {
 }
 
 fn open(directory: &Path) -> Store {
-    Store::open(&Where::Path(directory.into()), Redactor::default()).unwrap()
+    Store::open(&StoreAt::Path(directory.into()), Redactor::default()).unwrap()
 }
 
 /// The identity of an original, as its handle is made of it.

@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, NewCompaction, Original, Query, Reach, Retention, Scope, SessionRef, Store, What, Where,
+    Batch, Body, NewCompaction, Original, Query, Reach, Retention, Scope, SessionRef, Store, StoreAt, What,
 };
 
 use super::chunks::noise;
@@ -23,7 +23,7 @@ fn me() -> Scope {
 }
 
 fn open(directory: &Path) -> epitome::Result<Store> {
-    Store::open(&Where::Path(directory.into()), Redactor::default())
+    Store::open(&StoreAt::Path(directory.into()), Redactor::default())
 }
 
 /// What a child writes as its `n`th: bytes that do not compress, with its name in front.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::program::{answer, claude, command, keep, refused, store};
 use crate::mcp::Web;
 use epitome::history::secrets::Redactor;
-use epitome::store::{Reach, Scope, Store, Where};
+use epitome::store::{Reach, Scope, Store, StoreAt};
 use serde_json::{Value, json};
 
 const ANNA: &str = "anna-0123456789abcdef";
@@ -57,7 +57,7 @@ fn push(home: &Path, server: &Web, arguments: &[&str]) -> Value {
 
 /// What the server has of an owner.
 fn there(server: &Web, owner: &str) -> Vec<(String, String, Vec<u8>)> {
-    let archive = Store::open(&Where::Path(store(server.home.path())), Redactor::default()).unwrap();
+    let archive = Store::open(&StoreAt::Path(store(server.home.path())), Redactor::default()).unwrap();
     let owner = format!("token:{owner}");
     let everything = Scope { owner: owner.clone(), project: String::new() };
     let found = archive.sessions(&everything, &Reach::All, 100).unwrap();

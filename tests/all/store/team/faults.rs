@@ -3,14 +3,14 @@
 use super::server::{self, Server, server};
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Note, Original, Scope, SessionRef, Store, TeamStore, What, Where};
+use epitome::store::{Batch, Body, Note, Original, Scope, SessionRef, Store, StoreAt, TeamStore, What};
 
 pub fn scope(owner: &str) -> Scope {
     Scope { owner: owner.into(), project: "/p".into() }
 }
 
 pub fn open(store: &TeamStore) -> epitome::Result<Store> {
-    Store::open(&Where::Team(store.clone()), Redactor::default())
+    Store::open(&StoreAt::Team(store.clone()), Redactor::default())
 }
 
 /// Archives a session; its handle.
