@@ -6,7 +6,7 @@ use epitome::sessions::repair::Damage;
 use epitome::sessions::{Format, validate};
 use serde_json::Value;
 
-use super::{AGENTS, damages, images, missing, repaired, texts};
+use super::{AGENTS, attachments, damages, missing, repaired, texts};
 use crate::corpus;
 
 /// Name of the agent's program.
@@ -58,7 +58,7 @@ fn refused(agent: &str, outcome: &Value) -> Vec<String> {
     }
     let found = validate::check(api(agent), request.to_string().as_bytes());
     let mut out: Vec<String> = found.into_iter().map(|it| format!("{}: {}", it.rule, it.what)).collect();
-    images(&request, api(agent), &mut out);
+    attachments(&request, api(agent), &mut out);
     out
 }
 

@@ -44,11 +44,16 @@ fn refused(agent: &str, bytes: &[u8]) -> Vec<String> {
     };
     let found = validate::check(format, messages.to_string().as_bytes());
     let mut out: Vec<String> = found.into_iter().map(|it| format!("{}: {}", it.rule, it.what)).collect();
-    let (all, most) = (images(&messages, format, &mut out), request_limit(format));
+    attachments(&messages, format, &mut out);
+    out
+}
+
+/// What of the attachments of a request is refused: each by itself, and all together.
+fn attachments(messages: &Value, format: Format, out: &mut Vec<String>) {
+    let (all, most) = (images(messages, format, out), request_limit(format));
     if all > most {
         out.push(format!("attachments of {all} characters, at most {most}"));
     }
-    out
 }
 
 /// Characters of the attachments of a request.
