@@ -15,6 +15,7 @@ pub mod opencode;
 pub mod pi;
 pub mod qwen_code;
 pub mod swe_agent;
+mod texts;
 pub mod wire;
 
 mod format;

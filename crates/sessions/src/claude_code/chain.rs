@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use foldhash::HashMap;
 
-use super::line::{Held, Line, Reader};
+use super::line::{Line, Reader};
 use super::load::loaded;
 use super::row::{Row, RowKind};
 use super::{ROW_TYPES, SIDE_TYPES};
@@ -89,14 +89,13 @@ impl Index {
     /// Looks at the lines that begin in a range; with `keep`, what rows say is read, and kept as that leaves it.
     fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
         let mut index = Self::default();
-        let mut held = Held::default();
+        let mut reader = Reader::new(keep, 0);
         let mut model: Option<Arc<str>> = None;
         index.lines = each_line_in(source, range, |number, record, bytes| {
             let at = index.records.len() as u32;
             index.records.push(record);
-            let keep = keep.map(|it| (it, record.at));
+            reader.texts.at = record.at;
             let mended;
-            let mut reader = Reader { keep, held: &mut held };
             let line = match reader.line(bytes) {
                 None => {
                     mended = json::mend(bytes);
@@ -107,10 +106,10 @@ impl Index {
             let rows = index.rows.len();
             let taken = line.ok_or_else(|| broken(bytes)).and_then(|mut line| {
                 index.take(number, at, &mut line)?;
-                if let (Some(row), Some(keep)) = (index.rows.get_mut(rows), keep) {
+                if let (Some(row), Some(_)) = (index.rows.get_mut(rows), keep) {
                     let name = line.message.as_ref().and_then(|it| it.model.as_deref());
                     let answered = shared(name, model.as_ref());
-                    row.loaded = Some(loaded(row, &mut line, answered.clone(), keep));
+                    row.loaded = Some(loaded(row, &mut line, answered.clone(), reader.texts));
                     model = answered.or(model.take());
                 }
                 Ok(())

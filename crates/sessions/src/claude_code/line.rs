@@ -8,10 +8,10 @@ use memchr::memmem;
 
 use super::blocks::{API, MediaSource, is_clients};
 use super::usage::reported;
-use crate::cursor::{Cursor, Recent, Room};
-use crate::wire::scan::compacted;
+use crate::cursor::{Cursor, Recent};
+use crate::texts::{Held, Texts};
 use crate::{Keep, derive, is_cleared, is_our_summary, refusal};
-use history::{Call, Kind, Media, Opaque, Output, Part, Reasoning, Text, Usage, json};
+use history::{Call, Kind, Media, Opaque, Output, Part, Reasoning, Text, Usage};
 
 /// A line, its texts as they are to be kept.
 #[derive(Default)]
@@ -102,20 +102,13 @@ impl Said<'_> {
 
 /// Reads one line after another.
 pub(super) struct Reader<'k> {
-    /// What stands for texts, and the place of their record; without it, only the place of rows is read.
-    pub(super) keep: Option<(&'k Keep<'k>, u64)>,
-    pub(super) held: &'k mut Held,
-}
-
-/// Room for a text that stands escaped, and for one that is put together of several; names of tools and ids of calls,
-/// which their outputs name too.
-#[derive(Default)]
-pub(super) struct Held {
-    text: Room,
+    /// Without anything that stands for them, only the place of rows is read.
+    pub(super) texts: Texts<'k>,
+    held: Held,
+    /// Room for a text that is put together of several.
     joined: String,
+    /// Room for the parts of a message.
     parts: Vec<Part>,
-    names: Recent,
-    ids: Recent,
 }
 
 /// A block, as its fields come.
@@ -137,7 +130,11 @@ struct Block<'a> {
     source: Option<MediaSource<'a>>,
 }
 
-impl Reader<'_> {
+impl<'k> Reader<'k> {
+    pub(super) fn new(keep: Option<&'k Keep<'k>>, at: u64) -> Self {
+        Self { texts: Texts { keep, at }, held: Held::default(), joined: String::new(), parts: Vec::new() }
+    }
+
     /// Reads a line, if it is an object that needs no mending.
     pub(super) fn line<'a>(&mut self, line: &'a [u8]) -> Option<Line<'a>> {
         let mut out = Line::default();
@@ -212,20 +209,20 @@ impl Reader<'_> {
     /// `content`: a text, or blocks.
     fn content(&mut self, it: &mut Cursor<'_>, said: &mut Said<'_>) -> Option<()> {
         (said.is_own, said.is_summary, said.has_result) = (false, false, false);
-        self.held.parts.clear();
-        match (it.peek()?, self.keep) {
-            (b'"', Some((keep, at))) => {
-                let text = it.text(&mut self.held.text)?;
+        self.parts.clear();
+        match (it.peek()?, self.texts.keep) {
+            (b'"', Some(_)) => {
+                let text = it.text(&mut self.held.room)?;
                 if !text.trim().is_empty() {
                     (said.is_own, said.is_summary) = (!is_clients(text), is_our_summary(text));
-                    self.held.parts.push(Part::Text(made(keep, at, text)));
+                    self.parts.push(Part::Text(self.texts.of(text)));
                 }
             }
             (b'[', _) => it.list(|it| self.block(it, said))?,
             _ => it.pass()?,
         }
         // No more room than they take.
-        said.parts = self.held.parts.drain(..).collect();
+        said.parts = self.parts.drain(..).collect();
         Some(())
     }
 
@@ -262,8 +259,7 @@ impl Reader<'_> {
             "tool_use" => {
                 let (id, name) =
                     (owned(block.id, &mut self.held.ids), owned(block.name, &mut self.held.names));
-                let none = || self.keep.map_or_else(Text::default, |(keep, at)| made(keep, at, "{}"));
-                let input = block.input.unwrap_or_else(none);
+                let input = block.input.unwrap_or_else(|| self.texts.of("{}"));
                 Some(Part::Call(Call { id, name, input, freeform: false, signature: None }))
             }
             "tool_result" => {
@@ -275,33 +271,32 @@ impl Reader<'_> {
             }
             // Says that another model took over; not sent (2.1.328).
             "fallback" => None,
-            _ if self.keep.is_none() => None,
+            _ if self.texts.keep.is_none() => None,
             kind => Some(match block.source.and_then(|it| it.media(kind)) {
                 Some(media) => {
                     said.is_own = true;
                     Part::Media(media)
                 }
                 None => {
-                    let (keep, at) = self.keep?;
-                    let raw = made(keep, at, &compacted(it.text_at(place)?));
+                    let raw = self.texts.of(&it.at(place.start).compact()?);
                     Part::Opaque(Opaque { api: API.into(), kind: kind.into(), raw })
                 }
             }),
         };
-        self.held.parts.extend(part.filter(|_| self.keep.is_some()));
+        self.parts.extend(part.filter(|_| self.texts.keep.is_some()));
         Some(())
     }
 
     fn block_field<'a>(&mut self, block: &mut Block<'a>, it: &mut Cursor<'a>, key: &str) -> Option<()> {
-        match (key, self.keep) {
+        match (key, self.texts.keep) {
             ("type", _) => block.kind = it.optional_string()?,
-            ("text", Some((keep, at))) => {
+            ("text", Some(_)) => {
                 (block.text, block.is_own, block.is_summary) = (None, false, false);
                 it.optional(b'"', |it| {
-                    let text = it.text(&mut self.held.text)?;
+                    let text = it.text(&mut self.held.room)?;
                     if !text.is_empty() {
                         (block.is_own, block.is_summary) = (!is_clients(text), is_our_summary(text));
-                        block.text = Some(made(keep, at, text));
+                        block.text = Some(self.texts.of(text));
                     }
                     Some(())
                 })?;
@@ -311,21 +306,9 @@ impl Reader<'_> {
             ("data", Some(_)) => block.data = it.optional(b'"', |it| self.text(it))?,
             ("id", Some(_)) => block.id = it.optional_string()?,
             ("name", Some(_)) => block.name = it.optional_string()?,
-            ("input", Some((keep, at))) => {
-                block.input = None;
-                if it.peek()? == b'n' {
-                    return it.pass();
-                }
-                let (raw, tight) = it.value_tight()?;
-                // It is copied as it stands: nothing in it may have to be mended.
-                if memmem::find(raw.as_bytes(), b"\\u").is_some() && json::mend(raw.as_bytes()) != raw {
-                    return None;
-                }
-                let input = if tight { made(keep, at, raw) } else { made(keep, at, &compacted(raw)) };
-                block.input = Some(input);
-            }
+            ("input", Some(_)) => block.input = it.some(|it| Some(self.texts.of(&it.compact()?)))?,
             ("tool_use_id", Some(_)) => block.call = it.optional_string()?,
-            ("content", Some((keep, at))) => block.result = Some(self.result(it, keep, at)?),
+            ("content", Some(_)) => block.result = Some(self.result(it)?),
             ("is_error", _) => block.failed = it.begins_with(b't')?,
             ("source", Some(_)) => block.source = it.optional(b'{', MediaSource::of)?,
             _ => it.pass()?,
@@ -334,25 +317,26 @@ impl Reader<'_> {
     }
 
     fn text(&mut self, it: &mut Cursor<'_>) -> Option<Text> {
-        match self.keep {
-            Some((keep, at)) => it.text(&mut self.held.text).map(|it| made(keep, at, it)),
+        match self.texts.keep {
+            Some(_) => it.text(&mut self.held.room).map(|it| self.texts.of(it)),
             None => it.pass().map(|()| Text::default()),
         }
     }
 
     /// What a tool answered: a text, or blocks, of which texts, attachments and what is not known count. Whose it is has
     /// to be said still.
-    fn result(&mut self, it: &mut Cursor<'_>, keep: &Keep, at: u64) -> Option<Output> {
-        let of = |text: &str, media| output(made(keep, at, text), text, media);
+    fn result(&mut self, it: &mut Cursor<'_>) -> Option<Output> {
+        let texts = self.texts;
+        let of = |text: &str, media| output(texts.of(text), text, media);
         let mut media = Vec::new();
         match it.peek()? {
-            b'"' => it.text(&mut self.held.text).map(|it| of(it, media)),
+            b'"' => it.text(&mut self.held.room).map(|it| of(it, media)),
             b'[' => {
-                let mut joined = std::mem::take(&mut self.held.joined);
+                let mut joined = std::mem::take(&mut self.joined);
                 joined.clear();
                 let read = it.list(|it| self.piece(it, &mut joined, &mut media));
                 let output = read.map(|()| of(&joined, media));
-                self.held.joined = joined;
+                self.joined = joined;
                 output
             }
             _ => it.pass().map(|()| of("", media)),
@@ -378,7 +362,7 @@ impl Reader<'_> {
                     "type" => kind = it.optional_string()?,
                     "text" => {
                         joined.truncate(from);
-                        it.optional(b'"', |it| it.text(&mut self.held.text).map(|it| line(joined, it)))?;
+                        it.optional(b'"', |it| it.text(&mut self.held.room).map(|it| line(joined, it)))?;
                     }
                     "source" => source = it.optional(b'{', MediaSource::of)?,
                     _ => it.pass()?,
@@ -396,7 +380,7 @@ impl Reader<'_> {
                     joined.truncate(from);
                     media.push(it);
                 }
-                None => line(joined, &compacted(it.text_at(place)?)),
+                None => line(joined, &it.at(place.start).compact()?),
             },
         }
         Some(())
@@ -411,10 +395,6 @@ impl Refused<'_> {
             && self.kind.as_deref().is_none_or(|it| it == "user-rejected")
             && self.decision.as_deref().is_none_or(|it| it != "accept")
     }
-}
-
-fn made(keep: &Keep, at: u64, text: &str) -> Text {
-    keep(text, at).unwrap_or_else(|| text.into())
 }
 
 /// A result; `said` is its text before it was kept.
@@ -495,11 +475,10 @@ fn kept(it: &mut Cursor<'_>) -> Option<Option<Kept>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::texts::WHOLE;
 
     fn read<T>(line: &str, look: impl FnOnce(Line<'_>) -> T) -> Option<T> {
-        let keep: &Keep = &|_, _| None;
-        let mut held = Held::default();
-        Reader { keep: Some((keep, 0)), held: &mut held }.line(line.as_bytes()).map(look)
+        Reader::new(Some(WHOLE), 0).line(line.as_bytes()).map(look)
     }
 
     fn parts(content: &str) -> (Vec<Part>, Kind) {

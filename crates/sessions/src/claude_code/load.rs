@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use super::assemble::Item;
 use super::blocks::is_blank;
-use super::line::{Attached, Held, Line, Reader, Said};
+use super::line::{Attached, Line, Reader, Said};
 use super::row::{Loaded, Row, RowKind};
 use crate::raw::{Fields, list};
-use crate::{Keep, Record, Source, hold};
+use crate::texts::{Texts, WHOLE};
+use crate::{Keep, Record, Source};
 use history::error::Result;
 use history::{Kind, Part, Text, Usage, json};
 
@@ -47,11 +48,11 @@ pub(super) fn load(
     let record = records[row.record as usize];
     let bytes = source.bytes(record.range())?;
     let text = json::mend(&bytes);
-    let keep = (keep, record.at);
-    let mut line = Reader { keep: Some(keep), held: &mut Held::default() }.line(text.as_bytes());
+    let mut reader = Reader::new(Some(keep), record.at);
+    let mut line = reader.line(text.as_bytes());
     let line = line.get_or_insert_default();
     let model = line.message.as_ref().and_then(|it| it.model.as_deref()).map(Arc::from);
-    Ok(loaded(row, line, model, keep))
+    Ok(loaded(row, line, model, reader.texts))
 }
 
 /// What a row says; `model` is the one that answered, by the name at hand. Its texts are as `keep` leaves them.
@@ -62,7 +63,7 @@ pub(super) fn loaded(
     row: &Row,
     line: &mut Line<'_>,
     model: Option<Arc<str>>,
-    keep: (&Keep, u64),
+    texts: Texts,
 ) -> std::result::Result<Loaded, String> {
     let missing = || "expected a message, found none; not used".to_owned();
     let item = match row.kind {
@@ -81,7 +82,7 @@ pub(super) fn loaded(
         RowKind::Attachment => {
             let mut item = attachment(&line.attached)?;
             let parts = item.iter_mut().flat_map(Item::parts_mut);
-            parts.for_each(|it| hold(it, keep.0, keep.1));
+            parts.for_each(|it| texts.hold(it));
             item
         }
     };
@@ -114,7 +115,7 @@ fn attachment(attached: &Attached<'_>) -> std::result::Result<Option<Item>, Stri
     let Some(raw) = attached.attachment else { return Ok(None) };
     let Some(fields) = Fields::of(raw) else { return Ok(None) };
     // Looked at first, and held as they are.
-    let mut reader = Reader { keep: Some((&|_, _| None, 0)), held: &mut Held::default() };
+    let mut reader = Reader::new(Some(WHOLE), 0);
     let kind = fields.text("type").unwrap_or_default();
     // What the user typed while the model was at work. The client sends it wrapped in a sentence of its own; here are
     // the words alone.

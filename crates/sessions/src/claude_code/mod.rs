@@ -84,7 +84,7 @@ pub use blocks::is_clients;
 pub fn sniff(first_lines: &str) -> bool {
     first_lines.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|it| !it.is_empty()).any(
         |line| {
-            match (line::Reader { keep: None, held: &mut line::Held::default() }).line(line.as_bytes()) {
+            match line::Reader::new(None, 0).line(line.as_bytes()) {
                 Some(it) => match it.kind.as_deref() {
                     Some(kind) if ROW_TYPES.contains(&kind) => {
                         it.uuid.is_some()

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::json as value;
 
 use super::blocks::block_of;
-use super::line::{Held, Reader};
+use super::line::Reader;
 use super::load::SYNTHETIC;
 use super::patch::{ASIDE, changed, contents, patch, raw_blocks};
 use crate::lines::each_line;
 use crate::raw::Fields;
+use crate::texts::WHOLE;
 use crate::{Format, Mode, Piece, Session, Source, Written, derive, refusal};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::json::{self, compact};
@@ -353,7 +354,7 @@ fn plan<'a>(
             for &record in records {
                 let bytes = source.bytes(session.records[record as usize].range())?;
                 let text = json::mend(&bytes);
-                let mut reader = Reader { keep: Some((&|_, _| None, 0)), held: &mut Held::default() };
+                let mut reader = Reader::new(Some(WHOLE), 0);
                 let mut part = |raw: &str| reader.parts(&format!("[{raw}]")).parts.pop();
                 raw.extend(
                     raw_blocks(&text)

@@ -5,26 +5,18 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::items::{API, Family, Item, NOT_SENT, Pair, kind_of, own_summary};
-use crate::cursor::{Cursor, Recent, Room};
+use crate::cursor::Cursor;
 use crate::raw::{Fields, text};
+use crate::texts::{Held, Texts};
 use crate::wire::scan;
-use crate::{Keep, hold, is_cleared, refusal};
+use crate::{Keep, is_cleared, refusal};
 use history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
 
 /// Reads response items, and holds what it needs for that again and again.
 pub(super) struct Reader<'k> {
-    /// What stands for texts, and the place of their record; without it, nothing is made of texts that do not tell whether
-    /// an item begins a turn.
-    pub(super) keep: Option<(&'k Keep<'k>, u64)>,
-    pub(super) held: &'k mut Held,
-}
-
-/// Room for a text that stands escaped; names of tools and ids of calls, which their outputs name too.
-#[derive(Default)]
-pub(super) struct Held {
-    text: Room,
-    names: Recent,
-    ids: Recent,
+    /// Texts that tell whether an item begins a turn are made in any case.
+    pub(super) texts: Texts<'k>,
+    held: Held,
 }
 
 /// What an item holds, as its fields come.
@@ -53,7 +45,11 @@ struct PieceFields<'a> {
     url: Option<Cow<'a, str>>,
 }
 
-impl Reader<'_> {
+impl<'k> Reader<'k> {
+    pub(super) fn new(keep: Option<&'k Keep<'k>>, at: u64) -> Self {
+        Self { texts: Texts { keep, at }, held: Held::default() }
+    }
+
     /// Reads a response item. `given` is its type where that stands around it (`{"Message":{…}}`), else the item says it.
     /// `Ok(None)` is an item that is not sent to the model; `Err` says what was found instead of an item.
     pub(super) fn item(
@@ -112,7 +108,7 @@ impl Reader<'_> {
                 let family = if tag == "function_call_output" { Family::Function } else { Family::Custom };
                 pair = Pair::Output(family, call.clone());
                 let name = found.name.map(|it| self.held.names.of(&it));
-                let output = found.output.unwrap_or_else(|| output_of("", &|it| made(self.keep, it)));
+                let output = found.output.unwrap_or_else(|| output_of("", self.texts));
                 (Role::Tool, vec![Part::Output(Output { id: call, name, ..output })])
             }
             // Tool definitions on demand: no text could stand in their place, so they are kept or dropped whole.
@@ -146,11 +142,9 @@ impl Reader<'_> {
             _ => (Role::Assistant, vec![sealed()?]),
         };
         let ours = unframed(role, &mut kind, &mut parts);
-        if let Some((keep, at)) = self.keep {
-            // What a message says is told by its texts first; all else is held already.
-            let late = parts.iter_mut().filter(|it| matches!(it, Part::Text(_) | Part::Opaque(_)));
-            late.for_each(|it| hold(it, keep, at));
-        }
+        // What a message says is told by its texts first; all else is held already.
+        let late = parts.iter_mut().filter(|it| matches!(it, Part::Text(_) | Part::Opaque(_)));
+        late.for_each(|it| self.texts.hold(it));
         Some(Ok(Some(Item { message: Message { id, ..Message::new(role, kind, parts) }, pair, ours })))
     }
 
@@ -182,8 +176,7 @@ impl Reader<'_> {
                 found.input = it.optional(b'"', |it| self.text(it, |it| it.into()))?;
             }
             ("local_shell_call", "action") => {
-                let action = Some(it.raw()?).filter(|it| *it != "null");
-                found.input = action.map(|it| made(self.keep, &compacted(it)));
+                found.input = it.some(|it| Some(self.texts.of(&it.compact()?)))?;
             }
             ("function_call_output" | "custom_tool_call_output", "output") => {
                 found.output = Some(self.output(it)?);
@@ -195,14 +188,14 @@ impl Reader<'_> {
 
     /// What is made of a string, changed first.
     fn text(&mut self, it: &mut Cursor<'_>, change: fn(&str) -> Cow<'_, str>) -> Option<Text> {
-        match self.keep {
-            Some(_) => it.text(&mut self.held.text).map(|it| made(self.keep, &change(it))),
+        match self.texts.keep {
+            Some(_) => it.text(&mut self.held.room).map(|it| self.texts.of(&change(it))),
             None => it.pass().map(|()| Text::default()),
         }
     }
 
     fn tool_call(&mut self, tag: &str, found: ItemFields<'_>, call: &Arc<str>) -> (Family, Part) {
-        let input = |none: &str| found.input.unwrap_or_else(|| made(self.keep, none));
+        let input = |none: &str| found.input.unwrap_or_else(|| self.texts.of(none));
         let name = found.name.as_deref().unwrap_or_default();
         let names = &mut self.held.names;
         match tag {
@@ -225,14 +218,14 @@ impl Reader<'_> {
             [Some(summary), Some(content)] => format!("{summary}\n{content}"),
             [summary, content] => summary.or(content).unwrap_or_default(),
         };
-        Part::Reasoning(Reasoning { text: made(self.keep, &text), signature: found.sealed.map(Box::new) })
+        Part::Reasoning(Reasoning { text: self.texts.of(&text), signature: found.sealed.map(Box::new) })
     }
 
     /// What a message says: a text, or pieces.
     fn content(&mut self, it: &mut Cursor<'_>) -> Option<Vec<Part>> {
         let mut parts = Vec::new();
         match it.peek()? {
-            b'"' => parts.push(Part::Text(it.text(&mut self.held.text)?.into())),
+            b'"' => parts.push(Part::Text(it.text(&mut self.held.room)?.into())),
             b'[' => it.list(|it| {
                 parts.push(self.piece(it)?);
                 Some(())
@@ -270,7 +263,7 @@ impl Reader<'_> {
         it.typed(given, |it, found: &mut PieceFields<'a>, tag, key| {
             match (tag, key) {
                 ("input_text" | "output_text" | "text", "text") | ("refusal", "refusal") => {
-                    found.text = it.optional(b'"', |it| it.text(&mut self.held.text).map(Text::from))?;
+                    found.text = it.optional(b'"', |it| it.text(&mut self.held.room).map(Text::from))?;
                 }
                 ("input_image", "image_url") | ("input_audio", "audio_url") => {
                     found.url = it.optional_string()?;
@@ -283,11 +276,11 @@ impl Reader<'_> {
 
     /// What a tool answered; whose it is has to be said still.
     fn output(&mut self, it: &mut Cursor<'_>) -> Option<Output> {
-        let keep = self.keep;
-        let of = |text: &str| output_of(text, &|it| made(keep, it));
+        let texts = self.texts;
+        let of = |text: &str| output_of(text, texts);
         match it.peek()? {
-            _ if keep.is_none() => it.pass().map(|()| of("")),
-            b'"' => it.text(&mut self.held.text).map(of),
+            _ if texts.keep.is_none() => it.pass().map(|()| of("")),
+            b'"' => it.text(&mut self.held.room).map(of),
             b'[' => {
                 let (mut texts, mut media) = (Vec::new(), Vec::new());
                 for part in self.content(it)? {
@@ -323,11 +316,6 @@ impl Reader<'_> {
             _ => it.raw().map(of),
         }
     }
-}
-
-/// What stands for a text.
-fn made(keep: Option<(&Keep, u64)>, text: &str) -> Text {
-    keep.map_or_else(Text::default, |(keep, at)| keep(text, at).unwrap_or_else(|| text.into()))
 }
 
 /// The texts of a thought, joined, if there are any.
@@ -417,14 +405,14 @@ fn make_call(id: &Arc<str>, name: Arc<str>, input: Text, freeform: bool) -> Part
 }
 
 /// An output that is nothing but text, kept as `keep` leaves it; whose it is has to be said still.
-fn output_of(text: &str, keep: &dyn Fn(&str) -> Text) -> Output {
+fn output_of(text: &str, texts: Texts) -> Output {
     let refusal = refusal::codex(text).map(Box::new);
     Output {
         id: "".into(),
         name: None,
         failed: refusal.is_some() || says_failed(text),
         cleared: is_cleared(text) || text == "Output exceeded the available model context and was truncated",
-        text: keep(text),
+        text: texts.of(text),
         media: [].into(),
         exit: None,
         refusal,

@@ -241,15 +241,13 @@ fn count(it: &mut Cursor<'_>, last: &str, so_far: &str) -> Option<(Option<Report
 
 #[cfg(test)]
 mod tests {
-    use super::super::item::Held;
     use super::super::items::Pair;
     use super::*;
-    use crate::Keep;
+    use crate::texts::WHOLE;
     use history::{Part, Role, Text};
 
     fn read(line: &str) -> Result<Line, String> {
-        let keep: &Keep = &|_, _| None;
-        Reader { keep: Some((keep, 0)), held: &mut Held::default() }.line(line.as_bytes())
+        Reader::new(Some(WHOLE), 0).line(line.as_bytes())
     }
 
     fn said(line: &str) -> Result<Said, String> {

@@ -13,13 +13,14 @@ use std::ops::Range;
 
 use foldhash::{HashMap, HashSet, HashSetExt};
 
-use super::item::{Held, Reader};
+use super::item::Reader;
 use super::items::{Family, Item, Live, Pair};
 use super::line::Said;
 use super::rollout::{Rollout, RolloutEntry, live};
 use crate::cursor::Cursor;
 use crate::media::SharedData;
 use crate::raw::{Fields, place};
+use crate::texts::WHOLE;
 use crate::{Keep, PastCompaction, Source, hold};
 use history::error::Result;
 use history::{Kind, Message, Output, Part, Role};
@@ -182,7 +183,7 @@ impl Rollout {
 
     fn live_item(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Option<Live>> {
         let Some(record) = self.records.get(number as usize) else { return Ok(None) };
-        let mut reader = Reader { keep: Some((keep, record.at)), held: &mut Held::default() };
+        let mut reader = Reader::new(Some(keep), record.at);
         let Ok(line) = reader.line(&source.bytes(record.range())?) else { return Ok(None) };
         Ok(match line.payload.said {
             Ok(Said::Item(Some(item), place)) => Some(live(item, line.at, place, *record)),
@@ -212,7 +213,7 @@ impl Rollout {
         let kinds = payload.object("epitome").and_then(|it| it.object("kinds"));
         let (mut out, mut data) = (Vec::new(), SharedData::default());
         // Their words are compared first, so that they are held as they are.
-        let mut reader = Reader { keep: Some((&|_, _| None, 0)), held: &mut Held::default() };
+        let mut reader = Reader::new(Some(WHOLE), 0);
         for (index, raw) in payload.list("replacement_history").unwrap_or_default().into_iter().enumerate() {
             let read = Cursor::whole(raw.as_bytes(), |it| reader.item(it, None));
             let Some(Ok(Some(Item { mut message, pair, ours }))) = read else { continue };

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::item::{Held, Reader};
+use super::item::Reader;
 use super::items::{Item, Live};
 use super::line::{Line, Said};
 use super::usage::Report;
@@ -139,14 +139,16 @@ impl Rollout {
     /// Looks at the lines that begin in a range; with `keep`, items are kept as that leaves them.
     fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
         let mut rollout = Self::default();
-        let mut held = Held::default();
+        let mut reader = Reader::new(keep, 0);
         rollout.lines = lines::each_line_in(source, range, |line, record, bytes| {
-            let keep = keep.map(|it| (it, record.at));
-            let read = Reader { keep, held: &mut held }.line(bytes);
-            let entry = read.and_then(|it| rollout.take(it, record, keep.is_some())).unwrap_or_else(|what| {
-                rollout.notes.push(Note { line, what });
-                RolloutEntry::Other
-            });
+            reader.texts.at = record.at;
+            let entry = reader
+                .line(bytes)
+                .and_then(|it| rollout.take(it, record, keep.is_some()))
+                .unwrap_or_else(|what| {
+                    rollout.notes.push(Note { line, what });
+                    RolloutEntry::Other
+                });
             rollout.records.push(record);
             rollout.entries.push(entry);
             Ok(true)

@@ -17,6 +17,7 @@ mod write;
 use super::format::{Api, Row};
 use super::raw::Fields;
 use super::requests::{Collector, each_message, each_row, text, time};
+use super::texts::WHOLE;
 use super::{Format, Keep, PastCompaction, Session, Source, document};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::{History, Kind, Message, Meta};
@@ -101,7 +102,7 @@ impl Read {
 
     /// All that a writer needs.
     fn of(source: &dyn Source) -> Result<Self> {
-        Self::from(source, Journal::of(source, Wanted { keep: &|_, _| None, raw: true })?, true)
+        Self::from(source, Journal::of(source, Wanted { keep: WHOLE, raw: true })?, true)
     }
 }
 
@@ -114,7 +115,7 @@ impl Read {
 /// # Errors
 /// [`Input`](ErrorKind::Input) if nothing in it is Gemini CLI's; what [`Source::read_at`] gives.
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let wanted = Wanted { keep: &|_, _| None, raw: false };
+    let wanted = Wanted { keep: WHOLE, raw: false };
     Read::from(source, Journal::of(source, wanted)?, true).map(session)
 }
 

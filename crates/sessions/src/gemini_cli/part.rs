@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::record::{NO_SIGNATURE, Reader};
 use crate::cursor::Cursor;
+use crate::is_cleared;
 use crate::raw::Fields;
-use crate::{Keep, is_cleared};
 use history::{Call, Media, MediaKind, Opaque, Output, Part, Text, TextSize};
 
 /// Whose opaque parts these are.
@@ -92,7 +92,7 @@ impl Reader<'_> {
         let media = || found.media.into_iter().flatten().next();
         let part = if let Some(call) = found.call {
             let signature = found.signature.filter(|it| it != NO_SIGNATURE);
-            let signature = signature.map(|it| Box::new(made(self.wanted.keep, self.at, &it)));
+            let signature = signature.map(|it| Box::new(self.texts.of(&it)));
             Part::Call(Call { signature, ..call })
         } else if let Some(output) = found.output {
             Part::Output(output)
@@ -103,9 +103,9 @@ impl Reader<'_> {
         } else {
             let json = json()?;
             let kind = Fields::of(&json).and_then(|it| Some(it.iter().next()?.0.into())).unwrap_or_default();
-            Part::Opaque(Opaque { api: API.into(), kind, raw: made(self.wanted.keep, self.at, &json) })
+            Part::Opaque(Opaque { api: API.into(), kind, raw: self.texts.of(&json) })
         };
-        let raw = if self.wanted.raw { serde_json::from_str(&json()?).ok() } else { None };
+        let raw = if self.raw { serde_json::from_str(&json()?).ok() } else { None };
         Some(Piece {
             part,
             len,
@@ -143,9 +143,9 @@ impl Reader<'_> {
     /// A text, which is also shown.
     fn text(&mut self, text: &mut Option<Text>, it: &mut Cursor<'_>) -> Option<u64> {
         sized(text, it, b'"', |it| {
-            let found = it.text(&mut self.room)?;
+            let found = it.text(&mut self.held.room)?;
             self.shown.push_str(found);
-            let text = made(self.wanted.keep, self.at, found);
+            let text = self.texts.of(found);
             let len = text.weight().json();
             Some((text, len))
         })
@@ -162,7 +162,7 @@ impl Reader<'_> {
             "id" => given(&mut id, it),
             "name" => string(&mut name, it),
             "args" => {
-                let args = made(self.wanted.keep, self.at, &it.compact()?);
+                let args = self.texts.of(&it.compact()?);
                 let len = args.weight().utf16;
                 input = Some(args);
                 Some(len)
@@ -170,9 +170,9 @@ impl Reader<'_> {
             _ => beside(self, it, key),
         })?;
         let call = Call {
-            id: self.ids.of(&id.unwrap_or_default()),
-            name: self.names.of(&name.unwrap_or_default()),
-            input: input.unwrap_or_else(|| made(self.wanted.keep, self.at, "{}")),
+            id: self.held.ids.of(&id.unwrap_or_default()),
+            name: self.held.names.of(&name.unwrap_or_default()),
+            input: input.unwrap_or_else(|| self.texts.of("{}")),
             freeform: false,
             signature: None,
         };
@@ -211,7 +211,7 @@ impl Reader<'_> {
             _ => passed(it),
         })?;
         let said = said.unwrap_or_else(|| output("", Text::default()));
-        let (id, name) = (self.ids.of(&id.unwrap_or_default()), name.map(|it| self.names.of(&it)));
+        let (id, name) = (self.held.ids.of(&id.unwrap_or_default()), name.map(|it| self.held.names.of(&it)));
         Some((Output { id, name, media: attached.into(), ..said }, len))
     }
 
@@ -237,15 +237,15 @@ impl Reader<'_> {
             Some(said) => said,
             None => {
                 let json = it.at(start).compact()?;
-                output(&json, made(self.wanted.keep, self.at, &json))
+                output(&json, self.texts.of(&json))
             }
         };
         Some((Output { failed: has == [false, true], ..said }, len))
     }
 
     fn answer(&mut self, it: &mut Cursor<'_>) -> Option<(Output, u64)> {
-        let text = it.text(&mut self.room)?;
-        let output = output(text, made(self.wanted.keep, self.at, text));
+        let text = it.text(&mut self.held.room)?;
+        let output = output(text, self.texts.of(text));
         let len = output.text.weight().json();
         Some((output, len))
     }
@@ -253,10 +253,6 @@ impl Reader<'_> {
 
 pub(super) fn piece(part: Part, len: u64, raw: Option<Value>) -> Piece {
     Piece { part, len, blank: false, is_thought: false, is_signed: false, raw: raw.map(Box::new) }
-}
-
-pub(super) fn made(keep: &Keep, at: u64, text: &str) -> Text {
-    keep(text, at).unwrap_or_else(|| text.into())
 }
 
 /// An output by its text before it was kept; whose it is has to be said still.

@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::part::{Piece, braced, id_len, made, output, piece, quoted};
+use super::part::{Piece, braced, id_len, output, piece, quoted};
 use super::{KIND_FIELD, KINDS};
-use crate::cursor::{Cursor, Recent, Room};
+use crate::cursor::Cursor;
+use crate::texts::{Held, Texts};
 use crate::{Keep, derive, refusal};
 use history::json::set;
 use history::{Kind, Output, Part, Usage};
@@ -118,14 +119,10 @@ pub(super) const SNAPSHOT: (&str, &str) = ("<state_snapshot>\n", "\n</state_snap
 
 /// Reads one record after another, and holds what it needs for that again and again.
 pub(super) struct Reader<'a> {
-    pub(super) wanted: Wanted<'a>,
-    /// Where the record at hand stands in the source.
-    pub(super) at: u64,
-    /// Room for a text that stands escaped.
-    pub(super) room: Room,
-    pub(super) names: Recent,
-    /// Ids of calls, which their outputs name too.
-    pub(super) ids: Recent,
+    pub(super) texts: Texts<'a>,
+    pub(super) held: Held,
+    /// The JSON of each part is asked for.
+    pub(super) raw: bool,
     /// The content at hand as the client shows it to itself: texts, and a name in brackets for any other part.
     pub(super) shown: String,
 }
@@ -154,13 +151,13 @@ struct Content {
 
 impl<'w> Reader<'w> {
     pub(super) fn new(wanted: Wanted<'w>) -> Self {
-        let (names, ids) = Default::default();
-        Self { wanted, at: 0, room: Room::default(), names, ids, shown: String::new() }
+        let texts = Texts { keep: Some(wanted.keep), at: 0 };
+        Self { texts, held: Held::default(), raw: wanted.raw, shown: String::new() }
     }
 
     /// What is known of a record before its fields come.
     pub(super) fn begin<'a>(&mut self, at: u64) -> RecordFields<'a> {
-        self.at = at;
+        self.texts.at = at;
         self.shown.clear();
         RecordFields::default()
     }
@@ -211,7 +208,7 @@ impl<'w> Reader<'w> {
 
     /// The record that fields make.
     pub(super) fn item(&mut self, found: RecordFields<'_>, at: Range<u64>) -> JournalItem {
-        let model = found.model.map(|it| self.names.of(&it));
+        let model = found.model.map(|it| self.held.names.of(&it));
         let shown = self.shown.as_str();
         let ours = found.ours.as_deref();
         let is_summary = is_snapshot(shown);
@@ -229,7 +226,7 @@ impl<'w> Reader<'w> {
                     if let (Some("summary"), [Piece { part: Part::Text(text), .. }]) = (ours, &mut *parts)
                         && let Some(inner) = unframed(shown)
                     {
-                        *text = made(self.wanted.keep, self.at, inner);
+                        *text = self.texts.of(inner);
                     }
                     let snapshot = own && shown.contains(SNAPSHOT_TAG);
                     Draft::User { parts: ready(parts), kind, snapshot, summary: is_summary }
@@ -286,8 +283,7 @@ impl<'w> Reader<'w> {
                     match it.peek()? {
                         b'"' => {
                             said = Some(
-                                it.text(&mut reader.room)
-                                    .map(|it| output(it, made(reader.wanted.keep, reader.at, it)))?,
+                                it.text(&mut reader.held.room).map(|it| output(it, reader.texts.of(it)))?,
                             )
                         }
                         _ => results = reader.parts(it)?,
@@ -299,7 +295,7 @@ impl<'w> Reader<'w> {
             Some(0)
         })?;
         self.shown.truncate(before);
-        let fields = match self.wanted.raw {
+        let fields = match self.raw {
             true => serde_json::from_str(&it.at(start).compact()?).ok(),
             false => None,
         };
@@ -428,10 +424,11 @@ mod tests {
     use super::super::part::API;
     use super::*;
     use crate::raw::{Fields, list};
+    use crate::texts::WHOLE;
     use history::{Opaque, TextSize};
 
     fn look(json: &str) -> Option<JournalItem> {
-        let mut reader = Reader::new(Wanted { keep: &|_, _| None, raw: true });
+        let mut reader = Reader::new(Wanted { keep: WHOLE, raw: true });
         Cursor::mended(json.as_bytes(), |it| reader.message(it, 7)).and_then(Result::ok)
     }
 

@@ -466,11 +466,14 @@ impl Writer<'_> {
             Part::Media(it) => Some(media(it)),
             // Never sent back.
             Part::Reasoning(_) => None,
-            Part::Opaque(it) if &*it.api == API => serde_json::from_str(it.raw.as_str()).ok(),
             Part::Opaque(it) => {
-                self.warnings
-                    .push(format!("a block that only {} understands ({}) was left out", it.api, it.kind));
-                None
+                let own = Some(it.raw.as_str()).filter(|_| &*it.api == API);
+                let value = own.and_then(|it| serde_json::from_str(it).ok());
+                if value.is_none() {
+                    self.warnings
+                        .push(format!("a block that only {} understands ({}) was left out", it.api, it.kind));
+                }
+                value
             }
         }
     }
