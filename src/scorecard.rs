@@ -11,7 +11,6 @@ use score::{Class, Hindsight, Score, Tally, Told, Truth, UsedKind};
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Trial {
     pub session: String,
-    /// Why nothing came of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
     /// Weighted share of the facts that is still said; nothing if none were evicted.
@@ -29,7 +28,6 @@ pub struct Trial {
     pub invalid: usize,
     /// Tokens that were asked for.
     pub budget: u64,
-    /// Tokens before and after.
     pub tokens: (u64, u64),
     /// Milliseconds it took, reading apart.
     pub millis: f64,
@@ -67,7 +65,6 @@ impl Trial {
         self.classes.values().map(|it| it.found - it.kept).sum()
     }
 
-    /// Nothing came of it.
     pub fn refused(session: &str, why: String, tokens: u64, budget: u64) -> Self {
         Self {
             session: session.to_owned(),

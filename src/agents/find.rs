@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use super::{ALL, AgentRef, Env};
 
-/// A session that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundSession {
     pub agent: AgentRef,

@@ -75,7 +75,6 @@ impl AgentHooks {
     };
 }
 
-/// A hook's input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookEvent {
     pub agent: AgentRef,

@@ -61,7 +61,6 @@ const ASSUMED: AgentRef = &claude_code::ClaudeCode;
 
 /// What differs from agent to agent. What an agent does not define, it does not have.
 pub trait Agent: Sync {
-    /// The format of its sessions.
     fn format(&self) -> Format;
 
     /// The name used in arguments and JSON; the same as its format's.
@@ -69,7 +68,6 @@ pub trait Agent: Sync {
         self.format().name()
     }
 
-    /// The display name.
     fn title(&self) -> &'static str;
 
     /// Other names that are understood, such as its program's.
@@ -264,7 +262,6 @@ pub trait Agent: Sync {
 
 /// Sessions as rows of a database. A session's bytes are what the agent exports.
 pub trait Database: Agent {
-    /// The bytes of a session.
     fn export(&self, database: &Path, id: &str) -> Result<Vec<u8>>;
     /// Makes the rows of `old` those of `new`, in one transaction.
     fn change(&self, database: &Path, old: &[u8], new: &[u8]) -> Result<()>;

@@ -9,7 +9,6 @@ use crate::answers::TakesEffect;
 use history::error::{Error, Kind, Result};
 use sessions::Mode;
 
-/// What is to be applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Job {
     /// Outputs cleared or shortened.
@@ -35,9 +34,7 @@ pub enum Way {
 /// One cell of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reach {
-    /// How it is written.
     pub mode: Mode,
-    /// How it is installed.
     pub way: Way,
     pub takes_effect: TakesEffect,
 }

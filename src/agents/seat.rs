@@ -91,14 +91,12 @@ pub struct SeatSession {
 }
 
 impl SeatSession {
-    /// Reads what an event holds.
     pub fn given(bytes: &[u8], format: Format) -> Result<Self> {
         let source = sessions::Memory::new("event", bytes);
         let session = sessions::read(&source, Some(format))?;
         Ok(Self { source: Box::new(source), session, path: None })
     }
 
-    /// Reads a session's file.
     pub fn file(path: &Path, format: Format) -> Result<Self> {
         let source = crate::files::File::open(path)?;
         let session = sessions::read(&source, Some(format))?;
@@ -106,8 +104,6 @@ impl SeatSession {
     }
 }
 
-/// The event as JSON.
-///
 /// # Errors
 /// [`Kind::Input`] if it is no object.
 pub fn event(bytes: &[u8]) -> Result<Value> {

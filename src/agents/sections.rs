@@ -12,7 +12,6 @@ use toml_parser::lexer::TokenKind;
 /// What frames a block of ours.
 const FRAME: (&str, &str) = ("# epitome: begin (epitome uninstall takes this out)", "# epitome: end");
 
-/// Puts a block at the end.
 pub fn append_block(text: &str, block: &str) -> String {
     format!("{text}\n{}\n{block}{}\n", FRAME.0, FRAME.1)
 }
@@ -74,7 +73,6 @@ pub fn any(text: &str, wanted: impl Fn(&[String], &str) -> bool) -> bool {
     found.iter().any(|it| text.get(it.range.clone()).is_some_and(|text| wanted(&it.path, text)))
 }
 
-/// Whether our frame is there.
 pub fn is_framed(text: &str) -> bool {
     lines(text)
         .iter()
@@ -129,7 +127,6 @@ fn sections(text: &str, lines: &[TomlLine]) -> Vec<TomlSection> {
     out
 }
 
-/// The names in a header.
 fn path(header: &str) -> Vec<String> {
     let mut out = Vec::new();
     let parsed = toml::from_str::<toml::Table>(header).ok();

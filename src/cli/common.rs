@@ -27,7 +27,6 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// The session that was named.
     pub(super) fn session(&self) -> SessionRef {
         self.session.clone().map_or(SessionRef::Unsaid, SessionRef::Named)
     }
@@ -47,7 +46,6 @@ impl Common {
         typed.collect()
     }
 
-    /// The format that was named.
     pub(super) fn format(&self) -> Result<Option<Format>> {
         self.format.as_deref().map(Format::named).transpose()
     }

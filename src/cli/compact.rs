@@ -316,7 +316,6 @@ fn installing(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compacted) 
 /// Lost facts that are listed.
 const LOST: usize = 20;
 
-/// A lost fact on one line.
 pub(super) fn lost_line(lost: &LostInfo) -> String {
     let at: Vec<String> = lost.messages.iter().rev().take(3).rev().map(|it| format!("#{it}")).collect();
     let back = if lost.recoverable { "" } else { " (gone)" };

@@ -8,7 +8,6 @@ use super::Screen;
 use super::arguments::{Arguments, CompletionsArgs, ManArgs};
 use history::error::{Error, Kind, Result};
 
-/// Completions for a shell.
 pub(super) fn run(arguments: &CompletionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Arguments::command(), "epitome", &mut script);

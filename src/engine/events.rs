@@ -28,13 +28,11 @@ pub enum Event {
         /// What the profile tells the user; may be empty.
         notice: String,
     },
-    /// A summary is asked for.
     Asked {
         summarizer: String,
         /// Tokens that it may have.
         budget: u64,
     },
-    /// It is asked for again.
     Retry {
         number: u32,
         /// Of how many at most.
@@ -52,7 +50,6 @@ pub enum Event {
         /// What the profile tells the user; may be empty.
         notice: String,
     },
-    /// It was not done.
     Failed {
         /// A `reason_code` of the contract.
         reason_code: String,

@@ -71,11 +71,8 @@ pub use undo::{Archived, kept, undo};
 pub use write_back::Installed;
 pub(crate) use write_back::can_write_back;
 
-/// What the verbs share.
 pub struct Engine {
-    /// The resolved configuration.
     pub config: Config,
-    /// The archive and memory.
     pub store: Arc<Store>,
     /// Milliseconds since 1970; fixed by `--now`.
     pub now: i64,

@@ -23,7 +23,6 @@ use sessions::{self, Format, Memory, Session, Source};
 /// Up to this size the mended session is also read as a whole, and judged as its API would.
 const JUDGED: u64 = 64 << 20;
 
-/// Where a mended session goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RepairTo {
     /// Nowhere: it is only told what is wrong.
@@ -33,7 +32,6 @@ pub enum RepairTo {
     Session,
 }
 
-/// A range of a source.
 struct SourceRange<'a> {
     source: &'a dyn Source,
     range: Range<u64>,

@@ -9,7 +9,6 @@ use serde_json::{Value, json};
 use super::recognise::{AskedBy, message};
 use sessions::Format;
 
-/// A compaction that was made.
 pub struct CompactedReply {
     /// The summary and the end of the conversation.
     pub text: String,
@@ -23,7 +22,6 @@ pub struct CompactedReply {
     pub model: Option<String>,
 }
 
-/// The answer as a response.
 pub fn response(asked: AskedBy, stream: bool, made: &CompactedReply) -> Response<Body> {
     let id = id(&made.text);
     if let Some(messages) = &made.messages {

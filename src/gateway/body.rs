@@ -93,9 +93,7 @@ fn joined(mut pieces: Vec<Bytes>, size: usize) -> Bytes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
     Plain,
-    /// `zstd`.
     Zstd,
-    /// `gzip`.
     Gzip,
 }
 

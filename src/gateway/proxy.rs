@@ -43,8 +43,6 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// Reads `--upstream`.
-    ///
     /// # Errors
     /// [`Kind::Arguments`] for what is no plain `http` or `https` address.
     pub fn new(url: &str) -> Result<Self> {

@@ -41,7 +41,6 @@ pub enum ApiRoute {
 }
 
 impl ApiRoute {
-    /// The endpoint at a path.
     pub fn at(path: &str) -> Option<Self> {
         let Some(api) = path.strip_suffix("/compact") else {
             return path.ends_with("/responses").then_some(Self::Responses);
@@ -81,7 +80,6 @@ pub struct RecognisedRequest {
     pub asked: Option<AskedBy>,
     /// Whether the answer is to come as events.
     pub stream: bool,
-    /// The model it names.
     pub model: Option<String>,
     /// Where each item of the input stands in the body.
     items: Vec<Range<usize>>,
@@ -168,7 +166,6 @@ pub fn opened(item: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<Optio
     open(capsule).map(Some)
 }
 
-/// A text as a user message.
 pub fn message(text: &str) -> Value {
     json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]})
 }

@@ -40,7 +40,6 @@ pub(crate) struct Desk {
     /// For tests and `--now`; the clock otherwise.
     now: Option<i64>,
     pub(crate) remote: Option<Remote>,
-    /// What has been called.
     pub(crate) metrics: Arc<Metrics>,
     store: Mutex<Option<Arc<Store>>>,
 }
@@ -70,7 +69,6 @@ impl Desk {
         Ok(open)
     }
 
-    /// An engine for one call.
     pub(crate) fn engine(&self, caller: &Caller) -> Result<Engine> {
         let mut config = self.config.clone();
         config.owner.clone_from(&caller.owner);

@@ -17,7 +17,6 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// A tool was called.
     pub(super) fn call(&self, tool: &str, outcome: &'static str, took: Duration) {
         let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
         let (count, time) = calls.entry((tool.to_owned(), outcome)).or_default();

@@ -26,7 +26,6 @@ pub(super) fn in_tools_words(text: &str) -> String {
     WORDS.iter().fold(text.to_owned(), |text, (flag, argument)| text.replace(flag, argument))
 }
 
-/// What is said of an error.
 pub(super) fn told(desk: &Desk, tool: &str, arguments: &Arguments, error: &Error) -> String {
     let text = in_tools_words(&error.full());
     if !matches!(error.kind(), Kind::Arguments | Kind::Input | Kind::Ambiguous) {

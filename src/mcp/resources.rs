@@ -58,7 +58,6 @@ pub(super) fn list(desk: &Desk, caller: &Caller) -> Vec<Resource> {
     out
 }
 
-/// The contents of one.
 pub(super) fn read(desk: &Desk, caller: &Caller, uri: &str) -> Result<ResourceContents, ErrorData> {
     let found = uri.strip_prefix(SCHEME).and_then(|it| it.split_once('/').or(Some((it, ""))));
     let contents = match found {

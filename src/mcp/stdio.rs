@@ -265,7 +265,6 @@ struct Stdio {
     messages: VecDeque<Incoming>,
     /// Answers of our own that the client had no room for yet.
     replies: VecDeque<Vec<u8>>,
-    /// Nothing more will come.
     ended: bool,
     queue: Option<mpsc::Sender<Vec<u8>>>,
     output: Arc<StandardOutput>,
@@ -275,7 +274,6 @@ struct Stdio {
     server: Server,
 }
 
-/// The two ways to begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Era {
     /// The client begins with `initialize`.

@@ -31,7 +31,6 @@ const SHOWN: [&str; 29] = names!(CompactAnswer:
 /// What of an output that was cleared.
 const SHOWN_OF_OUTPUT: [&str; 5] = names!(PrunedInfo: message, tool, tokens_before, tokens_after, handle);
 
-/// What of an undo.
 const UNDONE: [&str; 9] = names!(RestoreAnswer:
     contract, handle, status, session_id, output, later_messages, resume, next, warnings,
 );

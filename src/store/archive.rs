@@ -59,7 +59,6 @@ struct Ready<'a> {
 enum Words {
     /// They are in the index already, or are those of other originals: a session's are its messages'.
     None,
-    /// They go into it now.
     Now(String),
     /// The next search puts them there.
     Later,
@@ -283,7 +282,6 @@ pub(super) fn reader<'a>(
     }
 }
 
-/// The summary of a compaction.
 pub(super) fn summary(connection: &Connection, item: i64) -> Result<String> {
     connection
         .prepare("SELECT summary FROM compaction WHERE item = ?1")

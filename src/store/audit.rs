@@ -8,7 +8,6 @@ use history::error::Result;
 /// Entries of one owner that are kept: the newest.
 const MOST: i64 = 10_000;
 
-/// What was done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AuditVerb {
@@ -91,7 +90,6 @@ impl Face {
     }
 }
 
-/// One thing that was done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AuditEntry {
     pub owner: String,

@@ -75,7 +75,6 @@ fn unpacked(connection: &Connection, pack: i64) -> Result<Option<Vec<u8>>> {
     }))
 }
 
-/// Where an owner's chunk is.
 pub(super) fn find(connection: &Connection, owner: &str, digest: &Digest) -> Result<Option<(i64, Place)>> {
     connection
         .prepare("SELECT id, pack, start, size FROM chunk WHERE owner = ?1 AND sha = ?2")
@@ -88,7 +87,6 @@ pub(super) fn find(connection: &Connection, owner: &str, digest: &Digest) -> Res
         .map_err(failed(READING))
 }
 
-/// One part of a content.
 struct Part {
     chunk: i64,
     digest: Digest,
@@ -158,7 +156,6 @@ pub(super) fn consists_of(
         .is_ok_and(|(parts, _)| parts.iter().all(|it| sound.contains(&it.chunk)))
 }
 
-/// Where a part's chunk is now.
 fn place(connection: &Connection, part: &Part) -> Result<Option<Place>> {
     connection
         .prepare("SELECT pack, start, size FROM chunk WHERE id = ?1 AND sha = ?2")
@@ -259,7 +256,6 @@ pub(super) fn corrupted(handle: Handle, found: &str) -> Error {
     Error::new(Kind::Store, what)
 }
 
-/// Opens a content for reading.
 pub(super) fn open<'a>(connection: &'a Pool, handle: Handle, content: i64) -> Result<Reader<'a>> {
     let (parts, expected) = parts(&locked(connection), handle, content)?;
     Ok(Reader {

@@ -59,7 +59,6 @@ impl Body<'_> {
         }
     }
 
-    /// A range of it that is there.
     fn part(&self, range: Range<u64>) -> Result<Cow<'_, [u8]>> {
         match self {
             Self::Bytes(bytes) => {

@@ -147,7 +147,6 @@ impl Store {
         item::aliases(&self.lock(), scope, handle)
     }
 
-    /// What a handle names.
     pub fn entry(&self, scope: &Scope, handle: &str) -> Result<Entry> {
         archive::entry(&self.lock(), scope, handle)
     }
@@ -261,7 +260,6 @@ impl Store {
         marks::mark(&self.lock(), scope, name, value, at)
     }
 
-    /// What was put down.
     pub fn marked(&self, scope: &Scope, name: &str) -> Result<Option<Mark>> {
         marks::marked(&self.lock(), scope, name)
     }
@@ -346,7 +344,6 @@ impl Store {
         care::check(&self.pool, deep)
     }
 
-    /// How much is stored.
     pub fn stats(&self) -> Result<Stats> {
         let file = self.directory.as_ref().and_then(|it| std::fs::metadata(it.join(schema::FILE)).ok());
         care::stats(&self.lock(), file.map_or(0, |it| it.len()))

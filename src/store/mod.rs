@@ -53,7 +53,6 @@ pub use words::Snippet;
 use history::error::{Error, Kind};
 use sessions::Source;
 
-/// Where the store is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreAt {
     /// `epitome.db` in this directory, which is made when it is not there.
@@ -95,7 +94,6 @@ pub struct Scope {
     pub project: String,
 }
 
-/// What a handle names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum What {
@@ -124,7 +122,6 @@ impl What {
     }
 }
 
-/// The bytes of an original.
 #[derive(Clone, Copy)]
 pub enum Body<'a> {
     Bytes(&'a [u8]),
@@ -165,9 +162,7 @@ pub struct SessionRef {
     pub agent: String,
     /// Its id: the agent's own; for plain messages whatever the engine uses in its place.
     pub id: String,
-    /// Where it was read from.
     pub path: Option<String>,
-    /// The name of its format.
     pub format: String,
 }
 
@@ -196,7 +191,6 @@ pub struct FactTally {
     pub kept: u64,
 }
 
-/// What is stored in one step.
 #[derive(Debug, Clone, Default)]
 pub struct Batch<'a> {
     /// The session that all this is of.
@@ -262,7 +256,6 @@ pub struct Removed {
 /// What became of a compaction, told by [`Store::finish`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Applied {
-    /// The file that was written.
     pub path: Option<String>,
     /// The id under which the session goes on, where that is new.
     pub session: Option<String>,
@@ -299,7 +292,6 @@ pub struct Compaction {
     pub applied: Option<Applied>,
 }
 
-/// How far a search goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reach {
     /// What is of this session.
@@ -347,7 +339,6 @@ pub struct Hit {
     pub range: Option<String>,
 }
 
-/// The results of a search.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Found {
     pub hits: Vec<Hit>,
@@ -396,7 +387,6 @@ pub struct MemoryFilter {
     pub offset: u32,
 }
 
-/// What an import did.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Imported {
     pub added: u32,
@@ -423,7 +413,6 @@ pub struct Mark {
     pub at: i64,
 }
 
-/// What to let go of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
     /// Everything last stored before this moment (milliseconds since 1970).
@@ -469,7 +458,6 @@ pub struct Checked {
     pub problems: Vec<String>,
 }
 
-/// How much is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Stats {
     /// How many of each (`session`, `message`, `output`, `compaction`, `memory`).

@@ -183,7 +183,6 @@ impl Session {
         begun
     }
 
-    /// Ends a transaction.
     pub(super) fn end(&self, how: &str) -> SqlResult<()> {
         let done = self.on(false, |open| open.client.batch_execute(how));
         let done = done.map_err(|it| match it {
@@ -297,7 +296,6 @@ impl ToSql for Value<'_> {
     to_sql_checked!();
 }
 
-/// A column of a row.
 pub(super) fn value(row: &Row, column: usize) -> SqlResult<Value<'_>> {
     let of = row.columns().get(column).ok_or_else(|| odd(column, "nothing"))?.type_();
     let found = match *of {

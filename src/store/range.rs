@@ -130,7 +130,6 @@ pub struct Slice {
     pub next: Option<String>,
 }
 
-/// One stretch of a line.
 struct Stretch {
     /// 1-based line.
     line: u64,

@@ -12,7 +12,6 @@ use super::schema;
 pub(super) use super::value::{SqlError, SqlResult, Value, odd};
 use history::error::{Error, Kind};
 
-/// What can be a parameter.
 pub(super) trait Param {
     fn value(&self) -> Value<'_>;
 }
@@ -136,7 +135,6 @@ impl<T: Column> Column for Option<T> {
     }
 }
 
-/// A row of a result.
 pub(super) enum Row<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
     #[cfg(feature = "team")]

@@ -196,7 +196,6 @@ impl Words {
         self.terms.iter().map(|it| it.phrase.as_str())
     }
 
-    /// How many terms there are.
     pub fn count(&self) -> usize {
         self.terms.len()
     }

@@ -187,7 +187,6 @@ fn folder(env: &Env) -> PathBuf {
     env.folder(FOLDER).unwrap_or_else(|| env.home.join(".claude"))
 }
 
-/// Its folder of projects.
 fn projects(env: &Env) -> PathBuf {
     folder(env).join("projects")
 }

@@ -87,7 +87,6 @@ pub struct Plugins {
     pub word: &'static str,
 }
 
-/// What is asked for.
 #[derive(Debug, Clone)]
 pub struct InstallRequest {
     pub program: PathBuf,
@@ -473,7 +472,6 @@ fn is_ours(element: &str) -> bool {
     serde_json::from_str(element).is_ok_and(|it| commands(&it))
 }
 
-/// The command of our hooks.
 pub fn command(program: &Path) -> String {
     format!("{} hook", super::reach::quoted(&program.to_string_lossy()))
 }

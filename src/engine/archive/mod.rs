@@ -20,7 +20,6 @@ pub(crate) struct ArchivedHandles {
     pub(crate) compaction: String,
 }
 
-/// What a plan comes to.
 #[derive(Clone, Copy)]
 pub(crate) struct PlanResult<'a> {
     pub(crate) plan: &'a Plan,

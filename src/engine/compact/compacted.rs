@@ -47,7 +47,6 @@ pub struct Summarizer {
     /// `offline`, a provider with its model, or `host`.
     pub name: String,
     pub usage: UsageInfo,
-    /// Where somebody is paid.
     pub cost: Option<CostInfo>,
 }
 
@@ -57,7 +56,6 @@ impl Default for Summarizer {
     }
 }
 
-/// What a compaction did.
 pub enum CompactOutcome {
     /// Nothing is written: this would be.
     Planned(Box<Accepted>),
@@ -70,7 +68,6 @@ pub enum CompactOutcome {
     },
     /// The calling agent's model is to write the summary first.
     NeedsAnswer(Question),
-    /// There was nothing to do.
     Noop {
         /// A `reason_code` of the contract.
         code: &'static str,
@@ -92,7 +89,6 @@ pub struct Accepted {
     pub written: Option<String>,
 }
 
-/// Where a result went.
 pub enum Delivered {
     Bytes(Vec<u8>),
     File(String),
@@ -106,11 +102,9 @@ pub struct Question {
     /// What it is to write, and in which form.
     pub ask: String,
     pub next: Next,
-    /// Why a summary is needed.
     pub reason: String,
 }
 
-/// Why nothing was written.
 pub enum Rejection {
     /// The session was compacted too short a time ago.
     CoolingDown(String),
@@ -207,7 +201,6 @@ impl Compacted {
         }
     }
 
-    /// The document of it.
     pub fn answer(&self) -> CompactAnswer {
         let mut answer = self.about.answer(&self.summarizer, &self.warnings);
         match &self.outcome {

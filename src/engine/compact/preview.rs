@@ -9,7 +9,6 @@ use history::History;
 use history::error::{Error, Kind, Result};
 use sessions::Format;
 
-/// What is kept of a preview.
 #[derive(Serialize, Deserialize)]
 struct Preview {
     session: String,

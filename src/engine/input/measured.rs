@@ -35,7 +35,6 @@ impl Measured<'_> {
         Filled { overhead, messages: self.context() - overhead }
     }
 
-    /// Tokens of all that is sent.
     pub(crate) fn context(&self) -> u64 {
         self.tokens + self.overhead - self.counter.hidden()
     }

@@ -23,14 +23,12 @@ pub(crate) const LOOKED_THROUGH: u32 = 500;
 pub enum SessionRef {
     /// A path, an id, a handle, `current` or `latest`.
     Named(String),
-    /// Messages given in the call.
     Inline(Vec<u8>),
     Unsaid,
 }
 
 /// A session that was read, and what it was read from.
 pub struct Opened {
-    /// What it was read from.
     pub source: Box<dyn Source + Send>,
     pub session: Session,
     /// Where it lies, if in a file of the caller's.
@@ -71,8 +69,6 @@ type Reader<'a> = dyn Fn(&dyn Source, Option<Format>) -> Result<Session> + 'a;
 /// Characters of a session's id from which on its beginning is enough, where it is the only one.
 const SHORTEST_ID: usize = 4;
 
-/// Finds and reads a session.
-///
 /// # Errors
 ///
 /// No such session, several of that name, or content that is of no known format.

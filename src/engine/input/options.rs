@@ -213,11 +213,9 @@ pub enum To {
     Plan,
     /// A file of that path; in the session's own format, or as the messages that were asked for.
     File(std::path::PathBuf),
-    /// The bytes are handed back.
     Bytes,
     /// The session itself, so that its agent resumes from it.
     Session,
-    /// A new session of this agent.
     Agent(crate::agents::AgentRef),
 }
 
@@ -233,12 +231,10 @@ pub struct Ask {
     pub messages_as: Option<Format>,
     /// Tokens of what is about to be sent besides.
     pub next: Option<u64>,
-    /// Where the result goes.
     pub to: To,
     /// A summary that is written already: nobody is asked for one.
     #[serde(skip)]
     pub written: Option<String>,
-    /// Who writes the summary.
     #[serde(skip)]
     pub summarizer: Choice,
     /// True if the user is the caller and may name any provider; otherwise only configured providers are allowed.
@@ -309,7 +305,6 @@ impl Ask {
         self.options.trigger.unwrap_or(unsaid)
     }
 
-    /// How tokens are counted.
     pub fn tokenizer(&self) -> Tokenizer {
         self.counting.tokenizer.unwrap_or(Tokenizer::Auto)
     }

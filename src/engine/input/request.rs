@@ -15,7 +15,6 @@ use history::error::{Error, Kind, Result};
 /// How a reader gets an original back, in a shell or by the tool of the same name.
 const RECALL: &str = "epitome recall {handle}";
 
-/// A snapshot as it is kept.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct StoredSnapshot {
     text: String,

@@ -21,7 +21,6 @@ use sessions::{Memory, Session, Source};
 /// Bytes at either end of a session's file that are read.
 const END: u64 = 256 << 10;
 
-/// The status of a session.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct StatusLine {
     pub contract: u32,

@@ -20,7 +20,6 @@ pub(crate) const SIZES: [u64; 2] = [5, 10];
 pub struct SessionCut {
     /// Where: `60 %`, `own compaction 1`.
     pub at: String,
-    /// The history before the cut.
     pub subject: Subject,
     pub used: Vec<Used>,
     /// What the agent's own compaction made of the part before.
@@ -30,7 +29,6 @@ pub struct SessionCut {
 /// How the part before a cut is made smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CompactionWay {
-    /// As the profile says.
     Profile,
     Baseline(Baseline),
     /// The facts in the order of the session, each a line, beside the newest messages.

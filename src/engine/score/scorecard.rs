@@ -145,7 +145,6 @@ pub fn trial(engine: &Engine, subject: &Subject, ask: &Ask, percent: Option<u64>
     Trial::new(&subject.name, &made.score, truth, tokens, budget, invalid, millis)
 }
 
-/// The same by a baseline.
 pub fn baseline(engine: &Engine, subject: &Subject, way: Baseline, ask: &Ask, percent: u64) -> Trial {
     let measured = measured::measure(engine, &subject.session, ask);
     let budget = subject.tokens * percent / 100;

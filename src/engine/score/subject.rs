@@ -10,7 +10,6 @@ pub(crate) const HANDLE: &str = "0000000000";
 
 /// A session that is compacted many times, read once.
 pub struct Subject {
-    /// What it is called.
     pub name: String,
     /// Tokens of its messages.
     pub tokens: u64,
@@ -24,7 +23,6 @@ pub fn subject(engine: &Engine, name: impl Into<String>, session: Session, ask: 
     Subject { name: name.into(), tokens, session, known: HistoryFacts::default() }
 }
 
-/// A history without a file.
 pub(crate) fn session(history: History) -> Session {
     Session {
         format: Format::ANTHROPIC,

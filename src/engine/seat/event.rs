@@ -9,7 +9,6 @@ use history::verbatim::Prompts;
 
 /// What was answered, for the log.
 pub struct SeatAnswer {
-    /// What the agent is told.
     pub reply: Value,
     /// The session, where it is known.
     pub session: Option<String>,

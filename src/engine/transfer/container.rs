@@ -229,7 +229,6 @@ impl Drop for Unpacked {
     }
 }
 
-/// A body of a container.
 pub(crate) struct StoredBody<'a> {
     file: &'a fs::File,
     from: u64,

@@ -23,7 +23,6 @@ use crate::store::{self, AuditVerb, Batch, Compaction, Handle, NewCompaction, Sc
 use history::error::{Error, Kind, Result};
 use sessions::{Format, Source};
 
-/// Where an import goes.
 #[derive(Debug, Clone, Default)]
 pub struct ImportTo {
     /// Another agent than the session's own.

@@ -26,7 +26,6 @@ use sessions::{self, Format, Memory, Mode, Session, Source};
 /// What was found in the archive.
 pub struct Archived {
     pub scope: Scope,
-    /// What is known of it.
     pub entry: Entry,
 }
 

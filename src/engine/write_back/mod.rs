@@ -37,7 +37,6 @@ pub struct Installed {
     /// One shell command that resumes it, from any directory.
     pub resume: String,
     pub takes_effect: TakesEffect,
-    /// Who should do what next.
     pub next: Next,
 }
 
@@ -64,7 +63,6 @@ pub(crate) struct Mark {
 /// How [`Applied`] names a session that was mended where it stands.
 pub(crate) const REPAIRED: &str = "repair";
 
-/// Where a session lies.
 pub(crate) enum Location {
     File(PathBuf),
     Rows(&'static dyn Database, PathBuf, String),
@@ -85,7 +83,6 @@ impl Location {
         })
     }
 
-    /// The file or database.
     pub(crate) fn path(&self) -> &Path {
         match self {
             Self::File(path) | Self::Rows(_, path, _) => path,

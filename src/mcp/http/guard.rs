@@ -112,7 +112,6 @@ impl Guard {
         self.hosts.iter().any(|it| it.eq_ignore_ascii_case(host))
     }
 
-    /// Whether callers need one.
     pub(super) fn has_tokens(&self) -> bool {
         self.tokens.is_some()
     }

@@ -31,7 +31,6 @@ const RESERVED: usize = 64;
 /// second.
 const WAITING: u32 = 1_024;
 
-/// Takes hold of an address.
 pub(super) fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
     // A server that just ended may be started again. Elsewhere the same option would share the address with others.

@@ -61,7 +61,6 @@ pub struct HttpOptions {
     pub upstream: Option<String>,
 }
 
-/// What the routes share.
 #[derive(Clone)]
 struct Shared {
     server: Server,

@@ -17,13 +17,11 @@ const MAX_LINE: usize = 128 << 20;
 /// How much of the ends of a line that is too long is looked through for its id.
 const ENDS: usize = 4096;
 
-/// What a line says.
 pub(super) enum Incoming {
     ToolCall(ToolCall),
     Other(Box<ClientJsonRpcMessage>),
 }
 
-/// A line of input.
 pub(super) enum InputLine<'a> {
     Whole(&'a [u8]),
     /// Too long: its beginning and its end.
@@ -169,7 +167,6 @@ struct CallParams<'a> {
     input_responses: Option<&'a RawValue>,
 }
 
-/// A call of a tool.
 pub(super) struct ToolCall {
     pub(super) id: RequestId,
     pub(super) name: String,
