@@ -10,7 +10,9 @@ use super::paint::{size, table};
 use crate::agents;
 use crate::answers::CONTRACT;
 use crate::engine::{self, Engine, SessionRef};
-use crate::store::{AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, Reach, Scope, Typed};
+use crate::store::{
+    AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, Reach, Scope, SearchScope, Typed,
+};
 use history::error::{Error, Kind, Result};
 use sessions::derive;
 use tokens::Estimator;
@@ -58,6 +60,12 @@ impl RecallArgs {
     }
 }
 
+impl RecallArgs {
+    fn scope(&self) -> Result<Option<SearchScope>> {
+        self.scope.as_deref().map(str::parse).transpose()
+    }
+}
+
 pub(super) fn run(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let query = arguments.query.join(" ");
     if Handle::parse(&query).is_some() && is_known(engine, &query)? {
@@ -86,7 +94,7 @@ fn is_known(engine: &Engine, handle: &str) -> Result<bool> {
 
 /// An original, or a part of it.
 fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Screen<'_>) -> Result<()> {
-    let scope = engine::readable(engine, handle, arguments.scope.as_deref())?;
+    let scope = engine::readable(engine, handle, arguments.scope()?)?;
     if arguments.range.is_none() && arguments.limit.is_none() && !screen.json {
         // All of it, byte for byte.
         let mut reader = engine.store.reader(&scope, handle)?;
@@ -183,12 +191,12 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
             let project = directory.display().to_string();
             engine::search(engine, &Scope { owner: engine.config.owner.clone(), project }, &query)?
         }
-        None => engine::recall(engine, &query, arguments.scope.as_deref(), session)?,
+        None => engine::recall(engine, &query, arguments.scope()?, session)?,
     };
     let found = &recalled.found;
     if screen.json(&json!({
         "contract": CONTRACT,
-        "scope": recalled.reach,
+        "scope": recalled.scope,
         "hits": found.hits,
         "typed": recalled.typed,
         "next": found.next,
@@ -197,18 +205,18 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
         return Ok(());
     }
     if found.hits.is_empty() && recalled.typed.is_empty() {
-        let wider = if recalled.reach == "all" { "" } else { ", or --scope all" };
+        let wider = if recalled.scope == SearchScope::All { "" } else { ", or --scope all" };
         return screen
             .line(&format!("nothing archived, remembered or typed holds these words; try fewer{wider}"));
     }
     if found.partial {
         screen.note("nothing holds all words; these hold some:")?;
     }
-    if recalled.reach == "all" && arguments.scope.is_none() {
+    if recalled.scope == SearchScope::All && arguments.scope.is_none() {
         screen.note("nothing of this project holds these words; elsewhere:")?;
     }
     for hit in &found.hits {
-        show(hit, recalled.reach == "all", screen)?;
+        show(hit, recalled.scope == SearchScope::All, screen)?;
     }
     for it in &recalled.typed {
         show_typed(it, screen)?;
@@ -220,7 +228,7 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
         );
         screen.note(&screen.paint.faint(&what))?;
     }
-    page(found.next, recalled.reach == "all" && arguments.scope.is_none(), screen)
+    page(found.next, recalled.scope == SearchScope::All && arguments.scope.is_none(), screen)
 }
 
 fn page(next: Option<u32>, elsewhere: bool, screen: &mut Screen<'_>) -> Result<()> {

@@ -79,45 +79,56 @@ pub fn repair(
     };
     let mended = found.mended(source);
     let left = left(&opened, &mended)?;
-    let mut answer = RepairAnswer {
+    let written = match to {
+        RepairTo::Preview => Written::default(),
+        RepairTo::File(path) => {
+            let handle = match found.taken.is_empty() {
+                true => None,
+                false => Some(archived(engine, &opened, &scope, &found)?.0),
+            };
+            crate::files::install_from(path, &mut Reading::of(&mended))?;
+            Written { handle, output: Some(path.display().to_string()), resume: None }
+        }
+        RepairTo::Session if found.is_needed() => put_mended(engine, &opened, &scope, &found)?,
+        RepairTo::Session => Written::default(),
+    };
+    let status = match (&written.resume, found.counts.is_empty()) {
+        (Some(_), _) => RepairStatus::Repaired,
+        (None, true) => RepairStatus::Sound,
+        (None, false) => RepairStatus::Damaged,
+    };
+    let next = written.resume.as_ref().map(|it| Next::user(format!("Go on with: {it}")));
+    Ok(RepairAnswer {
         contract: CONTRACT,
         session: session_info(&opened),
-        status: if found.counts.is_empty() { RepairStatus::Sound } else { RepairStatus::Damaged },
+        status,
         findings: found.findings.iter().map(finding).collect(),
         counts: found.counts.iter().map(|(damage, count)| (damage.name().to_owned(), *count)).collect(),
         bytes_before: source.len(),
         bytes_after: mended.len(),
         messages: (mended.len() <= JUDGED).then(|| opened.session.history.messages().len()),
         left,
-        handle: None,
-        output: None,
-        resume: None,
-        takes_effect: None,
-        next: Next::default(),
-    };
-    match to {
-        RepairTo::Preview => {}
-        RepairTo::File(path) => {
-            if !found.taken.is_empty() {
-                answer.handle = Some(archived(engine, &opened, &scope, &found)?.0);
-            }
-            crate::files::install_from(path, &mut Reading::of(&mended))?;
-            answer.output = Some(path.display().to_string());
-        }
-        RepairTo::Session if found.is_needed() => put_mended(engine, &opened, &scope, &found, &mut answer)?,
-        RepairTo::Session => {}
-    }
-    Ok(answer)
+        handle: written.handle,
+        output: written.output,
+        takes_effect: written.resume.as_ref().map(|_| TakesEffect::OnResume),
+        resume: written.resume,
+        next: next.unwrap_or_default(),
+    })
+}
+
+/// What was written, and where.
+#[derive(Default)]
+struct Written {
+    /// Of the archived original.
+    handle: Option<String>,
+    /// Path of the file or session.
+    output: Option<String>,
+    /// The command that resumes the session, where its place was taken.
+    resume: Option<String>,
 }
 
 /// Puts the mended session in the place of the damaged one.
-fn put_mended(
-    engine: &Engine,
-    opened: &Opened,
-    scope: &Scope,
-    found: &Repair,
-    answer: &mut RepairAnswer,
-) -> Result<()> {
+fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> Result<Written> {
     let target = Target::of(engine, opened)?;
     let Target { agent, place, .. } = &target;
     let env = &engine.config.agents;
@@ -149,13 +160,7 @@ fn put_mended(
     engine.audit(AuditVerb::Repair, scope, Some(&id), Some(&handle));
     let cwd = opened.session.history.meta.cwd.as_deref().map(PathBuf::from);
     let resume = target.resume(engine, place.path(), &id, cwd.as_deref());
-    answer.status = RepairStatus::Repaired;
-    answer.handle = Some(handle);
-    answer.output = Some(output);
-    answer.takes_effect = Some(TakesEffect::OnResume);
-    answer.next = Next::user(format!("Go on with: {resume}"));
-    answer.resume = Some(resume);
-    Ok(())
+    Ok(Written { handle: Some(handle), output: Some(output), resume: Some(resume) })
 }
 
 /// Archives the session as it is and what notes took the place of: the handle of the session, and the one that undoes.

@@ -9,7 +9,7 @@ use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER};
 use crate::answers::CONTRACT;
 use crate::engine::{self, Engine, SessionRef};
-use crate::store::{AuditVerb, Handle, Query, Range, Reach, Recalled, Scope};
+use crate::store::{AuditVerb, Handle, Query, Range, Reach, Recalled, Scope, SearchScope};
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
 
@@ -72,7 +72,7 @@ fn by_handle(
 ) -> Result<Answer> {
     let scope = match desk.remote {
         Some(_) => engine.store.locate(handle, &caller.owner)?,
-        None => engine::readable(engine, handle, arguments.text("scope")?.as_deref())?,
+        None => engine::readable(engine, handle, scope(arguments)?)?,
     };
     let range = range(arguments)?.unwrap_or(Range::WHOLE);
     // Escaping and the other fields need room too.
@@ -104,29 +104,27 @@ fn by_query(
     query: &str,
 ) -> Result<Answer> {
     let (offset, limit) = page(arguments)?;
-    let said = arguments.text("scope")?;
+    let wanted = scope(arguments)?;
     let session = arguments.text("session")?;
     let query = Query { text: query.to_owned(), reach: Reach::Project, only: Vec::new(), limit, offset };
-    let search = |query: Query, said: Option<&str>| match &desk.remote {
+    let search = |query: Query, wanted: Option<SearchScope>| match &desk.remote {
         None => {
             let session = session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
-            engine::recall(engine, &query, said, session)
+            engine::recall(engine, &query, wanted, session)
         }
-        Some(_) => from_elsewhere(desk, engine, caller, arguments, query, said),
+        Some(_) => from_elsewhere(desk, engine, caller, arguments, query, wanted),
     };
-    let said = match said {
+    let wanted = match wanted {
         // Later results are those of where the first ones were found.
-        None if offset > 0 => {
-            Some(search(Query { offset: 0, limit: 1, ..query.clone() }, None)?.reach.to_owned())
-        }
-        said => said,
+        None if offset > 0 => Some(search(Query { offset: 0, limit: 1, ..query.clone() }, None)?.scope),
+        wanted => wanted,
     };
-    let Recalled { found, typed, reach, passed } = search(query, said.as_deref())?;
+    let Recalled { found, typed, scope, passed } = search(query, wanted)?;
     let hits = found.hits.iter().map(hit).chain(typed.iter().map(hit));
     let hits: Vec<Value> = hits.collect::<Result<_>>()?;
     let mut out = Answer::new();
     out.insert("contract".to_owned(), json!(CONTRACT));
-    out.insert("scope".to_owned(), json!(reach));
+    out.insert("scope".to_owned(), json!(scope));
     if let Some(next) = found.next {
         out.insert("next".to_owned(), json!(format!("{}-{}", next + 1, next + limit)));
     }
@@ -134,14 +132,14 @@ fn by_query(
         out.insert("partial".to_owned(), json!("nothing holds all words; these hold some"));
     }
     if hits.is_empty() {
-        let what = match (offset, reach) {
-            (0, "all") => "nothing archived holds these words; try fewer or other words",
+        let what = match (offset, scope) {
+            (0, SearchScope::All) => "nothing archived holds these words; try fewer or other words",
             (0, _) => "nothing archived holds these words; try fewer or other words, or scope \"all\"",
             _ => "there are no more results; without range the first ones come",
         };
         out.insert("text".to_owned(), json!(what));
     }
-    if let (Some(name), true) = (&session, reach != "session") {
+    if let (Some(name), true) = (&session, scope != SearchScope::Session) {
         warn(
             &mut out,
             [format!(
@@ -179,6 +177,10 @@ fn range(arguments: &Arguments) -> Result<Option<Range>> {
     arguments.text("range")?.map(parse).transpose()
 }
 
+fn scope(arguments: &Arguments) -> Result<Option<SearchScope>> {
+    arguments.text("scope")?.map(|it| it.parse()).transpose()
+}
+
 /// The same for a caller whose files are elsewhere: only what was stored here.
 fn from_elsewhere(
     desk: &Desk,
@@ -186,30 +188,26 @@ fn from_elsewhere(
     caller: &Caller,
     arguments: &Arguments,
     query: Query,
-    said: Option<&str>,
+    wanted: Option<SearchScope>,
 ) -> Result<Recalled> {
     let search =
         |reach: Reach, scope: &Scope| engine::search(engine, scope, &Query { reach, ..query.clone() });
     let scope = desk.scope(caller);
-    match said {
-        Some("all") => search(Reach::All, &scope),
-        Some("session") => {
+    match wanted {
+        Some(SearchScope::All) => search(Reach::All, &scope),
+        Some(SearchScope::Session) => {
             let opened = desk.open(engine, arguments)?;
             let history = &opened.session.history;
             let named = arguments.text("session")?;
             let id = history.meta.session.as_deref().or(named.as_deref()).unwrap_or_default().to_owned();
             search(Reach::Session(id), &engine.scope(history))
         }
-        Some("project") => search(Reach::Project, &scope),
+        Some(SearchScope::Project) => search(Reach::Project, &scope),
         // Unsaid: what is near, else whatever there is.
         None => match search(Reach::Project, &scope)? {
             it if it.found.hits.is_empty() => search(Reach::All, &scope),
             it => Ok(it),
         },
-        Some(other) => Err(Error::new(
-            Kind::Arguments,
-            format!("scope: expected session, project or all, found {other:?}"),
-        )),
     }
 }
 

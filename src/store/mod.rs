@@ -11,6 +11,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +51,7 @@ pub use passages::{Filter, FoundPassage, Passage, PassageKind, PassageMatch, Uni
 pub use range::{Range, Slice};
 pub use words::Snippet;
 
-use history::error::{Error, Kind};
+use history::error::{Error, Kind, Result};
 use sessions::Source;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -303,12 +304,36 @@ pub enum Reach {
 }
 
 impl Reach {
-    /// The name used in JSON and on the command line.
-    pub fn name(&self) -> &'static str {
+    pub fn scope(&self) -> SearchScope {
         match self {
-            Self::Session(_) => "session",
-            Self::Project => "project",
-            Self::All => "all",
+            Self::Session(_) => SearchScope::Session,
+            Self::Project => SearchScope::Project,
+            Self::All => SearchScope::All,
+        }
+    }
+}
+
+/// How far a caller wants to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SearchScope {
+    Session,
+    Project,
+    All,
+}
+
+impl FromStr for SearchScope {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "session" => Ok(Self::Session),
+            "project" => Ok(Self::Project),
+            "all" => Ok(Self::All),
+            other => {
+                let what = format!("scope: expected session, project or all, found {other:?}");
+                Err(Error::new(Kind::Arguments, what))
+            }
         }
     }
 }
@@ -368,8 +393,8 @@ pub struct Recalled {
     pub found: Found,
     /// In the logs, the newest first.
     pub typed: Vec<Typed>,
-    /// How far was searched: `session`, `project`, `all`.
-    pub reach: &'static str,
+    /// How far was searched.
+    pub scope: SearchScope,
     /// Archived sessions that were not looked through, because the newer ones are large enough.
     pub passed: usize,
 }

@@ -1,7 +1,7 @@
 //! Which archived originals may be read from here.
 
 use crate::engine::Engine;
-use crate::store::Scope;
+use crate::store::{Scope, SearchScope};
 use history::error::{Error, Kind, Result};
 
 /// The scope of a handle, if it may be read. The user may read their own from anywhere. An agent, or a caller that passes
@@ -10,18 +10,17 @@ use history::error::{Error, Kind, Result};
 /// # Errors
 ///
 /// No such handle, or one of another project.
-pub fn readable(engine: &Engine, handle: &str, said: Option<&str>) -> Result<Scope> {
+pub fn readable(engine: &Engine, handle: &str, wanted: Option<SearchScope>) -> Result<Scope> {
     let found = engine.store.locate(handle, &engine.config.owner)?;
     let near = |here: &str| {
         let (here, there) = (std::path::Path::new(here), std::path::Path::new(&found.project));
         here.starts_with(there) || there.starts_with(here)
     };
     let ours = found.project.is_empty() || engine.projects().iter().any(|it| near(&it.project));
-    let anywhere = match said {
-        Some("all") => true,
+    let anywhere = match wanted {
+        Some(SearchScope::All) => true,
         None => engine.config.agents.inside.is_none(),
-        Some("project" | "session") => false,
-        Some(other) => return Err(unknown_scope(other)),
+        Some(SearchScope::Project | SearchScope::Session) => false,
     };
     if ours || anywhere {
         return Ok(found);
@@ -31,8 +30,4 @@ pub fn readable(engine: &Engine, handle: &str, said: Option<&str>) -> Result<Sco
         found.project
     );
     Err(Error::new(Kind::Refused, what))
-}
-
-pub(crate) fn unknown_scope(found: &str) -> Error {
-    Error::new(Kind::Arguments, format!("scope: expected session, project or all, found {found:?}"))
 }

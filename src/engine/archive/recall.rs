@@ -5,11 +5,11 @@ use std::collections::{HashMap, HashSet};
 use twox_hash::XxHash3_128;
 
 use crate::agents;
-use crate::engine::{Engine, SessionRef, archive::passages, archive::readable, input::open};
+use crate::engine::{Engine, SessionRef, archive::passages, input::open};
 use crate::store::words::Words;
 use crate::store::{
     Entry, Filter, Found, FoundPassage, Hit, PassageKind, PassageMatch, Query, Range, Reach, Recalled, Scope,
-    Slice, Typed, What, range, unwrapped,
+    SearchScope, Slice, Typed, What, range, unwrapped,
 };
 use compaction::plan;
 use history::error::{Error, Kind, Result};
@@ -68,13 +68,18 @@ fn class_of_message(by_user: bool, decides: bool, asked_for_decision: bool) -> C
     }
 }
 
-/// Searches as far as `said` (session, project, all; unsaid: the project, and all if that finds nothing). `session`
-/// names one for `session`.
+/// Searches as far as `wanted`; without: the project, and all if that finds nothing. `session` names one for
+/// [`SearchScope::Session`].
 ///
 /// # Errors
 ///
-/// An unknown scope, a session that is not found, or a store that cannot be read.
-pub fn recall(engine: &Engine, query: &Query, said: Option<&str>, session: SessionRef) -> Result<Recalled> {
+/// A session that is not found, or a store that cannot be read.
+pub fn recall(
+    engine: &Engine,
+    query: &Query,
+    wanted: Option<SearchScope>,
+    session: SessionRef,
+) -> Result<Recalled> {
     let here = engine.project();
     let search = |scope: &Scope, reach: Reach| -> Result<Recalled> {
         let query = Query { reach, ..query.clone() };
@@ -83,10 +88,10 @@ pub fn recall(engine: &Engine, query: &Query, said: Option<&str>, session: Sessi
         let typed = if query.offset == 0 { typed(engine, &query, room)? } else { Vec::new() };
         Ok(Recalled { typed, ..recalled })
     };
-    match said {
-        Some("all") => search(&here, Reach::All),
-        Some("project") => search(&here, Reach::Project),
-        Some("session") => {
+    match wanted {
+        Some(SearchScope::All) => search(&here, Reach::All),
+        Some(SearchScope::Project) => search(&here, Reach::Project),
+        Some(SearchScope::Session) => {
             let opened = open::open(engine, &session, None, None)?;
             let history = &opened.session.history;
             let id = history.meta.session.as_deref().unwrap_or_default().to_owned();
@@ -97,7 +102,6 @@ pub fn recall(engine: &Engine, query: &Query, said: Option<&str>, session: Sessi
             let nothing = near.found.hits.is_empty() && near.typed.is_empty() && query.offset == 0;
             if nothing { search(&here, Reach::All) } else { Ok(near) }
         }
-        Some(other) => Err(readable::unknown_scope(other)),
     }
 }
 
@@ -150,7 +154,7 @@ pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled>
     Ok(Recalled {
         found: Found { hits, next, partial },
         typed: Vec::new(),
-        reach: query.reach.name(),
+        scope: query.reach.scope(),
         passed,
     })
 }
