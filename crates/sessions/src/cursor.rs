@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
 
 use memchr::memmem;
 
@@ -430,30 +429,6 @@ impl<'a> Cursor<'a> {
 /// Room for what a string says that stands escaped, used again and again.
 #[derive(Debug, Default)]
 pub struct Room(Vec<u8>);
-
-/// Short texts that are likely to come again soon, so that each is held once: names of tools, ids of calls.
-#[derive(Debug, Default)]
-pub struct Recent {
-    held: [Option<Arc<str>>; RECENT],
-    /// Whose place the next new one takes.
-    next: usize,
-}
-
-/// More than there are tools in use, or calls that wait for their output.
-const RECENT: usize = 16;
-
-impl Recent {
-    /// `text`, as the one that was there before if it was.
-    pub fn of(&mut self, text: &str) -> Arc<str> {
-        if let Some(known) = self.held.iter().flatten().find(|it| ***it == *text) {
-            return known.clone();
-        }
-        let new = Arc::from(text);
-        self.held[self.next] = Some(Arc::clone(&new));
-        self.next = (self.next + 1) % RECENT;
-        new
-    }
-}
 
 /// The first place from `at` on that a string does not hold as it stands: a quote, a backslash, a control character, or
 /// the end.

@@ -1,7 +1,9 @@
 //! Texts of records: what stands for them, and what readers hold of them from one record to the next.
 
+use std::sync::Arc;
+
 use crate::Keep;
-use crate::cursor::{Recent, Room};
+use crate::cursor::Room;
 use history::{Part, Text};
 
 /// What stands for the texts of a record.
@@ -38,4 +40,28 @@ pub struct Held {
     pub room: Room,
     pub names: Recent,
     pub ids: Recent,
+}
+
+/// Short texts that are likely to come again soon, so that each is held once: names of tools, ids of calls.
+#[derive(Debug, Default)]
+pub struct Recent {
+    held: [Option<Arc<str>>; RECENT],
+    /// Whose place the next new one takes.
+    next: usize,
+}
+
+/// More than there are tools in use, or calls that wait for their output.
+const RECENT: usize = 16;
+
+impl Recent {
+    /// `text`, as the one that was there before if it was.
+    pub fn of(&mut self, text: &str) -> Arc<str> {
+        if let Some(known) = self.held.iter().flatten().find(|it| ***it == *text) {
+            return known.clone();
+        }
+        let new = Arc::from(text);
+        self.held[self.next] = Some(Arc::clone(&new));
+        self.next = (self.next + 1) % RECENT;
+        new
+    }
 }

@@ -2,12 +2,10 @@
 
 use std::borrow::Cow;
 
-use serde_json::json as value;
-
 use crate::cursor::Cursor;
 use crate::media::image_size;
-use history::json::compact;
-use history::{Media, MediaKind, Output, Part};
+use crate::wire::anthropic;
+use history::{Media, MediaKind, Part};
 
 /// Whose blocks these are.
 pub(super) const API: &str = "anthropic";
@@ -100,50 +98,10 @@ fn media(kind: MediaKind, mime: Option<&str>, data: &str) -> Media {
     Media { kind, mime: mime.unwrap_or_default().into(), data: data.into(), size }
 }
 
-/// The `content` of a result: a text, or blocks where there is more.
-pub(super) fn content_of(output: &Output) -> String {
-    if output.media.is_empty() {
-        return compact(output.text.as_str());
-    }
-    let text =
-        (!output.text.is_empty()).then(|| value!({"type": "text", "text": output.text.as_str()}).to_string());
-    let blocks: Vec<String> = text.into_iter().chain(output.media.iter().map(media_block)).collect();
-    format!("[{}]", blocks.join(","))
-}
-
-fn media_block(media: &Media) -> String {
-    let kind = if media.kind == MediaKind::Image { "image" } else { "document" };
-    let source = if media.data.contains(':') {
-        value!({"type": "url", "url": &*media.data})
-    } else {
-        value!({"type": "base64", "media_type": &*media.mime, "data": &*media.data})
-    };
-    value!({"type": kind, "source": source}).to_string()
-}
-
 /// A part as a block; nothing for thinking without a signature and for blocks of another API, which this one refuses.
 pub(super) fn block_of(part: &Part) -> Option<String> {
-    Some(match part {
-        Part::Text(text) => value!({"type": "text", "text": text.as_str()}).to_string(),
-        Part::Reasoning(it) => {
-            let signature = it.signature.as_ref()?.as_str();
-            value!({"type": "thinking", "thinking": it.text.as_str(), "signature": signature}).to_string()
-        }
-        Part::Call(it) => {
-            let (id, name, input) = (compact(&*it.id), compact(&*it.name), it.input.as_str());
-            // The API takes objects alone.
-            let wrapped =
-                (it.freeform || !input.starts_with('{')).then(|| value!({"input": input}).to_string());
-            let input = wrapped.as_deref().unwrap_or(input);
-            format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#)
-        }
-        Part::Output(it) => {
-            let (id, content) = (compact(&*it.id), content_of(it));
-            let failed = if it.failed { r#","is_error":true"# } else { "" };
-            format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{content}{failed}}}"#)
-        }
-        Part::Media(it) => media_block(it),
-        Part::Opaque(it) if &*it.api == API => it.raw.as_str().to_owned(),
-        Part::Opaque(_) => return None,
-    })
+    match part {
+        Part::Opaque(it) if &*it.api != API => None,
+        _ => anthropic::sent(part),
+    }
 }

@@ -8,8 +8,8 @@ use memchr::memmem;
 
 use super::blocks::{API, MediaSource, is_clients};
 use super::usage::reported;
-use crate::cursor::{Cursor, Recent};
-use crate::texts::{Held, Texts};
+use crate::cursor::Cursor;
+use crate::texts::{Held, Recent, Texts};
 use crate::{Keep, derive, is_cleared, is_our_summary, refusal};
 use history::{Call, Kind, Media, Opaque, Output, Part, Reasoning, Text, Usage};
 

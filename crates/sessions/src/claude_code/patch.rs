@@ -11,8 +11,8 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::blocks::content_of;
 use crate::raw::{Fields, place};
+use crate::wire::anthropic;
 use crate::{Session, Source, Written, replaced};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::json;
@@ -184,7 +184,7 @@ pub(super) fn contents(text: &str, outputs: &HashMap<&str, &Output>) -> Vec<(Ran
         .filter_map(|block| {
             let result: Answer = serde_json::from_str(block.get()).ok()?;
             let output = left.remove(result.tool_use_id.as_str())?;
-            Some((place(text, result.content.get())?, content_of(output)))
+            Some((place(text, result.content.get())?, anthropic::output(output)))
         })
         .collect()
 }

@@ -10,7 +10,8 @@ use super::record::{NO_SIGNATURE, Reader};
 use crate::cursor::Cursor;
 use crate::is_cleared;
 use crate::raw::Fields;
-use history::{Call, Media, MediaKind, Opaque, Output, Part, Text, TextSize};
+use crate::wire::gemini;
+use history::{Call, Media, Opaque, Output, Part, Text, TextSize};
 
 /// Whose opaque parts these are.
 pub(super) const API: &str = "gemini";
@@ -243,7 +244,7 @@ impl Reader<'_> {
         Some((Output { failed: has == [false, true], ..said }, len))
     }
 
-    fn answer(&mut self, it: &mut Cursor<'_>) -> Option<(Output, u64)> {
+    pub(super) fn answer(&mut self, it: &mut Cursor<'_>) -> Option<(Output, u64)> {
         let text = it.text(&mut self.held.room)?;
         let output = output(text, self.texts.of(text));
         let len = output.text.weight().json();
@@ -256,7 +257,7 @@ pub(super) fn piece(part: Part, len: u64, raw: Option<Value>) -> Piece {
 }
 
 /// An output by its text before it was kept; whose it is has to be said still.
-pub(super) fn output(said: &str, text: Text) -> Output {
+fn output(said: &str, text: Text) -> Output {
     let cleared = memmem::find(said.as_bytes(), MASKED.as_bytes()).is_some() || is_cleared(said);
     let (id, media) = ("".into(), [].into());
     Output { id, name: None, failed: false, cleared, text, media, exit: None, refusal: None }
@@ -276,13 +277,12 @@ fn media(media: &mut Option<Media>, it: &mut Cursor<'_>, key: &str) -> Option<u6
     })?
     .max(2);
     let mime = mime.unwrap_or_default();
-    let kind = match mime.split('/').next() {
-        Some("image") => MediaKind::Image,
-        Some("audio") => MediaKind::Audio,
-        Some(_) if mime == "application/pdf" => MediaKind::Pdf,
-        Some(_) | None => MediaKind::Other,
-    };
-    *media = data.map(|data| Media { kind, mime: (&*mime).into(), data: (&*data).into(), size: None });
+    *media = data.map(|data| Media {
+        kind: gemini::kind(&mime),
+        mime: (&*mime).into(),
+        data: (&*data).into(),
+        size: None,
+    });
     Some(len)
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::part::{Piece, braced, id_len, output, piece, quoted};
+use super::part::{Piece, braced, id_len, piece, quoted};
 use super::{KIND_FIELD, KINDS};
 use crate::cursor::Cursor;
 use crate::texts::{Held, Texts};
@@ -281,11 +281,7 @@ impl<'w> Reader<'w> {
                 "result" => {
                     (said, results) = Default::default();
                     match it.peek()? {
-                        b'"' => {
-                            said = Some(
-                                it.text(&mut reader.held.room).map(|it| output(it, reader.texts.of(it)))?,
-                            )
-                        }
+                        b'"' => said = Some(reader.answer(it)?.0),
                         _ => results = reader.parts(it)?,
                     }
                 }

@@ -11,10 +11,11 @@ use super::part::API;
 use super::record::{SNAPSHOT, starts_ignored};
 use super::{KIND_FIELD, KINDS, Read};
 use crate::raw::{Fields, array, list, place, quoted, spliced, text};
+use crate::wire::{gemini, input};
 use crate::{Mode, Piece, Session, Source, Written, derive};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::json as text_json;
-use history::{Call, History, Media, Message, Meta, Output, Part, Role};
+use history::{History, Message, Meta, Output, Part, Role};
 
 /// Writes `after` back. `session` is what [`read`](super::read) gave for `source`.
 ///
@@ -391,7 +392,7 @@ impl Writer<'_> {
         let tools: Vec<Value> = message
             .calls()
             .map(|it| {
-                json!({ "id": &*it.id, "name": &*it.name, "args": arguments(it), "status": "success",
+                json!({ "id": &*it.id, "name": &*it.name, "args": input(it), "status": "success",
                         "timestamp": at, "result": embedded.next().flatten() })
             })
             .collect();
@@ -444,38 +445,17 @@ impl Writer<'_> {
                 return Some(raw);
             }
         }
-        match part {
-            Part::Text(text) => Some(json!({ "text": text.as_str() })),
-            Part::Call(call) => {
-                let body = json!({ "id": &*call.id, "name": &*call.name, "args": arguments(call) });
-                Some(match &call.signature {
-                    Some(it) => json!({ "functionCall": body, "thoughtSignature": it.as_str() }),
-                    None => json!({ "functionCall": body }),
-                })
-            }
-            Part::Output(output) => {
-                let key = if output.failed { "error" } else { "output" };
-                let name = output.name.as_deref().unwrap_or("unknown");
-                let mut body =
-                    json!({ "id": &*output.id, "name": name, "response": { key: output.text.as_str() } });
-                if let (false, Some(body)) = (output.media.is_empty(), body.as_object_mut()) {
-                    body.insert("parts".into(), output.media.iter().map(media).collect());
-                }
-                Some(json!({ "functionResponse": body }))
-            }
-            Part::Media(it) => Some(media(it)),
+        let sent = match part {
             // Never sent back.
-            Part::Reasoning(_) => None,
-            Part::Opaque(it) => {
-                let own = Some(it.raw.as_str()).filter(|_| &*it.api == API);
-                let value = own.and_then(|it| serde_json::from_str(it).ok());
-                if value.is_none() {
-                    self.warnings
-                        .push(format!("a block that only {} understands ({}) was left out", it.api, it.kind));
-                }
-                value
-            }
+            Part::Reasoning(_) => return None,
+            Part::Opaque(it) if &*it.api != API => None,
+            _ => gemini::sent(part),
+        };
+        if let (Part::Opaque(it), None) = (part, &sent) {
+            let what = format!("a block that only {} understands ({}) was left out", it.api, it.kind);
+            self.warnings.push(what);
         }
+        sent
     }
 }
 
@@ -516,16 +496,5 @@ fn respond(raw: &mut Value, new: &Output) {
     body.insert("response".into(), Value::Object(response));
     if new.media.is_empty() {
         body.remove("parts");
-    }
-}
-
-fn arguments(call: &Call) -> Value {
-    serde_json::from_str(call.input.as_str()).unwrap_or_else(|_| json!({ "input": call.input.as_str() }))
-}
-
-fn media(it: &Media) -> Value {
-    match it.data.contains(':') {
-        true => json!({ "fileData": { "mimeType": &*it.mime, "fileUri": &*it.data } }),
-        false => json!({ "inlineData": { "mimeType": &*it.mime, "data": &*it.data } }),
     }
 }

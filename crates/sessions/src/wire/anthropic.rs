@@ -106,7 +106,7 @@ pub(super) fn spots(element: &str) -> Vec<Spot> {
 }
 
 /// The content of a result as JSON.
-pub(super) fn output(output: &Output) -> String {
+pub(crate) fn output(output: &Output) -> String {
     json::compact(&result_content(output))
 }
 
@@ -166,6 +166,11 @@ pub(super) fn element(message: &Message) -> String {
     let blocks: Vec<Block<'_>> = message.parts.iter().filter_map(written).collect();
     let role = if message.role == Role::Assistant { "assistant" } else { "user" };
     json::compact(&Element { role, content: content(blocks) })
+}
+
+/// A part as a block; nothing for thinking that is not signed.
+pub(crate) fn sent(part: &Part) -> Option<String> {
+    written(part).map(|it| json::compact(&it))
 }
 
 fn written(part: &Part) -> Option<Block<'_>> {

@@ -81,7 +81,7 @@ fn mime(value: &Value) -> &str {
     either(value, "mimeType", "mime_type").and_then(Value::as_str).unwrap_or_default()
 }
 
-fn kind(mime: &str) -> MediaKind {
+pub(crate) fn kind(mime: &str) -> MediaKind {
     match mime.split('/').next() {
         Some("image") => MediaKind::Image,
         Some("audio") => MediaKind::Audio,
@@ -226,6 +226,18 @@ pub(super) fn element(message: &Message) -> String {
     let parts =
         first.into_iter().filter_map(written).chain(attached).chain(rest.into_iter().filter_map(written));
     json::compact(&Element { role, parts: parts.collect() })
+}
+
+/// A part as JSON; the attachments of an output stand beside what it says. Nothing for thinking that is not signed.
+pub(crate) fn sent(part: &Part) -> Option<Value> {
+    let mut value = serde_json::to_value(written(part)?).ok()?;
+    if let Part::Output(Output { media, .. }) = part
+        && !media.is_empty()
+    {
+        let media = media.iter().filter_map(|it| serde_json::to_value(data(it)).ok());
+        value["functionResponse"]["parts"] = media.collect();
+    }
+    Some(value)
 }
 
 fn written(part: &Part) -> Option<ContentPart<'_>> {

@@ -7,9 +7,9 @@
 //! Two ways lead out. [`write()`] stays in the document's own API and copies untouched elements byte for byte.
 //! [`messages`] crosses over: any history becomes an array that the API accepts.
 
-mod anthropic;
+pub(super) mod anthropic;
 mod fit;
-mod gemini;
+pub(super) mod gemini;
 mod opaques;
 mod openai_chat;
 mod openai_responses;
@@ -551,7 +551,7 @@ fn is_object(call: &Call) -> bool {
 }
 
 /// A call's input as the JSON object that all APIs want: anything else is put into one as `input`.
-fn input(call: &Call) -> Box<RawValue> {
+pub(super) fn input(call: &Call) -> Box<RawValue> {
     let text = call.input.as_str();
     if !call.freeform
         && let Some(it) = object(text)
