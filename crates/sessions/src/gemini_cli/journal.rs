@@ -7,7 +7,8 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashSet};
 
 use super::line::{JournalLine, Seen, Set};
-use super::record::{Draft, JournalItem, Reader, Wanted};
+use super::part::{Reader, Wanted};
+use super::record::{Draft, JournalItem};
 use crate::cursor::Cursor;
 use crate::raw::{Fields, list, place, text};
 use crate::{Note, Record, Source, derive, lines};

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::record::{JournalItem, Reader, Wanted};
+use super::part::{Reader, Wanted};
+use super::record::JournalItem;
 use crate::cursor::Cursor;
 use crate::{Record, Source, lines};
 use history::error::Result as OrError;

@@ -27,7 +27,8 @@ pub use write::{fresh, write};
 
 use convert::{Live, converted};
 use journal::Journal;
-use record::{Wanted, usage};
+use part::Wanted;
+use record::usage;
 
 pub(crate) static ROW: Row = Row {
     name: "gemini-cli",

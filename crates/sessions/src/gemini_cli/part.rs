@@ -6,12 +6,15 @@ use std::borrow::Cow;
 use memchr::memmem;
 use serde_json::{Value, json};
 
-use super::record::{NO_SIGNATURE, Reader};
 use crate::cursor::Cursor;
-use crate::is_cleared;
 use crate::raw::Fields;
+use crate::texts::{Held, Texts};
 use crate::wire::gemini;
+use crate::{Keep, is_cleared};
 use history::{Call, Media, Opaque, Output, Part, Text, TextSize};
+
+/// What the client signs a call with that has no signature (Gemini CLI 0.61).
+pub(super) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// Whose opaque parts these are.
 pub(super) const API: &str = "gemini";
@@ -63,7 +66,31 @@ struct PartFields<'a> {
     from: usize,
 }
 
-impl Reader<'_> {
+/// What is asked of a record besides what it always says.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// What stands for texts.
+    pub(super) keep: &'a Keep<'a>,
+    /// The JSON of each part.
+    pub(super) raw: bool,
+}
+
+/// Reads one record after another, and holds what it needs for that again and again.
+pub(super) struct Reader<'a> {
+    pub(super) texts: Texts<'a>,
+    pub(super) held: Held,
+    /// The JSON of each part is asked for.
+    pub(super) raw: bool,
+    /// The content at hand as the client shows it to itself: texts, and a name in brackets for any other part.
+    pub(super) shown: String,
+}
+
+impl<'w> Reader<'w> {
+    pub(super) fn new(wanted: Wanted<'w>) -> Self {
+        let texts = Texts { keep: Some(wanted.keep), at: 0 };
+        Self { texts, held: Held::default(), raw: wanted.raw, shown: String::new() }
+    }
+
     pub(super) fn parts(&mut self, it: &mut Cursor<'_>) -> Option<Vec<Piece>> {
         let mut parts = Vec::new();
         match it.peek()? {
@@ -219,16 +246,19 @@ impl Reader<'_> {
     /// What a function answered, as a text: its `output` or `error`, or all of it.
     fn said(&mut self, it: &mut Cursor<'_>) -> Option<(Output, u64)> {
         let start = it.place();
-        let (mut said, mut has) = ([None, None], [false; 2]);
+        let (mut said, mut has_output, mut has_error) = ([None, None], false, false);
+        let [output_text, error_text] = &mut said;
         let len = match it.peek()? {
-            b'{' => size(it, |it, name| {
-                let field = match name {
-                    "output" => 0,
-                    "error" => 1,
-                    _ => return passed(it),
-                };
-                has[field] = true;
-                sized(&mut said[field], it, b'"', |it| self.answer(it))
+            b'{' => size(it, |it, name| match name {
+                "output" => {
+                    has_output = true;
+                    sized(output_text, it, b'"', |it| self.answer(it))
+                }
+                "error" => {
+                    has_error = true;
+                    sized(error_text, it, b'"', |it| self.answer(it))
+                }
+                _ => passed(it),
             })?
             .max(2),
             b'"' => return self.answer(it),
@@ -241,7 +271,7 @@ impl Reader<'_> {
                 output(&json, self.texts.of(&json))
             }
         };
-        Some((Output { failed: has == [false, true], ..said }, len))
+        Some((Output { failed: has_error && !has_output, ..said }, len))
     }
 
     pub(super) fn answer(&mut self, it: &mut Cursor<'_>) -> Option<(Output, u64)> {

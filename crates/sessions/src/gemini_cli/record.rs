@@ -9,16 +9,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::part::{Piece, braced, id_len, piece, quoted};
+use super::part::{NO_SIGNATURE, Piece, Reader, braced, id_len, piece, quoted};
 use super::{KIND_FIELD, KINDS};
 use crate::cursor::Cursor;
-use crate::texts::{Held, Texts};
-use crate::{Keep, derive, refusal};
+use crate::{derive, refusal};
 use history::json::set;
 use history::{Kind, Output, Part, Usage};
-
-/// What the client signs a call with that has no signature (Gemini CLI 0.61).
-pub(super) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 /// How the text begins that the client puts in front of a session.
 pub(super) const CONTEXT: &str = "<session_context>";
@@ -105,27 +101,8 @@ pub(super) enum Draft {
     Unknown(String),
 }
 
-/// What is asked of a record besides what it always says.
-#[derive(Clone, Copy)]
-pub(super) struct Wanted<'a> {
-    /// What stands for texts.
-    pub(super) keep: &'a Keep<'a>,
-    /// The JSON of each part.
-    pub(super) raw: bool,
-}
-
 /// Begin and end of a summary as Gemini CLI knows its own: its next compression merges it into the new one.
 pub(super) const SNAPSHOT: (&str, &str) = ("<state_snapshot>\n", "\n</state_snapshot>");
-
-/// Reads one record after another, and holds what it needs for that again and again.
-pub(super) struct Reader<'a> {
-    pub(super) texts: Texts<'a>,
-    pub(super) held: Held,
-    /// The JSON of each part is asked for.
-    pub(super) raw: bool,
-    /// The content at hand as the client shows it to itself: texts, and a name in brackets for any other part.
-    pub(super) shown: String,
-}
 
 /// A message record, as its fields come.
 #[derive(Default)]
@@ -149,12 +126,7 @@ struct Content {
     filled: bool,
 }
 
-impl<'w> Reader<'w> {
-    pub(super) fn new(wanted: Wanted<'w>) -> Self {
-        let texts = Texts { keep: Some(wanted.keep), at: 0 };
-        Self { texts, held: Held::default(), raw: wanted.raw, shown: String::new() }
-    }
-
+impl Reader<'_> {
     /// What is known of a record before its fields come.
     pub(super) fn begin<'a>(&mut self, at: u64) -> RecordFields<'a> {
         self.texts.at = at;
@@ -417,7 +389,7 @@ fn mark_refused(results: &mut [Piece]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::part::API;
+    use super::super::part::{API, Wanted};
     use super::*;
     use crate::raw::{Fields, list};
     use crate::texts::WHOLE;

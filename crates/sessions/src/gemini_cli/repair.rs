@@ -6,7 +6,7 @@
 use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use serde_json::json;
 
-use super::record::NO_SIGNATURE;
+use super::part::NO_SIGNATURE;
 use super::write::project_hash;
 use crate::lines::each_line;
 use crate::raw::{Fields, list, quoted};

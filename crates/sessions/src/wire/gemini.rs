@@ -231,11 +231,11 @@ pub(super) fn element(message: &Message) -> String {
 /// A part as JSON; the attachments of an output stand beside what it says. Nothing for thinking that is not signed.
 pub(crate) fn sent(part: &Part) -> Option<Value> {
     let mut value = serde_json::to_value(written(part)?).ok()?;
-    if let Part::Output(Output { media, .. }) = part
-        && !media.is_empty()
+    if let (Part::Output(output), Some(body)) = (part, value.get_mut("functionResponse"))
+        && !output.media.is_empty()
     {
-        let media = media.iter().filter_map(|it| serde_json::to_value(data(it)).ok());
-        value["functionResponse"]["parts"] = media.collect();
+        let media = output.media.iter().filter_map(|it| serde_json::to_value(data(it)).ok());
+        json::set(body, "parts", media.collect::<Value>());
     }
     Some(value)
 }
