@@ -4,7 +4,7 @@ use clap::Args;
 
 use crate::agents::reach::quoted;
 use crate::config::Config;
-use crate::engine::{Ask, Counting, SessionRef};
+use crate::engine::{self, Ask, Counting, Engine, Opened, SessionRef};
 use history::error::{Error, Kind, Result};
 use sessions::Format;
 
@@ -48,6 +48,10 @@ impl Common {
 
     pub(super) fn format(&self) -> Result<Option<Format>> {
         self.format.as_deref().map(Format::named).transpose()
+    }
+
+    pub(super) fn open(&self, engine: &Engine) -> Result<Opened> {
+        engine::open(engine, &self.session(), self.format()?, self.agent.as_deref())
     }
 
     /// What is asked for, as far as all commands share it.

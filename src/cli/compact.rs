@@ -97,12 +97,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         }
         ask.edit = Some(editor(engine)?);
     }
-    let opened = engine::open(
-        engine,
-        &arguments.common.session(),
-        arguments.common.format()?,
-        arguments.common.agent.as_deref(),
-    )?;
+    let opened = arguments.common.open(engine)?;
     let format = opened.session.format;
     if ask.to == To::Bytes && format.is_read_only() {
         ask.messages_as = ask.messages_as.or(Some(format.api()));

@@ -16,12 +16,7 @@ pub struct CompareArgs {
 
 pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
-    let opened = engine::open(
-        engine,
-        &arguments.common.session(),
-        arguments.common.format()?,
-        arguments.common.agent.as_deref(),
-    )?;
+    let opened = arguments.common.open(engine)?;
     let answer = engine::compare(engine, &opened, &ask)?;
     if screen.json(&answer)? {
         return Ok(0);

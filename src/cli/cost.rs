@@ -17,12 +17,7 @@ pub struct CostArgs {
 
 pub(super) fn run(engine: &Engine, arguments: &CostArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
-    let opened = engine::open(
-        engine,
-        &arguments.common.session(),
-        arguments.common.format()?,
-        arguments.common.agent.as_deref(),
-    )?;
+    let opened = arguments.common.open(engine)?;
     let answer = engine::cost_of(engine, &opened, &ask)?;
     if !screen.json(&answer)? {
         show(&answer, screen)?;

@@ -30,7 +30,7 @@ pub struct HandoffArgs {
 
 pub(super) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let common = &arguments.common;
-    let opened = engine::open(engine, &common.session(), common.format()?, common.agent.as_deref())?;
+    let opened = common.open(engine)?;
     let brief = engine::brief(engine, &opened, &arguments.goal)?;
     let answer = match arguments.apply {
         true => {

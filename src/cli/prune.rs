@@ -39,12 +39,7 @@ pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_
     if arguments.apply {
         ask.to = To::Session;
     }
-    let opened = engine::open(
-        engine,
-        &arguments.common.session(),
-        arguments.common.format()?,
-        arguments.common.agent.as_deref(),
-    )?;
+    let opened = arguments.common.open(engine)?;
     let answer = engine::prune(engine, &opened, &ask)?;
     if screen.json(&answer)? {
         return Ok(0);

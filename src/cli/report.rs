@@ -22,12 +22,7 @@ pub struct ReportArgs {
 pub(super) fn run(engine: &Engine, arguments: &ReportArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.options.budget = arguments.budget;
-    let opened = engine::open(
-        engine,
-        &arguments.common.session(),
-        arguments.common.format()?,
-        arguments.common.agent.as_deref(),
-    )?;
+    let opened = arguments.common.open(engine)?;
     let html = engine::report(engine, &opened, &ask)?.html();
     if arguments.out.as_os_str() == "-" {
         return screen.exact(&mut html.as_bytes()).map(|()| 0);

@@ -19,12 +19,7 @@ pub struct SplitArgs {
 pub(super) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.options.keep = arguments.keep;
-    let opened = engine::open(
-        engine,
-        &arguments.common.session(),
-        arguments.common.format()?,
-        arguments.common.agent.as_deref(),
-    )?;
+    let opened = arguments.common.open(engine)?;
     let answer = engine::split(engine, &opened, &ask)?;
     if screen.json(&answer)? {
         return Ok(0);
