@@ -224,9 +224,12 @@ impl Deeds {
         let looks = only_looks(&key);
         let whole = whole_command(command);
         if !looks {
+            // A chain over several lines is named by its first alone; what follows tells it from others.
+            let chain =
+                if command.trim().contains('\n') { normal(clip(command, 4_000)) } else { whole.clone() };
             let mut runs = self.commands.remove(&key).map_or_else(Vec::new, |it| it.runs);
-            runs.retain(|it| it.0 != whole || it.1 != outcome.ok);
-            runs.push((whole.clone(), outcome.ok));
+            runs.retain(|it| it.0 != chain || it.1 != outcome.ok);
+            runs.push((chain, outcome.ok));
             self.commands.insert(key, Ran { at: number, outcome, runs });
         }
         let concludes =

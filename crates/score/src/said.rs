@@ -40,7 +40,10 @@ pub(super) fn is_question(sentence: &Sentence, lower: &str) -> bool {
     if cues::POLITE.iter().any(|it| lower.starts_with(it)) {
         return false;
     }
-    let mut first = lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|it| !it.is_empty());
+    // "But why would it be …"
+    let joins = |it: &&str| ["but", "and", "so", "ok", "okay"].contains(it);
+    let words = lower.split(|c: char| !c.is_alphanumeric() && c != '\'').filter(|it| !it.is_empty());
+    let mut first = words.skip_while(joins);
     let (verb, subject) = (first.next().unwrap_or_default(), first.next().unwrap_or_default());
     sentence.question
         || cues::ASKING.contains(&verb)

@@ -346,8 +346,11 @@ impl<'a> Scene<'a> {
         texts.filter_map(move |line| {
             let (from, to) = self.find_command(&line.text, command)?;
             let after = self.until_next_command(behind_its_quotes(&line.text, from, to));
+            // A sentence before it tells of something else.
+            let before = ending(&line.text[..from], 240);
+            let before = before.rsplit_once(". ").map_or(before, |it| it.1);
             let said = outcome_in(after)
-                .or_else(|| outcome_in(ending(&line.text[..from], 240)))
+                .or_else(|| outcome_in(before))
                 .or_else(|| self.index.labels(line).filter(|it| !lists(it)).find_map(outcome_in));
             Some((line, said?))
         })

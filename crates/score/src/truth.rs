@@ -99,7 +99,7 @@ fn outcome(probe: &Probe, scene: &Scene<'_>, out: &mut Truth) {
         return;
     }
     // Of several runs, each line tells one.
-    let told: Vec<_> = scene.endings_told(command).filter(|it| it.0.fresh).collect();
+    let told: Vec<_> = scene.endings_told(command).filter(|it| it.0.fresh && !it.0.of_user).collect();
     for (line, said) in &told {
         let right = said.ok == outcome.ok || told.iter().any(|it| it.1.ok == outcome.ok);
         out.outcomes.count(right);

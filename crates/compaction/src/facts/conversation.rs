@@ -9,10 +9,13 @@ use super::handed::{Stretch, stretches};
 use super::text::{bare, clip, flat, lines, sentences, shortened, unmarked};
 use super::voice::{Prompt, Quote, Seen, Told};
 use super::{Detail, Fact, Polarity, Topic};
-use history::{History, Kind, Message, Role};
+use history::{History, Kind, Message, Part, Role};
 
 /// A prompt of at most this many characters can be an answer to what the model just asked.
 const ANSWER: usize = 240;
+
+/// One that begins with a yes may say so many more.
+const APPROVAL: usize = 400;
 
 /// A rule of more characters than this is narrowed to the clause that holds its cue.
 const RULE: usize = 420;
@@ -36,6 +39,15 @@ static ASKS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"|(?:what|why|how|when|where|who) (?:is|are|was|were|do|does|did|should|would|can|could|will|about))\b",
     ))
 });
+/// How a question begins that takes up what was said, and how one is announced.
+static DOUBTS: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:q:|(?:ok(?:ay)?|but|so|and|hm+|mh+|mm+)\b)"));
+/// A question within a sentence that lost its marks.
+static ASKS_WITHIN: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"\bIs there\b|\bAre there\b|(?i)\b(?:is there (?:like )?an?|do you (?:think|know|suggest)|can you (?:check|look|explain|reconsider))\b",
+    )
+});
 /// How sentences begin that say nothing where they are short: "No output yet.", "Agreed."
 static FILLER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
@@ -58,6 +70,8 @@ pub(super) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     let mut last: Option<usize> = None;
     let mut started = goal;
     for (number, message) in messages.iter().enumerate() {
+        // A history may begin in the midst of the work.
+        started |= message.parts.iter().any(|it| matches!(it, Part::Call(_) | Part::Output(_)));
         match (message.role, message.kind) {
             (Role::User, Kind::Said) => {
                 let Some(prompt) = Prompt::of(message) else { continue };
@@ -284,7 +298,9 @@ fn stands(sentence: &str, polarity: Polarity) -> bool {
         return true;
     }
     let clause = before.rsplit([',', ';', ':', '.', '(', '*']).next().unwrap_or_default();
-    if clause.trim().is_empty() && from.trim_start().starts_with("without") {
+    // What is no longer needed was decided.
+    let free = from.trim_start().starts_with("no longer need");
+    if free || clause.trim().is_empty() && from.trim_start().starts_with("without") {
         return false;
     }
     let reports = from.trim_start().starts_with("no ") && sentence.len() > SHORT;
@@ -430,14 +446,17 @@ fn question(text: &str) -> Option<&str> {
 }
 
 fn asking(text: &str) -> bool {
-    text.trim_end_matches(['*', '_', ')', '"', '`', ' ', '\n']).ends_with(['?', '？'])
+    // An emoji or a closing mark may follow.
+    let mark = |it: char| !it.is_alphanumeric() && !"?？.!。！".contains(it);
+    text.trim_end_matches(mark).ends_with(['?', '？'])
 }
 
 fn chosen(number: usize, prompt: &Prompt, before: Option<&Message>, facts: &mut Vec<Fact>) {
     let said = prompt.whole();
     let whole: &str = &said;
-    let short = whole.chars().count() <= ANSWER;
-    let asks = asking(whole) || whole.starts_with('/');
+    let count = whole.chars().count();
+    let short = count <= ANSWER;
+    let asks = asking(whole) || ASKS.is_match(whole) || whole.starts_with('/');
     let before = before.map(Message::plain).unwrap_or_default();
     let asked = question(&before);
     let push =
@@ -466,16 +485,21 @@ fn chosen(number: usize, prompt: &Prompt, before: Option<&Message>, facts: &mut 
     }
     let small = Lowercased::of(whole);
     let (approves, refuses) = (CUES.approve.is_in(&small), CUES.refuse.is_in(&small));
-    if short && asked.is_some() && (!asks || approves) {
+    // "Ok, but what if …?" approves of nothing.
+    let approves = approves && !(asks && DOUBTS.is_match(whole) && sentences(whole).len() == 1);
+    if asked.is_some() && (short && !asks || approves && count <= APPROVAL) {
         // Whatever it says, it is the answer; a yes may ask further.
         push(said.clone(), asked, None, refuses && !approves, facts);
         return;
     }
-    for sentence in prompt.parts().iter().flat_map(|it| sentences(it)) {
+    let stretches = prompt.parts().iter().flat_map(|it| stretches(it));
+    let typed = stretches.filter(|it| it.0 == Stretch::Typed).flat_map(|it| sentences(it.1));
+    for sentence in typed {
         // A rule is a rule, and a manual decides nothing.
         let other = sentence.chars().count() > 320
             || asking(sentence)
             || (ASKS.is_match(sentence) && !sentence.contains(", ") && !sentence.contains("et's"))
+            || ASKS_WITHIN.is_match(sentence)
             || whole.len() > 2_500
             || polarity(sentence).is_some();
         let small = Lowercased::of(sentence);
@@ -605,6 +629,25 @@ fn unfinished(sentence: &str) -> bool {
     !asking(sentence) && !heading && CUES.unfinished.is_in(&small) && !CUES.finished.is_in(&small)
 }
 
+/// What was being done where the messages up to `end` end: the last that the model said there, unless the user spoke
+/// since.
+pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<Fact> {
+    let messages = history.messages().get(region.clone())?;
+    let said = |it: &Message| {
+        it.role == Role::Assistant
+            && it.kind == Kind::Said
+            && it.texts().any(|it| !it.as_str().trim().is_empty())
+    };
+    let at = messages.iter().rposition(|it| it.is_prompt() || said(it)).filter(|it| said(&messages[*it]))?;
+    let text = stood(&messages[at].plain());
+    (!text.is_empty()).then(|| Fact::told(Told::Current, region.start + at, text))
+}
+
+/// Where the work stands, as a message of the model tells it.
+fn stood(plain: &str) -> String {
+    run_on(&telling(&lines(plain), 800), 800)
+}
+
 /// How it ends: the latest request, what the model last said, and what it asked without an answer.
 fn ended(history: &History, last: Option<usize>, said: Option<usize>, facts: &mut Vec<Fact>) {
     let messages = history.messages();
@@ -620,7 +663,7 @@ fn ended(history: &History, last: Option<usize>, said: Option<usize>, facts: &mu
         facts.push(fact(Told::Asked, flat(clip(asked, 400).0)));
     }
     let spoken: Vec<&str> = sentences(&plain);
-    let current = run_on(&telling(&lines(&plain), 800), 800);
+    let current = stood(&plain);
     if !current.is_empty() {
         facts.push(fact(Told::Current, current));
     }

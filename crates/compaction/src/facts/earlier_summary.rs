@@ -10,11 +10,12 @@ use super::{Detail, Fact, FileOp, Name, Polarity, Topic, actions, conversation};
 use history::History;
 
 /// Words in a heading, in lower case, that tell what its section holds. The first that fits counts.
-const SECTIONS: [(&str, Topic); 60] = [
+const SECTIONS: [(&str, Topic); 61] = [
     ("analysis", Topic::Findings),
     ("user message", Topic::UserMessages),
     ("user said", Topic::UserMessages),
     ("last request", Topic::Last),
+    ("last step", Topic::Current),
     ("not confirmed", Topic::Unconfirmed),
     ("asked for in this task", Topic::Directives),
     ("still open", Topic::Open),
@@ -357,6 +358,10 @@ impl Fold<'_> {
         let stepped =
             ["open: ", "doing: ", "done: ", "not confirmed: "].iter().any(|it| body.starts_with(it));
         match topic {
+            // Ours: what the session began with, which is over.
+            Topic::Goal if body.rsplit('"').next().is_some_and(|it| it.starts_with(" (answered at")) => {
+                self.quoted(Topic::UserMessages, body)
+            }
             Topic::Last | Topic::Current if stepped => self.step(topic, body, checked),
             Topic::Files => self.files(body),
             Topic::Commands | Topic::Errors | Topic::Setup => self.command(topic, body),

@@ -218,15 +218,19 @@ fn acts(command: &str) -> Vec<Act> {
     for words in history::tools::programs(command) {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let words = match words[..] {
-            ["git", "-C", _, ref rest @ ..] => [&["git"], rest].concat(),
+            ["git", "-C" | "-c", _, ref rest @ ..] | ["git", "--no-pager", ref rest @ ..] => {
+                [&["git"], rest].concat()
+            }
             _ => words,
         };
         match words[..] {
             ["git", "commit", ..] => out.push(Act::Commit),
             ["git", "push", ..] => out.push(Act::Push),
-            ["git", "merge" | "rebase", ..] | ["gh", "pr", "merge", ..] => out.push(Act::Merge),
-            ["gh", "pr", "create", ..] => out.push(Act::Propose),
-            ["git" | "gh", ..] => {}
+            ["git", "merge" | "rebase", ..] => out.push(Act::Merge),
+            // What is merged was proposed.
+            ["gh", "pr", "merge", ..] | ["glab", "mr", "merge", ..] => out.extend([Act::Propose, Act::Merge]),
+            ["gh", "pr", "create", ..] | ["glab", "mr", "create", ..] => out.push(Act::Propose),
+            ["git" | "gh" | "glab", ..] => {}
             _ => {
                 let parts =
                     words.iter().take(5).flat_map(|it| it.rsplit('/').next()).flat_map(|it| it.split(':'));

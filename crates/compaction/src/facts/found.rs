@@ -9,6 +9,9 @@ const REACH: usize = 40_000;
 /// Bytes of the longest path that is taken.
 const LONGEST: usize = 200;
 
+/// Directories of what others wrote: nobody works through them.
+const FOREIGN: [&str; 5] = ["node_modules", "site-packages", ".venv", "__pycache__", ".git"];
+
 /// How files end that are known without a directory before them: `chalk.green` is none.
 const FILES: [&str; 24] = [
     "c", "cfg", "cpp", "css", "go", "h", "html", "java", "js", "json", "jsx", "lock", "md", "mjs", "mod",
@@ -66,8 +69,14 @@ fn path(line: &str) -> Option<&str> {
             && (path.contains('/') || placed && FILES.contains(&ending))
     });
     let plain = |it: char| it.is_alphanumeric() || "/._-@+~[]".contains(it);
-    (ending && path.len() >= 5 && path.len() <= LONGEST && path.chars().all(plain) && !path.contains("//"))
-        .then_some(path)
+    let foreign = path.split('/').any(|it| FOREIGN.contains(&it));
+    (ending
+        && !foreign
+        && path.len() >= 5
+        && path.len() <= LONGEST
+        && path.chars().all(plain)
+        && !path.contains("//"))
+    .then_some(path)
 }
 
 #[cfg(test)]

@@ -16,8 +16,10 @@ pub(crate) enum Stretch {
     Log,
     /// What others said, or an earlier session.
     Talk,
-    /// A page, a document, a harness's preamble: it may bind the task, and nothing after it.
+    /// A page, a document: it may bind the task, and nothing after it.
     Document,
+    /// What a harness says to every model before and after the task.
+    Manual,
 }
 
 /// Who speaks, at the start of a line.
@@ -36,10 +38,17 @@ static PREAMBLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// Where such a harness comes to the task.
 static TASK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:(?:your |the |current )?(?:task|objective|goal|issue|request|assignment|mission|problem(?: statement)?)(?:\b.{0,40})?[:*]*\W*$",
+        r"(?i)^\W*(?:(?:your |the |current )?(?:tasks?|objective|goal|issue|request|assignment|mission|problem(?: statement)?)(?:\b.{0,40})?[:*]*\W*$",
         r"|(?:your |the )?(?:task|objective|goal|issue|request|assignment|mission)\W*:",
-        r"|your (?:current )?(?:task|job|goal) (?:is|here is)\b|we(?:'|’)?(?:re| are) (?:currently )?(?:solving|working on)\b)",
+        r"|(?:[^.\n]{1,160}\. )?your (?:current )?(?:task|job|goal) (?:is|here is)\b|we(?:'|’)?(?:re| are) (?:currently )?(?:solving|working on)\b)",
     ))
+});
+
+/// How a harness heads what it says to every model.
+static MANUAL: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)^(?:#+ *|\*\*)?(?:important |general )?(?:instructions|tips|guidelines|rules|response format|output format)\W*$",
+    )
 });
 
 /// Cuts a text into stretches, in order; nothing is lost.
@@ -49,8 +58,8 @@ pub(crate) fn stretches(text: &str) -> Vec<(Stretch, &str)> {
     logs(&lines, &mut kinds);
     talk(&lines, &mut kinds);
     document(&lines, &mut kinds);
-    preamble(&lines, &mut kinds);
     fences(&lines, &mut kinds);
+    preamble(&lines, &mut kinds);
     let mut out: Vec<(Stretch, &str)> = Vec::new();
     let (mut from, mut at) = (0, 0);
     for (number, line) in lines.iter().enumerate() {
@@ -88,8 +97,9 @@ fn logs(lines: &[&str], kinds: &mut [Stretch]) {
             match (here, from) {
                 (true, None) => from = Some(at),
                 (false, Some(start)) => {
-                    if lines[start..at].iter().filter(|it| !it.trim().is_empty()).count() >= least {
-                        kinds[start..at].fill(Stretch::Log);
+                    let run = &lines[start..at];
+                    if run.iter().filter(|it| !it.trim().is_empty()).count() >= least {
+                        kinds[start..at].fill(if is_code(run) { Stretch::Block } else { Stretch::Log });
                     }
                     from = None;
                 }
@@ -99,6 +109,13 @@ fn logs(lines: &[&str], kinds: &mut [Stretch]) {
     };
     mark(&stamped, STAMPED);
     mark(&|it| machine(it) && !it.trim_end().ends_with(':'), OTHERS);
+}
+
+/// Whether lines are code rather than what a program printed: most end as statements and blocks do.
+fn is_code(lines: &[&str]) -> bool {
+    let told: Vec<&str> = lines.iter().map(|it| it.trim_end()).filter(|it| !it.is_empty()).collect();
+    let ends = |it: &&&str| it.ends_with(['{', '}', ';', ',', '>', '[', ']', '(']);
+    told.iter().filter(ends).count() * 3 >= told.len() * 2
 }
 
 /// From the first speaker, where a person and a model speak, to the end, or to a short paragraph behind it.
@@ -148,31 +165,51 @@ fn document(lines: &[&str], kinds: &mut [Stretch]) {
     }
 }
 
-/// What a harness says before and after the task, if the text is long and begins by telling the model who it is.
+/// What a harness says before and after the task, if the text is long and begins by telling the model who it is, or with
+/// the task and a manual behind it.
 fn preamble(lines: &[&str], kinds: &mut [Stretch]) {
     /// Bytes that somebody may type so.
     const TYPED: usize = 1_500;
     let long = lines.iter().map(|it| it.len()).sum::<usize>() > TYPED;
     let first: String = lines.iter().filter(|it| !it.trim().is_empty()).take(2).copied().collect();
     let first = first.replace('\n', " ");
-    if !long || !PREAMBLE.is_match(&first) {
+    let begins =
+        PREAMBLE.is_match(&first) || TASK.is_match(&first) && lines.iter().any(|it| MANUAL.is_match(it));
+    if !long || !begins {
         return;
     }
-    // What the task quotes has headings too, but not such.
-    let heading = |it: &str| {
-        let title = it.trim_start_matches('#').strip_prefix(' ').filter(|_| it.starts_with('#'));
-        title.is_some_and(|it| it.starts_with(char::is_uppercase))
-            || it.trim_end().ends_with(':') && it.len() > 4 && !it.contains(char::is_lowercase)
-    };
     let Some(task) = lines.iter().position(|it| TASK.is_match(it)) else { return };
-    // Up to the next heading; under a heading alone, what stands below it.
-    let below = (task + 1..lines.len()).find(|at| !lines[*at].trim().is_empty()).unwrap_or(lines.len());
-    let end = (below + 1..lines.len()).find(|at| heading(lines[*at])).unwrap_or(lines.len());
+    // Under a heading alone, what stands below it.
+    let alone = lines[task].trim_end().ends_with([':', '*']) || level(lines[task]) > 0;
+    let below =
+        if alone { (task + 1..lines.len()).find(|at| !lines[*at].trim().is_empty()) } else { Some(task) };
+    let below = below.unwrap_or(lines.len());
+    let ends = |at: &usize| kinds[*at] != Stretch::Block && closes(lines[task], lines[*at]);
+    let end = (below + 1..lines.len()).find(ends).unwrap_or(lines.len());
     for (at, kind) in kinds.iter_mut().enumerate() {
-        if !(task..end).contains(&at) && *kind == Stretch::Typed {
-            *kind = Stretch::Document;
+        if !(task..end).contains(&at) && matches!(kind, Stretch::Typed | Stretch::Block) {
+            *kind = Stretch::Manual;
         }
     }
+}
+
+/// How many `#` a heading has that begins with a capital.
+fn level(line: &str) -> usize {
+    let level = line.bytes().take_while(|it| *it == b'#').count();
+    let title = line[level..].strip_prefix(' ').is_some_and(|it| it.starts_with(char::is_uppercase));
+    if title { level } else { 0 }
+}
+
+/// Whether a line ends the task that `task` heads: what a task quotes has headings too, but not such.
+fn closes(task: &str, line: &str) -> bool {
+    let line = line.trim_end();
+    let loud = line.ends_with(':') && line.len() > 4 && !line.contains(char::is_lowercase);
+    let bold = line.starts_with("**") && (line.ends_with(":**") || line.ends_with("**:"));
+    let heading = match level(task) {
+        0 => loud || bold,
+        most => (1..=most).contains(&level(line)),
+    };
+    heading || MANUAL.is_match(line)
 }
 
 #[cfg(test)]
@@ -202,6 +239,10 @@ mod tests {
                 "It hangs:\n[12:00:01] a\n[12:00:02] b\n[12:00:03] c\n[12:00:04] d\nwhy?",
                 "Typed: It hangs: | Log: [12:00:01] a | Typed: why?",
             ),
+            (
+                "Make it like this:\nbody {\n  margin: 0;\n  color: red;\n}\ncanvas {\n  display: block;\n  top: 0;\n  left: 0;\n}\nbut darker",
+                "Typed: Make it like this: | Block: body { | Typed: but darker",
+            ),
             ("Implement this plan:\n\n# Plan\n\nAlways a.", "Typed: Implement this plan: | Document: # Plan"),
             ("Nice idea\nReply\nShare\nI must say no\nReply\n", "Document: Nice idea"),
         ] {
@@ -213,7 +254,27 @@ mod tests {
         );
         assert_eq!(
             shown(&text),
-            "Document: SETTING: You are an autonomous programmer. | Typed: ISSUE: | Document: INSTRUCTIONS:"
+            "Manual: SETTING: You are an autonomous programmer. | Typed: ISSUE: | Manual: INSTRUCTIONS:"
         );
+        let text = format!(
+            "We are working on the following issue:\nISSUE:\nTimes are cut off.\n### Steps\nCall it.\n```\nx = 1\n```\n\nINSTRUCTIONS:\n{manual}"
+        );
+        assert_eq!(
+            shown(&text),
+            "Typed: We are working on the following issue: | Block: ``` | Typed:  | Manual: INSTRUCTIONS:"
+        );
+        let text = format!(
+            "# Context\n\nYour name is **Ada**.\n\n## Form\n{manual}\n```\nkind: note\n```\n\n## Tasks\n\nWork through docs/plan.md.\n"
+        );
+        assert_eq!(shown(&text), "Manual: # Context | Typed: ## Tasks");
+        let text = format!(
+            "You are a helper in a terminal. Your task is to describe this directory.\n\n**Steps:**\n{manual}"
+        );
+        assert_eq!(
+            shown(&text),
+            "Typed: You are a helper in a terminal. Your task is to describe this directory. | Manual: **Steps:**"
+        );
+        let text = format!("You are an expert.\n\nMend the loader.\n{manual}");
+        assert_eq!(shown(&text), "Typed: You are an expert.");
     }
 }

@@ -29,6 +29,7 @@ mod actions;
 
 use serde::{Deserialize, Serialize};
 
+pub use conversation::last_step;
 pub use good_moment::pause;
 use history::History;
 use history::parallel;
@@ -281,6 +282,7 @@ fn read_messages(history: &History) -> Ledger {
     superseded::refused(&mut facts);
     superseded::settle(history, &mut facts);
     superseded::expire(history, &mut facts);
+    superseded::pursue(history, &mut facts);
     Ledger { facts: settled(facts), directory }
 }
 

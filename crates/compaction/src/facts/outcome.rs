@@ -120,6 +120,8 @@ pub(super) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
         (true, _) => Some(false),
         (false, Some(code)) if code != 0 => Some(false),
         (false, Some(_)) if !masked => Some(true),
+        // A pipe into `head` hides how the program ended that says so itself.
+        (false, None) if command::ends_in_a_viewer(command) && dies(head) => Some(false),
         (false, None) if reports && !masked => Some(true),
         _ if committed.is_some() => Some(true),
         _ if failures => Some(false),
@@ -134,6 +136,11 @@ pub(super) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
         out.error = panicked.or(out.error);
     }
     out
+}
+
+/// Whether a program says with its first words that it does not do what it was asked to.
+fn dies(output: &str) -> bool {
+    ["fatal: ", "error: "].iter().any(|it| output.trim_start().starts_with(it))
 }
 
 fn ends(text: &str) -> (&str, &str) {

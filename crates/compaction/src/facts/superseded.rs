@@ -207,6 +207,16 @@ pub(super) fn expire(history: &History, facts: &mut Vec<Fact>) {
     });
 }
 
+/// Where what the session began with was answered, the goal is what is asked now.
+pub(super) fn pursue(history: &History, facts: &mut Vec<Fact>) {
+    let goal = facts.iter().filter(|it| it.topic == Topic::Goal).map(|it| it.message).min();
+    let Some(at) = answered(history).filter(|it| goal.is_some_and(|goal| goal < *it)) else { return };
+    let asked = |it: &&Fact| it.topic == Topic::Last && it.voice() == Voice::User && it.message > at;
+    let now: Vec<Fact> =
+        facts.iter().filter(asked).map(|it| Fact { topic: Topic::Goal, ..it.clone() }).collect();
+    facts.extend(now);
+}
+
 /// Bytes of the shortest report: a character of Chinese says what three of English do, and has as many.
 const REPORT: usize = 200;
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::draft::{Draft, How, Segment, json_len};
 use super::outputs::{ends, thousands};
 use super::{Moment, Op, Plan, PlanRequest, Reason, is_work, plan};
-use crate::profile::{Budget, Cut, Keep, Snip, Summarize, SummaryRole, Turns, UserMessages};
+use crate::profile::{Budget, Cut, Keep, Slot, Snip, Summarize, SummaryRole, Turns, UserMessages};
 use history::{History, Kind, Message, Part, Role, SUMMARY_START, Text, verbatim};
 use tokens::{TokenCounter, middle};
 
@@ -432,7 +432,12 @@ fn within(
     let known = draft.request.summary_tokens.is_some();
     let reserved = known.then_some(most);
     let cap = if draft.request.budget.is_some() { allowed } else { most.max(summary) };
-    let budget = |left: u64| if known { (summary + left).min(cap) } else { summary };
+    let ack = acknowledgement(draft, step);
+    let budget = |left: u64, first: Option<&Message>| {
+        let ack = if first.is_some_and(|it| it.role == Role::User) { ack } else { 0 };
+        let room = (summary + left).saturating_sub(ack);
+        if known { room.min(cap) } else { room.min(summary) }
+    };
     let Some(mut room) = allowed.checked_sub(fixed + summary) else {
         let text =
             format!("{allowed} tokens; context before the first prompt takes {fixed}, the summary {summary}");
@@ -450,21 +455,27 @@ fn within(
     let (tail, left) = fitting(draft, head, room);
     let Some(prompt) = prompt.filter(|it| *it < tail) else {
         let why = format!("the newest whole units within {room} tokens stay");
-        return Ok(KeptRegion { tail, context, max_tokens: budget(left), reserved, ..plain(step, why) });
+        let max_tokens = budget(left, draft.items.get(tail).and_then(|it| draft.message(it)));
+        return Ok(KeptRegion { tail, context, max_tokens, reserved, ..plain(step, why) });
     };
     let LastTurn { words, tail, left } = last_turn(draft, prompt, room, left)?;
     let why = format!(
         "the last turn exceeds the budget: its prompt and its newest units within {room} tokens stay",
         room = room.saturating_sub(draft.size(&words))
     );
-    Ok(KeptRegion {
-        user: vec![words],
-        tail,
-        context,
-        max_tokens: budget(left),
-        reserved,
-        ..plain(step, why)
-    })
+    let max_tokens = budget(left, draft.message(&words));
+    Ok(KeptRegion { user: vec![words], tail, context, max_tokens, reserved, ..plain(step, why) })
+}
+
+/// Tokens of what the model says to a summary that a prompt follows.
+fn acknowledgement(draft: &Draft<'_>, step: &Summarize) -> u64 {
+    let said = |it: &Slot| match it {
+        Slot::AckPrompt(text) => {
+            draft.counter.message(&Message::text(Role::Assistant, Kind::Ack, text.as_str()))
+        }
+        _ => 0,
+    };
+    step.layout.iter().map(said).sum()
 }
 
 /// A last turn that does not fit whole.

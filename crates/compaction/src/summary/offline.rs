@@ -145,11 +145,15 @@ fn write_slice(
     ask: &OfflineRequest,
     count: &dyn Fn(&str) -> u64,
 ) -> String {
-    let mut items = items(ledger, ask);
+    let step = facts::last_step(history, &ask.region);
+    let mut items = items(ledger, step.as_ref(), ask);
     // The same text is often measured twice; the counter is the dearest thing here.
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let answered = facts::answered(history);
-    let manner = Manner { answered, roots: roots(&items), errors_apart, words: ask.spec.words.clone() };
+    let pursued = ledger.about(Topic::Goal).map(|it| it.message).max();
+    let below = pursued.filter(|it| *it >= ask.region.end);
+    let manner =
+        Manner { answered, below, roots: roots(&items), errors_apart, words: ask.spec.words.clone() };
     let quoted = items.iter().filter(|it| it.kind == Kind::Quoted).count();
     let mut page = Layout { ask, manner, quoted, costs: HashMap::new(), count, used: 0 };
     page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
@@ -183,13 +187,21 @@ fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Cand
 }
 
 /// The facts that have a section, each once: what the user said does not stand twice.
-fn items<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> Vec<Candidate<'a>> {
+/// `step`: where the work stood at the end of the region.
+fn items<'a>(ledger: &'a Ledger, step: Option<&'a Fact>, ask: &OfflineRequest) -> Vec<Candidate<'a>> {
     let section = |topic: Topic| section_of(&ask.spec.sections, topic);
     let every = |fact: &Fact| {
         fact.topic == Topic::UserMessages && section(fact.topic).is_some_and(|at| ask.spec.sections[at].every)
     };
     let focus: Vec<String> = ask.focus.map(focus_words).unwrap_or_default();
-    let facts: Vec<&Fact> = ledger.facts.iter().filter(|it| is_summarized(it, ask)).collect();
+    let told = |step: &&Fact| {
+        let twice = |it: &Fact| {
+            it.topic == Topic::Current || it.topic == Topic::Findings && it.message == step.message
+        };
+        ask.region.len() > 1 && !ledger.facts.iter().filter(|it| is_summarized(it, ask)).any(twice)
+    };
+    let step = step.filter(told).filter(|it| is_summarized(it, ask));
+    let facts: Vec<&Fact> = ledger.facts.iter().filter(|it| is_summarized(it, ask)).chain(step).collect();
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
     };
@@ -398,6 +410,11 @@ fn says(prompt: &Fact, rule: &Fact) -> bool {
     rule.message == prompt.message && prompt.text.contains(rule.text.as_str())
 }
 
+/// Whether the line of a prompt says a rule that stands in it: of a manual, it tells a part.
+fn quotes(line: &SummaryLine, prompt: &Fact, rule: &Fact) -> bool {
+    says(prompt, rule) && line.text.contains(&facts::flat(&rule.text))
+}
+
 /// Bytes of a line that lists commands: what is said of all of them stands in front, and must not be far.
 const LISTED: usize = 240;
 
@@ -462,11 +479,10 @@ impl Layout<'_, '_> {
         }
         if let Some((number, line, cost)) = self.whole(items) {
             let fact = items[number].fact;
-            if let Some(rules) = by_kind.get_mut(&Kind::Rule) {
-                rules.retain(|it| !says(fact, items[*it].fact));
-            }
-            if let Some(orders) = by_kind.get_mut(&Kind::Directive) {
-                orders.retain(|it| !says(fact, items[*it].fact));
+            for kind in [Kind::Rule, Kind::Directive] {
+                if let Some(orders) = by_kind.get_mut(&kind) {
+                    orders.retain(|it| !quotes(&line, fact, items[*it].fact));
+                }
             }
             let title = self.title(items[number].section);
             let cost = cost + self.measure(&title);
@@ -523,7 +539,7 @@ impl Layout<'_, '_> {
         }
         let rules: Vec<&Fact> = items
             .iter()
-            .filter(|it| matches!(it.kind, Kind::Rule | Kind::Directive) && says(fact, it.fact))
+            .filter(|it| matches!(it.kind, Kind::Rule | Kind::Directive) && quotes(&line, fact, it.fact))
             .map(|it| it.fact)
             .collect();
         let apart: u64 =
@@ -599,6 +615,10 @@ impl Layout<'_, '_> {
             if *topic == Topic::Commands {
                 // Stable: what checks and delivers first, what only looked last, each in the order they were run.
                 sorted.sort_by_key(|it| (Kind::of(it.0) == Kind::Look, !facts::delivers(&it.0.text)));
+            }
+            if *topic == Topic::Goal {
+                // What is pursued now before what was answered.
+                sorted.sort_by_key(|it| self.manner.answered > Some(it.0.message));
             }
             if *topic == Topic::Errors {
                 sorted.sort_by_key(|it| Kind::of(it.0) == Kind::Mended);

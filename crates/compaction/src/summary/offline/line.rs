@@ -25,6 +25,8 @@ pub(super) struct Manner {
     pub(super) errors_apart: bool,
     /// The report of the model since which the user asks for something else.
     pub(super) answered: Option<usize>,
+    /// The request that stands behind the summary word for word, if it is what is pursued now.
+    pub(super) below: Option<usize>,
     /// The system's words for ours.
     pub(super) words: BTreeMap<String, String>,
 }
@@ -124,7 +126,9 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
             }
             // What is asked now stands elsewhere.
             Topic::Goal if let Some(by) = manner.answered.filter(|it| *it > fact.message) => {
-                single(words(fact, chars)).ending(&format!(" (answered at [#{by}])"))
+                let now = manner.below.map(|it| format!("; what is asked now stands below, [#{it}]"));
+                let now = now.unwrap_or_default();
+                single(words(fact, chars)).ending(&format!(" (answered at [#{by}]{now})"))
             }
             Topic::Goal
             | Topic::Constraints
@@ -306,10 +310,13 @@ const ASIDE: usize = 120;
 /// Characters of a log that are told at most, both ends of it: it is looked up, not read.
 const LOGGED: usize = 1_200;
 
+/// Characters of what a harness says to every model that are told at most: what binds stands among the orders.
+const MANUAL: usize = 400;
+
 /// A stretch that was pasted into a prompt.
 struct Pasted {
-    /// A log, not a block of code.
-    log: bool,
+    /// Characters that are told at most.
+    most: usize,
     text: String,
 }
 
@@ -328,13 +335,13 @@ fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
         out.push_str(&format!("{before}\"{head}\"{}", if short { " …" } else { "" }));
     }
     for text in pasted {
-        let room = left.min(if text.log { LOGGED } else { left });
+        let room = left.min(text.most);
         let length = text.text.chars().count();
         if length <= room {
             out.push_str(&format!("; pasted: \"{}\"", text.text));
         } else if room >= 60 {
             // The end of a log says how it ended.
-            let share = if text.log { room / 3 } else { room * 2 / 3 };
+            let share = if text.most == LOGGED { room / 3 } else { room * 2 / 3 };
             let (head, tail) = (paired(clip(&text.text, share).0), clip_end(&text.text, room - share));
             out.push_str(&format!("; pasted: \"{head}\" … \"{tail}\""));
         }
@@ -347,16 +354,17 @@ fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
 fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
     let (mut typed, mut pasted) = (Vec::new(), Vec::new());
     for (kind, stretch) in stretches(text) {
-        let log = match kind {
+        let most = match kind {
             Stretch::Typed => {
                 typed.push(flat(stretch));
                 continue;
             }
-            Stretch::Block | Stretch::Document => false,
-            Stretch::Log | Stretch::Talk => true,
+            Stretch::Block | Stretch::Document => usize::MAX,
+            Stretch::Log | Stretch::Talk => LOGGED,
+            Stretch::Manual => MANUAL,
         };
         let bare = stretch.lines().filter(|it| !it.trim_start().starts_with("```"));
-        pasted.push(Pasted { log, text: flat(&bare.collect::<Vec<_>>().join("\n")) });
+        pasted.push(Pasted { most, text: flat(&bare.collect::<Vec<_>>().join("\n")) });
     }
     typed.retain(|it| !it.is_empty());
     pasted.retain(|it| !it.text.is_empty());

@@ -110,7 +110,7 @@ const PINNED: &[Tier] = &[
     tier(Kind::Quoted, 600, 45),
     tier(Kind::Last, 500, 30),
     tier(Kind::Rule, 220, 25),
-    tier(Kind::Directive, 220, 12),
+    tier(Kind::Directive, 220, 20),
     tier(Kind::Decision, 200, 20),
     tier(Kind::Goal, 400, 25),
     tier(Kind::Broken, 160, 12),
@@ -118,8 +118,8 @@ const PINNED: &[Tier] = &[
     tier(Kind::Changed, 200, 25),
     tier(Kind::Command, 100, 15),
     tier(Kind::Name, 120, 5),
-    tier(Kind::Current, 240, 10),
     tier(Kind::Rule, 220, 35),
+    tier(Kind::Directive, 220, 30),
     tier(Kind::Decision, 200, 35),
     tier(Kind::Changed, 200, 40),
     tier(Kind::Step, 200, 35),
@@ -127,9 +127,10 @@ const PINNED: &[Tier] = &[
     tier(Kind::Unconfirmed, 160, 10),
     tier(Kind::Rule, 450, 60),
     tier(Kind::Decision, 300, 50),
+    tier(Kind::Directive, 220, 55),
+    tier(Kind::Current, 240, 10),
     tier(Kind::Last, 4_000, 55),
-    tier(Kind::Directive, 220, 30),
-    tier(Kind::Directive, 450, 50),
+    tier(Kind::Directive, 450, 60),
     tier(Kind::Quoted, 9_000, 60),
 ];
 
@@ -139,6 +140,7 @@ const BRIEF: &[Tier] =
 
 const DETAILED: &[Tier] = &[
     tier(Kind::Said, 140, 22),
+    tier(Kind::Symbol, 80, 8),
     tier(Kind::Command, 110, 30),
     tier(Kind::Current, 240, 15),
     tier(Kind::Said, 140, 35),
