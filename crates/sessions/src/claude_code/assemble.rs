@@ -106,7 +106,8 @@ fn orphans(items: &[Live]) -> HashSet<(usize, usize)> {
         let parts = item.parts();
         match &**item {
             Item::Reply { response, .. } => {
-                if running != Some(response) && begun.insert(response) {
+                // The one that runs is not looked up at each row, but entered when the list begins anew.
+                if (running != Some(response) || begun.is_empty()) && begun.insert(response) {
                     running = Some(response);
                 }
                 for (place, part) in parts.iter().enumerate() {
