@@ -1,13 +1,12 @@
 //! What stays beside a summary, and where the cut falls. Cuts fall between units only.
 
-use serde::Serialize;
-
-use super::draft::{Draft, How, Segment, json_len};
+use super::draft::{Draft, How, Segment};
 use super::outputs::{ends, thousands};
-use super::{Moment, Op, Plan, PlanRequest, Reason, is_work, plan};
+use super::split::share_split;
+use super::{Op, Reason, is_work};
 use crate::profile::{Budget, Cut, Keep, Slot, Snip, Summarize, SummaryRole, Turns, UserMessages};
-use history::{History, Kind, Message, Part, Role, SUMMARY_START, Text, verbatim};
-use tokens::{TokenCounter, middle};
+use history::{Kind, Message, Part, Role, Text};
+use tokens::middle;
 
 /// Below this, a summary would cost more than it saves. Tokens.
 const SMALLEST: u64 = 2_000;
@@ -100,100 +99,6 @@ fn plain(step: &Summarize, why: String) -> KeptRegion {
 
 fn made(role: Role, kind: Kind, text: &str) -> Segment {
     Segment::Made(Message::text(role, kind, text))
-}
-
-/// What names the end of a history, given the messages behind its summary: six hex digits of the content of the last
-/// part that is not a system message's, and, also in hex, how much was said and called in all of them. An end that only
-/// repeats another is told from it by how much stands before it.
-pub fn end_mark(behind: &[Message]) -> Option<String> {
-    Some(format!("{:06x}-{:x}", last_part(behind)?, amount(behind)))
-}
-
-/// Six hex digits of the last part.
-fn last_part(messages: &[Message]) -> Option<u64> {
-    let last = messages.iter().rev().find(|it| super::counts(it))?;
-    let text = match last.parts.last()? {
-        Part::Text(it) => it.as_str(),
-        Part::Reasoning(it) => it.text.as_str(),
-        Part::Call(it) => it.input.as_str(),
-        Part::Output(it) => it.text.as_str(),
-        Part::Media(it) => &it.data,
-        Part::Opaque(it) => it.raw.as_str(),
-    };
-    Some(twox_hash::XxHash3_64::oneshot(text.trim().as_bytes()) & 0xFF_FFFF)
-}
-
-/// Calls, and characters that were said, without white space: no format loses or adds any of them, however it cuts
-/// messages.
-fn amount(messages: &[Message]) -> usize {
-    let said = |it: &Text| it.as_str().chars().filter(|it| !it.is_whitespace()).count();
-    let work = messages.iter().filter(|it| is_work(it));
-    work.map(|it| it.calls().count() + it.texts().map(said).sum::<usize>()).sum()
-}
-
-/// The end mark in the first line of a summary of ours: the last part, and how much stands before it, which marks of
-/// version 0.1.0 do not say. What stands further down quotes the session, and so may whatever else a summary holds.
-/// Nothing where the kept end stands in the summary itself: a message that reads like it was sent later.
-fn mark_of(summary: &Message) -> Option<(u64, Option<usize>)> {
-    if verbatim::ends_in_text(summary) {
-        return None;
-    }
-    let ours = |line: &&str| {
-        // Some profiles put a name in front: `[Name] `.
-        let line = line.strip_prefix('[').and_then(|it| it.split_once("] ")).map_or(*line, |it| it.1);
-        line.starts_with(SUMMARY_START)
-    };
-    let line = summary.texts().flat_map(|it| it.as_str().lines()).find(ours)?;
-    let mark = line.trim_end().strip_suffix(']')?.rsplit_once("[end ")?.1;
-    match mark.split_once('-') {
-        Some((part, then)) => {
-            Some((u64::from_str_radix(part, 16).ok()?, Some(usize::from_str_radix(then, 16).ok()?)))
-        }
-        None => Some((u64::from_str_radix(mark, 16).ok()?, None)),
-    }
-}
-
-/// Whether work follows the last summary. A summary of ours names the end it was made with.
-pub(super) fn nothing_new(history: &History) -> Result<(), Reason> {
-    let messages = history.messages();
-    let Some(last) = messages.iter().rposition(|it| it.kind == Kind::Summary) else { return Ok(()) };
-    let (summary, behind) = (&messages[last], &messages[last + 1..]);
-    let reason = |text: &str| Err(Reason { code: "nothing_to_compact", text: text.to_owned() });
-    if !behind.iter().any(is_work) {
-        return reason("nothing was said since the last summary");
-    }
-    if ends_here(summary, behind) {
-        return reason("nothing was said since the last compaction: it ends with the same message");
-    }
-    Ok(())
-}
-
-/// Whether the messages behind a summary of ours are those that it was made with, and no more.
-pub fn ends_here(summary: &Message, behind: &[Message]) -> bool {
-    let (Some((part, then)), Some(end)) = (mark_of(summary), last_part(behind)) else { return false };
-    part == end
-        && match then {
-            Some(then) => amount(behind) <= then,
-            // What is newer than the summary was said since.
-            None => {
-                let newest = behind.iter().rev().find_map(|it| it.at);
-                newest.zip(summary.at).is_none_or(|(newest, made)| newest <= made)
-            }
-        }
-}
-
-/// How many of the messages behind a summary of ours it was made with; nothing where its end is not among them.
-pub fn made_with(summary: &Message, behind: &[Message]) -> Option<usize> {
-    let (part, then) = mark_of(summary)?;
-    let mut so_far = 0;
-    let ends = behind.iter().enumerate().filter(|(_, message)| {
-        let message = std::slice::from_ref(*message);
-        so_far += amount(message);
-        last_part(message) == Some(part) && then.is_none_or(|it| so_far <= it)
-    });
-    let mut ends = ends.map(|(at, _)| at + 1);
-    // A mark without an amount means the first such end.
-    if then.is_some() { ends.last() } else { ends.next() }
 }
 
 /// Everything becomes the summary, but for some user messages.
@@ -317,32 +222,6 @@ fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<KeptR
     let tail = boundary_to(draft, tail);
     let why = format!("the first user message behind {:.0} % of the characters", share * 100.0);
     Ok(KeptRegion { tail, ..plain(step, why) })
-}
-
-/// Gemini CLI's `findCompressSplitPoint`: the first user message without function responses before which at least
-/// `share` of the JSON characters stand; failing that everything, if the last message is the model's without a call;
-/// failing that the last such user message.
-pub fn json_share_split(messages: &[&Message], share: f64) -> usize {
-    let sizes: Vec<u64> = messages.iter().map(|it| json_len(it)).collect();
-    share_split(messages, &sizes, share)
-}
-
-fn share_split(messages: &[&Message], sizes: &[u64], share: f64) -> usize {
-    let target = sizes.iter().sum::<u64>() as f64 * share;
-    let (mut last, mut before) = (0, 0);
-    for (index, message) in messages.iter().enumerate() {
-        if message.role == Role::User && message.outputs().next().is_none() {
-            if before as f64 >= target {
-                return index;
-            }
-            last = index;
-        }
-        before += sizes[index];
-    }
-    match messages.last() {
-        Some(it) if it.role == Role::Assistant && it.calls().next().is_none() => messages.len(),
-        _ => last,
-    }
 }
 
 /// The newest turns that fit into a budget, and of the next one as much of its end as still fits. Sizes are those of
@@ -670,38 +549,4 @@ pub(super) fn number(draft: &Draft<'_>, at: usize) -> Option<usize> {
         .get(at..)?
         .iter()
         .find_map(|it| if let Segment::Old(index) = it { Some(*index) } else { None })
-}
-
-/// Where a profile would cut, and what else would be possible.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Split {
-    /// The plan it comes from.
-    #[serde(skip)]
-    pub plan: Plan,
-    /// Messages before the cut; nothing where there is no place.
-    pub split: Option<usize>,
-    /// What stands at the cut: `prompt`, `unit`, `end`.
-    pub boundary: &'static str,
-    /// Other places where no unit is cut: prompts, nearest to the chosen one first.
-    pub alternatives: Vec<usize>,
-}
-
-/// Finds the cut of a profile.
-pub fn find(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>, moment: &Moment) -> Split {
-    let plan = plan(history, counter, request, moment);
-    let split = plan.split;
-    let messages = history.messages();
-    let boundary = match split {
-        Some(at) if at >= messages.len() => "end",
-        Some(at) if messages[at].is_prompt() => "prompt",
-        Some(_) => "unit",
-        None => "none",
-    };
-    let around = split.unwrap_or(messages.len());
-    let mut alternatives: Vec<usize> = (1..messages.len())
-        .filter(|it| messages[*it].is_prompt() && history.can_cut(*it) && Some(*it) != split)
-        .collect();
-    alternatives.sort_by_key(|it| (it.abs_diff(around), *it));
-    alternatives.truncate(5);
-    Split { plan, split, boundary, alternatives }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::draft::{Draft, Segment, is_head};
 use super::keep::{self, KeptRegion, number};
+use super::mark;
 use super::{Cause, Need, Op, Reason, counts, is_work, restore};
 use crate::profile::{Keep, Slot, Summarize, TooLong};
 use history::{Kind, Media, MediaKind, Message, Part, Role, Text};
@@ -18,7 +19,7 @@ const SMALLEST_SUMMARY: u64 = 200;
 
 /// Replaces messages by a summary, in the profile's layout.
 pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), Reason> {
-    keep::nothing_new(draft.history)?;
+    mark::nothing_new(draft.history)?;
     let head = draft.items.iter().take_while(|it| draft.message(it).is_some_and(is_head)).count();
     let layout = match draft.moment.cause {
         Cause::Manual => &step.layout,

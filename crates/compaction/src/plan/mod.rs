@@ -14,9 +14,11 @@ mod collapse;
 mod draft;
 mod keep;
 mod layout;
+mod mark;
 mod outcome;
 mod outputs;
 mod restore;
+mod split;
 mod trigger;
 
 pub use attachments::refused;
@@ -28,8 +30,9 @@ use tokens::{Filled, TokenCounter, Tokenizer};
 
 pub use collapse::transcript;
 pub use draft::{Segment, json_len};
-pub use keep::{Split, end_mark, ends_here, find as find_split, json_share_split, made_with};
+pub use mark::{end_mark, ends_here, made_with};
 pub use outcome::{PlanOutcome, Rejected, Splice, apply, behind};
+pub use split::{Split, find as find_split, json_share_split};
 pub use trigger::{Gate, ModelLimits, Verdict, passes, threshold, verdict};
 
 use draft::Draft;
