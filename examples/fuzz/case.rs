@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use epitome::config::{Config, Environment};
 use epitome::engine::{self, Amount, Ask, Engine, SessionRef, To};
-use epitome::history::History;
 use epitome::history::error::Kind;
+use epitome::history::{History, Message};
 use epitome::sessions::{self, Format, Memory, Mode, Session, validate};
 use epitome::store::StoreAt;
 
@@ -137,23 +137,22 @@ fn read_again(bytes: &[u8], format: Format) -> Result<Session, String> {
     read.map_err(|error| format!("{} cannot be read again: {}", format.name(), error.full()))
 }
 
-/// The first message that differs in what a model sees.
+/// The first message that differs in what a model sees. Half of a surrogate pair in JSON that is kept as text becomes an
+/// escape, and its character once it is read again: such a message is passed over.
 fn other_message(one: &History, other: &History) -> Option<String> {
-    // Half of a surrogate pair in JSON that is kept as text becomes an escape, and its character once it is read again:
-    // the lengths differ.
-    let seen = |it: &History, at: usize| {
-        let message = it.messages().get(at)?;
-        let shown = format!("{:?} {:?} {:?}", message.role, message.kind, message.parts);
-        let mut shown = shown.replace(r"\\ufffd", "\u{fffd}");
-        if shown.contains('\u{fffd}') {
-            shown.retain(|it| !it.is_ascii_digit());
-        }
-        Some(shown)
+    let shown = |it: Option<&Message>| {
+        it.map(|it| format!("{:?} {:?} {:?}", it.role, it.kind, it.parts)).unwrap_or_default()
     };
-    let most = one.messages().len().max(other.messages().len());
-    let (one, other) =
-        (0..most).map(|at| (seen(one, at), seen(other, at))).find(|(one, other)| one != other)?;
-    Some(differing(one.unwrap_or_default().as_bytes(), other.unwrap_or_default().as_bytes()))
+    let same = |one: &Message, other: &Message| {
+        (one.role, one.kind, &one.parts) == (other.role, other.kind, &other.parts)
+            || shown(Some(one)).contains(r"\\ufffd")
+    };
+    let (one, other) = (one.messages(), other.messages());
+    let at = one.iter().zip(other).take_while(|(one, other)| same(one, other)).count();
+    if at == one.len() && at == other.len() {
+        return None;
+    }
+    Some(differing(shown(one.get(at)).as_bytes(), shown(other.get(at)).as_bytes()))
 }
 
 /// Where two texts begin to differ, with a little around it.

@@ -85,17 +85,17 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
     }
     let unsaid = if screen.json && !arguments.dry_run { To::Bytes } else { To::Plan };
     ask.to = to.unwrap_or(unsaid);
-    ask.trusted = true;
-    (ask.summarizer, ask.endpoint) = summarizer(engine, arguments)?;
-    ask.dry = arguments.dry_run;
-    ask.watch = watch(screen.quiet);
+    ask.writer.trusted = true;
+    (ask.writer.summarizer, ask.writer.endpoint) = summarizer(engine, arguments)?;
+    ask.writer.dry = arguments.dry_run;
+    ask.writer.watch = watch(screen.quiet);
     if arguments.edit {
-        if ask.summarizer == Choice::Host {
+        if ask.writer.summarizer == Choice::Host {
             let what = "--edit: expected a summary that is written at once, found the summarizer host, whose summary comes \
                         with --answer; edit that file before you pass it";
             return Err(Error::new(Kind::Arguments, what));
         }
-        ask.edit = Some(editor(engine)?);
+        ask.writer.edit = Some(editor(engine)?);
     }
     let opened = arguments.common.open(engine)?;
     let format = opened.session.format;
@@ -108,7 +108,7 @@ pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<
         let _ = write!(std::io::stderr().lock(), "\r\x1b[K");
     }
     let compacted = compacted?;
-    let next = if ask.to == To::Plan && !ask.dry {
+    let next = if ask.to == To::Plan && !ask.writer.dry {
         Some(installing(engine, &opened, &ask, &compacted))
     } else {
         None

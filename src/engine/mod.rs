@@ -43,7 +43,7 @@ pub use compact::preview::{apply_preview, can_apply, keep_preview};
 pub use compact::summary_cost::estimate_by_provider;
 pub use events::{Event, Listener};
 pub use input::open::{Opened, SessionRef, continued, open, open_measured, sessions};
-pub use input::options::{Amount, Ask, CompactOptions, Counting, Edit, Editor, PruneOptions, To};
+pub use input::options::{Amount, Ask, CompactOptions, Counting, Edit, Editor, PruneOptions, To, Writer};
 pub use input::request::keep_snapshot;
 pub(crate) use input::values;
 pub(crate) use inspect::estimate::words;

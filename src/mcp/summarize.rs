@@ -39,8 +39,8 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting:
     let goal = goal(desk, arguments)?;
     let mut ask = ask(desk, NAME, arguments)?;
     ask.options.pin.extend(arguments.text("previous_summary")?);
-    ask.watch = waiting.watch.clone();
-    ask.sampling = waiting.sampling.clone();
+    ask.writer.watch = waiting.watch.clone();
+    ask.writer.sampling = waiting.sampling.clone();
     let engine = desk.engine(caller)?;
     let second = (arguments.text("handle")?, arguments.text("answer")?);
     if goal == Goal::Undo {
@@ -74,7 +74,7 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting:
             return Err(Error::new(Kind::Arguments, what));
         }
         (None, None) => {
-            ask.summarizer = summarizer(&engine, arguments)?;
+            ask.writer.summarizer = summarizer(&engine, arguments)?;
             let opened = desk.open(&engine, arguments)?;
             ask.to = target(desk, &opened, goal, "replace")?;
             ask.messages_as = messages_as(&opened);

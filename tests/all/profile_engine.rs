@@ -9,7 +9,7 @@ use epitome::compaction::plan::Cause;
 use epitome::compaction::profile::{Pass, Profile};
 use epitome::compaction::summary::model::Api;
 use epitome::config::{Choice, Config, Environment};
-use epitome::engine::{self, Ask, Engine, Event, Opened, SessionRef, To};
+use epitome::engine::{self, Ask, Engine, Event, Opened, SessionRef, To, Writer};
 use epitome::profiles::BUILT_IN;
 use epitome::store::StoreAt;
 use epitome::store::{MemoryFilter, MemoryKind, Scope};
@@ -183,7 +183,7 @@ fn the_users_commands_run_once_around_what_the_hosts_answer_writes() {
     let runs = |path: &Path| std::fs::read_to_string(path).unwrap_or_default().lines().count();
     let heard = listening(&mut engine);
     let opened = open(&engine, &session(home.path(), 20));
-    let wish = Ask { summarizer: Choice::Host, ..ask("opencode") };
+    let wish = with(ask("opencode"), |it| it.writer.summarizer = Choice::Host);
     let asked = engine::compact(&engine, &opened, &wish).unwrap().answer();
     assert_eq!(asked.status.name(), "needs_answer", "{}", asked.reason);
     // What does not do is asked for once more; what does not do twice is replaced by the offline summary.
@@ -429,7 +429,10 @@ async fn scripted(
 /// By Gemini, which writes what it is told to.
 fn by_gemini(name: &str) -> Ask {
     let summarizer = Choice::Provider("gemini".to_owned());
-    with(Ask { summarizer, trusted: true, ..ask(name) }, |it| it.counting.window = Some(20_000))
+    with(ask(name), |it| {
+        it.writer = Writer { summarizer, trusted: true, ..Writer::default() };
+        it.counting.window = Some(20_000);
+    })
 }
 
 /// The turns of a request to Gemini: who, and what.

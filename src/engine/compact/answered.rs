@@ -3,7 +3,7 @@
 use crate::config::Choice;
 use crate::engine::compact::compacted::Compacted;
 use crate::engine::compact::summarize::{Heard, State};
-use crate::engine::{Ask, Engine, Opened, SessionRef, To, compact, input::open};
+use crate::engine::{Engine, Opened, SessionRef, To, compact, input::open};
 use compaction::plan;
 use history::error::{Error, Kind, Result};
 use sessions::Format;
@@ -22,7 +22,8 @@ pub fn answered(engine: &Engine, handle: &str, answer: &str, to: Option<To>) -> 
     })?;
     let format = state.format.as_deref().map(Format::named).transpose()?;
     let opened = open::open(engine, &SessionRef::Named(state.session.clone()), format, None)?;
-    let mut ask = Ask { summarizer: Choice::Host, ..state.ask.clone() };
+    let mut ask = state.ask.clone();
+    ask.writer.summarizer = Choice::Host;
     ask.to = to.unwrap_or(ask.to);
     let messages = opened.session.history.messages();
     let same = messages.len() >= state.count && {

@@ -158,7 +158,7 @@ fn outcome(
         return rejected(Rejection::CoolingDown(why));
     }
     // Before anybody is paid. The calling agent's model is only asked by now: what it is asked for may never come.
-    let asks = ask.summarizer == Choice::Host && ask.sampling.is_none();
+    let asks = ask.writer.summarizer == Choice::Host && ask.writer.sampling.is_none();
     if !asks && let Err(why) = begin(engine, call) {
         return rejected(Rejection::HookRefused(why));
     }
@@ -255,8 +255,8 @@ fn drafted(
 ) -> Result<Result<HistoryFacts, Question>> {
     let CompactJob { opened, ask, measured, heard, .. } = *call;
     let mut known = HistoryFacts::default();
-    if ask.written.is_some() {
-        known.summary.clone_from(&ask.written);
+    if ask.writer.written.is_some() {
+        known.summary.clone_from(&ask.writer.written);
         return Ok(Ok(known));
     }
     match summarize::written_summary(engine, opened, measured, ask, plan, &known, heard)? {
@@ -273,7 +273,7 @@ fn drafted(
         }
         Drafted::Asked(question) => return Ok(Err(question)),
     }
-    if let Some(edit) = &ask.edit {
+    if let Some(edit) = &ask.writer.edit {
         known.summary = summarize::edited(engine, measured, ask, plan, &known, edit)?;
     }
     Ok(Ok(known))

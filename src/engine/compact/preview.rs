@@ -95,7 +95,8 @@ pub fn apply_preview(engine: &Engine, handle: &str, to: To) -> Result<(Compacted
             state.before.messages
         )));
     }
-    let ask = Ask { written: state.summary.clone(), to: To::Plan, ..state.ask.clone() };
+    let mut ask = Ask { to: To::Plan, ..state.ask.clone() };
+    ask.writer.written.clone_from(&state.summary);
     let again = compact::compact(engine, &opened, &ask)?;
     if again.history().map(Fingerprint::of) != Some(state.after) {
         return Err(changed(

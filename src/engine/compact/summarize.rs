@@ -84,7 +84,7 @@ pub(crate) fn written_summary(
     let Some(step) = ask.profile.summarizing(need.pass) else {
         return Ok(Drafted::Offline(Vec::new()));
     };
-    if ask.summarizer == Choice::Offline {
+    if ask.writer.summarizer == Choice::Offline {
         return Ok(Drafted::Offline(Vec::new()));
     }
     let passages = passages(engine, measured, need, step);
@@ -113,12 +113,12 @@ pub(crate) fn written_summary(
         window: None,
         thinking: 0,
         prefix: None,
-        host: ask.summarizer == Choice::Host,
+        host: ask.writer.summarizer == Choice::Host,
         count: &|text| measured.counter.str(text),
         passages: &passages,
         bounds: Bounds { tries: tries.unwrap_or(summarizers.bounds.tries), ..summarizers.bounds },
     };
-    if let (Choice::Host, Some(sampling)) = (&ask.summarizer, &ask.sampling) {
+    if let (Choice::Host, Some(sampling)) = (&ask.writer.summarizer, &ask.writer.sampling) {
         return by_sampling(engine, &SummaryRequest { host: false, ..material }, sampling, ask);
     }
     if material.host {
@@ -129,12 +129,12 @@ pub(crate) fn written_summary(
         Err(why) => return Ok(Drafted::Offline(vec![why])),
     };
     let (endpoint, thinking) = as_profiled(engine, step, measured, endpoint, thinking, ask);
-    if let (Some(why), false) = (summary_cost::left_alone(engine, &endpoint)?, ask.dry) {
+    if let (Some(why), false) = (summary_cost::left_alone(engine, &endpoint)?, ask.writer.dry) {
         return Ok(Drafted::Offline(vec![offline_instead(&why)]));
     }
     let mut material = SummaryRequest { window: endpoint.window, thinking, ..material };
     let (cost, prefix) = summary_cost::cost(engine, opened, measured, need, &material, &endpoint);
-    if ask.dry {
+    if ask.writer.dry {
         return Ok(Drafted::Priced(cost));
     }
     material.prefix = prefix.as_ref();
@@ -179,7 +179,12 @@ fn own_prompts(step: &Summarize) -> PromptOverrides {
 /// The endpoint and its thinking budget, or why the summary is written offline: without a key there still is one.
 fn endpoint(engine: &Engine, ask: &Ask) -> Result<std::result::Result<(Endpoint, u64), String>> {
     let config = &engine.config;
-    match config.summarizers.endpoint(&ask.summarizer, &config.environment, ask.trusted, &ask.endpoint) {
+    match config.summarizers.endpoint(
+        &ask.writer.summarizer,
+        &config.environment,
+        ask.writer.trusted,
+        &ask.writer.endpoint,
+    ) {
         Ok(Some(chosen)) => Ok(Ok(chosen)),
         Ok(None) => Ok(Err("no provider API key was found; the offline summary was written".to_owned())),
         Err(error) if error.kind() == Kind::Provider => Ok(Err(offline_instead(&error.full()))),
@@ -198,7 +203,7 @@ fn as_profiled(
 ) -> (Endpoint, u64) {
     let prompts = &step.prompts;
     if prompts.provider.as_ref() != Some(&endpoint.provider)
-        || ask.endpoint.model.is_some()
+        || ask.writer.endpoint.model.is_some()
         || engine.config.summarizers.names_model(&endpoint.provider)
     {
         return (endpoint, thinking);
@@ -220,7 +225,7 @@ fn by_provider(
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
     let limits = engine.config.summarizers.limits;
     events::tell(engine, &Event::Asked { summarizer: endpoint.label(), budget: material.max_tokens });
-    let watch = watching(engine, &ask.watch, material.bounds.tries);
+    let watch = watching(engine, &ask.writer.watch, material.bounds.tries);
     let began = std::time::Instant::now();
     let result = run::with_provider(&mut dialogue, material, endpoint, limits, &watch)?;
     // What is written is paid for: a store that is locked must not lose it.
@@ -298,7 +303,7 @@ fn by_sampling(
 ) -> Result<Drafted> {
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
     events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: material.max_tokens });
-    let watch = watching(engine, &ask.watch, material.bounds.tries);
+    let watch = watching(engine, &ask.writer.watch, material.bounds.tries);
     match run::with_line(&mut dialogue, material, sampling, &watch)? {
         None => Err(called_off()),
         Some(Ok((text, notes))) => {

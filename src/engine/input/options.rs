@@ -232,28 +232,27 @@ pub struct Ask {
     /// Tokens of what is about to be sent besides.
     pub next: Option<u64>,
     pub to: To,
+    #[serde(skip)]
+    pub writer: Writer,
+}
+
+/// Who writes the summary, for this call alone.
+#[derive(Debug, Clone, Default)]
+pub struct Writer {
     /// A summary that is written already: nobody is asked for one.
-    #[serde(skip)]
     pub written: Option<String>,
-    #[serde(skip)]
     pub summarizer: Choice,
     /// True if the user is the caller and may name any provider; otherwise only configured providers are allowed.
-    #[serde(skip)]
     pub trusted: bool,
     /// The provider's model and address, where the call names them.
-    #[serde(skip)]
     pub endpoint: Override,
     /// Dry run: no model is asked; its cost is reported instead.
-    #[serde(skip)]
     pub dry: bool,
     /// Whoever watches while a model writes.
-    #[serde(skip)]
     pub watch: Watch,
     /// The calling client's own model, where it can be asked right away: then [`Choice::Host`] needs no second call.
-    #[serde(skip)]
     pub sampling: Option<Sampling>,
     /// Lets the user change the summary before it is used.
-    #[serde(skip)]
     pub edit: Option<Edit>,
 }
 
@@ -281,14 +280,7 @@ impl Ask {
             messages_as: None,
             next: None,
             to: To::Plan,
-            written: None,
-            summarizer: Choice::Offline,
-            trusted: false,
-            endpoint: Override::default(),
-            dry: false,
-            watch: Watch::default(),
-            sampling: None,
-            edit: None,
+            writer: Writer::default(),
         }
     }
 

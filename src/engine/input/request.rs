@@ -45,7 +45,7 @@ fn project_on_disk(engine: &Engine, history: &History, ask: &Ask) -> Option<Path
 /// for that it would not say.
 fn snapshot(engine: &Engine, history: &History, ask: &Ask) -> Option<(String, usize)> {
     let wanted = |it: &Pass| matches!(it, Pass::Summarize(it) if it.snapshot.is_some());
-    let asked = !ask.options.pin.is_empty() || ask.options.focus.is_some() || ask.edit.is_some();
+    let asked = !ask.options.pin.is_empty() || ask.options.focus.is_some() || ask.writer.edit.is_some();
     if asked || !ask.profile.passes.iter().any(wanted) {
         return None;
     }
