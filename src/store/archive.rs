@@ -4,18 +4,19 @@ use std::io::Read;
 
 use serde::{Deserialize, Serialize};
 
-use super::chunks::{corrupted, open};
+use super::content::chunks::{corrupted, open};
 use super::content::{Packer, Prepared, put_content, put_packs};
-use super::handle::identity;
-use super::item::{ENTRY, NewItem, Place, chosen, entry_of, item, missing, put_item, put_place};
-use super::sql::{
+use super::database::sql::{
     Connection, Optional as _, Pool, Row, SqlResult, Transaction, failed, locked, params, write,
 };
-use super::words::indexed;
+use super::handle::identity;
+use super::item::{ENTRY, NewItem, Place, chosen, entry_of, item, missing, put_item, put_place};
+use super::search::words::indexed;
 use super::{
     Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, NewCompaction, Original, Reach, Removed,
-    Scope, SessionRef, Stored, What, index,
+    Scope, SessionRef, Stored, What,
 };
+use crate::store::search::index;
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
 
@@ -275,7 +276,7 @@ pub(super) fn reader<'a>(
     match (item.content, item.sort.as_str()) {
         (Some(content), _) => Ok(Box::new(open(connection, item.handle, content)?)),
         (None, "memory") => {
-            let content = super::remembered::content(&locked(connection), item.id)?;
+            let content = super::memory::remembered::content(&locked(connection), item.id)?;
             Ok(Box::new(std::io::Cursor::new(content.into_bytes())))
         }
         (None, _) => Err(missing(item.handle)),

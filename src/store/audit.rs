@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::sql::{Connection, Row, SqlResult, failed, odd, params, write};
+use super::database::sql::{Connection, Row, SqlResult, failed, odd, params, write};
 use history::error::Result;
 
 /// Entries of one owner that are kept: the newest.

@@ -1,13 +1,15 @@
 //! Letting go of what is old, and checking what is there.
 
-use super::chunks::{LARGEST_CHUNK, consists_of, open, sound};
+use super::content::chunks::{LARGEST_CHUNK, consists_of, open, sound};
 use super::content::{Packer, put_content, put_packs, sweep};
-use super::item::delete_item;
-use super::remembered::LINE;
-use super::sql::{
+use super::database::sql::{
     Connection, Optional as _, Pool, Row, Transaction, failed, locked, params, write, write_all,
 };
-use super::{Checked, Collected, Gone, Handle, Retention, Stats, pack, schema, unwrapped};
+use super::item::delete_item;
+use super::memory::remembered::LINE;
+use super::{Checked, Collected, Gone, Handle, Retention, Stats, unwrapped};
+use crate::store::content::pack;
+use crate::store::database::schema;
 use history::error::Result;
 
 const LETTING_GO: &str = "letting go of what is old";

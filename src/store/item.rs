@@ -1,7 +1,10 @@
 //! Whatever has a handle, as the database knows it: whose it is, and where a session has it.
 
-use super::sql::{Connection, Optional as _, Row, SqlResult, Transaction, failed, odd, params, write};
-use super::{Digest, Entry, Handle, Scope, What, index};
+use super::database::sql::{
+    Connection, Optional as _, Row, SqlResult, Transaction, failed, odd, params, write,
+};
+use super::{Digest, Entry, Handle, Scope, What};
+use crate::store::search::index;
 use history::error::{Error, Kind, Result};
 
 const STORING: &str = "storing in the archive";

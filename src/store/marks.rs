@@ -1,8 +1,8 @@
 //! Small things that outlive a process: marks, asks, token counts.
 
+use super::database::sql::{Connection, Optional as _, SqlResult, failed, params, write, write_all};
 use super::handle::identity;
 use super::item::{NewItem, item, put_item, signed};
-use super::sql::{Connection, Optional as _, SqlResult, failed, params, write, write_all};
 use super::{Handle, Mark, Scope};
 use history::error::{Error, Kind, Result};
 

@@ -15,31 +15,18 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-pub mod handle;
-pub mod memory;
-pub mod passages;
-pub mod range;
-pub mod words;
 mod archive;
 pub mod audit;
-#[cfg(feature = "team")]
-mod blobs;
-mod chunks;
+mod care;
 mod content;
 mod counts;
-mod index;
-mod item;
-mod care;
-mod marks;
-mod remembered;
-mod schema;
-mod search;
-mod pack;
-#[cfg(feature = "team")]
-mod postgres;
-mod sql;
 mod database;
-mod value;
+pub mod handle;
+mod item;
+mod marks;
+pub mod memory;
+pub mod range;
+pub mod search;
 
 pub use audit::{AuditEntry, AuditVerb, Face};
 pub use content::BodyReader;
@@ -47,9 +34,9 @@ pub use counts::Counts;
 pub use database::Store;
 pub use handle::{Digest, Handle};
 pub use memory::{Memory, MemoryKind, MemoryScope, Note};
-pub use passages::{Filter, FoundPassage, Passage, PassageKind, PassageMatch, Unindexed};
 pub use range::{Range, Slice};
-pub use words::Snippet;
+pub use search::passages::{Filter, FoundPassage, Passage, PassageKind, PassageMatch, Unindexed};
+pub use search::words::Snippet;
 
 use history::error::{Error, Kind, Result};
 use sessions::Source;

@@ -6,7 +6,7 @@ use twox_hash::XxHash3_128;
 
 use crate::agents;
 use crate::engine::{Engine, SessionRef, archive::passages, input::open};
-use crate::store::words::Words;
+use crate::store::search::words::Words;
 use crate::store::{
     Entry, Filter, Found, FoundPassage, Hit, PassageKind, PassageMatch, Query, Range, Reach, Recalled, Scope,
     SearchScope, Slice, Typed, What, range, unwrapped,

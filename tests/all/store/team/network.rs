@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use super::faults::{open, put, scope, walk};
 use super::server::server;
 use epitome::history::error::Kind;
-use epitome::store::{Store, TeamStore};
+use epitome::store::TeamStore;
 
 /// What becomes of a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,6 +4,9 @@
 //! record is found again wherever it stands, packs large so that text compresses as well as in one piece (measured on
 //! real sessions: 7.4 to 1 by packs, 4.6 to 1 chunk by chunk).
 
+pub(in crate::store) mod chunks;
+pub(in crate::store) mod pack;
+
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::Read;
@@ -12,13 +15,13 @@ use std::ops::Range;
 use fastcdc::v2020::StreamCDC;
 use sha2::{Digest as _, Sha256};
 
-use super::chunks::{LARGEST_CHUNK, PACK, Packs, SEARCHED, SMALLEST_CHUNK, find};
-use super::handle::identity;
-use super::item::signed;
-use super::pack::{self, Packed};
-use super::sql::{Optional as _, Pool, Transaction, failed, locked, params, write};
-use super::{Body, Digest, Scope, unwrapped};
+use crate::store::database::sql::{Optional as _, Pool, Transaction, failed, locked, params, write};
+use crate::store::handle::identity;
+use crate::store::item::signed;
+use crate::store::{Body, Digest, Scope, unwrapped};
+use chunks::{LARGEST_CHUNK, PACK, Packs, SEARCHED, SMALLEST_CHUNK, find};
 use history::error::{Error, Kind, Result};
+use pack::Packed;
 
 /// Bytes of a chunk, as a rule.
 const CHUNK: usize = 32 << 10;
@@ -33,14 +36,14 @@ const LEVEL: i32 = 3;
 const STORING: &str = "archiving originals";
 
 /// A content whose chunks were found in the archive or packed.
-pub(super) struct Prepared {
+pub(in crate::store) struct Prepared {
     chunks: Vec<Digest>,
-    pub(super) digest: Digest,
-    pub(super) size: u64,
+    pub(in crate::store) digest: Digest,
+    pub(in crate::store) size: u64,
 }
 
 /// New chunks, compressed together.
-pub(super) struct Pack {
+pub(in crate::store) struct Pack {
     packed: Packed,
     chunks: Vec<NewChunk>,
 }
@@ -70,7 +73,7 @@ impl Body<'_> {
     }
 
     /// Its beginning, as much as is searched.
-    pub(super) fn head(&self) -> Result<Cow<'_, [u8]>> {
+    pub(in crate::store) fn head(&self) -> Result<Cow<'_, [u8]>> {
         self.part(0..self.len().min(SEARCHED as u64))
     }
 }
@@ -107,7 +110,7 @@ impl Read for BodyReader<'_> {
 }
 
 /// Makes the contents of one step ready to be stored, while others may write.
-pub(super) struct Packer<'a> {
+pub(in crate::store) struct Packer<'a> {
     connection: &'a Pool,
     owner: &'a str,
     /// Chunks that lie in the archive, whole, or in a pack of this step.
@@ -119,7 +122,7 @@ pub(super) struct Packer<'a> {
 }
 
 impl<'a> Packer<'a> {
-    pub(super) fn new(connection: &'a Pool, owner: &'a str) -> Self {
+    pub(in crate::store) fn new(connection: &'a Pool, owner: &'a str) -> Self {
         Self {
             connection,
             owner,
@@ -132,7 +135,7 @@ impl<'a> Packer<'a> {
     }
 
     /// Hashes a content and packs what of it is not there yet, in one pass over it.
-    pub(super) fn add(&mut self, content: &mut dyn Read) -> Result<Prepared> {
+    pub(in crate::store) fn add(&mut self, content: &mut dyn Read) -> Result<Prepared> {
         let mut out = Prepared { chunks: Vec::new(), digest: Digest::of(b""), size: 0 };
         let mut whole = Sha256::new();
         for chunk in StreamCDC::new(content, SMALLEST_CHUNK, CHUNK, LARGEST_CHUNK) {
@@ -187,7 +190,7 @@ impl<'a> Packer<'a> {
     }
 
     /// The packs that are not written yet.
-    pub(super) fn finish(self) -> Vec<Pack> {
+    pub(in crate::store) fn finish(self) -> Vec<Pack> {
         self.waiting
     }
 }
@@ -203,7 +206,7 @@ fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
 
 /// Stores packs with their chunks. A chunk that is there already, damaged or stored by another process in the meantime,
 /// is from now on the one in its new pack.
-pub(super) fn put_packs(transaction: &Transaction<'_>, owner: &str, packs: &[Pack]) -> Result<()> {
+pub(in crate::store) fn put_packs(transaction: &Transaction<'_>, owner: &str, packs: &[Pack]) -> Result<()> {
     for pack in packs {
         let id = pack::put(transaction, &pack.packed)?;
         for chunk in &pack.chunks {
@@ -223,7 +226,7 @@ pub(super) fn put_packs(transaction: &Transaction<'_>, owner: &str, packs: &[Pac
 
 /// Stores a content whose packs were stored; its id. `None`: another process has let go of a chunk in the meantime, and
 /// it has to be prepared again.
-pub(super) fn put_content(
+pub(in crate::store) fn put_content(
     transaction: &Transaction<'_>,
     owner: &str,
     content: &Prepared,
@@ -281,7 +284,10 @@ fn put_parts(transaction: &Transaction<'_>, content: i64, chunks: &[i64]) -> Res
 
 /// Deletes those of these chunks that no content has, and the packs of which no chunk is left. Returns the bytes on disk
 /// that this frees.
-pub(super) fn sweep(transaction: &Transaction<'_>, chunks: impl IntoIterator<Item = i64>) -> Result<u64> {
+pub(in crate::store) fn sweep(
+    transaction: &Transaction<'_>,
+    chunks: impl IntoIterator<Item = i64>,
+) -> Result<u64> {
     let doing = "letting go of what is old";
     let mut packs = HashSet::new();
     for chunk in chunks {

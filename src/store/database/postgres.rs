@@ -35,10 +35,10 @@ const SHARED_WORDS: usize = 32;
 const STEPS: &[&str] = &[include_str!("postgres/1.sql"), include_str!("postgres/2.sql")];
 
 /// The version that this program writes.
-pub(super) const VERSION: u32 = STEPS.len() as u32;
+pub(in crate::store) const VERSION: u32 = STEPS.len() as u32;
 
 /// Opens the store, makes or upgrades it.
-pub(super) fn open(
+pub(in crate::store) fn open(
     database: &str,
     blobs: &str,
     variables: &BTreeMap<String, String>,
@@ -80,7 +80,7 @@ struct Server {
 }
 
 /// A connection that is made when it is first needed, and again when it was lost.
-pub(super) struct Session {
+pub(in crate::store) struct Session {
     server: Arc<Server>,
     open: RefCell<Option<Open>>,
 }
@@ -104,7 +104,7 @@ impl Server {
 }
 
 impl Session {
-    pub(super) fn blobs(&self) -> &Blobs {
+    pub(in crate::store) fn blobs(&self) -> &Blobs {
         &self.server.blobs
     }
 
@@ -141,7 +141,7 @@ impl Session {
         })
     }
 
-    pub(super) fn query(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<Vec<Row>> {
+    pub(in crate::store) fn query(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<Vec<Row>> {
         self.on(true, |open| {
             let statement = open.prepared(sql)?;
             open.client.query(&statement, &parameters(values))
@@ -149,7 +149,7 @@ impl Session {
     }
 
     /// How many rows a statement changed. It is not tried again: nobody knows whether it was done.
-    pub(super) fn execute(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<usize> {
+    pub(in crate::store) fn execute(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<usize> {
         // Preparing it shows whether the connection is there.
         let statement = self.on(true, |open| {
             if !open.in_transaction {
@@ -161,7 +161,7 @@ impl Session {
     }
 
     /// Begins a transaction that others who write for this owner wait for, or, without one, all who write.
-    pub(super) fn begin(&self, owner: Option<&str>) -> SqlResult<()> {
+    pub(in crate::store) fn begin(&self, owner: Option<&str>) -> SqlResult<()> {
         let locks = match owner {
             Some(owner) => {
                 let key = XxHash3_64::oneshot(owner.as_bytes()) as i32 | 1;
@@ -183,7 +183,7 @@ impl Session {
         begun
     }
 
-    pub(super) fn end(&self, how: &str) -> SqlResult<()> {
+    pub(in crate::store) fn end(&self, how: &str) -> SqlResult<()> {
         let done = self.on(false, |open| open.client.batch_execute(how));
         let done = done.map_err(|it| match it {
             SqlError::Lost if how == "COMMIT" => SqlError::Unsure,
@@ -195,7 +195,7 @@ impl Session {
         done
     }
 
-    pub(super) fn wait_at_most(&self, patience: Duration) -> SqlResult<()> {
+    pub(in crate::store) fn wait_at_most(&self, patience: Duration) -> SqlResult<()> {
         let set = format!("SET lock_timeout TO {}", patience.as_millis());
         self.on(true, |open| open.client.batch_execute(&set))
     }
@@ -214,7 +214,7 @@ impl Session {
         let version = u32::try_from(found).unwrap_or(0);
         if version > VERSION {
             self.end("ROLLBACK")?;
-            return Ok(Err(super::schema::newer(version, VERSION)));
+            return Ok(Err(crate::store::database::schema::newer(version, VERSION)));
         }
         for step in STEPS.iter().skip(version as usize) {
             self.on(false, |open| open.client.batch_execute(step))?;
@@ -246,7 +246,7 @@ fn is_lost(error: &postgres::Error) -> bool {
 }
 
 /// What the database's refusal means, and what to do about it.
-pub(super) fn failed(doing: &'static str, error: postgres::Error) -> Error {
+pub(in crate::store) fn failed(doing: &'static str, error: postgres::Error) -> Error {
     let (kind, found) = match error.code() {
         Some(it) if *it == SqlState::LOCK_NOT_AVAILABLE => {
             (Kind::Locked, "expected the store to be free, found it locked by another server; try again")
@@ -296,7 +296,7 @@ impl ToSql for Value<'_> {
     to_sql_checked!();
 }
 
-pub(super) fn value(row: &Row, column: usize) -> SqlResult<Value<'_>> {
+pub(in crate::store) fn value(row: &Row, column: usize) -> SqlResult<Value<'_>> {
     let of = row.columns().get(column).ok_or_else(|| odd(column, "nothing"))?.type_();
     let found = match *of {
         Type::INT8 => row.try_get::<_, Option<i64>>(column).map(|it| it.map(Value::Int)),
@@ -309,7 +309,7 @@ pub(super) fn value(row: &Row, column: usize) -> SqlResult<Value<'_>> {
 
 // ── Words ──
 
-/// Words (see [`super::words::indexed`]) as SQLite's index has them: lower case, without accents.
+/// Words (see [`crate::store::search::words::indexed`]) as SQLite's index has them: lower case, without accents.
 fn tokens(words: &str) -> Vec<String> {
     let has_accents = |it: char| it < '\u{500}' || ('\u{1e00}'..='\u{1fff}').contains(&it);
     let mut plain = String::with_capacity(words.len());
@@ -325,7 +325,7 @@ fn tokens(words: &str) -> Vec<String> {
 }
 
 /// The rows of an index that hold these words, each a `tsvector`, with `about` in each; at least one.
-pub(super) fn vectors(words: &str, about: &str) -> Vec<String> {
+pub(in crate::store) fn vectors(words: &str, about: &str) -> Vec<String> {
     let tokens = tokens(words);
     let about: String = about.split_whitespace().map(|it| format!(" '#{it}'")).collect();
     let rows = tokens.len().max(1).div_ceil(ROW_WORDS);
@@ -338,8 +338,8 @@ pub(super) fn vectors(words: &str, about: &str) -> Vec<String> {
     (0..rows).map(row).collect()
 }
 
-/// A phrase of FTS5 (see [`super::words::Words`]) as a `tsquery`; `about` is wanted too.
-pub(super) fn query(phrases: &[&str], about: &[String]) -> String {
+/// A phrase of FTS5 (see [`crate::store::search::words::Words`]) as a `tsquery`; `about` is wanted too.
+pub(in crate::store) fn query(phrases: &[&str], about: &[String]) -> String {
     let one = |phrase: &&str| {
         let prefix = if phrase.ends_with('*') { ":*" } else { "" };
         let words: Vec<_> = tokens(phrase).into_iter().map(|it| format!("'{it}'")).collect();

@@ -1,11 +1,11 @@
 //! Packs of compressed chunks: rows of the database or, in a team's store, objects that its rows name.
 
-use super::Digest;
-use super::sql::{Connection, Optional as _, Transaction, failed, params};
+use crate::store::Digest;
+use crate::store::database::sql::{Connection, Optional as _, Transaction, failed, params};
 use history::error::Result;
 
 /// A compressed pack that is about to be stored.
-pub(super) struct Packed {
+pub(in crate::store) struct Packed {
     sha: Digest,
     /// Unpacked.
     size: usize,
@@ -21,7 +21,7 @@ enum PackPlace {
 
 impl Packed {
     /// Uploads a pack where packs are objects; otherwise it waits for [`put`].
-    pub(super) fn new(
+    pub(in crate::store) fn new(
         connection: &Connection,
         owner: &str,
         sha: Digest,
@@ -43,7 +43,7 @@ impl Packed {
     }
 
     /// Bytes of memory that it takes until it is stored.
-    pub(super) fn waiting(&self) -> usize {
+    pub(in crate::store) fn waiting(&self) -> usize {
         match &self.place {
             PackPlace::Here(packed) => packed.len(),
             #[cfg(feature = "team")]
@@ -53,7 +53,7 @@ impl Packed {
 }
 
 /// Stores a pack; its id. One that is there already is replaced: it may be damaged.
-pub(super) fn put(transaction: &Transaction<'_>, pack: &Packed) -> Result<i64> {
+pub(in crate::store) fn put(transaction: &Transaction<'_>, pack: &Packed) -> Result<i64> {
     let size = pack.size as i64;
     let stored = match &pack.place {
         PackPlace::Here(packed) => transaction.query_row(
@@ -75,7 +75,7 @@ pub(super) fn put(transaction: &Transaction<'_>, pack: &Packed) -> Result<i64> {
 }
 
 /// Deletes objects that no row names any more. `at`: milliseconds since 1970.
-pub(super) fn sweep_objects(connection: &Connection, at: i64) -> Result<()> {
+pub(in crate::store) fn sweep_objects(connection: &Connection, at: i64) -> Result<()> {
     match connection {
         Connection::Sqlite(_) => {
             let _ = at;
@@ -93,7 +93,7 @@ pub(super) fn sweep_objects(connection: &Connection, at: i64) -> Result<()> {
 }
 
 /// A pack's size and its compressed bytes; nothing where it is missing.
-pub(super) fn read(connection: &Connection, pack: i64) -> Result<Option<(i64, Vec<u8>)>> {
+pub(in crate::store) fn read(connection: &Connection, pack: i64) -> Result<Option<(i64, Vec<u8>)>> {
     let doing = "reading the archive";
     match connection {
         Connection::Sqlite(_) => connection

@@ -51,7 +51,7 @@ const DECISION_WORDS: [&str; 6] = [
 const SNIPPET: usize = 200;
 
 /// `text` as words that FTS5's `unicode61` splits at spaces.
-pub(super) fn indexed(text: &str) -> String {
+pub(in crate::store) fn indexed(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 4);
     for run in runs(text) {
         match run {
@@ -185,14 +185,14 @@ impl Words {
     }
 
     /// The FTS5 expression that wants all terms, or any.
-    pub(super) fn expression(&self, all: bool) -> String {
+    pub(in crate::store) fn expression(&self, all: bool) -> String {
         let phrases: Vec<_> = self.terms.iter().map(|it| it.phrase.as_str()).collect();
         phrases.join(if all { " AND " } else { " OR " })
     }
 
     /// Its terms as FTS5 has them.
     #[cfg(feature = "team")]
-    pub(super) fn phrases(&self) -> impl Iterator<Item = &str> {
+    pub(in crate::store) fn phrases(&self) -> impl Iterator<Item = &str> {
         self.terms.iter().map(|it| it.phrase.as_str())
     }
 
@@ -211,7 +211,7 @@ impl Words {
     }
 
     /// How often each term stands in `text`.
-    pub(super) fn counts(&self, text: &str) -> Vec<u32> {
+    pub(in crate::store) fn counts(&self, text: &str) -> Vec<u32> {
         let count = |it: &Term| u32::try_from(it.pattern.find_iter(text).count()).unwrap_or(u32::MAX);
         self.terms.iter().map(count).collect()
     }

@@ -1,11 +1,17 @@
 //! Full-text search in the database.
 
-use super::index::{self, index, is_indexed, readable};
-use super::item::{ENTRY, entry_of};
-use super::sql::{Connection, Optional as _, Pool, Row, failed, locked, params, write};
-use super::words::{Words, indexed};
-use super::{Found, Hit, Query, Reach, Scope, What, archive, chunks, remembered};
+pub(in crate::store) mod index;
+pub mod passages;
+pub mod words;
+
+use crate::store::content::chunks;
+use crate::store::database::sql::{Connection, Optional as _, Pool, Row, failed, locked, params, write};
+use crate::store::item::{ENTRY, entry_of};
+use crate::store::memory::remembered;
+use crate::store::{Found, Hit, Query, Reach, Scope, What, archive};
 use history::error::Result;
+use index::{index, is_indexed, readable};
+use words::{Words, indexed};
 
 /// Results of one search, at most.
 const MAX_HITS: u32 = 100;
@@ -66,7 +72,7 @@ struct Match {
     score: f64,
 }
 
-pub(super) fn search(store: &Pool, scope: &Scope, query: &Query) -> Result<Found> {
+pub(in crate::store) fn search(store: &Pool, scope: &Scope, query: &Query) -> Result<Found> {
     let words = Words::parse(&query.text)?;
     catch_up(store, &scope.owner)?;
     let mut found = matching(&locked(store), scope, query, &words, true)?;
@@ -191,7 +197,7 @@ fn matching(
 fn dressed(store: &Pool, scope: &Scope, query: &Query, words: &Words, found: Match) -> Result<Option<Hit>> {
     let connection = locked(store);
     let (session, only) = limits(query);
-    let entry: Option<super::Entry> = connection
+    let entry: Option<crate::store::Entry> = connection
         .prepare(&format!(
             "SELECT {ENTRY} FROM item i JOIN place p ON p.item = i.id
              WHERE i.id = ?1 AND i.owner = ?2 AND {IS_WANTED_PLACE} ORDER BY p.at DESC LIMIT 1"

@@ -1,12 +1,13 @@
 //! Memories in the database.
 
-use super::handle::identity;
-use super::item::{Item, NewItem, Place, delete_item, item, put_item, put_place};
-use super::memory::duplicates;
-use super::sql::{Connection, Row, SqlResult, Transaction, failed, odd, params, write};
-use super::words::indexed;
-use super::{
-    Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Scope, Tidied, What, index,
+use super::duplicates;
+use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, failed, odd, params, write};
+use crate::store::handle::identity;
+use crate::store::item::{Item, NewItem, Place, delete_item, item, put_item, put_place};
+use crate::store::search::index;
+use crate::store::search::words::indexed;
+use crate::store::{
+    Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Scope, Tidied, What,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
@@ -22,7 +23,7 @@ fn scoped(scope: &Scope, of: MemoryScope) -> Scope {
     }
 }
 
-pub(super) fn remember(
+pub(in crate::store) fn remember(
     connection: &mut Connection,
     scope: &Scope,
     note: &Note,
@@ -36,7 +37,7 @@ pub(super) fn remember(
     Ok(memory)
 }
 
-pub(super) fn import(
+pub(in crate::store) fn import(
     connection: &mut Connection,
     scope: &Scope,
     notes: &[Note],
@@ -146,7 +147,7 @@ fn one(connection: &Connection, id: i64) -> Result<Memory> {
 }
 
 /// The text of a memory.
-pub(super) fn content(connection: &Connection, id: i64) -> Result<String> {
+pub(in crate::store) fn content(connection: &Connection, id: i64) -> Result<String> {
     one(connection, id).map(|it| it.content)
 }
 
@@ -163,11 +164,15 @@ fn memory_item(connection: &Connection, scope: &Scope, handle: &str) -> Result<I
     ))
 }
 
-pub(super) fn memory(connection: &Connection, scope: &Scope, handle: &str) -> Result<Memory> {
+pub(in crate::store) fn memory(connection: &Connection, scope: &Scope, handle: &str) -> Result<Memory> {
     one(connection, memory_item(connection, scope, handle)?.id)
 }
 
-pub(super) fn memories(connection: &Connection, scope: &Scope, filter: &MemoryFilter) -> Result<Vec<Memory>> {
+pub(in crate::store) fn memories(
+    connection: &Connection,
+    scope: &Scope,
+    filter: &MemoryFilter,
+) -> Result<Vec<Memory>> {
     let (user, project) = match filter.scope {
         None => (true, true),
         Some(MemoryScope::User) => (true, false),
@@ -191,7 +196,12 @@ pub(super) fn memories(connection: &Connection, scope: &Scope, filter: &MemoryFi
         .map_err(failed(READING))
 }
 
-pub(super) fn pin(connection: &mut Connection, scope: &Scope, handle: &str, pinned: bool) -> Result<()> {
+pub(in crate::store) fn pin(
+    connection: &mut Connection,
+    scope: &Scope,
+    handle: &str,
+    pinned: bool,
+) -> Result<()> {
     let transaction = write(connection, &scope.owner, WRITING)?;
     let item = item(&transaction, scope, handle)?;
     let change = match (item.sort.as_str(), pinned) {
@@ -205,11 +215,11 @@ pub(super) fn pin(connection: &mut Connection, scope: &Scope, handle: &str, pinn
 }
 
 /// A memory and, through any number of steps, those it superseded; the oldest step last.
-pub(super) const LINE: &str = "WITH RECURSIVE line(item, depth) AS (
+pub(in crate::store) const LINE: &str = "WITH RECURSIVE line(item, depth) AS (
        SELECT CAST(?1 AS BIGINT), 0 UNION SELECT m.item, depth + 1 FROM memory m JOIN line ON m.superseded = line.item
      ) SELECT item FROM line ORDER BY depth DESC";
 
-pub(super) fn forget(connection: &mut Connection, scope: &Scope, handle: &str) -> Result<()> {
+pub(in crate::store) fn forget(connection: &mut Connection, scope: &Scope, handle: &str) -> Result<()> {
     let doing = "forgetting";
     let transaction = write(connection, &scope.owner, doing)?;
     let item = memory_item(&transaction, scope, handle)?;
@@ -223,7 +233,11 @@ pub(super) fn forget(connection: &mut Connection, scope: &Scope, handle: &str) -
     transaction.commit().map_err(failed(doing))
 }
 
-pub(super) fn tidy(connection: &mut Connection, scope: &Scope, dry_run: bool) -> Result<Vec<Tidied>> {
+pub(in crate::store) fn tidy(
+    connection: &mut Connection,
+    scope: &Scope,
+    dry_run: bool,
+) -> Result<Vec<Tidied>> {
     let doing = "tidying memories";
     let transaction = write(connection, &scope.owner, doing)?;
     let found = duplicates(&memories(&transaction, scope, &MemoryFilter::default())?);

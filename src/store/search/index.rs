@@ -4,17 +4,17 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::What;
-#[cfg(feature = "team")]
-use super::postgres;
-use super::sql::{Connection, Param, Transaction, failed, params};
 use super::words::Words;
+use crate::store::What;
+#[cfg(feature = "team")]
+use crate::store::database::postgres;
+use crate::store::database::sql::{Connection, Param, Transaction, failed, params};
 use history::error::Result;
 
 const INDEXING: &str = "indexing";
 
-/// Puts words (see [`super::words::indexed`]) into the index as those of `item`.
-pub(super) fn index(transaction: &Transaction<'_>, item: i64, words: &str) -> Result<()> {
+/// Puts words (see [`crate::store::search::words::indexed`]) into the index as those of `item`.
+pub(in crate::store) fn index(transaction: &Transaction<'_>, item: i64, words: &str) -> Result<()> {
     match &**transaction {
         Connection::Sqlite(_) => {
             put(transaction, "INSERT INTO words (rowid, body) VALUES (?1, ?2)", params![item, words])
@@ -28,7 +28,7 @@ pub(super) fn index(transaction: &Transaction<'_>, item: i64, words: &str) -> Re
 }
 
 /// Puts the words of a passage into their index; `about`: tokens that a search can want besides.
-pub(super) fn index_passage(
+pub(in crate::store) fn index_passage(
     transaction: &Transaction<'_>,
     passage: i64,
     words: &str,
@@ -54,7 +54,7 @@ fn put(transaction: &Transaction<'_>, sql: &str, params: &[&dyn Param]) -> Resul
 }
 
 /// Takes the words of an item out of the index.
-pub(super) fn unindex(transaction: &Transaction<'_>, item: i64) -> Result<()> {
+pub(in crate::store) fn unindex(transaction: &Transaction<'_>, item: i64) -> Result<()> {
     let sql = match &**transaction {
         Connection::Sqlite(_) => "DELETE FROM words WHERE rowid = ?1",
         #[cfg(feature = "team")]
@@ -64,24 +64,24 @@ pub(super) fn unindex(transaction: &Transaction<'_>, item: i64) -> Result<()> {
 }
 
 /// How a query finds rows by their words.
-pub(super) struct FoundBy {
+pub(in crate::store) struct FoundBy {
     /// The tables, of which one has the rows: `i` (item) or `s` (passage).
-    pub(super) from: &'static str,
+    pub(in crate::store) from: &'static str,
     /// The column with their ids.
-    pub(super) id: &'static str,
-    pub(super) condition: String,
+    pub(in crate::store) id: &'static str,
+    pub(in crate::store) condition: String,
     /// Its parameters, which follow those of the query.
     expressions: Vec<String>,
 }
 
 impl FoundBy {
-    pub(super) fn params(&self) -> Vec<&dyn Param> {
+    pub(in crate::store) fn params(&self) -> Vec<&dyn Param> {
         self.expressions.iter().map(|it| it as &dyn Param).collect()
     }
 }
 
 /// Items with these words (`all` of them, or some). The first parameter has the number `first`.
-pub(super) fn items(connection: &Connection, words: &Words, all: bool, first: usize) -> FoundBy {
+pub(in crate::store) fn items(connection: &Connection, words: &Words, all: bool, first: usize) -> FoundBy {
     match connection {
         Connection::Sqlite(_) => FoundBy {
             from: "words CROSS JOIN item i ON i.id = words.rowid",
@@ -98,7 +98,7 @@ pub(super) fn items(connection: &Connection, words: &Words, all: bool, first: us
 }
 
 /// Passages with these words, and with each token of `about`.
-pub(super) fn passages(
+pub(in crate::store) fn passages(
     connection: &Connection,
     words: &Words,
     all: bool,
@@ -148,7 +148,7 @@ fn in_rows(
 }
 
 /// Leaves the words of `item` to the next search.
-pub(super) fn index_later(transaction: &Transaction<'_>, item: i64) -> Result<()> {
+pub(in crate::store) fn index_later(transaction: &Transaction<'_>, item: i64) -> Result<()> {
     transaction
         .prepare("INSERT INTO pending (item) VALUES (?1) ON CONFLICT DO NOTHING")
         .and_then(|mut it| it.execute([item]))
@@ -157,7 +157,7 @@ pub(super) fn index_later(transaction: &Transaction<'_>, item: i64) -> Result<()
 }
 
 /// Whether an item is in the index.
-pub(super) fn is_indexed(connection: &Connection, item: i64) -> Result<bool> {
+pub(in crate::store) fn is_indexed(connection: &Connection, item: i64) -> Result<bool> {
     let sql = match connection {
         Connection::Sqlite(_) => "SELECT 1 FROM words_docsize WHERE id = ?1",
         #[cfg(feature = "team")]
@@ -167,7 +167,7 @@ pub(super) fn is_indexed(connection: &Connection, item: i64) -> Result<bool> {
 }
 
 /// What of a content is for reading: of a message that is JSON its strings, else all of it.
-pub(super) fn readable(head: &[u8], what: What) -> Cow<'_, str> {
+pub(in crate::store) fn readable(head: &[u8], what: What) -> Cow<'_, str> {
     if what == What::Message && head.trim_ascii_start().starts_with(b"{") {
         let mended = history::json::mend(head);
         // serde_json refuses what is nested deeper than 128, so that walking it is safe.

@@ -5,10 +5,13 @@
 
 use twox_hash::{XxHash3_64, XxHash3_128};
 
-use super::item::{ENTRY, entry_of, item};
-use super::sql::{Connection, Optional as _, Pool, Row, Transaction, failed, locked, params, write};
+use super::index;
 use super::words::{Words, indexed};
-use super::{Entry, Reach, Scope, What, index};
+use crate::store::database::sql::{
+    Connection, Optional as _, Pool, Row, Transaction, failed, locked, params, write,
+};
+use crate::store::item::{ENTRY, entry_of, item};
+use crate::store::{Entry, Reach, Scope, What};
 use history::error::Result;
 use history::secrets::Redactor;
 
@@ -97,7 +100,7 @@ pub struct FoundPassage {
 }
 
 /// Sessions that wait to be indexed, the newest first.
-pub(super) fn unindexed(connection: &Connection, owner: &str) -> Result<Vec<Unindexed>> {
+pub(in crate::store) fn unindexed(connection: &Connection, owner: &str) -> Result<Vec<Unindexed>> {
     let row = |row: &Row<'_>| {
         let bytes: i64 = row.get(2)?;
         Ok(Unindexed {
@@ -116,7 +119,7 @@ pub(super) fn unindexed(connection: &Connection, owner: &str) -> Result<Vec<Unin
 }
 
 /// Puts the passages of an archived session into the index. What an older version of it holds moves over to it.
-pub(super) fn put(
+pub(in crate::store) fn put(
     connection: &Pool,
     scope: &Scope,
     handle: &str,
@@ -209,7 +212,7 @@ fn token(letter: char, value: &str) -> String {
 }
 
 /// The passages that hold the words (`all` of them, or some), the newest first; each text once.
-pub(super) fn search(
+pub(in crate::store) fn search(
     store: &Pool,
     scope: &Scope,
     reach: &Reach,
@@ -257,7 +260,11 @@ fn kinds(bits: i64) -> Vec<PassageKind> {
 }
 
 /// The text of a match and where it stands; nothing if another process has let go of it.
-pub(super) fn passage(connection: &Connection, owner: &str, id: i64) -> Result<Option<FoundPassage>> {
+pub(in crate::store) fn passage(
+    connection: &Connection,
+    owner: &str,
+    id: i64,
+) -> Result<Option<FoundPassage>> {
     let found = |row: &Row<'_>| {
         let message: u32 = row.get(10)?;
         let at = row.get(11)?;

@@ -9,10 +9,10 @@ use std::time::Duration;
 #[cfg(feature = "team")]
 use super::postgres;
 use super::schema;
-pub(super) use super::value::{SqlError, SqlResult, Value, odd};
+pub(in crate::store) use super::value::{SqlError, SqlResult, Value, odd};
 use history::error::{Error, Kind};
 
-pub(super) trait Param {
+pub(in crate::store) trait Param {
     fn value(&self) -> Value<'_>;
 }
 
@@ -75,7 +75,7 @@ impl<T: Param + ?Sized> Param for &T {
 }
 
 /// The parameters of a statement.
-pub(super) trait Params {
+pub(in crate::store) trait Params {
     fn values(&self) -> Vec<Value<'_>>;
 }
 
@@ -94,13 +94,13 @@ impl Params for &[&dyn Param] {
 /// Parameters of different types.
 macro_rules! params {
     ($($param:expr),* $(,)?) => {
-        &[$(&$param as &dyn $crate::store::sql::Param),*] as &[&dyn $crate::store::sql::Param]
+        &[$(&$param as &dyn $crate::store::database::sql::Param),*] as &[&dyn $crate::store::database::sql::Param]
     };
 }
-pub(super) use params;
+pub(in crate::store) use params;
 
 /// What a column can be read as.
-pub(super) trait Column: Sized {
+pub(in crate::store) trait Column: Sized {
     /// Nothing where the column holds something else.
     fn of(value: Value<'_>) -> Option<Self>;
 }
@@ -135,14 +135,14 @@ impl<T: Column> Column for Option<T> {
     }
 }
 
-pub(super) enum Row<'a> {
+pub(in crate::store) enum Row<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
     #[cfg(feature = "team")]
     Postgres(&'a ::postgres::Row),
 }
 
 impl Row<'_> {
-    pub(super) fn get<T: Column>(&self, column: usize) -> SqlResult<T> {
+    pub(in crate::store) fn get<T: Column>(&self, column: usize) -> SqlResult<T> {
         let value = match self {
             Self::Sqlite(row) => match row.get_ref(column)? {
                 rusqlite::types::ValueRef::Null => Value::Null,
@@ -161,7 +161,7 @@ impl Row<'_> {
 }
 
 /// What the database's refusal means, and what to do about it.
-pub(super) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Error {
+pub(in crate::store) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Error {
     let other = "expected the database to do it, it did not; `epitome doctor` checks it";
     move |error| match error {
         SqlError::Sqlite(error) => schema::failed(doing)(error),
@@ -185,21 +185,21 @@ pub(super) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Error {
 }
 
 /// One connection to the database.
-pub(super) enum Connection {
+pub(in crate::store) enum Connection {
     Sqlite(rusqlite::Connection),
     #[cfg(feature = "team")]
     Postgres(Box<postgres::Session>),
 }
 
 /// A statement, prepared once for each connection.
-pub(super) enum Statement<'a> {
+pub(in crate::store) enum Statement<'a> {
     Sqlite(rusqlite::CachedStatement<'a>),
     #[cfg(feature = "team")]
     Postgres(&'a postgres::Session, String),
 }
 
 impl Connection {
-    pub(super) fn prepare(&self, sql: &str) -> SqlResult<Statement<'_>> {
+    pub(in crate::store) fn prepare(&self, sql: &str) -> SqlResult<Statement<'_>> {
         Ok(match self {
             Self::Sqlite(it) => Statement::Sqlite(it.prepare_cached(sql)?),
             #[cfg(feature = "team")]
@@ -208,11 +208,11 @@ impl Connection {
     }
 
     /// How many rows it changed.
-    pub(super) fn execute(&self, sql: &str, params: impl Params) -> SqlResult<usize> {
+    pub(in crate::store) fn execute(&self, sql: &str, params: impl Params) -> SqlResult<usize> {
         self.prepare(sql)?.execute(params)
     }
 
-    pub(super) fn query_row<T>(
+    pub(in crate::store) fn query_row<T>(
         &self,
         sql: &str,
         params: impl Params,
@@ -230,7 +230,7 @@ impl Connection {
     }
 
     /// The expression for a pack's bytes on disk.
-    pub(super) fn pack_bytes(&self) -> &'static str {
+    pub(in crate::store) fn pack_bytes(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "length(packed)",
             #[cfg(feature = "team")]
@@ -239,7 +239,7 @@ impl Connection {
     }
 
     /// How long it waits for others that write.
-    pub(super) fn wait_at_most(&self, patience: Duration) -> Result<(), Error> {
+    pub(in crate::store) fn wait_at_most(&self, patience: Duration) -> Result<(), Error> {
         match self {
             Self::Sqlite(it) => schema::wait_at_most(it, patience),
             #[cfg(feature = "team")]
@@ -249,7 +249,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn version(&self) -> u32 {
+    pub(in crate::store) fn version(&self) -> u32 {
         match self {
             Self::Sqlite(_) => schema::VERSION,
             #[cfg(feature = "team")]
@@ -272,7 +272,7 @@ impl rusqlite::ToSql for Value<'_> {
 
 impl Statement<'_> {
     /// How many rows it changed.
-    pub(super) fn execute(&mut self, params: impl Params) -> SqlResult<usize> {
+    pub(in crate::store) fn execute(&mut self, params: impl Params) -> SqlResult<usize> {
         let values = params.values();
         match self {
             Self::Sqlite(it) => Ok(it.execute(rusqlite::params_from_iter(values))?),
@@ -282,7 +282,7 @@ impl Statement<'_> {
     }
 
     /// The first row; [`SqlError::NoRow`] where there is none.
-    pub(super) fn query_row<T>(
+    pub(in crate::store) fn query_row<T>(
         &mut self,
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
@@ -300,7 +300,7 @@ impl Statement<'_> {
         }
     }
 
-    pub(super) fn query_map<T>(
+    pub(in crate::store) fn query_map<T>(
         &mut self,
         params: impl Params,
         mut read: impl FnMut(&Row<'_>) -> SqlResult<T>,
@@ -322,13 +322,13 @@ impl Statement<'_> {
     }
 
     /// Whether there is a row.
-    pub(super) fn exists(&mut self, params: impl Params) -> SqlResult<bool> {
+    pub(in crate::store) fn exists(&mut self, params: impl Params) -> SqlResult<bool> {
         Ok(self.query_row(params, |_| Ok(())).optional()?.is_some())
     }
 }
 
 /// No row is an answer too.
-pub(super) trait Optional<T> {
+pub(in crate::store) trait Optional<T> {
     fn optional(self) -> SqlResult<Option<T>>;
 }
 
@@ -343,13 +343,13 @@ impl<T> Optional<T> for SqlResult<T> {
 }
 
 /// Changes that are made together, or, unless [`Transaction::commit`] is reached, not at all.
-pub(super) struct Transaction<'a> {
+pub(in crate::store) struct Transaction<'a> {
     connection: &'a mut Connection,
     is_open: bool,
 }
 
 impl Transaction<'_> {
-    pub(super) fn commit(mut self) -> SqlResult<()> {
+    pub(in crate::store) fn commit(mut self) -> SqlResult<()> {
         self.connection.end("COMMIT")?;
         self.is_open = false;
         Ok(())
@@ -373,7 +373,7 @@ impl Drop for Transaction<'_> {
 }
 
 /// Begins to change what one owner has: others that change it wait. The wait is here and not in the middle.
-pub(super) fn write<'a>(
+pub(in crate::store) fn write<'a>(
     connection: &'a mut Connection,
     owner: &str,
     doing: &'static str,
@@ -382,7 +382,7 @@ pub(super) fn write<'a>(
 }
 
 /// Begins to change what any owner has: everybody else that changes something waits.
-pub(super) fn write_all<'a>(
+pub(in crate::store) fn write_all<'a>(
     connection: &'a mut Connection,
     doing: &'static str,
 ) -> Result<Transaction<'a>, Error> {
@@ -407,13 +407,13 @@ fn begin<'a>(
 }
 
 /// The connections of a store: one to a file, several to a server.
-pub(super) struct Pool {
+pub(in crate::store) struct Pool {
     connections: Vec<Mutex<Connection>>,
     next: AtomicUsize,
 }
 
 impl Pool {
-    pub(super) fn new(connections: impl IntoIterator<Item = Connection>) -> Self {
+    pub(in crate::store) fn new(connections: impl IntoIterator<Item = Connection>) -> Self {
         let connections = connections.into_iter().map(Mutex::new).collect();
         Self { connections, next: AtomicUsize::new(0) }
     }
@@ -421,7 +421,7 @@ impl Pool {
 
 /// Takes a connection: one that is free, or the next one when it is. A panic of another thread has rolled its transaction
 /// back, so that connection is as good as before.
-pub(super) fn locked(pool: &Pool) -> MutexGuard<'_, Connection> {
+pub(in crate::store) fn locked(pool: &Pool) -> MutexGuard<'_, Connection> {
     let free = pool.connections.iter().find_map(|it| it.try_lock().ok());
     let next = || pool.next.fetch_add(1, Ordering::Relaxed) % pool.connections.len();
     free.unwrap_or_else(|| pool.connections[next()].lock().unwrap_or_else(PoisonError::into_inner))

@@ -2,7 +2,7 @@
 
 /// A parameter, or a column of a row.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'a> {
+pub(in crate::store) enum Value<'a> {
     Null,
     Int(i64),
     Text(&'a str),
@@ -11,7 +11,7 @@ pub(super) enum Value<'a> {
 
 /// What a database says in place of an answer.
 #[derive(Debug)]
-pub(super) enum SqlError {
+pub(in crate::store) enum SqlError {
     Sqlite(rusqlite::Error),
     #[cfg(feature = "team")]
     Postgres(::postgres::Error),
@@ -26,9 +26,9 @@ pub(super) enum SqlError {
     Odd(String),
 }
 
-pub(super) type SqlResult<T> = Result<T, SqlError>;
+pub(in crate::store) type SqlResult<T> = Result<T, SqlError>;
 
-pub(super) fn odd(column: usize, found: &str) -> SqlError {
+pub(in crate::store) fn odd(column: usize, found: &str) -> SqlError {
     SqlError::Odd(format!("column {column}: found {found}"))
 }
 

@@ -5,21 +5,22 @@ use std::io::Read;
 
 use sha2::{Digest as _, Sha256};
 
-use super::sql::{Connection, Optional as _, Pool, failed, locked, params};
-use super::{Digest, Handle, pack};
+use super::pack;
+use crate::store::database::sql::{Connection, Optional as _, Pool, failed, locked, params};
+use crate::store::{Digest, Handle};
 use history::error::{Error, Kind, Result};
 
 /// Bytes of a content that are searched: its beginning. Bounds what one giant log can cost.
-pub(super) const SEARCHED: usize = 4 << 20;
+pub(in crate::store) const SEARCHED: usize = 4 << 20;
 
 /// Bytes of a chunk, at least; the last of a content may be smaller.
-pub(super) const SMALLEST_CHUNK: usize = 8 << 10;
+pub(in crate::store) const SMALLEST_CHUNK: usize = 8 << 10;
 
 /// Bytes of a chunk, at most.
-pub(super) const LARGEST_CHUNK: usize = 128 << 10;
+pub(in crate::store) const LARGEST_CHUNK: usize = 128 << 10;
 
 /// Bytes of chunks in a pack; the last of them may go beyond.
-pub(super) const PACK: usize = 1 << 20;
+pub(in crate::store) const PACK: usize = 1 << 20;
 
 /// Packs that are kept unpacked while a content is read: chunks that repeat are found in earlier ones.
 const UNPACKED: usize = 8;
@@ -31,19 +32,19 @@ const READING: &str = "reading the archive";
 
 /// A chunk's place in the database.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub(super) pack: i64,
-    pub(super) start: u32,
-    pub(super) size: u32,
+pub(in crate::store) struct Place {
+    pub(in crate::store) pack: i64,
+    pub(in crate::store) start: u32,
+    pub(in crate::store) size: u32,
 }
 
 /// The packs that were read last, unpacked; the newest comes last.
 #[derive(Default)]
-pub(super) struct Packs(Vec<(i64, Vec<u8>)>);
+pub(in crate::store) struct Packs(Vec<(i64, Vec<u8>)>);
 
 impl Packs {
     /// The bytes of a chunk; `None` when they are not those of `digest`.
-    pub(super) fn chunk(
+    pub(in crate::store) fn chunk(
         &mut self,
         connection: &Connection,
         place: Place,
@@ -75,7 +76,11 @@ fn unpacked(connection: &Connection, pack: i64) -> Result<Option<Vec<u8>>> {
     }))
 }
 
-pub(super) fn find(connection: &Connection, owner: &str, digest: &Digest) -> Result<Option<(i64, Place)>> {
+pub(in crate::store) fn find(
+    connection: &Connection,
+    owner: &str,
+    digest: &Digest,
+) -> Result<Option<(i64, Place)>> {
     connection
         .prepare("SELECT id, pack, start, size FROM chunk WHERE owner = ?1 AND sha = ?2")
         .and_then(|mut it| {
@@ -117,7 +122,7 @@ fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<P
 }
 
 /// The chunks that are what they were, each pack unpacked once.
-pub(super) fn sound(store: &Pool) -> Result<HashSet<i64>> {
+pub(in crate::store) fn sound(store: &Pool) -> Result<HashSet<i64>> {
     let packs: Vec<i64> = locked(store)
         .prepare("SELECT id FROM pack ORDER BY id")
         .and_then(|mut it| it.query_map(params![], |row| row.get(0)))
@@ -146,7 +151,7 @@ pub(super) fn sound(store: &Pool) -> Result<HashSet<i64>> {
 }
 
 /// Whether a content consists of these chunks and lacks none.
-pub(super) fn consists_of(
+pub(in crate::store) fn consists_of(
     connection: &Connection,
     handle: Handle,
     content: i64,
@@ -169,7 +174,7 @@ fn place(connection: &Connection, part: &Part) -> Result<Option<Place>> {
 }
 
 /// Delivers a content chunk by chunk.
-pub(super) struct Reader<'a> {
+pub(in crate::store) struct Reader<'a> {
     connection: &'a Pool,
     handle: Handle,
     content: i64,
@@ -248,7 +253,7 @@ impl Reader<'_> {
     }
 }
 
-pub(super) fn corrupted(handle: Handle, found: &str) -> Error {
+pub(in crate::store) fn corrupted(handle: Handle, found: &str) -> Error {
     let what = format!(
         "reading {handle}: expected the bytes that were stored, found {found}; nothing of it was restored; \
          `epitome doctor` says what else is damaged"
@@ -256,7 +261,7 @@ pub(super) fn corrupted(handle: Handle, found: &str) -> Error {
     Error::new(Kind::Store, what)
 }
 
-pub(super) fn open<'a>(connection: &'a Pool, handle: Handle, content: i64) -> Result<Reader<'a>> {
+pub(in crate::store) fn open<'a>(connection: &'a Pool, handle: Handle, content: i64) -> Result<Reader<'a>> {
     let (parts, expected) = parts(&locked(connection), handle, content)?;
     Ok(Reader {
         connection,
@@ -275,7 +280,7 @@ pub(super) fn open<'a>(connection: &'a Pool, handle: Handle, content: i64) -> Re
 }
 
 /// The beginning of a content, as much as is searched; up to what is damaged, which is told when it is read.
-pub(super) fn head(connection: &Connection, content: i64) -> Result<Vec<u8>> {
+pub(in crate::store) fn head(connection: &Connection, content: i64) -> Result<Vec<u8>> {
     // All but the last chunk have at least the smallest size.
     let parts = connection
         .prepare(

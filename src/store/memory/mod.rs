@@ -1,11 +1,13 @@
 //! Memories as values: their kinds, how they are exported and imported, which of them say the same. Pure.
 
+pub(in crate::store) mod remembered;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Handle, Tidied};
+use crate::store::{Handle, Tidied};
 use history::error::{Error, Kind, Result};
 
 /// What a compaction's summary begins with when it is saved as a memory (opencode-supermemory 2.0).
@@ -244,7 +246,7 @@ fn described(note: Note) -> Note {
 }
 
 /// Which memories say the same as a newer one. `memories` come newest first; so do the results.
-pub(super) fn duplicates(memories: &[Memory]) -> Vec<Tidied> {
+pub(in crate::store) fn duplicates(memories: &[Memory]) -> Vec<Tidied> {
     let mut groups: BTreeMap<(MemoryScope, String), Vec<usize>> = BTreeMap::new();
     let mut taken = vec![false; memories.len()];
     let mut out: Vec<(usize, Tidied)> = Vec::new();
@@ -294,8 +296,8 @@ mod tests {
     use super::*;
 
     fn memory(n: u32, kind: MemoryKind, content: &str) -> Memory {
-        let scope = super::super::Scope { owner: "me".into(), project: "/p".into() };
-        let id = Handle::of(&scope, &super::super::Digest::of(&n.to_le_bytes()));
+        let scope = crate::store::Scope { owner: "me".into(), project: "/p".into() };
+        let id = Handle::of(&scope, &crate::store::Digest::of(&n.to_le_bytes()));
         Memory {
             id,
             content: content.into(),

@@ -1,22 +1,30 @@
 //! The store in a database: SQLite for one user, PostgreSQL for a team.
 
+#[cfg(feature = "team")]
+mod blobs;
+#[cfg(feature = "team")]
+pub(in crate::store) mod postgres;
+pub(in crate::store) mod schema;
+pub(in crate::store) mod sql;
+mod value;
+
 use std::io::{BufReader, Read};
 use std::path::PathBuf;
 use std::sync::MutexGuard;
 use std::time::Duration;
 
-#[cfg(feature = "team")]
-use super::postgres;
-use super::sql::{Connection, Pool, locked};
-use super::words::Words;
-use super::{
+use crate::store::memory::remembered;
+use crate::store::search::passages;
+use crate::store::search::words::Words;
+use crate::store::{
     Applied, AuditEntry, Batch, Checked, Collected, Compaction, Entry, Filter, Found, FoundPassage, Handle,
     Imported, Mark, Memory, MemoryFilter, Note, Passage, PassageMatch, Query, Range, Reach, Retention, Scope,
-    Slice, Stats, StoreAt, Stored, TeamStore, Tidied, Unindexed, archive, audit, care, item, marks, passages,
-    range, remembered, schema, search, unwrapped,
+    Slice, Stats, StoreAt, Stored, TeamStore, Tidied, Unindexed, archive, audit, care, item, marks, range,
+    search, unwrapped,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
+use sql::{Connection, Pool, locked};
 
 /// How long a preview, or an entry of the audit log, waits for a store that another process holds: what was asked for is of
 /// use without being kept.
@@ -28,7 +36,7 @@ const PREVIEW_PATIENCE: Duration = Duration::from_millis(300);
 /// A handle is given as the text a caller has. One that is malformed, does not exist or is another owner's is
 /// [`Kind::Arguments`]; one of another project is [`Kind::Refused`]. What the database cannot do is [`Kind::Store`], with the remedy.
 pub struct Store {
-    pub(super) pool: Pool,
+    pub(in crate::store) pool: Pool,
     directory: Option<PathBuf>,
     keeps: bool,
     redactor: Redactor,
@@ -92,7 +100,7 @@ impl Store {
         }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Connection> {
+    pub(in crate::store) fn lock(&self) -> MutexGuard<'_, Connection> {
         locked(&self.pool)
     }
 }
