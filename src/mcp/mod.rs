@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  stdio ─────────┐
-//!  streamable HTTP ├─▶ Server (rmcp's handler) ─▶ call ─▶ Desk ─▶ Engine
-//!  HTTP+SSE ──────┘         tools, prompts, resources      │ who may reach what, the store when it is first needed
+//!  streamable HTTP ├─▶ Server (rmcp's handler) ─▶ tools ─▶ Desk ─▶ Engine
+//!  HTTP+SSE ──────┘         prompts, resources              │ who may reach what, the store when it is first needed
 //! ```
 //!
 //! **Invariants.** Both protocol eras are spoken everywhere: the `initialize` handshake, and 2026-07-28 with
@@ -11,26 +11,14 @@
 //! become results, lines that are too long or no JSON become errors. What the model could mend is a result with
 //! `isError`. Text and structured content say the same, since two clients show only the one and two only the other.
 
-mod answer;
-mod arguments;
-mod call;
 mod desk;
-mod estimate;
-mod fit;
 mod http;
 mod metrics;
 mod prompts;
-mod prune;
-mod recall;
-mod remedy;
-mod request;
 mod resources;
 mod sampling;
 mod server;
-mod splice;
-mod split;
 mod stdio;
-mod summarize;
 mod tools;
 
 pub(crate) use prompts::files as prompt_files;

@@ -6,10 +6,10 @@ use crate::store::AuditVerb;
 use rmcp::model::{ErrorData, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
-use super::arguments::Arguments;
-use super::call;
 use super::desk::{Caller, Desk};
-use super::request::Waiting;
+use super::tools;
+use super::tools::arguments::Arguments;
+use super::tools::request::Waiting;
 use history::error::{Error, Kind, Result};
 
 const SCHEME: &str = "epitome://";
@@ -67,14 +67,14 @@ pub(super) fn read(desk: &Desk, caller: &Caller, uri: &str) -> Result<ResourceCo
         }
         Some(("session", id)) if !id.is_empty() => {
             let arguments = one("session", id);
-            call::call(desk, caller, "estimate_tokens", &arguments, &Waiting::default())
+            tools::call(desk, caller, "estimate_tokens", &arguments, &Waiting::default())
                 .map(|it| (serde_json::Value::Object(it).to_string(), "application/json"))
         }
         Some(("snapshot", handle)) if !handle.is_empty() => {
             snapshot(desk, caller, handle).map(|it| (it, "text/markdown"))
         }
         Some(("archive", handle)) if !handle.is_empty() => {
-            let answer = call::call(desk, caller, "recall", &one("handle", handle), &Waiting::default());
+            let answer = tools::call(desk, caller, "recall", &one("handle", handle), &Waiting::default());
             answer.map(|it| {
                 let text = it.get("text").and_then(|it| it.as_str()).unwrap_or_default();
                 let more = it.get("next").and_then(|it| it.as_str());

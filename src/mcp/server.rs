@@ -20,12 +20,12 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::answer::Answer;
-use super::arguments::Arguments;
 use super::desk::{Caller, Desk};
-use super::request::Waiting;
-use super::{call, estimate};
-use super::{prompts, remedy, resources, sampling, tools};
+use super::tools::answer::Answer;
+use super::tools::arguments::Arguments;
+use super::tools::request::Waiting;
+use super::tools::{self, estimate, remedy};
+use super::{prompts, resources, sampling};
 use crate::agents::{self, AgentRef};
 use crate::engine::{Event, Listener};
 use crate::llm::run::{Progress, Watch};
@@ -164,7 +164,7 @@ impl Server {
         let waiting = waiting(&said, context);
         // However this ends: nobody waits any more, so a request to a provider is stopped on the wire.
         let _stop = waiting.watch.cancel.clone().drop_guard();
-        let job = move || guarded(|| call::call(&desk, &caller, &tool, &arguments, &waiting));
+        let job = move || guarded(|| tools::call(&desk, &caller, &tool, &arguments, &waiting));
         let working = self.working.clone();
         let mut done = std::pin::pin!(async move {
             let permit = working.acquire_owned().await.ok()?;

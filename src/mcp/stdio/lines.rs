@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::mcp::arguments::Arguments;
+use crate::mcp::tools::arguments::Arguments;
 
 /// A longer line is answered with an error: the client would do better to name a file.
 const MAX_LINE: usize = 128 << 20;

@@ -1,24 +1,47 @@
 //! `find_split_point`: where a profile would cut.
 
+use super::schema::{
+    self, any_object, format, integer, messages, meta, object, objects, option, profile, read_only, required,
+    session, text,
+};
 use crate::engine;
+use rmcp::model::Tool;
 use serde_json::json;
 
 use super::answer::{Answer, name, names, warn, warn_of_ignored};
 use super::arguments::Arguments;
-use super::desk::{Caller, Desk};
 use super::fit::{self, PLAN};
 use super::request::{ask, meant};
 use crate::answers::SplitAnswer;
+use crate::engine::CompactOptions;
+use crate::mcp::desk::{Caller, Desk};
 use history::error::Result;
 
-const NAME: &str = "find_split_point";
+pub(super) const NAME: &str = "find_split_point";
+
+pub(super) fn tool() -> Tool {
+    let input = object([session(), messages(), format(), profile(), option::<CompactOptions>("keep")]);
+    let output = object([
+        ("split", integer()),
+        ("boundary", text("")),
+        ("compacted", any_object()),
+        ("kept", any_object()),
+        ("reason", text("")),
+        ("ranges", objects()),
+        ("alternatives", objects()),
+    ]);
+    let what = "Where to cut a conversation so that no tool call loses its result.";
+    let output = required(output, &["boundary", "reason"]);
+    schema::tool(NAME, "Find the split point", what, input, output, read_only())
+        .with_meta(meta("where to split or cut a conversation history", false))
+}
 
 /// What of an answer a model is shown.
 const SHOWN: [&str; 12] = names!(SplitAnswer:
     contract, session, profile, split, split_id, compacted, kept, boundary, reason_code, reason, ranges, alternatives,
 );
 
-pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let engine = desk.engine(caller)?;
     let opened = desk.open(&engine, arguments)?;
     let ask = ask(desk, NAME, arguments)?;

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
-use super::desk::Desk;
-use super::tools;
 use crate::agents;
+use crate::mcp::desk::Desk;
+use crate::mcp::tools;
 use history::error::{Error, Kind};
 
 /// How the command line says it, and how a tool's argument does.
@@ -22,11 +22,11 @@ const WORDS: [(&str, &str); 9] = [
 ];
 
 /// A sentence that was written for the command line, for who has tools instead.
-pub(super) fn in_tools_words(text: &str) -> String {
+pub(in crate::mcp) fn in_tools_words(text: &str) -> String {
     WORDS.iter().fold(text.to_owned(), |text, (flag, argument)| text.replace(flag, argument))
 }
 
-pub(super) fn told(desk: &Desk, tool: &str, arguments: &Arguments, error: &Error) -> String {
+pub(in crate::mcp) fn told(desk: &Desk, tool: &str, arguments: &Arguments, error: &Error) -> String {
     let text = in_tools_words(&error.full());
     if !matches!(error.kind(), Kind::Arguments | Kind::Input | Kind::Ambiguous) {
         return text;

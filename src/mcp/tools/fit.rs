@@ -8,11 +8,11 @@ use history::error::Result;
 use tokens::Estimator;
 
 /// No answer is larger than this, in tokens.
-pub(super) const ANSWER: u64 = 8_000;
+pub(in crate::mcp) const ANSWER: u64 = 8_000;
 /// A plan, in tokens.
-pub(super) const PLAN: u64 = 1_500;
+pub(in crate::mcp) const PLAN: u64 = 1_500;
 /// What is said after something was written, in tokens.
-pub(super) const WRITTEN: u64 = 400;
+pub(in crate::mcp) const WRITTEN: u64 = 400;
 
 /// Tokens of an answer as a client shows it. Base64 has a token for less than two bytes, so only what has fewer bytes
 /// than the limit has tokens is not counted.
@@ -22,21 +22,21 @@ fn tokens(answer: &Map<String, Value>, limit: u64) -> u64 {
 }
 
 /// The named fields of a document, in that order, without the empty ones.
-pub(super) fn pick<T: Serialize>(document: &T, names: &[&str]) -> Result<Map<String, Value>> {
+pub(in crate::mcp) fn pick<T: Serialize>(document: &T, names: &[&str]) -> Result<Map<String, Value>> {
     let mut document = value(document)?;
     let field = |name: &&str| Some(((*name).to_owned(), document.get_mut(*name)?.take()));
     Ok(names.iter().filter_map(field).filter(|(_, it)| !is_empty(it)).collect())
 }
 
 /// Another value of a field that the answer has.
-pub(super) fn set(answer: &mut Map<String, Value>, name: &str, value: Value) {
+pub(in crate::mcp) fn set(answer: &mut Map<String, Value>, name: &str, value: Value) {
     if let Some(field) = answer.get_mut(name) {
         *field = value;
     }
 }
 
 /// Of the entries of a list that the answer has, only the named fields.
-pub(super) fn entries<T: Serialize>(
+pub(in crate::mcp) fn entries<T: Serialize>(
     answer: &mut Map<String, Value>,
     list: &str,
     entries: &[T],
@@ -60,7 +60,13 @@ fn is_empty(value: &Value) -> bool {
 
 /// Cuts the largest of the named lists and texts until the answer has at most `limit` tokens. `cut` says how many
 /// entries a list has in all; a cut text says how to get the rest.
-pub(super) fn fit(answer: &mut Map<String, Value>, limit: u64, lists: &[&str], texts: &[&str], rest: &str) {
+pub(in crate::mcp) fn fit(
+    answer: &mut Map<String, Value>,
+    limit: u64,
+    lists: &[&str],
+    texts: &[&str],
+    rest: &str,
+) {
     let mut over = tokens(answer, limit);
     while over > limit {
         let size = |name: &str| answer.get(name).map_or(0, |it| it.to_string().len());
@@ -86,7 +92,7 @@ pub(super) fn fit(answer: &mut Map<String, Value>, limit: u64, lists: &[&str], t
 }
 
 /// A list cut to `most` entries.
-pub(super) fn first(answer: &mut Map<String, Value>, name: &str, most: usize) {
+pub(in crate::mcp) fn first(answer: &mut Map<String, Value>, name: &str, most: usize) {
     if let Some(Value::Array(list)) = answer.get_mut(name)
         && list.len() > most
     {

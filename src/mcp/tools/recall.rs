@@ -1,20 +1,39 @@
 //! `recall`: what compaction took away, found by its words or read by its handle.
 
+use super::schema::{self, choice, meta, object, objects, read_only, text, whole};
+use rmcp::model::Tool;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, shown, warn, warn_of_ignored};
 use super::arguments::{Arguments, of};
-use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER};
 use crate::answers::CONTRACT;
 use crate::engine::{self, Engine, SessionRef};
+use crate::mcp::desk::{Caller, Desk};
 use crate::store::{AuditVerb, Handle, Query, Range, Reach, Recalled, Scope, SearchScope};
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
 
+pub(super) const NAME: &str = "recall";
+
+pub(super) fn tool() -> Tool {
+    let input = object([
+        ("query", text("Words to find.")),
+        ("handle", text("Original to read.")),
+        ("session", text("")),
+        ("scope", choice(&["session", "project", "all"])),
+        ("range", text("Lines 10-40, messages m12-14, /regex/±2.")),
+        ("limit", whole("Most hits, or tokens read.")),
+    ]);
+    let output = object([("hits", objects()), ("text", text("")), ("next", text("")), ("handle", text(""))]);
+    let what = "Searches what compaction or pruning removed, or reads it word for word by handle.";
+    schema::tool(NAME, "Recall", what, input, output, read_only())
+        .with_meta(meta("find or restore compacted, cleared or forgotten earlier output; undo", false))
+}
+
 /// Reads by handle, searches by query, else lists the newest originals.
-pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let engine = desk.engine(caller)?;
     let query = arguments.text("query")?;
     // A handle that was given as what to look for is meant as a handle.
@@ -39,7 +58,7 @@ pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Resul
                 let what = nothing_of(desk, &engine, arguments, session.as_deref());
                 out.insert("text".to_owned(), json!(what));
             }
-            warn_of_ignored(&mut out, "recall", arguments);
+            warn_of_ignored(&mut out, NAME, arguments);
             fit::fit(&mut out, ANSWER, &["hits"], &["text"], "");
             Ok(out)
         }
@@ -91,7 +110,7 @@ fn by_handle(
     if let Some(next) = slice.next {
         out.insert("next".to_owned(), json!(next));
     }
-    warn_of_ignored(&mut out, "recall", arguments);
+    warn_of_ignored(&mut out, NAME, arguments);
     fit::fit(&mut out, ANSWER, &[], &["text"], "ask for a smaller range");
     Ok(out)
 }
@@ -151,7 +170,7 @@ fn by_query(
     if passed > 0 {
         warn(&mut out, [format!("{passed} older sessions in the archive were not looked through")]);
     }
-    warn_of_ignored(&mut out, "recall", arguments);
+    warn_of_ignored(&mut out, NAME, arguments);
     out.insert("hits".to_owned(), json!(hits));
     fit::fit(&mut out, ANSWER, &["hits"], &[], "");
     Ok(out)

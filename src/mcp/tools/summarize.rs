@@ -1,12 +1,16 @@
 //! `summarize_history`: compacts, hands off, takes back.
 
+use super::schema::{
+    self, any_object, choice, described, format, integer, messages, meta, object, option, options, property,
+    required, session, text, writing,
+};
+use rmcp::model::Tool;
 use std::cmp::Reverse;
 
 use serde_json::{Value, json};
 
 use super::answer::{Answer, name, names, warn, warn_of_ignored};
 use super::arguments::Arguments;
-use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER, PLAN, WRITTEN};
 use super::request::{
     Goal, Waiting, add_undo, ask, carried_out, goal, meant, messages_as, target, warn_of_format,
@@ -15,11 +19,56 @@ use super::{remedy, splice};
 use crate::agents::reach::Job;
 use crate::answers::{CompactAnswer, Next, PrunedInfo, RestoreAnswer, Who};
 use crate::config::Choice;
-use crate::engine::{self, Amount, Ask, CompactOutcome, Compacted, Engine, Opened, To};
+use crate::engine::{
+    self, Amount, Ask, CompactOptions, CompactOutcome, Compacted, Counting, Engine, Opened, To,
+};
+use crate::mcp::desk::{Caller, Desk};
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
 
-const NAME: &str = "summarize_history";
+pub(super) const NAME: &str = "summarize_history";
+
+pub(super) fn tool(open_world: bool) -> Tool {
+    let mut input = vec![
+        session(),
+        messages(),
+        format(),
+        property("profile", text(super::LIKE)),
+        option::<Counting>("model"),
+        option::<Counting>("window"),
+    ];
+    input.extend(options::<CompactOptions>());
+    input.extend([
+        property("previous_summary", text("")),
+        property("summarizer", text("offline (default), host, auto, provider.")),
+        property("handle", text("Of the first call.")),
+        property("answer", text("Your summary.")),
+        property(
+            "to",
+            described(choice(&["plan", "file", "session", "undo"]), "plan: preview; session: in place."),
+        ),
+    ]);
+    let input = object(input);
+    let output = object([
+        ("status", text("")),
+        ("tokens_before", integer()),
+        ("tokens_after", integer()),
+        ("summary", text("")),
+        ("replace", any_object()),
+        ("facts", any_object()),
+        ("handle", text("")),
+        ("output", text("")),
+        ("session_id", text("")),
+        ("reason", text("")),
+        ("next", any_object()),
+    ]);
+    let what = "Compacts (compresses) a conversation when the context window is full, or writes a handoff for a new \
+                session: a summary keeping goals, decisions, errors, files. For messages returns replace: \
+                history[..from] + with + history[to..].";
+    let output = required(output, &["status"]);
+    schema::tool(NAME, "Compact the conversation", what, input, output, writing(open_world))
+        .with_meta(meta("compact, compress, summarize, context full, handoff, undo", true))
+}
 
 /// What of a compaction a model is shown.
 const SHOWN: [&str; 29] = names!(CompactAnswer:
@@ -35,7 +84,12 @@ const UNDONE: [&str; 9] = names!(RestoreAnswer:
     contract, handle, status, session_id, output, later_messages, resume, next, warnings,
 );
 
-pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments, waiting: &Waiting) -> Result<Answer> {
+pub(in crate::mcp) fn call(
+    desk: &Desk,
+    caller: &Caller,
+    arguments: &Arguments,
+    waiting: &Waiting,
+) -> Result<Answer> {
     let goal = goal(desk, arguments)?;
     let mut ask = ask(desk, NAME, arguments)?;
     ask.options.pin.extend(arguments.text("previous_summary")?);

@@ -4,27 +4,27 @@ use serde_json::json;
 
 use super::answer::{Answer, warn};
 use super::arguments::{Arguments, of};
-use super::desk::Desk;
-use super::tools;
 use crate::agents::{self, reach::Job};
 use crate::answers::{Next, TakesEffect};
 use crate::engine::{self, Amount, Ask, Counting, Engine, Opened, To};
 use crate::llm::run::{Sampling, Watch};
+use crate::mcp::desk::Desk;
+use crate::mcp::tools;
 use history::error::{Error, Kind, Result};
 use sessions::Format;
 
 /// What the waiting client offers during a call.
 #[derive(Clone, Default)]
-pub(super) struct Waiting {
+pub(in crate::mcp) struct Waiting {
     /// Progress callback and cancellation.
-    pub(super) watch: Watch,
+    pub(in crate::mcp) watch: Watch,
     /// Its own model, where it offers it.
-    pub(super) sampling: Option<Sampling>,
+    pub(in crate::mcp) sampling: Option<Sampling>,
 }
 
 /// Where a result goes, in the words of the tools.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Goal {
+pub(in crate::mcp) enum Goal {
     Plan,
     File,
     Session,
@@ -32,7 +32,7 @@ pub(super) enum Goal {
     Undo,
 }
 
-pub(super) fn goal(desk: &Desk, arguments: &Arguments) -> Result<Goal> {
+pub(in crate::mcp) fn goal(desk: &Desk, arguments: &Arguments) -> Result<Goal> {
     let goal = match arguments.text("to")?.as_deref() {
         None | Some("plan") => Goal::Plan,
         Some("file") => Goal::File,
@@ -55,7 +55,7 @@ pub(super) fn goal(desk: &Desk, arguments: &Arguments) -> Result<Goal> {
 
 /// What a plan costs and where it goes: inline messages are handed back, sessions are planned or written to a file.
 /// `edits`: what of the answer is spliced into messages.
-pub(super) fn target(desk: &Desk, opened: &Opened, goal: Goal, edits: &str) -> Result<To> {
+pub(in crate::mcp) fn target(desk: &Desk, opened: &Opened, goal: Goal, edits: &str) -> Result<To> {
     let format = opened.session.format;
     match goal {
         Goal::Plan if opened.path.is_none() => Ok(To::Bytes),
@@ -87,13 +87,13 @@ pub(super) fn target(desk: &Desk, opened: &Opened, goal: Goal, edits: &str) -> R
 }
 
 /// What is only read is written as messages of the API that its agent speaks; `None` for what is written as it is.
-pub(super) fn messages_as(opened: &Opened) -> Option<Format> {
+pub(in crate::mcp) fn messages_as(opened: &Opened) -> Option<Format> {
     let format = opened.session.format;
     format.is_read_only().then(|| format.api())
 }
 
 /// Says in which format a file is, where that is not the session's.
-pub(super) fn warn_of_format(out: &mut Answer, opened: &Opened, to: &To) {
+pub(in crate::mcp) fn warn_of_format(out: &mut Answer, opened: &Opened, to: &To) {
     if let (Some(api), To::File(_)) = (messages_as(opened), to) {
         let format = opened.session.format.name();
         warn(out, [format!("{format} sessions are only read: the file holds messages of {}", api.name())]);
@@ -101,7 +101,13 @@ pub(super) fn warn_of_format(out: &mut Answer, opened: &Opened, to: &To) {
 }
 
 /// The call that a plan leads to: the same one with the `to` that works for this session.
-pub(super) fn carried_out(desk: &Desk, engine: &Engine, opened: &Opened, tool: &str, job: Job) -> Next {
+pub(in crate::mcp) fn carried_out(
+    desk: &Desk,
+    engine: &Engine,
+    opened: &Opened,
+    tool: &str,
+    job: Job,
+) -> Next {
     if desk.remote.is_some() {
         // No `to` but `plan` is taken from elsewhere.
         return Next::default();
@@ -114,7 +120,7 @@ pub(super) fn carried_out(desk: &Desk, engine: &Engine, opened: &Opened, tool: &
 }
 
 /// The call that takes back what was written.
-pub(super) fn add_undo(out: &mut Answer, takes_effect: Option<TakesEffect>, handle: Option<&str>) {
+pub(in crate::mcp) fn add_undo(out: &mut Answer, takes_effect: Option<TakesEffect>, handle: Option<&str>) {
     if let (Some(_), Some(handle)) = (takes_effect, handle) {
         let call = json!({"to": "undo", "handle": handle});
         out.insert("undo".to_owned(), json!(format!("summarize_history {call}")));
@@ -122,7 +128,7 @@ pub(super) fn add_undo(out: &mut Answer, takes_effect: Option<TakesEffect>, hand
 }
 
 /// What the arguments of a tool ask for.
-pub(super) fn ask(desk: &Desk, tool: &str, arguments: &Arguments) -> Result<Ask> {
+pub(in crate::mcp) fn ask(desk: &Desk, tool: &str, arguments: &Arguments) -> Result<Ask> {
     let name = arguments.text("profile")?.unwrap_or_else(|| desk.config.profile.clone());
     if desk.remote.is_some() && name.ends_with(".toml") {
         let what =
@@ -136,14 +142,14 @@ pub(super) fn ask(desk: &Desk, tool: &str, arguments: &Arguments) -> Result<Ask>
 }
 
 /// How the arguments of a tool have tokens counted.
-pub(super) fn counting(desk: &Desk, tool: &str, arguments: &Arguments) -> Result<Counting> {
+pub(in crate::mcp) fn counting(desk: &Desk, tool: &str, arguments: &Arguments) -> Result<Counting> {
     let mut counting: Counting = arguments.options(tools::known(tool))?;
     counting.tokenizer.get_or_insert(desk.config.tokenizer);
     Ok(counting)
 }
 
 /// Sizes of which it is doubtful that tokens were meant.
-pub(super) fn meant(sizes: &[(&str, Option<Amount>)]) -> Vec<String> {
+pub(in crate::mcp) fn meant(sizes: &[(&str, Option<Amount>)]) -> Vec<String> {
     let doubtful = |(name, size): &(&str, Option<Amount>)| match size {
         Some(Amount::Tokens(tokens @ 1..=100)) => {
             Some(format!("{name}: {tokens} means {tokens} tokens; a share is \"{tokens}%\""))

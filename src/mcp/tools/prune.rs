@@ -1,20 +1,45 @@
 //! `prune_tool_outputs`: clears old outputs.
 
+use super::schema::{
+    self, any_object, format, integer, messages, meta, object, objects, option, options, profile, required,
+    session, text, to, writing,
+};
+use rmcp::model::Tool;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::answer::{Answer, name, names, shown, warn, warn_of_ignored};
 use super::arguments::Arguments;
-use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER, PLAN, WRITTEN};
 use super::remedy;
 use super::request::{add_undo, ask, carried_out, goal, messages_as, target, warn_of_format};
 use crate::agents::reach::Job;
 use crate::answers::{PruneAnswer, PrunedInfo, Status, Who};
-use crate::engine::{self, Opened, To};
+use crate::engine::{self, CompactOptions, Opened, PruneOptions, To};
+use crate::mcp::desk::{Caller, Desk};
 use history::error::Result;
 
-const NAME: &str = "prune_tool_outputs";
+pub(super) const NAME: &str = "prune_tool_outputs";
+
+pub(super) fn tool() -> Tool {
+    let mut input = vec![session(), messages(), format(), profile()];
+    input.extend(options::<PruneOptions>());
+    input.extend([option::<CompactOptions>("auto"), to()]);
+    let input = object(input);
+    let output = object([
+        ("status", text("")),
+        ("tokens_before", integer()),
+        ("tokens_after", integer()),
+        ("pruned", objects()),
+        ("reason", text("")),
+        ("next", any_object()),
+    ]);
+    let what =
+        "Frees context by clearing old, large tool outputs. Originals are archived; recall brings them back.";
+    let output = required(output, &["status", "tokens_before", "tokens_after"]);
+    schema::tool(NAME, "Prune tool outputs", what, input, output, writing(false).idempotent(true))
+        .with_meta(meta("clear old tool results, prune, free context", false))
+}
 
 /// What of an answer a model is shown.
 const SHOWN: [&str; 18] = names!(PruneAnswer:
@@ -25,7 +50,7 @@ const SHOWN: [&str; 18] = names!(PruneAnswer:
 /// Who only plans wants to know how much it is; what stands there afterwards is of use to who splices.
 const SHOWN_OF_OUTPUT: [&str; 5] = names!(PrunedInfo: message, call_id, tool, tokens_before, tokens_after);
 
-pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let goal = goal(desk, arguments)?;
     let mut ask = ask(desk, NAME, arguments)?;
     let engine = desk.engine(caller)?;

@@ -1,20 +1,53 @@
 //! `estimate_tokens`: how full the context is, or how many tokens a text has.
 
+use super::schema::{
+    self, any_object, choice, format, integer, messages, meta, number, object, objects, option, property,
+    read_only, required, session, text,
+};
+use rmcp::model::Tool;
 use serde_json::json;
 
 use super::answer::{Answer, name, names, warn_of_ignored};
 use super::arguments::Arguments;
-use super::desk::{Caller, Desk};
 use super::fit::{self, ANSWER};
 use super::request::{ask, counting};
 use crate::agents::reach::Job;
 use crate::answers::{AdviceLevel, CONTRACT, EstimateAnswer, Next};
 use crate::engine::{self, Counting, Engine, Opened};
+use crate::mcp::desk::{Caller, Desk};
 use history::error::{Error, Kind, Result};
 use history::{History, Meta, Text};
 use tokens::{TokenCounter, Tokenizer};
 
-const NAME: &str = "estimate_tokens";
+pub(super) const NAME: &str = "estimate_tokens";
+
+pub(super) fn tool() -> Tool {
+    let input = object([
+        session(),
+        messages(),
+        property("text", text("")),
+        format(),
+        option::<Counting>("model"),
+        option::<Counting>("tokenizer"),
+        property("detail", choice(&["concise", "detailed"])),
+    ]);
+    let output = object([
+        ("tokens", integer()),
+        ("overhead", integer()),
+        ("context", integer()),
+        ("window", integer()),
+        ("used_percent", number()),
+        ("method", any_object()),
+        ("by_category", any_object()),
+        ("largest", objects()),
+        ("triggers", any_object()),
+        ("advice", any_object()),
+    ]);
+    let what = "How full the context window is: tokens by category, largest outputs, whether to compact now. Also counts \
+                text or messages.";
+    schema::tool(NAME, "Estimate tokens", what, input, required(output, &["tokens"]), read_only())
+        .with_meta(meta("context window usage, token count, how full", false))
+}
 
 /// What of an estimate a model is shown.
 const SHOWN: [&str; 18] = names!(EstimateAnswer:
@@ -24,7 +57,7 @@ const SHOWN: [&str; 18] = names!(EstimateAnswer:
 
 /// Answers a call that is so small that handing it to another thread would take longer than doing it: an estimate of a
 /// short text. `None` for every other.
-pub(super) fn quick(desk: &Desk, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
+pub(in crate::mcp) fn quick(desk: &Desk, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
     let short = arguments.0.get("text").is_some_and(|it| it.get().len() < 4096);
     let given = || ["session", "messages"].iter().any(|it| arguments.has(it));
     if tool != NAME || !short || given() {
@@ -35,7 +68,7 @@ pub(super) fn quick(desk: &Desk, tool: &str, arguments: &Arguments) -> Option<Re
     Some(detailed(arguments).and_then(|_| text_alone(desk, arguments, &text)))
 }
 
-pub(super) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let detailed = detailed(arguments)?;
     let given = arguments.text("session")?.is_some() || arguments.messages("messages")?.is_some();
     if let (Some(text), false) = (arguments.text("text")?, given) {

@@ -1,0 +1,92 @@
+//! The tools, a file each: what the model is offered, and what a call of it does.
+//!
+//! **Invariants.** Every parameter is optional. Schemas are flat: no `$ref`, no `anyOf`, no boolean schemas, no formats,
+//! since one client drops all tools of a server for one schema it cannot read. Unknown arguments are tolerated: one
+//! client adds its own. Everything here is paid for by the model in every request, so a test counts it.
+
+pub(in crate::mcp) mod answer;
+pub(in crate::mcp) mod arguments;
+pub(in crate::mcp) mod estimate;
+mod fit;
+mod prune;
+mod recall;
+pub(in crate::mcp) mod remedy;
+pub(in crate::mcp) mod request;
+mod schema;
+mod splice;
+mod split;
+mod summarize;
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use rmcp::model::Tool;
+use serde_json::Value;
+
+use crate::mcp::desk::{Caller, Desk};
+use answer::{Answer, shown};
+use arguments::Arguments;
+use history::error::{Error, Kind, Result};
+use request::Waiting;
+
+/// What a profile may be called; a test compares it with the built-in ones.
+pub(in crate::mcp) const LIKE: &str =
+    "Compact like codex, claude-code, gemini-cli, opencode, learn-claude-code or supermemory.";
+
+/// The tools, in the order in which they are listed. `open_world`: whether a model's provider may be asked, fixed when
+/// the server starts.
+pub(in crate::mcp) fn all(open_world: bool) -> Vec<Tool> {
+    vec![estimate::tool(), split::tool(), prune::tool(), recall::tool(), summarize::tool(open_world)]
+}
+
+/// Calls a tool. An error is for the model: it can mend its arguments. `waiting`: whoever waits for it, who may call it
+/// off while a model writes.
+pub(in crate::mcp) fn call(
+    desk: &Desk,
+    caller: &Caller,
+    tool: &str,
+    arguments: &Arguments,
+    waiting: &Waiting,
+) -> Result<Answer> {
+    let ignored = arguments.ignored(known(tool));
+    let to = if writes(tool) { arguments.text("to")? } else { None };
+    if matches!(to.as_deref(), Some("session" | "file")) && !ignored.is_empty() {
+        // What was not understood may have said which session, or that nothing be written.
+        let what = format!(
+            "arguments: expected those of {tool} ({}), since this call writes, found {}; nothing was done",
+            known(tool).join(", "),
+            shown(&ignored)
+        );
+        return Err(Error::new(Kind::Arguments, what));
+    }
+    match tool {
+        estimate::NAME => estimate::call(desk, caller, arguments),
+        split::NAME => split::call(desk, caller, arguments),
+        prune::NAME => prune::call(desk, caller, arguments),
+        summarize::NAME => summarize::call(desk, caller, arguments, waiting),
+        recall::NAME => recall::call(desk, caller, arguments),
+        other => Err(Error::new(Kind::Arguments, format!("expected a tool of this server, found {other:?}"))),
+    }
+}
+
+/// The arguments that a tool knows: those it offers, and those that all of them understand.
+pub(in crate::mcp) fn known(tool: &str) -> &'static [String] {
+    static KNOWN: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
+        let names = |it: &Tool| -> Vec<String> {
+            let offered = it.input_schema.get("properties").and_then(Value::as_object);
+            let mut names: Vec<String> = offered.into_iter().flat_map(|it| it.keys().cloned()).collect();
+            if it.name != recall::NAME {
+                let shared = ["model", "window", "tokenizer", "profile", "keep"].map(str::to_owned);
+                names.extend(shared.into_iter().filter(|it| offered.is_none_or(|all| !all.contains_key(it))));
+            }
+            names
+        };
+        all(false).iter().map(|it| (it.name.to_string(), names(it))).collect()
+    });
+    KNOWN.get(tool).map_or(&[], Vec::as_slice)
+}
+
+/// Whether a tool may be told where to write.
+pub(in crate::mcp) fn writes(tool: &str) -> bool {
+    known(tool).iter().any(|it| it == "to")
+}

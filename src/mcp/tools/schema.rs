@@ -1,0 +1,152 @@
+//! Parts of the tools' schemas.
+
+use std::sync::Arc;
+
+use rmcp::model::{MetaObject, Tool, ToolAnnotations};
+use schemars::JsonSchema;
+use serde_json::{Value, json};
+
+use history::json::set;
+
+/// Where a client that defers tools shows what a tool is for.
+const SEARCH_HINT: &str = "anthropic/searchHint";
+/// Keeps a tool loaded in a client that defers tools.
+const ALWAYS_LOAD: &str = "anthropic/alwaysLoad";
+/// Up to this many characters a client shows a result in place.
+const RESULT_CHARS: &str = "anthropic/maxResultSizeChars";
+
+/// No answer has more characters than this: 8,000 tokens of the most compact text.
+const MOST_CHARS: u64 = 80_000;
+
+type Property = (String, Value);
+
+/// The options of `T` that models are offered, flat as every client can read it: a type, its values, a description.
+pub(super) fn options<T: JsonSchema>() -> Vec<Property> {
+    let schema = schemars::schema_for!(T);
+    let all = schema.get("properties").and_then(Value::as_object);
+    let flat = |schema: &Value| {
+        let parts = ["type", "items", "enum", "description"];
+        let part = |it: &str| Some((it.to_owned(), schema.get(it).filter(|it| **it != json!(""))?.clone()));
+        Value::Object(parts.into_iter().filter_map(part).collect())
+    };
+    all.into_iter().flatten().map(|(name, schema)| (name.clone(), flat(schema))).collect()
+}
+
+/// A property with the schema of `T`.
+pub(super) fn option<T: JsonSchema>(name: &'static str) -> Property {
+    let found = options::<T>().into_iter().find(|it| it.0 == name);
+    found.unwrap_or_else(|| property(name, json!({})))
+}
+
+pub(super) fn property(name: &'static str, schema: Value) -> Property {
+    (name.to_owned(), schema)
+}
+
+pub(super) fn session() -> Property {
+    property("session", text("Path, id, handle, latest; default current."))
+}
+
+pub(super) fn messages() -> Property {
+    let what = "Or an API's messages.";
+    property("messages", json!({"type": "array", "items": {"type": "object"}, "description": what}))
+}
+
+pub(super) fn format() -> Property {
+    property("format", text(""))
+}
+
+pub(super) fn profile() -> Property {
+    property("profile", text(""))
+}
+
+pub(super) fn to() -> Property {
+    property("to", choice(&["plan", "file", "session"]))
+}
+
+pub(super) fn text(what: &str) -> Value {
+    described(json!({"type": "string"}), what)
+}
+
+/// Where the name says enough, nothing is added.
+pub(super) fn described(mut schema: Value, what: &str) -> Value {
+    if !what.is_empty() {
+        set(&mut schema, "description", what);
+    }
+    schema
+}
+
+pub(super) fn whole(what: &str) -> Value {
+    described(integer(), what)
+}
+
+pub(super) fn integer() -> Value {
+    json!({"type": "integer"})
+}
+
+pub(super) fn number() -> Value {
+    json!({"type": "number"})
+}
+
+pub(super) fn any_object() -> Value {
+    json!({"type": "object"})
+}
+
+pub(super) fn objects() -> Value {
+    json!({"type": "array", "items": {"type": "object"}})
+}
+
+pub(super) fn choice(values: &[&str]) -> Value {
+    json!({"type": "string", "enum": values})
+}
+
+pub(super) fn object<N: Into<String>>(
+    properties: impl IntoIterator<Item = (N, Value)>,
+) -> serde_json::Map<String, Value> {
+    let properties: serde_json::Map<String, Value> =
+        properties.into_iter().map(|(name, schema)| (name.into(), schema)).collect();
+    let mut out = serde_json::Map::new();
+    out.insert("type".to_owned(), json!("object"));
+    out.insert("properties".to_owned(), Value::Object(properties));
+    out
+}
+
+pub(super) fn required(
+    mut schema: serde_json::Map<String, Value>,
+    names: &[&str],
+) -> serde_json::Map<String, Value> {
+    schema.insert("required".to_owned(), json!(names));
+    schema
+}
+
+pub(super) fn read_only() -> ToolAnnotations {
+    ToolAnnotations::new().read_only(true).destructive(false).idempotent(true).open_world(false)
+}
+
+/// Adds, never destroys. One client refuses a tool that is not read-only unless all three are said.
+pub(super) fn writing(open_world: bool) -> ToolAnnotations {
+    ToolAnnotations::new().read_only(false).destructive(false).idempotent(false).open_world(open_world)
+}
+
+pub(super) fn tool(
+    name: &'static str,
+    title: &str,
+    what: &'static str,
+    input: serde_json::Map<String, Value>,
+    output: serde_json::Map<String, Value>,
+    hints: ToolAnnotations,
+) -> Tool {
+    Tool::new(name, what, Arc::new(input))
+        .with_title(title)
+        .with_raw_output_schema(Arc::new(output))
+        .with_annotations(hints)
+}
+
+pub(super) fn meta(search_hint: &str, always: bool) -> MetaObject {
+    let mut meta = serde_json::Map::new();
+    meta.insert(SEARCH_HINT.to_owned(), json!(search_hint));
+    meta.insert(RESULT_CHARS.to_owned(), json!(MOST_CHARS));
+    if always {
+        meta.insert(ALWAYS_LOAD.to_owned(), json!(true));
+    }
+    MetaObject(meta)
+}
