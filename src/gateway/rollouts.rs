@@ -7,7 +7,7 @@ use super::recognise;
 use crate::agents::reach;
 use crate::agents::{self, Env, FoundSession, gateway};
 use history::error::{Error, Kind, Result};
-use sessions::codex::framed_summary;
+use sessions::agents::codex::framed_summary;
 
 /// The sessions that hold a capsule of ours.
 pub fn holding(env: &Env) -> Vec<FoundSession> {

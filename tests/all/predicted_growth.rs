@@ -17,11 +17,11 @@ pub(crate) type Read = fn(&dyn sessions::Source) -> epitome::Result<Session>;
 
 /// Folder, reader, and what in a line marks a compaction: before each, the session is looked at as it was then.
 pub(crate) const AGENTS: [(&str, Read, Option<&str>); 5] = [
-    ("claude-code", sessions::claude_code::read, Some(r#""subtype":"compact_boundary""#)),
-    ("codex", sessions::codex::read, Some(r#""type":"compacted""#)),
-    ("gemini", sessions::gemini_cli::read, None),
-    ("opencode", sessions::opencode::read, None),
-    ("pi", sessions::pi::read, None),
+    ("claude-code", sessions::agents::claude_code::read, Some(r#""subtype":"compact_boundary""#)),
+    ("codex", sessions::agents::codex::read, Some(r#""type":"compacted""#)),
+    ("gemini", sessions::agents::gemini_cli::read, None),
+    ("opencode", sessions::agents::opencode::read, None),
+    ("pi", sessions::agents::pi::read, None),
 ];
 
 /// Written by hand or cut down for a test: what they report does not belong to what they hold.

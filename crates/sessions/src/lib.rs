@@ -8,30 +8,18 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-pub mod claude_code;
-pub mod codex;
-pub mod gemini_cli;
-pub mod opencode;
-pub mod pi;
-pub mod qwen_code;
-pub mod swe_agent;
-mod texts;
-pub mod wire;
-
-mod format;
-pub mod validate;
-
-pub mod cursor;
+pub mod agents;
 pub mod derive;
-pub mod document;
-pub mod lines;
+mod format;
 pub mod media;
-pub mod raw;
+mod refusal;
 pub mod repair;
 pub mod requests;
-mod refusal;
+pub mod scan;
 #[cfg(test)]
 mod tests;
+pub mod validate;
+pub mod wire;
 
 use format::Api;
 use history::error::{Error, Kind, Result};
@@ -105,19 +93,19 @@ impl Source for Memory {
 
 impl Format {
     /// Claude Code `.jsonl`.
-    pub const CLAUDE_CODE: Self = Self(&claude_code::ROW);
+    pub const CLAUDE_CODE: Self = Self(&agents::claude_code::ROW);
     /// Codex `rollout-*.jsonl`.
-    pub const CODEX: Self = Self(&codex::ROW);
+    pub const CODEX: Self = Self(&agents::codex::ROW);
     /// Gemini CLI `.jsonl` or the older `.json`.
-    pub const GEMINI_CLI: Self = Self(&gemini_cli::ROW);
+    pub const GEMINI_CLI: Self = Self(&agents::gemini_cli::ROW);
     /// OpenCode's export `.json`.
-    pub const OPENCODE: Self = Self(&opencode::ROW);
+    pub const OPENCODE: Self = Self(&agents::opencode::ROW);
     /// pi `.jsonl`; read only.
-    pub const PI: Self = Self(&pi::ROW);
+    pub const PI: Self = Self(&agents::pi::ROW);
     /// Qwen Code `.jsonl`; read only.
-    pub const QWEN_CODE: Self = Self(&qwen_code::ROW);
+    pub const QWEN_CODE: Self = Self(&agents::qwen_code::ROW);
     /// SWE-agent `.traj`; read only.
-    pub const SWE_AGENT: Self = Self(&swe_agent::ROW);
+    pub const SWE_AGENT: Self = Self(&agents::swe_agent::ROW);
     /// Anthropic Messages: an array, or a request body that holds one.
     pub const ANTHROPIC: Self = Self(&wire::ANTHROPIC);
     /// OpenAI chat completions messages.
@@ -379,7 +367,7 @@ pub fn sniff(source: &dyn Source) -> Result<Format> {
         if first.trim().is_empty() {
             return Error::new(Kind::Input, "the file is empty; expected a session").at(source.name(), None);
         }
-        if codex::is_before_payload(&first) {
+        if agents::codex::is_before_payload(&first) {
             let what = "expected a session, found a Codex rollout of before August 2025 (no `payload`), which today's \
                         Codex does not resume either; it is not read";
             return Error::new(Kind::Input, what).at(source.name(), None);

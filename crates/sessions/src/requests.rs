@@ -9,7 +9,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::derive::parse_time;
-use super::{Session, Source, lines};
+use super::{Session, Source};
+use crate::scan::lines;
 use history::error::Result;
 use history::json;
 use history::{History, Kind, Role, Usage};

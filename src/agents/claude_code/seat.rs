@@ -10,7 +10,7 @@ use crate::agents::{self, Agent};
 use history::error::{Error, Kind, Result};
 use history::{History, Kind as Why, Message, Meta, Part, Role};
 use sessions::Format;
-use sessions::claude_code::is_clients;
+use sessions::agents::claude_code::is_clients;
 
 /// How long a transcript may lag behind the event: its writer flushes what a turn said a little later.
 const LAG: Duration = Duration::from_millis(400);

@@ -19,7 +19,8 @@ use super::{
     spellings,
 };
 use history::error::Result;
-use sessions::{Format, document};
+use sessions::Format;
+use sessions::scan::document;
 
 mod install;
 mod seat;

@@ -214,7 +214,8 @@ mod tests {
     use super::*;
     use crate::agents::opencode::database::export;
     use history::{History, Kind as Said, Message, Part, Role};
-    use sessions::{Memory, Mode, opencode};
+    use sessions::agents::opencode;
+    use sessions::{Memory, Mode};
 
     fn database(path: &Path) -> Connection {
         let db = Connection::open(path).unwrap();

@@ -157,7 +157,7 @@ pub(super) fn newest_version(env: &Env) -> Option<String> {
     databases(env).iter().filter_map(newest).max().map(|it| it.1)
 }
 
-/// The bytes that `opencode export` would print for a session, compact: what [`sessions::opencode`] reads. Rows
+/// The bytes that `opencode export` would print for a session, compact: what [`sessions::agents::opencode`] reads. Rows
 /// that are no JSON are kept as text, so that the reader can say so.
 pub(super) fn export(database: &Path, session: &str) -> Result<Vec<u8>> {
     let failed = |it: rusqlite::Error| failed(database, it);
@@ -380,7 +380,8 @@ mod tests {
 
     use super::*;
     use crate::agents::{current, find, list, split_address};
-    use sessions::{Memory, opencode};
+    use sessions::Memory;
+    use sessions::agents::opencode;
 
     const SCHEMA: &str = "
         CREATE TABLE session (id TEXT PRIMARY KEY, project_id TEXT, parent_id TEXT, slug TEXT, directory TEXT, title TEXT,

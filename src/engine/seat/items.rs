@@ -7,7 +7,7 @@ use compaction::plan::Cause;
 use history::error::{Error, Kind, Result};
 use history::verbatim::Prompts;
 use history::{History, Kind as Why, Message, Meta, Part, Role, Text};
-use sessions::codex::{is_contextual, own_summary};
+use sessions::agents::codex::{is_contextual, own_summary};
 use sessions::{self, Format, Memory, SUMMARY_START};
 
 pub struct ItemsAsk {
@@ -134,7 +134,7 @@ mod tests {
         let ours = format!("[Epitome] {SUMMARY_START} 9 messages\n## Goal\nx");
         assert_eq!(of(Why::Summary, &format!("Another language model started …:\n{ours}")).1, ours);
         assert_eq!(of(Why::Summary, &ours).1, ours);
-        assert_eq!(of(Why::Said, &sessions::codex::framed_summary(&ours)), (Why::Summary, ours));
+        assert_eq!(of(Why::Said, &sessions::agents::codex::framed_summary(&ours)), (Why::Summary, ours));
         let theirs = format!("Another language model started …:\nS\n{SUMMARY_START}");
         assert_eq!(of(Why::Summary, &theirs).1, theirs);
     }

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use epitome::history::{History, Kind, Message, Part, Role};
-use epitome::sessions::claude_code::{read, sniff, write};
-use epitome::sessions::{Memory, Mode, Piece, Session, Source as _, lines::each_line};
+use epitome::sessions::agents::claude_code::{read, sniff, write};
+use epitome::sessions::scan::lines::each_line;
+use epitome::sessions::{Memory, Mode, Piece, Session, Source as _};
 
 use crate::corpus;
 

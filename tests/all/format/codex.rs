@@ -1,7 +1,8 @@
 //! Codex rollouts: what a resume rebuilds, and that what is written reads back.
 
 use epitome::history::{History, Kind, Message, Output, Part, Role};
-use epitome::sessions::{Memory, Mode, Session, codex};
+use epitome::sessions::agents::codex;
+use epitome::sessions::{Memory, Mode, Session};
 
 use super::{after_laws, compacted, sessions, shape, stub_largest};
 

@@ -1,7 +1,8 @@
 //! Gemini CLI sessions: what a resume sends, and that what is written reads back.
 
 use epitome::history::{History, Kind, Message, Part, Role};
-use epitome::sessions::{self, Format, Memory, Mode, Session, Source, gemini_cli};
+use epitome::sessions::agents::gemini_cli;
+use epitome::sessions::{self, Format, Memory, Mode, Session, Source};
 use epitome::tokens::{TokenCounter, Tokenizer};
 
 use super::{after_laws, compacted, sessions, shape, stub_largest};

@@ -1,7 +1,8 @@
 //! The laws of the OpenCode format over real sessions (skipped where they are not found).
 
 use epitome::history::{History, Kind, Message, Part, Role};
-use epitome::sessions::{Format, Memory, Mode, Session, Source, opencode};
+use epitome::sessions::agents::opencode;
+use epitome::sessions::{Format, Memory, Mode, Session, Source};
 
 use super::sessions;
 

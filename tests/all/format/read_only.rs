@@ -2,7 +2,8 @@
 
 use epitome::history::Message;
 use epitome::history::error::Result;
-use epitome::sessions::{Memory, Mode, Session, Source, opencode, pi, swe_agent, write};
+use epitome::sessions::agents::{opencode, pi, swe_agent};
+use epitome::sessions::{Memory, Mode, Session, Source, write};
 
 use crate::corpus;
 

@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use std::hash::BuildHasher as _;
 use std::ops::Range;
 
-use super::raw::{Fields, list, place, text};
 use super::{Format, Piece, Record, Source};
+use crate::scan::raw::{Fields, list, place, text};
 use history::error::{Error, Kind, Result};
 
 pub use damage::Damage;

@@ -4,10 +4,10 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::scan::{self, Span};
 use super::{Spot, input, joined, media, opaque, raw, string, text};
 use crate::Format;
 use crate::is_cleared;
+use crate::scan::spans::{self, Span};
 use history::json;
 use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 
@@ -92,15 +92,15 @@ fn attachment(value: &Value) -> Option<Media> {
 
 /// Where the outputs of an element stand, in the order in which [`read`] gives them.
 pub(super) fn spots(element: &str) -> Vec<Spot> {
-    let Some(content) = scan::fields(element, 0).get("content") else { return vec![] };
+    let Some(content) = spans::fields(element, 0).get("content") else { return vec![] };
     if !element[content.clone()].starts_with('[') {
         return vec![];
     }
     let is_result = |it: &Span| {
-        let kind = scan::fields(element, it.start).get("type");
+        let kind = spans::fields(element, it.start).get("type");
         kind.is_some_and(|it| &element[it] == "\"tool_result\"")
     };
-    let blocks = scan::items(element, content.start).spans;
+    let blocks = spans::items(element, content.start).spans;
     let results = blocks.into_iter().filter(|it| element[it.clone()].starts_with('{')).filter(is_result);
     results.map(|it| Spot { object: it, key: "content" }).collect()
 }

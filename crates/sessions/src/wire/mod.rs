@@ -13,7 +13,6 @@ pub(super) mod gemini;
 mod opaques;
 mod openai_chat;
 mod openai_responses;
-pub(super) mod scan;
 mod sniff;
 mod write;
 
@@ -26,9 +25,9 @@ use serde_json::value::RawValue;
 pub use self::sniff::sniff;
 pub use self::write::write;
 
-use self::scan::{Items, Span};
 use super::format::{Api, Row};
 use super::{Format, Note, PastCompaction, Record, Session, Source, glimpse, refusal};
+use crate::scan::spans::{self, Items, Span};
 use history::error::{Error, Kind as Fault, Result};
 use history::json;
 use history::{
@@ -235,11 +234,11 @@ struct Frame {
 
 /// Finds the array of messages; nothing if the text starts neither an array nor an object.
 fn frame(text: &str) -> Option<Frame> {
-    let start = scan::space(text.as_bytes(), if text.starts_with('\u{feff}') { 3 } else { 0 });
+    let start = spans::space(text.as_bytes(), if text.starts_with('\u{feff}') { 3 } else { 0 });
     match text.as_bytes().get(start)? {
         b'[' => Some(Frame { fields: vec![], array: Some((String::new(), start)) }),
         b'{' => {
-            let fields = scan::fields(text, start);
+            let fields = spans::fields(text, start);
             let array = KEYS.into_iter().find_map(|key| {
                 let span = fields.get(key)?;
                 text.as_bytes()
@@ -269,7 +268,7 @@ fn array(source: &dyn Source, text: &str) -> Result<(Frame, Items)> {
             None => format!("an object with the keys [{}]", keys.join(", ")),
         }));
     };
-    let items = scan::items(text, open);
+    let items = spans::items(text, open);
     Ok((frame, items))
 }
 
@@ -539,10 +538,10 @@ fn raw(opaque: &Opaque) -> Option<Box<RawValue>> {
 }
 
 fn object(text: &str) -> Option<Box<RawValue>> {
-    if !text.trim_start().starts_with('{') || scan::depth(text) > DEEPEST {
+    if !text.trim_start().starts_with('{') || spans::depth(text) > DEEPEST {
         return None;
     }
-    RawValue::from_string(scan::compacted(text)).ok()
+    RawValue::from_string(spans::compacted(text)).ok()
 }
 
 /// Whether a call's input is the JSON object that all APIs want.

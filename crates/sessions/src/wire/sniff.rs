@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::scan;
 use super::{frame, string};
 use crate::Format;
+use crate::scan::spans;
 
 /// Top-level keys of documents that are somebody else's: Gemini CLI (`sessionId`, `projectHash`), OpenCode (`info`),
 /// SWE-agent (`trajectory`, `replay_config`), Claude Code and pi lines (`uuid`, `parentUuid`).
@@ -27,7 +27,7 @@ pub fn sniff(first: &str) -> Option<Format> {
         return None;
     }
     let (key, array) = frame.array?;
-    let items = scan::items(first, array);
+    let items = spans::items(first, array);
     let whole = items.spans.iter().take(LOOK_AT);
     let mut elements: Vec<Value> =
         whole.map(|it| serde_json::from_str(&first[it.clone()]).unwrap_or_default()).collect();
@@ -67,7 +67,7 @@ pub fn sniff(first: &str) -> Option<Format> {
 
 /// The fields of an object that the text cuts off, as far as they are complete.
 fn cut_object(text: &str, start: usize) -> Value {
-    let fields = scan::fields(text, start).fields.into_iter();
+    let fields = spans::fields(text, start).fields.into_iter();
     let fields = fields.map(|(key, span)| {
         let value = serde_json::from_str(&text[span.clone()]);
         (key, value.unwrap_or_else(|_| cut_value(text, span.start)))
@@ -80,13 +80,13 @@ fn cut_value(text: &str, start: usize) -> Value {
     match text.as_bytes().get(start) {
         Some(b'"') => Value::String(String::new()),
         Some(b'[') => {
-            let items = scan::items(text, start);
+            let items = spans::items(text, start);
             let whole = items.spans.into_iter().map(|it| serde_json::from_str(&text[it]).unwrap_or_default());
             let mut out: Vec<Value> = whole.collect();
             if let Some(at) = items.broken
                 && text[at..].starts_with('{')
             {
-                let first = scan::fields(text, at).fields.into_iter();
+                let first = spans::fields(text, at).fields.into_iter();
                 let first =
                     first.map(|(key, span)| (key, serde_json::from_str(&text[span]).unwrap_or_default()));
                 out.push(Value::Object(first.collect()));

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::scan::{self, Items, Span};
 use super::{Api, array, fit};
+use crate::scan::spans::{self, Items, Span};
 use crate::{Mode, Piece, Record, Session, Source, Written, replaced};
 use history::error::{Error, Kind as Fault, Result};
 use history::json;
@@ -112,7 +112,7 @@ fn patched(bytes: &[u8], api: Api, before: &Message, after: &Message) -> Option<
         if old == new {
             continue;
         }
-        let fields = scan::fields(&text, spot.object.start);
+        let fields = spans::fields(&text, spot.object.start);
         let value = api.output(new);
         match fields.get(spot.key) {
             Some(span) => {

@@ -1,0 +1,297 @@
+//! The rows of a file: the tree that they make, read on all cores.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use foldhash::HashMap;
+
+use super::line::{Line, Reader};
+use super::load::loaded;
+use super::row::{Row, RowKind};
+use super::{ROW_TYPES, SIDE_TYPES};
+use crate::media::SharedData;
+use crate::scan::lines::{HEAD, backwards, each_line_in};
+use crate::scan::raw::Fields;
+use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, glimpse};
+use history::error::Result;
+use history::json;
+
+/// All lines, of which the rows are known by their place in the tree.
+#[derive(Default)]
+pub(super) struct Index {
+    pub(super) records: Vec<Record>,
+    pub(super) notes: Vec<Note>,
+    pub(super) rows: Vec<Row>,
+    pub(super) session: Option<Arc<str>>,
+    pub(super) times: Option<(i64, i64)>,
+    /// Whether any line was one of Claude Code's.
+    pub(super) known: bool,
+    /// The last `last-prompt`: what it points at, how many rows came before it, its line.
+    pub(super) pointer: Option<(Arc<str>, usize, u64)>,
+    /// All lines, blank ones too.
+    lines: u64,
+}
+
+impl Index {
+    /// Looks at the lines from the last one backwards, on all cores: at all of them, or at no more than the chain depends
+    /// on and at the first (or at all if they are few).
+    ///
+    /// What rows say is read with them as far back as the chain is likely to lead: to the last place where a compaction
+    /// cut. Rows before it that it leads to all the same are left to be read once more.
+    pub(super) fn of(source: &dyn Source, keep: &Keep, all: bool) -> Result<Self> {
+        let mut parts: Vec<Self> = Vec::new();
+        let bounded = AtomicBool::new(false);
+        let all = all || source.len() <= LOOKED_AT_WHOLE;
+        let look = |range| Self::within(source, range, Some(keep).filter(|_| !bounded.load(Relaxed)));
+        // Where it was last asked whether they are enough: again when there is a quarter more.
+        let mut asked = source.len();
+        let mut data = SharedData::default();
+        let from = backwards(source, look, |mut part: Self, from| {
+            let behind = source.len() - from;
+            bounded.fetch_or(part.boundary().is_some(), Relaxed);
+            let loaded = part.rows.iter_mut().filter_map(|it| it.loaded.as_mut()?.as_mut().ok());
+            data.share(loaded.filter_map(|it| it.item.as_mut()).flat_map(|it| it.parts_mut()));
+            parts.push(part);
+            if all || !bounded.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
+                return true;
+            }
+            asked = from;
+            parts = vec![Self::joined(std::mem::take(&mut parts))];
+            !parts[0].is_enough()
+        })?;
+        let mut index = Self::joined(parts);
+        if from == 0 {
+            return Ok(index.without_sidechains());
+        }
+        // The first time is the earliest of the first rows, which are not quite in order.
+        let first = Self::within(source, 0..HEAD.min(from), None)?;
+        let lines =
+            if index.notes.is_empty() { 0 } else { each_line_in(source, 0..from, |_, _, _| Ok(true))? };
+        index = Self::joined(vec![index, Self { times: first.times, lines, ..Self::default() }]);
+        Ok(index)
+    }
+
+    /// All lines, and of rows their places alone.
+    pub(super) fn places(source: &dyn Source) -> Result<Self> {
+        let mut parts = Vec::new();
+        backwards(
+            source,
+            |range| Self::within(source, range, None),
+            |part, _| {
+                parts.push(part);
+                true
+            },
+        )?;
+        Ok(Self::joined(parts).without_sidechains())
+    }
+
+    /// Looks at the lines that begin in a range; with `keep`, what rows say is read, and kept as that leaves it.
+    fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
+        let mut index = Self::default();
+        let mut reader = Reader::new(keep, 0);
+        let mut model: Option<Arc<str>> = None;
+        index.lines = each_line_in(source, range, |number, record, bytes| {
+            let at = index.records.len() as u32;
+            index.records.push(record);
+            reader.texts.at = record.at;
+            let mended;
+            let line = match reader.line(bytes) {
+                None => {
+                    mended = json::mend(bytes);
+                    reader.line(mended.as_bytes())
+                }
+                line => line,
+            };
+            let rows = index.rows.len();
+            let taken = line.ok_or_else(|| broken(bytes)).and_then(|mut line| {
+                index.take(number, at, &mut line)?;
+                if let (Some(row), Some(_)) = (index.rows.get_mut(rows), keep) {
+                    let name = line.message.as_ref().and_then(|it| it.model.as_deref());
+                    let answered = shared(name, model.as_ref());
+                    row.loaded = Some(loaded(row, &mut line, answered.clone(), reader.texts));
+                    model = answered.or(model.take());
+                }
+                Ok(())
+            });
+            if let Err(what) = taken {
+                index.notes.push(Note { line: number, what });
+            }
+            Ok(true)
+        })?;
+        // All ranges are held until the first one is there.
+        index.records.shrink_to_fit();
+        index.rows.shrink_to_fit();
+        Ok(index)
+    }
+
+    /// The last place where a compaction cut.
+    pub(super) fn boundary(&self) -> Option<usize> {
+        self.rows.iter().rposition(|it| it.kind == RowKind::Boundary && !it.sidechain)
+    }
+
+    /// Whether nothing before it can change what is live: behind the last boundary everything hangs together, what that
+    /// boundary preserves is there, and so is what is told of the session.
+    fn is_enough(&self) -> bool {
+        let Some(boundary) = self.boundary() else { return false };
+        let Some(compact) = &self.rows[boundary].compact else { return false };
+        let by_uuid: HashMap<&str, &Row> = self.rows.iter().map(|it| (&*it.uuid, it)).collect();
+        let there = |uuid: &str| by_uuid.contains_key(uuid);
+        let hangs = |row: &Row| row.parent.as_deref().is_none_or(there);
+        let preserved = match (&compact.kept, &compact.segment) {
+            (Some(kept), _) => there(&kept.anchor_uuid) && kept.uuids.iter().all(|it| there(it)),
+            (None, Some(segment)) => {
+                let mut at = by_uuid.get(segment.tail_uuid.as_str());
+                let mut steps = 0;
+                while let Some(row) =
+                    at.filter(|it| *it.uuid != *segment.head_uuid && steps < self.rows.len())
+                {
+                    at = row.parent.as_deref().and_then(|it| by_uuid.get(it));
+                    steps += 1;
+                }
+                at.is_some() && there(&segment.anchor_uuid)
+            }
+            (None, None) => true,
+        };
+        let pointed = match &self.pointer {
+            Some((leaf, before, _)) if boundary < *before => there(leaf),
+            Some(_) | None => true,
+        };
+        let behind = || self.rows[boundary..].iter().filter(|it| !it.sidechain);
+        preserved
+            && pointed
+            && self.session.is_some()
+            && behind().all(hangs)
+            && behind().any(|it| it.at.is_some())
+    }
+
+    /// Parts of one file, the last one first, as one.
+    fn joined(parts: Vec<Self>) -> Self {
+        let (records, rows) =
+            parts.iter().fold((0, 0), |sum, it| (sum.0 + it.records.len(), sum.1 + it.rows.len()));
+        let mut parts = parts.into_iter().rev();
+        let mut all = parts.next().unwrap_or_default();
+        all.records.reserve_exact(records - all.records.len());
+        all.rows.reserve_exact(rows - all.rows.len());
+        for part in parts {
+            let (records, rows, lines) = (all.records.len() as u32, all.rows.len(), all.lines);
+            all.records.extend(part.records);
+            all.notes.extend(part.notes.into_iter().map(|it| Note { line: it.line + lines, ..it }));
+            all.rows.extend(part.rows.into_iter().map(|it| Row {
+                record: it.record + records,
+                line: it.line + lines,
+                ..it
+            }));
+            all.session = part.session.or(all.session);
+            if let Some((from, to)) = part.times {
+                all.time(from);
+                all.time(to);
+            }
+            all.known |= part.known;
+            if let Some((leaf, before, line)) = part.pointer {
+                all.pointer = Some((leaf, before + rows, line + lines));
+            }
+            all.lines += part.lines;
+        }
+        all
+    }
+
+    /// A sub-agent's file is nothing but sidechain: there it is the chain.
+    fn without_sidechains(mut self) -> Self {
+        if self.rows.iter().all(|it| it.sidechain) {
+            self.rows.iter_mut().for_each(|it| it.sidechain = false);
+        }
+        self
+    }
+
+    fn time(&mut self, at: i64) {
+        let (first, last) = self.times.unwrap_or((at, at));
+        self.times = Some((first.min(at), last.max(at)));
+    }
+
+    fn take(&mut self, number: u64, record: u32, line: &mut Line<'_>) -> Result<(), String> {
+        let Some(kind) = line.kind.as_deref() else {
+            return Err("expected a type, found none; not used".into());
+        };
+        if !ROW_TYPES.contains(&kind) && line.uuid.is_none() {
+            if kind == "last-prompt"
+                && let Some(leaf) = line.leaf.as_deref()
+            {
+                self.pointer = Some((leaf.into(), self.rows.len(), number));
+            }
+            if !SIDE_TYPES.contains(&kind) {
+                return Err(format!("unknown type {kind:?}; not used"));
+            }
+            self.known = true;
+            self.session = shared(line.session.as_deref(), self.session.as_ref()).or(self.session.take());
+            return Ok(());
+        }
+        let Some(uuid) = line.uuid.as_deref() else {
+            return Err(format!("expected a uuid on {kind:?}, found none; not used"));
+        };
+        let kind = match (kind, line.subtype.as_deref()) {
+            ("user", _) => RowKind::User {
+                meta: line.meta,
+                summary: line.summary,
+                result: line.message.as_ref().is_some_and(|it| it.has_result),
+            },
+            ("assistant", _) => RowKind::Assistant { api_error: line.api_error },
+            ("attachment", _) => RowKind::Attachment,
+            ("system", Some("local_command")) => RowKind::LocalCommand,
+            ("system", Some("compact_boundary")) => RowKind::Boundary,
+            _ => RowKind::Link,
+        };
+        self.known = true;
+        let session = shared(line.session.as_deref(), self.session.as_ref());
+        self.session = session.or_else(|| self.session.take());
+        if let Some(at) = line.at {
+            self.time(at);
+        }
+        // Most rows are of the same directory and response as the one before, and hang on it.
+        let before = self.rows.last();
+        let known = |of: fn(&Row) -> Option<&Arc<str>>| before.and_then(of);
+        let uuid: Arc<str> = uuid.into();
+        let response = match kind {
+            RowKind::Assistant { .. } => {
+                let id = line.message.as_ref().and_then(|it| it.id.as_deref());
+                let response = shared(id, known(|it| it.response.as_ref()));
+                Some(response.unwrap_or_else(|| uuid.clone()))
+            }
+            RowKind::User { .. }
+            | RowKind::Attachment
+            | RowKind::LocalCommand
+            | RowKind::Boundary
+            | RowKind::Link => None,
+        };
+        self.rows.push(Row {
+            record,
+            line: number,
+            kind,
+            parent: shared(line.parent.as_deref(), known(|it| Some(&it.uuid))),
+            answers: shared(line.answers.as_deref(), known(|it| Some(&it.uuid))),
+            sidechain: line.sidechain == Some(true),
+            response,
+            at: line.at,
+            cwd: shared(line.cwd.as_deref(), known(|it| it.cwd.as_ref())),
+            compact: line.compact.take(),
+            loaded: None,
+            uuid,
+        });
+        Ok(())
+    }
+}
+
+/// What is wrong with a line that is no object.
+fn broken(bytes: &[u8]) -> String {
+    let text = json::mend(bytes);
+    match serde_json::from_str::<Fields>(&text) {
+        Err(error) if text.starts_with('{') => format!("expected a JSON object: {error}; not used"),
+        _ => format!("expected a JSON object, found {}; not used", glimpse(&text)),
+    }
+}
+
+/// The known text in the place of an equal one, so that it is held once.
+fn shared(new: Option<&str>, known: Option<&Arc<str>>) -> Option<Arc<str>> {
+    let new = new?;
+    Some(known.filter(|it| ***it == *new).map_or_else(|| new.into(), Arc::clone))
+}

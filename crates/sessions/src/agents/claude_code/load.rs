@@ -1,0 +1,162 @@
+//! What a row says.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::assemble::Item;
+use super::blocks::is_blank;
+use super::line::{Attached, Line, Reader, Said};
+use super::row::{Loaded, Row, RowKind};
+use crate::scan::raw::{Fields, list};
+use crate::scan::texts::{Texts, WHOLE};
+use crate::{Keep, Record, Source};
+use history::error::Result;
+use history::{Kind, Part, Text, Usage, json};
+
+/// The model's name on rows that the client wrote in the model's place.
+pub(super) const SYNTHETIC: &str = "<synthetic>";
+
+/// Where attachments of versions that did not record what was sent hold it: type, JSON pointer.
+const ATTACHED: [(&str, &str); 14] = [
+    ("agent_listing_delta", "/addedLines"),
+    ("batching_reminder_sent", "/text"),
+    ("deferred_tools_delta", "/addedLines"),
+    ("edited_text_file", "/snippet"),
+    ("file", "/content/file/content"),
+    ("hook_additional_context", "/content"),
+    ("hook_success", "/content"),
+    ("invoked_skills", "/skills"),
+    ("mcp_instructions_delta", "/addedBlocks"),
+    ("model", "/text"),
+    ("nested_memory", "/content/content"),
+    ("silent_turn_reminder", "/text"),
+    ("skill_listing", "/content"),
+    ("total_tokens_reminder", "/text"),
+];
+
+/// What a row says, read once more.
+///
+/// # Errors
+/// Those of reading `source`.
+pub(super) fn load(
+    source: &dyn Source,
+    records: &[Record],
+    row: &Row,
+    keep: &Keep,
+) -> Result<std::result::Result<Loaded, String>> {
+    let record = records[row.record as usize];
+    let bytes = source.bytes(record.range())?;
+    let text = json::mend(&bytes);
+    let mut reader = Reader::new(Some(keep), record.at);
+    let mut line = reader.line(text.as_bytes());
+    let line = line.get_or_insert_default();
+    let model = line.message.as_ref().and_then(|it| it.model.as_deref()).map(Arc::from);
+    Ok(loaded(row, line, model, reader.texts))
+}
+
+/// What a row says; `model` is the one that answered, by the name at hand. Its texts are as `keep` leaves them.
+///
+/// # Errors
+/// What is missing.
+pub(super) fn loaded(
+    row: &Row,
+    line: &mut Line<'_>,
+    model: Option<Arc<str>>,
+    texts: Texts,
+) -> std::result::Result<Loaded, String> {
+    let missing = || "expected a message, found none; not used".to_owned();
+    let item = match row.kind {
+        RowKind::Boundary | RowKind::Link | RowKind::Assistant { api_error: true } => None,
+        RowKind::Assistant { api_error: false } => {
+            let said = line.message.take().ok_or_else(missing)?;
+            return Ok(reply(row.response.clone().unwrap_or_default(), model, said.usage, said.parts));
+        }
+        RowKind::User { meta, summary, .. } => {
+            Some(words(line.message.take().ok_or_else(missing)?, meta, summary))
+        }
+        RowKind::LocalCommand => {
+            let parts = line.content.take().into_iter().map(Part::Text).collect();
+            Some(Item::Words { parts, kind: Kind::Context })
+        }
+        RowKind::Attachment => {
+            let mut item = attachment(&line.attached)?;
+            let parts = item.iter_mut().flat_map(Item::parts_mut);
+            parts.for_each(|it| texts.hold(it));
+            item
+        }
+    };
+    Ok(Loaded { item: item.map(Box::new), model: None })
+}
+
+/// What an assistant's row says.
+fn reply(response: Arc<str>, model: Option<Arc<str>>, usage: Option<Usage>, parts: Vec<Part>) -> Loaded {
+    let synthetic = model.as_deref() == Some(SYNTHETIC);
+    let usage = usage.filter(|it| !synthetic && it.context() > 0);
+    let model = model.filter(|_| !synthetic);
+    let item = Item::Reply { response, parts, usage, model: model.clone().filter(|_| usage.is_some()) };
+    Loaded { item: Some(Box::new(item)), model }
+}
+
+/// What a user's row says.
+fn words(said: Said<'_>, meta: bool, summary: bool) -> Item {
+    let kind = if meta { Kind::Context } else { said.kind() };
+    let parts = said.parts;
+    if parts.iter().any(|it| matches!(it, Part::Output(_))) {
+        Item::Results { parts, kind }
+    } else if summary || said.is_summary && matches!(&*parts, [Part::Text(_)]) {
+        Item::Summary(parts)
+    } else {
+        Item::Words { parts, kind }
+    }
+}
+
+fn attachment(attached: &Attached<'_>) -> std::result::Result<Option<Item>, String> {
+    let Some(raw) = attached.attachment else { return Ok(None) };
+    let Some(fields) = Fields::of(raw) else { return Ok(None) };
+    // Looked at first, and held as they are.
+    let mut reader = Reader::new(Some(WHOLE), 0);
+    let kind = fields.text("type").unwrap_or_default();
+    // What the user typed while the model was at work. The client sends it wrapped in a sentence of its own; here are
+    // the words alone.
+    if kind == "queued_command" && fields.text("commandMode").is_none_or(|it| it == "prompt") {
+        let said = reader.parts(fields.get("prompt").unwrap_or_default());
+        return Ok(Some(Item::Words { kind: said.kind(), parts: said.parts }));
+    }
+    let user = attached.role.as_deref() == Some("user");
+    let texts: Vec<Part> = match attached.rendered {
+        Some(rendered) => {
+            let rendered = list(rendered).and_then(|it| it.into_iter().map(Fields::of).collect());
+            let Some::<Vec<Fields>>(rendered) = rendered else { return Ok(None) };
+            let contents = rendered.iter().filter_map(|it| it.get("content"));
+            contents.flat_map(|it| reader.parts(it).parts).collect()
+        }
+        None => {
+            let Some((_, pointer)) = ATTACHED.iter().find(|it| it.0 == kind) else { return Ok(None) };
+            let value: Value = serde_json::from_str(raw).map_err(|it| it.to_string())?;
+            let text = match value.pointer(pointer) {
+                Some(Value::Array(lines)) => lines
+                    .iter()
+                    .filter_map(|it| it.as_str().or_else(|| it.get("content")?.as_str()))
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+                Some(Value::String(text)) => text.clone(),
+                _ => String::new(),
+            };
+            vec![Part::Text(text.into())]
+        }
+    };
+    if user {
+        return Ok(Some(Item::Before(texts)));
+    }
+    // As `system` it is sent without the tag that marks it elsewhere.
+    let bare = |part: Part| match part {
+        Part::Text(text) => {
+            let inner = text.as_str().strip_prefix("<system-reminder>\n");
+            let inner = inner.and_then(|it| it.trim_end().strip_suffix("\n</system-reminder>"));
+            Part::Text(inner.map(Text::from).unwrap_or(text))
+        }
+        other => other,
+    };
+    Ok(Some(Item::After(texts.into_iter().map(bare).filter(|it| !is_blank(it)).collect())))
+}

@@ -1,0 +1,190 @@
+//! Outputs replaced where they stand, so that a process that is killed meanwhile leaves rows that can be read.
+//!
+//! Blanks behind the placeholder, up to where the output ended, are not enough: a long output lies on many pages, of
+//! which the system writes one after the other, and the quote that ends the text would have to come up on the first and
+//! go from the last at once. So the quote at the end stays: what is left of the output becomes a text that nobody reads,
+//! in a field of ours behind the message, and only the few bytes between are written.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::scan::raw::{Fields, place};
+use crate::wire::anthropic;
+use crate::{Session, Source, Written, replaced};
+use history::error::{Error, Kind as ErrorKind, Result};
+use history::json;
+use history::{History, Message, Output, Part};
+
+/// The session with the outputs that `after` changes, and no other byte moved.
+pub(super) fn patch(source: &dyn Source, session: &Session, after: &History) -> Result<Written> {
+    let before = session.history.messages();
+    let refuse = |what: &str| {
+        let what = format!("while patching outputs, expected {what}; write a new session instead");
+        Error::new(ErrorKind::Bug, what).at(source.name(), None)
+    };
+    if before.len() != after.messages().len() {
+        return Err(refuse("the messages that were read, found other ones"));
+    }
+    let (mut by, mut warnings) = (BTreeMap::new(), Vec::new());
+    for (number, (old, new)) in before.iter().zip(after.messages()).enumerate() {
+        if new.from != Some(number as u32) {
+            return Err(refuse("the messages that were read in their order, found another order"));
+        }
+        let changed = changed(old, new).ok_or_else(|| refuse("changes of outputs alone, found others"))?;
+        if changed.is_empty() {
+            continue;
+        }
+        for &record in &session.of_message[number] {
+            let place = session.records[record as usize];
+            let bytes = source.bytes(place.range())?;
+            let text = json::mend(&bytes);
+            let contents = contents(&text, &changed);
+            if contents.is_empty() {
+                continue;
+            }
+            if let [(range, new)] = contents.as_slice()
+                && let Some(stretch) = set_aside(&text, range, new)
+            {
+                let mut out = bytes;
+                out[range.start..range.start + stretch.len()].copy_from_slice(stretch.as_bytes());
+                by.insert(record, out);
+                continue;
+            }
+            let fits = contents.iter().all(|(range, new)| new.len() <= range.len());
+            let mut at = 0;
+            let mut out = Vec::new();
+            for (range, new) in contents {
+                out.extend_from_slice(&bytes[at..range.start]);
+                out.extend_from_slice(new.as_bytes());
+                at = range.end;
+                if fits {
+                    out.resize(at, b' ');
+                }
+            }
+            out.extend_from_slice(&bytes[at..]);
+            if out.len() > bytes.len() {
+                let more = out.len() - bytes.len();
+                warnings.push(format!("record {} grew by {more} bytes: what follows it moved", record + 1));
+            }
+            out.resize(out.len().max(bytes.len()), b' ');
+            by.insert(record, out);
+        }
+    }
+    let pieces = replaced(source.len(), &session.records, by);
+    Ok(Written { pieces, warnings, ..Written::default() })
+}
+
+/// The field that holds what is left of an output.
+pub(super) const ASIDE: &str = "epitome";
+
+/// Behind an output, at most so many bytes of its message are said again: the ends of lists and objects, `is_error`.
+const SAID_AGAIN: usize = 256;
+
+/// What is to stand from the start of `content` on so that it is `new` and the rest of the row is as it was. Nothing if
+/// there is no room, or if much of the message stands behind `content`.
+fn set_aside(row: &str, content: &Range<usize>, new: &str) -> Option<String> {
+    let message = place(row, Fields::of(row)?.get("message")?)?;
+    let behind = row.get(content.end..message.end).filter(|it| it.len() <= SAID_AGAIN)?;
+    let mut out = format!("{new}{behind},\"{ASIDE}\":");
+    let (cut, opened) = inside_a_text(row, message.start..content.end, content.start, out.len())?;
+    out.push_str(&" ".repeat(cut - content.start - out.len() - opened.len()));
+    out.push_str(&opened);
+    Some(out)
+}
+
+/// The first place in a text at or behind `from` with room for `used` bytes between, and for what has to be opened so
+/// that what follows that place ends what it ended before: the objects and lists since the start of `range`, and the text.
+fn inside_a_text(row: &str, range: Range<usize>, from: usize, used: usize) -> Option<(usize, String)> {
+    let bytes = row.as_bytes();
+    let mut open: Vec<u8> = Vec::new();
+    let (mut at, mut names) = (range.start, false);
+    while at < range.end {
+        match bytes[at] {
+            it @ (b'{' | b'[') => {
+                open.push(it);
+                names = it == b'{';
+            }
+            b'}' | b']' => drop(open.pop()),
+            b',' => names = open.last() == Some(&b'{'),
+            b':' => names = false,
+            b'"' => {
+                let opened = open.iter().map(|it| if *it == b'{' { "{\"\":" } else { "[" });
+                let opened: String = opened.chain(["\""]).collect();
+                let wanted = from + used + opened.len();
+                let counts = at >= from && !names;
+                at += 1;
+                while at < range.end && bytes[at] != b'"' {
+                    // Not between the halves of a character.
+                    if counts && at >= wanted && row.is_char_boundary(at) && !row[at..].starts_with("\\ud") {
+                        return Some((at, opened));
+                    }
+                    at += if bytes[at] == b'\\' { 2 } else { 1 };
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The outputs of `new` that differ, by the call they answer; nothing if the messages differ in more.
+pub(super) fn changed<'a>(old: &Message, new: &'a Message) -> Option<HashMap<&'a str, &'a Output>> {
+    if old.role != new.role || old.parts.len() != new.parts.len() {
+        return None;
+    }
+    let mut out = HashMap::new();
+    for (old, new) in old.parts.iter().zip(&new.parts) {
+        match (old, new) {
+            (Part::Output(old), Part::Output(new)) if old.id == new.id => {
+                if !old.text.same(&new.text) || old.media != new.media {
+                    out.insert(&*new.id, new);
+                }
+            }
+            _ if old == new => {}
+            _ => return None,
+        }
+    }
+    Some(out)
+}
+
+#[derive(Deserialize)]
+struct Content<'a> {
+    #[serde(borrow)]
+    message: Body<'a>,
+}
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    content: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    tool_use_id: String,
+    #[serde(borrow)]
+    content: &'a RawValue,
+}
+
+/// Blocks of a row's content, as they are written.
+pub(super) fn raw_blocks(text: &str) -> Vec<&RawValue> {
+    let content = serde_json::from_str::<Content>(text).map(|it| it.message.content.get());
+    content.ok().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default()
+}
+
+/// Where in a record the `content` of these outputs stands, in order, and what is to stand there.
+pub(super) fn contents(text: &str, outputs: &HashMap<&str, &Output>) -> Vec<(Range<usize>, String)> {
+    let mut left = outputs.clone();
+    raw_blocks(text)
+        .into_iter()
+        .filter_map(|block| {
+            let result: Answer = serde_json::from_str(block.get()).ok()?;
+            let output = left.remove(result.tool_use_id.as_str())?;
+            Some((place(text, result.content.get())?, anthropic::output(output)))
+        })
+        .collect()
+}

@@ -1,0 +1,532 @@
+//! Damage in a transcript: holes and circles in the chain of rows, ids that stand for two, and content that the API
+//! refuses. Only rows that the client would send are looked into.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::Arc;
+
+use foldhash::{HashMapExt as _, HashSet, HashSetExt as _};
+use serde_json::json;
+
+use super::chain::Index;
+use super::row::{Row, RowKind};
+use crate::repair::media::{ANTHROPIC, Album, Attachment, Verdict};
+use crate::repair::pairs::{CallIs, Pairs, ResultIs, removals};
+use crate::repair::{
+    Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, hash, is_plain, is_spoilt, object_of, orphan_text,
+    plain_name, plain_text, range_in, whole_line,
+};
+use crate::scan::raw::{Fields, list, quoted, text};
+use crate::{Record, Source, derive};
+use history::error::Result;
+use history::json;
+
+// ── The chain ──
+
+/// Every row hangs on one that is there, none on itself, and no two rows that say something else have one uuid.
+pub(super) fn chain(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
+    let index = Index::places(source)?;
+    let rows = &index.rows;
+    let is_main = |it: &usize| !rows[*it].sidechain;
+    let linked = (0..rows.len()).filter(is_main).any(|it| rows[it].parent.is_some());
+    if !linked {
+        return Ok(());
+    }
+    let mut changes: HashMap<usize, Vec<(&str, String)>> = HashMap::new();
+    let names = renamed(source, &index, &mut changes, found)?;
+    let named = |at: usize| names.get(&at).map_or(&*rows[at].uuid, String::as_str);
+    let by_uuid: foldhash::HashMap<&str, usize> = (0..rows.len()).map(|at| (named(at), at)).collect();
+    let parent_of = |at: usize| {
+        let new = changes.get(&at).and_then(|it| it.iter().rfind(|it| it.0 == "parentUuid"));
+        let new = new.and_then(|it| text(&it.1));
+        by_uuid.get(new.as_deref().or(rows[at].parent.as_deref())?).copied()
+    };
+    let mut parents: Vec<Option<usize>> = (0..rows.len()).map(parent_of).collect();
+    let before = |at: usize| (0..at).rev().find(|it| is_main(it) && !matches!(rows[*it].kind, RowKind::Link));
+    let is_message =
+        |it: usize| is_main(&it) && matches!(rows[it].kind, RowKind::User { .. } | RowKind::Assistant { .. });
+    // Rows that only report something may hang in the air, if nothing else hangs on them.
+    let mut carries: Vec<bool> = rows.iter().map(|it| !matches!(it.kind, RowKind::Link)).collect();
+    for at in (0..rows.len()).rev() {
+        if let Some(parent) = parents[at] {
+            carries[parent] |= carries[at];
+        }
+    }
+    let first_message = (0..rows.len()).find(|it| is_message(*it)).unwrap_or(rows.len());
+    for (at, row) in rows.iter().enumerate().filter(|it| is_main(&it.0)) {
+        let Some(parent) =
+            row.parent.as_ref().filter(|_| parents[at].is_none() && carries[at] && first_message < at)
+        else {
+            continue;
+        };
+        if let Some(bridge) = before(at) {
+            let place = index.records[row.record as usize].at;
+            found.note(Damage::UnknownParent, place, format!("parentUuid {parent}"));
+            parents[at] = Some(bridge);
+            changes.entry(at).or_default().push(("parentUuid", quoted(named(bridge))));
+        }
+    }
+    for at in circles(&parents) {
+        let place = index.records[rows[at].record as usize].at;
+        found.note(Damage::ParentCycle, place, format!("uuid {}", rows[at].uuid));
+        let new = before(at).map_or_else(|| "null".to_owned(), |it| quoted(named(it)));
+        changes.entry(at).or_default().push(("parentUuid", new));
+    }
+    let mut changes: Vec<_> = changes.into_iter().collect();
+    changes.sort_by_key(|it| it.0);
+    for (at, fields) in changes {
+        let record = index.records[rows[at].record as usize];
+        let bytes = source.bytes(record.range())?;
+        let whole = json::mend(&bytes);
+        let Some(old) = Fields::of(&whole) else { continue };
+        for (key, new) in fields {
+            if let Some((_, raw)) = old.iter().filter(|it| it.0 == key).last() {
+                found.replace(range_in(record, &whole, raw), new);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// New uuids for rows whose uuid an earlier row has that says something else; what comes later and hangs on that uuid
+/// hangs on the later row.
+fn renamed<'a>(
+    source: &dyn Source,
+    index: &'a Index,
+    changes: &mut HashMap<usize, Vec<(&'a str, String)>>,
+    found: &mut Findings<'_>,
+) -> Result<HashMap<usize, String>> {
+    let rows = &index.rows;
+    let mut first: foldhash::HashMap<&str, usize> = foldhash::HashMap::with_capacity(rows.len());
+    let (mut names, mut new_names) = (HashMap::new(), HashMap::<&str, String>::new());
+    for (at, row) in rows.iter().enumerate() {
+        let of = |it: &Option<Arc<str>>| it.as_deref().and_then(|it| new_names.get(it)).map(|it| quoted(it));
+        let (parent, answers) = (of(&row.parent), of(&row.answers));
+        let mut change = |key, new| changes.entry(at).or_default().push((key, new));
+        if let Some(new) = answers {
+            change("sourceToolAssistantUUID", new);
+        }
+        let earlier = first.get(&*row.uuid).copied();
+        let says_more = matches!(row.kind, RowKind::User { .. } | RowKind::Assistant { .. });
+        let Some(earlier) = earlier.filter(|_| says_more && !row.sidechain) else {
+            first.entry(&row.uuid).or_insert(at);
+            if let Some(new) = parent {
+                change("parentUuid", new);
+            }
+            continue;
+        };
+        let message = |it: &Row| -> Result<u64> {
+            let bytes = source.bytes(index.records[it.record as usize].range())?;
+            let whole = json::mend(&bytes);
+            let message = Fields::of(&whole).and_then(|it| it.get("message").map(|it| hash(it.as_bytes())));
+            Ok(message.unwrap_or_default())
+        };
+        if message(row)? == message(&rows[earlier])? {
+            continue;
+        }
+        let place = index.records[row.record as usize].at;
+        found.note(Damage::DuplicateId, place, format!("uuid {}", row.uuid));
+        let new = derive::uuid(derive::digest(&row.uuid, "repair", at, ""));
+        change("uuid", quoted(&new));
+        if row.parent == rows[earlier].parent {
+            change("parentUuid", quoted(&row.uuid));
+        } else if let Some(new) = parent {
+            change("parentUuid", new);
+        }
+        names.insert(at, new.clone());
+        new_names.insert(&row.uuid, new);
+    }
+    Ok(names)
+}
+
+/// Of each circle of parents the first row.
+fn circles(parents: &[Option<usize>]) -> Vec<usize> {
+    // In which walk a row was met first; none yet: 0.
+    let mut met = vec![0; parents.len()];
+    let mut out = Vec::new();
+    for start in 0..parents.len() {
+        let (walk, mut at) = (start + 1, start);
+        while met[at] == 0 {
+            met[at] = walk;
+            let Some(next) = parents[at] else { break };
+            at = next;
+            if met[at] == walk {
+                let (mut least, mut it) = (at, parents[at]);
+                while let Some(row) = it.filter(|it| *it != at) {
+                    least = least.min(row);
+                    it = parents[row];
+                }
+                out.push(least);
+            }
+        }
+    }
+    out
+}
+
+// ── What rows say ──
+
+/// A call that waits for its result.
+struct OpenCall {
+    response: Option<Arc<str>>,
+    /// The place of its row in the path.
+    place: usize,
+    tool: String,
+}
+
+struct Rows<'a, 'f> {
+    found: &'a mut Findings<'f>,
+    pairs: Pairs<OpenCall>,
+    album: Album,
+    /// Where a block can be added to what the model said last, while the user has said nothing after it.
+    reply_end: Option<u64>,
+    /// The places of rows of which nothing is left.
+    unlinked: Vec<usize>,
+}
+
+/// A row at hand.
+struct At<'a> {
+    row: &'a Row,
+    record: Record,
+    whole: &'a str,
+    /// The row's place in the path.
+    place: usize,
+}
+
+impl At<'_> {
+    fn range(&self, part: &str) -> Range<u64> {
+        range_in(self.record, self.whole, part)
+    }
+}
+
+/// Calls and results are pairs, and no block of a live row is one that the API refuses.
+pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
+    let mut index = Index::places(source)?;
+    let live = index.live();
+    let mut rows = Rows {
+        found,
+        pairs: Pairs::default(),
+        album: Album::default(),
+        reply_end: None,
+        unlinked: Vec::new(),
+    };
+    // The response that began last, while the user has said nothing after it: its calls may still run.
+    let (mut running, mut begun) = (None, HashSet::new());
+    for (place, at) in live.iter().copied().enumerate() {
+        let row = &index.rows[at];
+        let record = index.records[row.record as usize];
+        match row.kind {
+            RowKind::Assistant { api_error: false } => {
+                if running != row.response && begun.insert(row.response.clone()) {
+                    running.clone_from(&row.response);
+                }
+            }
+            RowKind::User { result: true, .. } => {}
+            RowKind::User { .. } | RowKind::LocalCommand => {
+                running = None;
+                begun.clear();
+                rows.reply_end = None;
+            }
+            RowKind::Assistant { .. } | RowKind::Attachment | RowKind::Boundary | RowKind::Link => continue,
+        }
+        let bytes = source.bytes(record.range())?;
+        let whole = json::mend(&bytes);
+        rows.look(&At { row, record, whole: &whole, place });
+    }
+    let Rows { found, mut pairs, album, unlinked, .. } = rows;
+    let gone: HashSet<usize> = unlinked.into_iter().map(|it| live[it]).collect();
+    unlink(source, &index, &gone, found)?;
+    pairs.forget(|it| it.response == running);
+    let mut batches: BTreeMap<usize, Vec<serde_json::Value>> = BTreeMap::new();
+    for (id, open) in pairs.unanswered() {
+        let call = index.records[index.rows[live[open.place]].record as usize];
+        found.note(Damage::UnansweredCall, call.at, format!("{} {id}", open.tool));
+        // Behind the results of the same response.
+        let is_of_batch = |it: &&usize| {
+            let row = &index.rows[**it];
+            matches!(row.kind, RowKind::User { result: true, .. }) || row.response == open.response
+        };
+        let last = open.place + live[open.place..].iter().take_while(is_of_batch).count().max(1) - 1;
+        let block =
+            json!({ "tool_use_id": *id, "type": "tool_result", "is_error": true, "content": NO_RESULT });
+        batches.entry(last).or_default().push(block);
+    }
+    for (last, results) in batches {
+        answered(source, &index, &live[last..], &results, found)?;
+    }
+    album.done(found);
+    Ok(())
+}
+
+/// Takes rows out of the chain: what hung on them hangs on what they hung on.
+fn unlink(source: &dyn Source, index: &Index, gone: &HashSet<usize>, found: &mut Findings<'_>) -> Result<()> {
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let by_uuid: foldhash::HashMap<&str, usize> =
+        gone.iter().map(|it| (&*index.rows[*it].uuid, *it)).collect();
+    for (at, row) in index.rows.iter().enumerate() {
+        let record = index.records[row.record as usize];
+        if gone.contains(&at) {
+            found.replace(whole_line(source, record)?, "");
+            continue;
+        }
+        let mut parent = row.parent.clone();
+        let mut steps = 0;
+        while let Some(it) = parent.as_ref().and_then(|it| by_uuid.get(&**it)).filter(|_| steps < gone.len())
+        {
+            parent.clone_from(&index.rows[*it].parent);
+            steps += 1;
+        }
+        if steps == 0 {
+            continue;
+        }
+        let bytes = source.bytes(record.range())?;
+        let whole = json::mend(&bytes);
+        if let Some(raw) = Fields::of(&whole).as_ref().and_then(|it| it.get("parentUuid")) {
+            let new = parent.map_or_else(|| "null".to_owned(), |it| quoted(&it));
+            found.replace(range_in(record, &whole, raw), new);
+        }
+    }
+    Ok(())
+}
+
+/// Puts a row with results behind the first of these rows, and hangs the next one on it.
+fn answered(
+    source: &dyn Source,
+    index: &Index,
+    path: &[usize],
+    results: &[serde_json::Value],
+    found: &mut Findings<'_>,
+) -> Result<()> {
+    const COPIED: [&str; 8] =
+        ["isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "timestamp"];
+    let [last, next @ ..] = path else { return Ok(()) };
+    let (row, record) = (&index.rows[*last], index.records[index.rows[*last].record as usize]);
+    let bytes = source.bytes(record.range())?;
+    let whole = json::mend(&bytes);
+    let Some(fields) = Fields::of(&whole) else { return Ok(()) };
+    let uuid = quoted(&derive::uuid(derive::digest(&row.uuid, "repair, results", 0, "")));
+    let copied: String =
+        COPIED.iter().filter_map(|key| Some(format!("\"{key}\":{},", fields.get(key)?))).collect();
+    let results = serde_json::Value::from(results);
+    let new = format!(
+        "{{\"parentUuid\":{},{copied}\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":{results}}},\"uuid\":{uuid}}}\n",
+        quoted(&row.uuid)
+    );
+    let behind = whole_line(source, record)?.end;
+    found.replace(behind..behind, new);
+    let Some(next) =
+        next.first().map(|it| &index.rows[*it]).filter(|it| it.parent.as_ref() == Some(&row.uuid))
+    else {
+        return Ok(());
+    };
+    let record = index.records[next.record as usize];
+    let bytes = source.bytes(record.range())?;
+    let whole = json::mend(&bytes);
+    if let Some(parent) = Fields::of(&whole).as_ref().and_then(|it| it.get("parentUuid")) {
+        found.replace(range_in(record, &whole, parent), uuid);
+    }
+    Ok(())
+}
+
+impl Rows<'_, '_> {
+    fn look(&mut self, at: &At<'_>) {
+        let Some(fields) = Fields::of(at.whole) else { return };
+        let Some(message) = fields.object("message") else { return };
+        let Some(content) = message.get("content") else { return };
+        let assistant = matches!(at.row.kind, RowKind::Assistant { .. });
+        if let Some(said) = text(content) {
+            if said.trim().is_empty() {
+                self.found.note(Damage::EmptyText, at.record.at, "content");
+                self.found.replace(at.range(content), quoted(EMPTY));
+            }
+            return;
+        }
+        let Some(blocks) = list(content) else { return };
+        if assistant {
+            self.reply_end = Some(at.range(content).end - 1).filter(|_| !blocks.is_empty());
+        }
+        let model = message.text("model").unwrap_or_default();
+        let (mut gone, mut orphans) = (BTreeSet::new(), 0);
+        for (number, raw) in blocks.iter().enumerate() {
+            let Some(block) = Fields::of(raw) else { continue };
+            match block.text("type").as_deref() {
+                // Of the model's the client leaves out blank ones by itself.
+                Some("text") if !assistant && block.text("text").is_none_or(|it| it.trim().is_empty()) => {
+                    self.found.note(Damage::EmptyText, at.record.at, "a text block");
+                    gone.insert(number);
+                }
+                Some("thinking") if block.text("signature").is_some_and(|it| is_spoilt(&it)) => {
+                    self.found.note(Damage::SpoiltSignature, at.record.at, "a thinking block");
+                    gone.insert(number);
+                }
+                Some("thinking")
+                    if model.starts_with("claude")
+                        && block.text("signature").is_none_or(|it| it.is_empty()) =>
+                {
+                    self.found.note(Damage::UnsignedThinking, at.record.at, "a thinking block");
+                    gone.insert(number);
+                }
+                Some("tool_use") if assistant => self.call(at, &block),
+                Some("tool_result") if !assistant => match self.result(at, raw, &block) {
+                    Outcome::Stays => {}
+                    Outcome::Goes => _ = gone.insert(number),
+                    Outcome::Text => orphans += 1,
+                },
+                Some("image" | "document") => self.attachment(at, raw, &block),
+                _ => {}
+            }
+        }
+        if orphans == blocks.len() && fields.get("isMeta").is_none() {
+            let begin = at.record.at + 1;
+            self.found.replace(begin..begin, "\"isMeta\":true,");
+        }
+        let is_words = matches!(at.row.kind, RowKind::User { result: false, .. });
+        if gone.len() == blocks.len() && !blocks.is_empty() && !is_words {
+            self.unlinked.push(at.place);
+        } else {
+            self.remove(at, content, &blocks, &gone);
+        }
+    }
+
+    /// Takes blocks out of a list; if it would be empty, a text stands there.
+    fn remove(&mut self, at: &At<'_>, content: &str, blocks: &[&str], gone: &BTreeSet<usize>) {
+        if gone.is_empty() {
+            return;
+        }
+        let places: Vec<_> = blocks.iter().map(|it| at.range(it)).collect();
+        match removals(&places, gone) {
+            Some(ranges) => ranges.into_iter().for_each(|it| self.found.replace(it, "")),
+            None => {
+                let block = json!([{ "type": "text", "text": EMPTY }]);
+                self.found.replace(at.range(content), block.to_string());
+            }
+        }
+    }
+
+    fn call(&mut self, at: &At<'_>, block: &Fields) {
+        let (id, tool) = (block.text("id").unwrap_or_default(), block.text("name").unwrap_or_default());
+        let open = OpenCall { response: at.row.response.clone(), place: at.place, tool: tool.clone() };
+        if let CallIs::Renamed(new) = self.pairs.call(&id, |it| is_plain(it, usize::MAX), open) {
+            let damage = if is_plain(&id, usize::MAX) { Damage::DuplicateCall } else { Damage::BadCallId };
+            self.found.note(damage, at.record.at, format!("{tool} {id}"));
+            if let Some(raw) = block.get("id") {
+                self.found.replace(at.range(raw), quoted(&new));
+            }
+        }
+        if !is_plain(&tool, 128) {
+            self.found.note(Damage::BadToolName, at.record.at, format!("{tool:.60}"));
+            if let Some(raw) = block.get("name") {
+                self.found.replace(at.range(raw), quoted(&plain_name(&tool, 128)));
+            }
+        }
+        if let Some(raw) = block.get("input").filter(|it| !it.starts_with('{')) {
+            self.found.note(Damage::BadArguments, at.record.at, format!("{tool} {id}"));
+            self.found.replace(at.range(raw), object_of(raw));
+        }
+    }
+
+    fn result(&mut self, at: &At<'_>, raw: &str, block: &Fields) -> Outcome {
+        let id = block.text("tool_use_id").unwrap_or_default();
+        let content = block.get("content").unwrap_or("\"\"");
+        match self.pairs.result(&id, content) {
+            ResultIs::Fine => {}
+            ResultIs::Renamed(new) => {
+                if let Some(raw) = block.get("tool_use_id") {
+                    self.found.replace(at.range(raw), quoted(&new));
+                }
+            }
+            ResultIs::Orphan => return self.orphan(at, raw, block, Damage::OrphanResult, id),
+            ResultIs::Second(false) => {
+                let id = self.pairs.another(&id);
+                return self.orphan(at, raw, block, Damage::DuplicateResult, id);
+            }
+            ResultIs::Second(true) => {
+                self.found.note(Damage::DuplicateResult, at.record.at, id);
+                return Outcome::Goes;
+            }
+        }
+        let failed = block.get("is_error") == Some("true");
+        match (text(content), list(content)) {
+            (Some(said), _) if failed && said.is_empty() => {
+                self.found.note(Damage::EmptyText, at.record.at, format!("the result of {id}"));
+                match block.get("content") {
+                    Some(raw) => self.found.replace(at.range(raw), quoted(EMPTY)),
+                    None => {
+                        let begin = at.range(raw).start + 1;
+                        self.found.replace(begin..begin, format!("\"content\":{},", quoted(EMPTY)));
+                    }
+                }
+            }
+            (_, Some(blocks)) => {
+                let mut gone = BTreeSet::new();
+                for (number, raw) in blocks.iter().enumerate() {
+                    let Some(inner) = Fields::of(raw) else { continue };
+                    match inner.text("type").as_deref() {
+                        Some("text") if inner.text("text").is_none_or(|it| it.is_empty()) => {
+                            self.found.note(
+                                Damage::EmptyText,
+                                at.record.at,
+                                format!("in the result of {id}"),
+                            );
+                            gone.insert(number);
+                        }
+                        Some("image" | "document") => self.attachment(at, raw, &inner),
+                        _ => {}
+                    }
+                }
+                self.remove(at, content, &blocks, &gone);
+            }
+            _ => {}
+        }
+        Outcome::Stays
+    }
+
+    /// A result without a call of its own: it gets one, or becomes a text where none can stand.
+    fn orphan(&mut self, at: &At<'_>, raw: &str, block: &Fields, damage: Damage, id: String) -> Outcome {
+        self.found.note(damage, at.record.at, id.clone());
+        let Some(end) = self.reply_end else {
+            let said = orphan_text(&plain_text(block.get("content").unwrap_or("\"\"")));
+            self.found.replace(at.range(raw), json!({ "type": "text", "text": said }).to_string());
+            return Outcome::Text;
+        };
+        let id = if is_plain(&id, usize::MAX) { id } else { plain_name(&id, 64) };
+        let call = json!({ "type": "tool_use", "id": id, "name": LOST_TOOL, "input": {} });
+        self.found.replace(end..end, format!(",{call}"));
+        self.pairs.answered(&id);
+        if let Some(raw) = block.get("tool_use_id") {
+            self.found.replace(at.range(raw), quoted(&id));
+        }
+        Outcome::Stays
+    }
+
+    fn attachment(&mut self, at: &At<'_>, raw: &str, block: &Fields) {
+        let Some(source) = block.object("source") else { return };
+        if source.text("type").as_deref() != Some("base64") {
+            return;
+        }
+        let (mime, data) =
+            (source.text("media_type").unwrap_or_default(), source.get("data").unwrap_or("\"\""));
+        let bare = data.trim_matches('"');
+        let attachment = Attachment { mime: &mime, data: bare, at: at.range(bare) };
+        let note = |text: &str| json!({ "type": "text", "text": text }).to_string();
+        let range = at.range(raw);
+        match self.album.judge(&attachment, &ANTHROPIC, &range, note, self.found) {
+            Verdict::Fine => {}
+            Verdict::Declared(own) => {
+                if let Some(raw) = source.get("media_type") {
+                    self.found.replace(at.range(raw), quoted(own));
+                }
+            }
+            Verdict::Note(text) => self.found.replace(range, text),
+        }
+    }
+}
+
+/// What becomes of a result.
+enum Outcome {
+    Stays,
+    Goes,
+    /// It is a text now.
+    Text,
+}

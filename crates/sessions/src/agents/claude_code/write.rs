@@ -1,0 +1,415 @@
+//! From a changed history back to rows.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::json as value;
+
+use super::blocks::block_of;
+use super::line::Reader;
+use super::load::SYNTHETIC;
+use super::patch::{ASIDE, changed, contents, patch, raw_blocks};
+use crate::scan::lines::each_line;
+use crate::scan::raw::Fields;
+use crate::scan::texts::WHOLE;
+use crate::{Format, Mode, Piece, Session, Source, Written, derive, refusal};
+use history::error::{Error, Kind as ErrorKind, Result};
+use history::json::{self, compact};
+use history::{History, Kind, Message, Output, Part, Role};
+
+/// Fields that a copied row loses: second copies of outputs, and links into the file that it comes from.
+const NOT_COPIED: [&str; 7] =
+    [ASIDE, SHOWN, "sourceToolAssistantUUID", "logicalParentUuid", "forkedFrom", "teamName", "agentName"];
+
+/// A result as Claude Code shows it.
+const SHOWN: &str = "toolUseResult";
+
+/// Fields that every row carries and that a new row takes over from the newest one that has them.
+const ENVELOPE: [&str; 5] = ["userType", "entrypoint", "cwd", "version", "gitBranch"];
+
+/// Longest `lastPrompt`, in characters; the client shows its beginning in a list.
+const PROMPT_CHARS: usize = 200;
+
+/// Writes `after` back.
+///
+/// - `Patch`: `after` has the messages of `session`, of which outputs may have another text or other media. Only their
+///   `content` changes; what an output was longer is set aside or filled up with blanks, so that nothing after it moves.
+/// - `New`: a session of its own: a boundary if there is a summary, then all messages.
+/// - `Append`: the same rows behind the old ones, for a session that no client has open.
+///
+/// Messages that were read become copies of their rows, in one chain, with new ids; `message.id` is new too, because
+/// rows with an old one would be joined to the old response. Usage is reset: the client decides by it when to compact.
+///
+/// A session of another agent can be carried over with `New`: no row is copied, and what is signed for another API
+/// stays behind.
+///
+/// # Errors
+/// As [`crate::write`].
+pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    if session.format != Format::CLAUDE_CODE && mode != Mode::New {
+        let found = session.format.name();
+        let what = format!(
+            "while writing in place, expected a Claude Code session, found {found}; write a new session"
+        );
+        return Err(Error::new(ErrorKind::Arguments, what).at(source.name(), None));
+    }
+    match mode {
+        Mode::Patch => patch(source, session, after),
+        Mode::New | Mode::Append => Rows::write(source, session, after, mode),
+    }
+}
+
+/// What becomes a row.
+enum Plan<'a> {
+    /// Of the session's last boundary, or none.
+    Boundary,
+    /// A copy of a record, some outputs with another text.
+    Copy(u32, HashMap<&'a str, &'a Output>),
+    /// A row for a message that we made or changed.
+    Own(&'a Message, Vec<String>),
+}
+
+/// Names and JSON values of fields.
+type Envelope = Vec<(String, String)>;
+
+/// Rows under construction, one chain.
+struct Rows<'a> {
+    source: &'a dyn Source,
+    session: &'a Session,
+    /// Under which the rows are written.
+    id: String,
+    /// What ids are derived from.
+    seed: String,
+    /// For rows of ours, and for the last.
+    time: String,
+    envelope: Envelope,
+    /// The uuid of the newest row.
+    last: Option<String>,
+    count: usize,
+    lines: String,
+    /// Whether the compaction ran by itself.
+    automatic: bool,
+}
+
+impl<'a> Rows<'a> {
+    fn write(
+        source: &'a dyn Source,
+        session: &'a Session,
+        after: &'a History,
+        mode: Mode,
+    ) -> Result<Written> {
+        let mut written = Written::default();
+        let plan = plan(source, session, after, mode, &mut written.warnings)?;
+        let meta = &session.history.meta;
+        let old = meta.session.as_deref().unwrap_or_default();
+        let seed = compact(&derive::digest(old, "history", session.records.len(), &content(after)));
+        let id = match mode {
+            Mode::New => derive::uuid(derive::digest(old, "session", 0, &seed)),
+            Mode::Append | Mode::Patch => old.to_owned(),
+        };
+        let time = derive::time(meta.times.map_or(0, |it| it.1) + 1);
+        let (envelope, leaf) = newest(source, session)?;
+        let lines = String::new();
+        let automatic = after.meta.automatic;
+        let mut rows =
+            Self { source, session, id, seed, time, envelope, last: None, count: 0, lines, automatic };
+        let end = plan.len();
+        for (number, it) in plan.into_iter().enumerate() {
+            let is_last = number + 1 == end;
+            match it {
+                Plan::Boundary => rows.boundary(if mode == Mode::Append { leaf.as_deref() } else { None }),
+                Plan::Copy(record, outputs) => rows.copy(record, &outputs, is_last)?,
+                Plan::Own(message, blocks) => rows.own(message, &blocks, is_last),
+            }
+        }
+        if let Some(leaf) = &rows.last {
+            let prompt = after.last_prompt().map(|it| after.messages()[it].plain()).unwrap_or_default();
+            let prompt: String = prompt.chars().take(PROMPT_CHARS).collect();
+            let line =
+                value!({"type": "last-prompt", "lastPrompt": prompt, "leafUuid": leaf, "sessionId": rows.id});
+            rows.line(&line.to_string());
+        }
+        match mode {
+            Mode::New => {
+                if session.format == Format::CLAUDE_CODE {
+                    rows.replacements()?;
+                }
+                written.file_name = Some(format!("{}.jsonl", rows.id));
+                written.session = Some(rows.id);
+                written.pieces = vec![Piece::New(rows.lines.into_bytes())];
+            }
+            Mode::Append | Mode::Patch => {
+                let end = source.len();
+                // A last line that was cut off must not swallow the first of ours.
+                if end > 0 && source.bytes(end - 1..end)? != b"\n" {
+                    rows.lines.insert(0, '\n');
+                }
+                written.pieces = vec![Piece::Keep(0..end), Piece::New(rows.lines.into_bytes())];
+            }
+        }
+        Ok(written)
+    }
+
+    fn line(&mut self, line: &str) {
+        self.lines.push_str(line);
+        self.lines.push('\n');
+    }
+
+    /// The uuid for the next row.
+    fn next(&mut self, of: &str) -> String {
+        self.count += 1;
+        derive::uuid(derive::digest(&self.seed, "row", self.count, of))
+    }
+
+    /// `message.id` for what was the response `old`.
+    fn response(&self, old: &str) -> String {
+        let digest = derive::digest(&self.seed, "response", 0, old);
+        let hex: String = digest.iter().map(|it| format!("{it:02x}")).collect();
+        format!("msg_{hex}")
+    }
+
+    /// A row of ours: `fields` are key and JSON value.
+    fn row(&mut self, of: &str, time: &str, fields: &[(&str, String)]) {
+        let uuid = self.next(of);
+        let mut line = format!(r#"{{"parentUuid":{},"isSidechain":false"#, compact(&self.last));
+        let ours = [("uuid", compact(&uuid)), ("timestamp", compact(time)), ("sessionId", compact(&self.id))];
+        let envelope = self.envelope.iter().map(|(key, value)| (key.as_str(), value));
+        for (key, value) in fields.iter().chain(&ours).map(|(key, value)| (*key, value)).chain(envelope) {
+            line.push_str(&format!(r#","{key}":{value}"#));
+        }
+        line.push('}');
+        self.line(&line);
+        self.last = Some(uuid);
+    }
+
+    fn boundary(&mut self, leaf: Option<&str>) {
+        let before = self.session.history.messages().iter().rev().find_map(|it| it.usage);
+        let trigger = if self.automatic { "auto" } else { "manual" };
+        let compacted = value!({"trigger": trigger, "preTokens": before.map_or(0, |it| it.context())});
+        let mut fields = vec![
+            ("type", compact("system")),
+            ("subtype", compact("compact_boundary")),
+            ("content", compact("Conversation compacted")),
+            ("isMeta", "false".to_owned()),
+            ("level", compact("info")),
+            ("compactMetadata", compacted.to_string()),
+        ];
+        if let Some(leaf) = leaf {
+            fields.push(("logicalParentUuid", compact(leaf)));
+        }
+        let time = self.time.clone();
+        self.row("boundary", &time, &fields);
+    }
+
+    fn own(&mut self, message: &Message, blocks: &[String], is_last: bool) {
+        let list = format!("[{}]", blocks.join(","));
+        let content = match message.parts.as_slice() {
+            [Part::Text(text)] if message.role != Role::Assistant => compact(text.as_str()),
+            _ => list,
+        };
+        let mut fields = Vec::new();
+        if message.role == Role::Assistant {
+            let id = self.response(message.id.as_deref().unwrap_or(&self.count.to_string()));
+            // The client goes on with the model that it finds; another agent's it does not know.
+            let model = self.session.history.meta.model.as_deref();
+            let model = model.filter(|_| self.session.format == Format::CLAUDE_CODE).unwrap_or(SYNTHETIC);
+            let (id, model) = (compact(&id), compact(model));
+            let stop = if message.calls().next().is_some() { "tool_use" } else { "end_turn" };
+            fields.push(("type", compact("assistant")));
+            fields.push((
+                "message",
+                format!(
+                    r#"{{"id":{id},"type":"message","role":"assistant","model":{model},"content":{content},"stop_reason":"{stop}","stop_sequence":null,"usage":{}}}"#,
+                    usage()
+                ),
+            ));
+        } else {
+            fields.push(("type", compact("user")));
+            fields.push(("message", format!(r#"{{"role":"user","content":{content}}}"#)));
+            match message.kind {
+                Kind::Summary => {
+                    fields.push(("isVisibleInTranscriptOnly", "true".to_owned()));
+                    fields.push(("isCompactSummary", "true".to_owned()));
+                }
+                Kind::Context | Kind::Marker | Kind::Continue | Kind::Ack => {
+                    fields.push(("isMeta", "true".to_owned()));
+                }
+                Kind::Said => {}
+            }
+        }
+        let time = message.at.filter(|_| !is_last).map_or(self.time.clone(), derive::time);
+        self.row(&message.plain(), &time, &fields);
+    }
+
+    fn copy(&mut self, record: u32, outputs: &HashMap<&str, &Output>, is_last: bool) -> Result<()> {
+        let bytes = self.source.bytes(self.session.records[record as usize].range())?;
+        let mended = json::mend(&bytes);
+        let mut text = String::new();
+        let mut at = 0;
+        for (range, new) in contents(&mended, outputs) {
+            text.push_str(&mended[at..range.start]);
+            text.push_str(&new);
+            at = range.end;
+        }
+        text.push_str(&mended[at..]);
+        let Some(fields) = Fields::of(&text) else { return Ok(()) };
+        let uuid = self.next(fields.get("uuid").unwrap_or_default());
+        let mut change = vec![
+            ("parentUuid", Some(compact(&self.last))),
+            ("uuid", Some(compact(&uuid))),
+            ("sessionId", Some(compact(&self.id))),
+        ];
+        if fields.get("isSidechain").is_some() {
+            change.push(("isSidechain", Some("false".to_owned())));
+        }
+        if is_last || fields.get("timestamp").is_none() {
+            change.push(("timestamp", Some(compact(&self.time))));
+        }
+        if fields.get("type") == Some("\"assistant\"")
+            && let Some(message) = fields.object("message")
+        {
+            let old = message.get("id").or(fields.get("uuid")).unwrap_or_default();
+            let mut inner = vec![("id", Some(compact(&self.response(old))))];
+            if message.get("usage").is_some() {
+                inner.push(("usage", Some(usage())));
+            }
+            change.push(("message", Some(message.with(&inner))));
+        }
+        // How a refusal was shown is what tells it from an output that reads the same.
+        let refused = fields.get(SHOWN).is_some_and(refusal::is_shown);
+        let gone = NOT_COPIED.iter().filter(|it| !(refused && **it == SHOWN));
+        change.extend(gone.map(|it| (*it, None)));
+        let line = fields.with(&change);
+        self.line(&line);
+        self.last = Some(uuid);
+        Ok(())
+    }
+
+    /// Lines that tell the client which results it sends shortened; its own fork copies them too.
+    fn replacements(&mut self) -> Result<()> {
+        let mut lines = Vec::new();
+        each_line(self.source, |_, _, bytes| {
+            if memchr::memmem::find(&bytes[..bytes.len().min(200)], b"\"content-replacement\"").is_some() {
+                lines.push(json::mend(bytes).into_owned());
+            }
+            Ok(true)
+        })?;
+        for line in lines {
+            if let Some(fields) = Fields::of(&line)
+                && fields.get("type") == Some("\"content-replacement\"")
+            {
+                let line = fields.with(&[("sessionId", Some(compact(&self.id)))]);
+                self.line(&line);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reported usage of a copy: nothing.
+fn usage() -> String {
+    let zero = value!({
+        "input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0
+    });
+    zero.to_string()
+}
+
+/// What ids depend on besides the session: which messages are kept, and all texts that are new.
+fn content(after: &History) -> String {
+    let mut out = String::new();
+    for message in after.messages() {
+        if let Some(from) = message.from {
+            out.push_str(&format!("{from}\n"));
+        }
+        out.push_str(&message.plain());
+        for output in message.outputs() {
+            out.push_str(output.text.as_str());
+        }
+    }
+    out
+}
+
+/// Every message as rows.
+fn plan<'a>(
+    source: &dyn Source,
+    session: &Session,
+    after: &'a History,
+    mode: Mode,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Plan<'a>>> {
+    let mut out = Vec::new();
+    if mode == Mode::Append || after.messages().iter().any(|it| it.kind == Kind::Summary) {
+        out.push(Plan::Boundary);
+    }
+    let foreign = session.format != Format::CLAUDE_CODE;
+    for (number, message) in after.messages().iter().enumerate() {
+        let from = message.from.filter(|_| !foreign);
+        let old = from.and_then(|it| Some((it as usize, session.history.messages().get(it as usize)?)));
+        let mut raw = Vec::new();
+        if let Some((from, old)) = old {
+            let records = &session.of_message[from];
+            if let Some(changed) = changed(old, message) {
+                out.extend(records.iter().map(|it| Plan::Copy(*it, changed.clone())));
+                continue;
+            }
+            for &record in records {
+                let bytes = source.bytes(session.records[record as usize].range())?;
+                let text = json::mend(&bytes);
+                let mut reader = Reader::new(Some(WHOLE), 0);
+                let mut part = |raw: &str| reader.parts(&format!("[{raw}]")).parts.pop();
+                raw.extend(
+                    raw_blocks(&text)
+                        .into_iter()
+                        .filter_map(|it| Some((part(it.get())?, it.get().to_owned()))),
+                );
+            }
+        }
+        // A part that is as it was keeps its bytes.
+        let (mut next, mut blocks) = (0, Vec::new());
+        for part in &message.parts {
+            let kept = raw[next..].iter().position(|it: &(Part, String)| it.0 == *part);
+            let kept = kept.map(|it| {
+                next += it + 1;
+                raw[next - 1].1.clone()
+            });
+            let signed = matches!(part, Part::Reasoning(_));
+            match kept.or_else(|| block_of(part).filter(|_| !(foreign && signed))) {
+                Some(block) => blocks.push(block),
+                None if signed => warnings
+                    .push(format!("message {number}: thinking that is not signed for this API is left out")),
+                None => warnings.push(format!("message {number}: a block of another API is left out")),
+            }
+        }
+        if message.role == Role::System {
+            warnings.push(format!("message {number}: system text is written as the client's own user text"));
+        }
+        if !blocks.is_empty() {
+            out.push(Plan::Own(message, blocks));
+        }
+    }
+    Ok(out)
+}
+
+/// Fields for new rows, and the uuid of the leaf, from the newest live records.
+fn newest(source: &dyn Source, session: &Session) -> Result<(Envelope, Option<String>)> {
+    let mut found: BTreeMap<usize, String> = BTreeMap::new();
+    let mut leaf = None;
+    let live = session.of_message.iter().filter(|_| session.format == Format::CLAUDE_CODE);
+    for &record in live.rev().flat_map(|it| it.iter().rev()) {
+        let bytes = source.bytes(session.records[record as usize].range())?;
+        let text = json::mend(&bytes);
+        let Some(fields) = Fields::of(&text) else { continue };
+        leaf = leaf.or_else(|| fields.text("uuid"));
+        for (number, key) in ENVELOPE.iter().enumerate() {
+            if let Some(value) = fields.get(key) {
+                found.entry(number).or_insert_with(|| value.to_owned());
+            }
+        }
+        if found.len() == ENVELOPE.len() {
+            break;
+        }
+    }
+    if let Some(cwd) = &session.history.meta.cwd {
+        found.entry(2).or_insert_with(|| compact(&**cwd));
+    }
+    Ok((found.into_iter().map(|(number, value)| (ENVELOPE[number].to_owned(), value)).collect(), leaf))
+}

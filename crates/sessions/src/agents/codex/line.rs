@@ -1,0 +1,341 @@
+//! A line of a rollout, read in one pass. A field of the wrong type counts as missing; of several of one name, the last
+//! counts, as in JavaScript.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::item::{Reader, snake};
+use super::items::Item;
+use super::usage::{Report, Tokens, report};
+use crate::derive;
+use crate::scan::cursor::Cursor;
+use crate::scan::raw::{Fields, place};
+
+/// A line, as far as a replay needs it.
+pub(super) struct Line {
+    pub(super) ordinal: Option<u64>,
+    pub(super) at: Option<i64>,
+    pub(super) payload: Payload,
+}
+
+/// What stands in a payload.
+pub(super) struct Payload {
+    /// How large the window is, if an event says so.
+    pub(super) window: Option<u64>,
+    /// What it says, or what is wrong with it.
+    pub(super) said: Result<Said, String>,
+}
+
+/// What a line says.
+pub(super) enum Said {
+    SessionMeta {
+        is_paginated: bool,
+        /// Whether the thread goes on from one in another file.
+        goes_on: bool,
+    },
+    /// An item, if it is one that is sent, and where its JSON stands in the line.
+    Item(Option<Item>, Range<usize>),
+    Compacted {
+        message: String,
+        has_history: bool,
+    },
+    /// The id of the turn that a context is of.
+    TurnContext(Option<String>),
+    /// The whole state, not what changed of it.
+    WorldState,
+    /// What an event counted.
+    Counted(Option<Report>),
+    /// What was counted elsewhere.
+    Reported(Report),
+    TurnStarted(Option<String>),
+    TurnEnded(Option<String>),
+    RolledBack(u64),
+    /// That the user said something.
+    UserMessage,
+    /// That something was said that the user wrote, which begins no turn.
+    UserItem,
+    /// Nothing that a replay needs.
+    Nothing,
+}
+
+impl Reader<'_> {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// What was found instead of a line of Codex's.
+    pub(super) fn line(&mut self, line: &[u8]) -> Result<Line, String> {
+        Cursor::mended(line, |it| self.fields(it)).unwrap_or_else(|| {
+            Err("expected a JSON object, found something else; the line is skipped".into())
+        })
+    }
+
+    fn fields(&mut self, it: &mut Cursor<'_>) -> Option<Result<Line, String>> {
+        let (mut at, mut ordinal, mut tag, mut payload) = (None, None, None, None);
+        it.object(|it, name| {
+            match name {
+                "timestamp" => at = it.optional_string()?,
+                "ordinal" => ordinal = it.optional_number()?,
+                "type" => tag = it.optional_string()?,
+                "payload" if it.peek()? == b'n' => payload = it.some(|_| None)?,
+                "payload" => {
+                    let (read, place) = it.span(|it| self.payload(it, tag.as_deref().unwrap_or_default()))?;
+                    payload = Some((read, tag.clone(), place.start));
+                }
+                _ => it.pass()?,
+            }
+            Some(())
+        })?;
+        let Some(tag) = tag else {
+            return Some(Err("expected a line with a type, found none; it is skipped".into()));
+        };
+        let Some((mut payload, read_as, place)) = payload else {
+            return Some(Err(format!("expected a payload in a {tag:?} line, found none; it is skipped")));
+        };
+        if read_as.as_ref() != Some(&tag) {
+            payload = self.payload(&mut it.at(place), &tag)?;
+        }
+        let at = at.and_then(|it: Cow<'_, str>| derive::parse_time(&it));
+        Some(Ok(Line { ordinal, at, payload }))
+    }
+
+    fn payload(&mut self, it: &mut Cursor<'_>, tag: &str) -> Option<Payload> {
+        let said = match tag {
+            "event_msg" => match it.optional(b'{', event)? {
+                Some((said, window)) => return Some(Payload { window, said: Ok(said) }),
+                None => Ok(Said::Nothing),
+            },
+            "response_item" => {
+                let (item, place) = it.span(|it| self.item(it, None))?;
+                item.map(|it| Said::Item(it, place))
+            }
+            "rollout_item" => self.wrapped(it)?,
+            "inter_agent_communication" => {
+                it.pass()?;
+                Err("what another agent sent is not read from this kind of line; it is left out".into())
+            }
+            "session_meta" => Ok(it.optional(b'{', session_meta)?.unwrap_or(SESSION_META)),
+            "compacted" => Ok(it.optional(b'{', compacted)?.unwrap_or(COMPACTED)),
+            "turn_context" => Ok(Said::TurnContext(
+                it.member("turn_id", Cursor::optional_string)?.flatten().map(Cow::into_owned),
+            )),
+            "world_state" => match it.member("full", |it| it.begins_with(b't'))? {
+                Some(true) => Ok(Said::WorldState),
+                Some(false) | None => Ok(Said::Nothing),
+            },
+            "token_usage_record" => {
+                let report = it.optional(b'{', |it| count(it, "usage", "thread_token_usage"))?;
+                Ok(report.and_then(|it| it.0).map_or(Said::Nothing, Said::Reported))
+            }
+            _ => it.pass().map(|()| Ok(Said::Nothing))?,
+        };
+        Some(Payload { window: None, said })
+    }
+
+    /// The seed's illustration of a rollout: the variant's name stands around its body.
+    fn wrapped(&mut self, it: &mut Cursor<'_>) -> Option<Result<Said, String>> {
+        let (payload, start) = it.span(Cursor::raw).map(|(it, place)| (it, place.start))?;
+        let body = Fields::of(payload);
+        let Some((name, inner)) = body.as_ref().and_then(|it| it.iter().next()) else {
+            return Some(Err(
+                "expected a rollout item in the payload, found none; the line is skipped".into()
+            ));
+        };
+        let at = |part: &str| place(payload, part).map(|place| start + place.start..start + place.end);
+        Some(match (name, Fields::of(inner)) {
+            ("ResponseItem", Some(variant)) => match variant.iter().next() {
+                Some((tag, body)) => {
+                    let place = at(body)?;
+                    self.item(&mut it.at(place.start), Some(snake(tag)))?.map(|it| Said::Item(it, place))
+                }
+                None => Err("expected a response item, found an empty object".into()),
+            },
+            ("Compacted", Some(_)) => Ok(compacted(&mut it.at(at(inner)?.start))?),
+            ("Compacted", None) => Ok(COMPACTED),
+            (name, _) => Err(format!("expected ResponseItem or Compacted, found {name:?}")),
+        })
+    }
+}
+
+/// What a line without a body of these types says.
+const SESSION_META: Said = Said::SessionMeta { is_paginated: false, goes_on: false };
+const COMPACTED: Said = Said::Compacted { message: String::new(), has_history: false };
+
+fn session_meta(it: &mut Cursor<'_>) -> Option<Said> {
+    let (mut is_paginated, mut goes_on) = (false, false);
+    it.object(|it, name| {
+        match name {
+            "history_mode" => is_paginated = it.optional_string()?.as_deref() == Some("paginated"),
+            "history_base" => goes_on = !it.begins_with(b'n')?,
+            _ => it.pass()?,
+        }
+        Some(())
+    })?;
+    Some(Said::SessionMeta { is_paginated, goes_on })
+}
+
+fn compacted(it: &mut Cursor<'_>) -> Option<Said> {
+    let (mut message, mut has_history) = (None, false);
+    it.object(|it, name| {
+        match name {
+            "message" => message = it.optional_string()?,
+            "replacement_history" => has_history = it.optional(b'[', Cursor::pass)?.is_some(),
+            _ => it.pass()?,
+        }
+        Some(())
+    })?;
+    Some(Said::Compacted { message: message.unwrap_or_default().into_owned(), has_history })
+}
+
+/// What an event says, and how large the window is.
+fn event(it: &mut Cursor<'_>) -> Option<(Said, Option<u64>)> {
+    let (mut tag, mut turn, mut window, mut turns) = (None, None, None, None);
+    let (mut counted, mut is_users) = (None, false);
+    it.object(|it, name| {
+        match name {
+            "type" => tag = it.optional_string()?,
+            "turn_id" => turn = it.optional_string()?,
+            "model_context_window" => window = it.optional_number()?,
+            "num_turns" => turns = it.optional_number()?,
+            "info" => counted = it.optional(b'{', |it| count(it, "last_token_usage", "total_token_usage"))?,
+            "item" => {
+                let tag = it.member("type", Cursor::optional_string)?.flatten();
+                is_users = tag.as_deref() == Some("UserMessage");
+            }
+            _ => it.pass()?,
+        }
+        Some(())
+    })?;
+    let turn = turn.map(Cow::into_owned);
+    let said = match tag.as_deref().unwrap_or_default() {
+        "task_started" | "turn_started" => Said::TurnStarted(turn),
+        "task_complete" | "turn_complete" | "turn_aborted" => Said::TurnEnded(turn),
+        "thread_rolled_back" => Said::RolledBack(turns.unwrap_or(0)),
+        "user_message" => Said::UserMessage,
+        "item_completed" if is_users => Said::UserItem,
+        "token_count" => match counted {
+            Some((report, of_count)) => {
+                window = of_count.or(window);
+                Said::Counted(report)
+            }
+            None => Said::Nothing,
+        },
+        _ => Said::Nothing,
+    };
+    Some((said, window))
+}
+
+/// What was counted of the last request, under one name, and of all so far, under the other; and how large the window is.
+fn count(it: &mut Cursor<'_>, last: &str, so_far: &str) -> Option<(Option<Report>, Option<u64>)> {
+    let (mut of_last, mut of_all, mut window) = (None, None, None);
+    it.object(|it, name| {
+        match name {
+            "model_context_window" => window = it.optional_number()?,
+            _ if name == last => of_last = it.optional(b'{', Tokens::of)?,
+            _ if name == so_far => of_all = it.optional(b'{', Tokens::of)?,
+            _ => it.pass()?,
+        }
+        Some(())
+    })?;
+    Some((of_last.map(|it| report(it, of_all)), window))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::items::Pair;
+    use super::*;
+    use crate::scan::texts::WHOLE;
+    use history::{Part, Role, Text};
+
+    fn read(line: &str) -> Result<Line, String> {
+        Reader::new(Some(WHOLE), 0).line(line.as_bytes())
+    }
+
+    fn said(line: &str) -> Result<Said, String> {
+        read(line)?.payload.said
+    }
+
+    fn item(payload: &str) -> Item {
+        let line = format!(r#"{{"type":"response_item","payload": {payload}}}"#);
+        let Ok(Said::Item(Some(item), place)) = said(&line) else { panic!("{payload}") };
+        assert_eq!(&line[place], payload);
+        item
+    }
+
+    #[test]
+    fn a_type_may_come_late_or_twice() {
+        let text = r#""content":[{"text":"x","type":"output_text"}],"role":"assistant""#;
+        for payload in [
+            format!(r#"{{"type":"message",{text}}}"#),
+            format!(r#"{{{text},"type":"message"}}"#),
+            format!(r#"{{"type":"reasoning",{text},"type":"message"}}"#),
+            format!(r#"{{"type":"message","content":"other",{text}}}"#),
+        ] {
+            let item = item(&payload);
+            assert_eq!((item.message.role, item.message.plain()), (Role::Assistant, "x".to_owned()));
+        }
+        let line = r#"{"payload":{"turn_id":"t"},"type":"event_msg","type":"turn_context"}"#;
+        assert!(matches!(said(line), Ok(Said::TurnContext(Some(it))) if it == "t"));
+    }
+
+    #[test]
+    fn a_field_of_the_wrong_type_is_missing() {
+        let call = item(r#"{"type":"function_call","call_id":"c","name":[1],"arguments":{"a":1}}"#);
+        let Part::Call(made) = &call.message.parts[0] else { panic!("{:?}", call.message) };
+        assert_eq!((&*made.name, made.input.as_str()), ("", ""));
+        assert!(matches!(call.pair, Pair::Call(_, id) if &*id == "c"));
+        let line =
+            r#"{"type":"event_msg","payload":{"type":"task_started","turn_id":7,"model_context_window":-1}}"#;
+        let payload = read(line).unwrap().payload;
+        assert!(matches!((payload.said, payload.window), (Ok(Said::TurnStarted(None)), None)));
+        for (line, what) in [
+            ("[]", "expected a JSON object"),
+            (r#"{"type":1,"payload":{}}"#, "a line with a type"),
+            (r#"{"type":"event_msg","payload":{},"payload":null}"#, "expected a payload in a \"event_msg\""),
+            (r#"{"type":"response_item","payload":[]}"#, "found no object"),
+            (r#"{"type":"response_item","payload":{"type":"message","role":1}}"#, "found None"),
+            (r#"{"type":"response_item","payload":{"type":"function_call","call_id":1}}"#, "a call_id"),
+        ] {
+            let found = said(line).err().unwrap_or_default();
+            assert!(found.contains(what), "{line}: {found}");
+        }
+    }
+
+    #[test]
+    fn half_characters_are_mended_where_they_are_taken() {
+        let output = r#"{"type":"function_call_output","call_id":"c","output":"a\ud83d"}"#;
+        let message = item(output).message;
+        let Part::Output(made) = &message.parts[0] else { panic!("{message:?}") };
+        assert_eq!(made.text.as_str(), "a\u{fffd}");
+        let Part::Opaque(made) = &item(r#"{"type":"new","metadata":1,"x":["\ud83d"]}"#).message.parts[0]
+        else {
+            panic!("{output}")
+        };
+        assert_eq!(made.raw, Text::from(r#"{"type":"new","x":["\ufffd"]}"#));
+    }
+
+    #[test]
+    fn events_are_read_in_any_order() {
+        let line = r#"{"type":"event_msg","payload":{"info":{"last_token_usage":{"input_tokens":5,"total_tokens":7},
+            "model_context_window":9},"model_context_window":8,"type":"token_count"}}"#;
+        let payload = read(line).unwrap().payload;
+        let Ok(Said::Counted(Some(report))) = payload.said else { panic!("{line}") };
+        assert_eq!((report.total, report.usage.sent(), payload.window), (7, 5, Some(9)));
+        let line =
+            r#"{"type":"event_msg","payload":{"item":{"type":"UserMessage"},"type":"item_completed"}}"#;
+        assert!(matches!(said(line), Ok(Said::UserItem)));
+        let line = r#"{"type":"event_msg","payload":{"type":"agent_message","message":"x","turn_id":"t"}}"#;
+        assert!(matches!(said(line), Ok(Said::Nothing)));
+    }
+
+    #[test]
+    fn a_name_may_stand_around_an_item() {
+        let line = r#"{"type":"rollout_item","payload":{"ResponseItem":{"Message":{"role":"assistant",
+            "content":[{"OutputText":{"text":"a"}}]}}}}"#;
+        let Ok(Said::Item(Some(item), place)) = said(line) else { panic!("{line}") };
+        assert_eq!(item.message.plain(), "a");
+        assert!(line[place].starts_with(r#"{"role""#));
+        let line =
+            r#"{"type":"rollout_item","payload":{"Compacted":{"message":"s","replacement_history":[]}}}"#;
+        assert!(matches!(said(line), Ok(Said::Compacted { has_history: true, .. })));
+    }
+}

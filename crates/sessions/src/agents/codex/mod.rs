@@ -1,0 +1,145 @@
+//! Codex rollouts (`rollout-*.jsonl`): what a resume sends, and how a compacted history goes back.
+//!
+//! Facts are those of Codex 0.169 as measured, and of its sources up to 2026-08; older files (no `ordinal`, no
+//! `world_state`) are read by the same rules. `event_msg` lines are the screen's and never counted.
+
+mod item;
+mod items;
+mod line;
+mod repair;
+mod replay;
+mod rollout;
+mod usage;
+mod write;
+
+use crate::format::{Api, Row};
+use crate::scan::raw::Fields;
+use crate::{Format, Keep, Session, Source};
+use history::error::Result;
+use history::{History, Meta};
+
+use rollout::Rollout;
+
+pub use items::{framed_summary, is_contextual, own_summary};
+pub use write::{fresh, write};
+
+pub(crate) static ROW: Row = Row {
+    name: "codex",
+    api: Api::OpenAiResponses,
+    is_signed: true,
+    folder: Some(("/.codex/sessions/", &[".jsonl"])),
+    recognise: Some(sniff),
+    read,
+    scan: Some(scan),
+    write: Some(write),
+    carry: Some(|_, session, after| Ok(fresh(session, after))),
+    requests: Some(usage::requests),
+    repair: &[crate::repair::lines, repair::envelope, repair::repetitions, repair::items],
+};
+
+/// The types of line that only Codex writes around a `payload`.
+const LINES: [&str; 9] = [
+    "session_meta",
+    "response_item",
+    "turn_context",
+    "event_msg",
+    "compacted",
+    "world_state",
+    "token_usage_record",
+    "inter_agent_communication_metadata",
+    "rollout_item",
+];
+
+/// Whether the source surely is a rollout: a whole line of it is `{type, payload}` with a type of Codex's, or its
+/// first line is too long to be seen whole and begins like one.
+pub fn sniff(first_lines: &str) -> bool {
+    let is_line = |line: &str| {
+        Fields::of(line).is_some_and(|it| {
+            it.get("payload").is_some_and(|it| it.starts_with('{'))
+                && it.text("type").is_some_and(|it| LINES.contains(&it.as_str()))
+        })
+    };
+    let lines = || first_lines.lines().map(|it| it.trim_start_matches('\u{feff}').trim());
+    if lines().any(is_line) {
+        return true;
+    }
+    let head: String = lines().find(|it| !it.is_empty()).unwrap_or_default().chars().take(200).collect();
+    let head = head.replace(' ', "");
+    head.starts_with('{') && head.contains("\"type\":\"session_meta\"") && head.contains("\"payload\":{")
+}
+
+/// Whether it is a rollout of before lines had a `payload`: the first line is the session, items stand bare.
+pub fn is_before_payload(first_lines: &str) -> bool {
+    let mut lines = first_lines.lines().map(|it| it.trim_start_matches('\u{feff}').trim());
+    let first = lines.next().and_then(Fields::of);
+    let session = first.is_some_and(|it| {
+        it.text("id").is_some() && it.text("timestamp").is_some() && it.text("type").is_none()
+    });
+    let bare = |line: &str| {
+        Fields::of(line).is_some_and(|it| {
+            let item = it
+                .text("type")
+                .is_some_and(|it| it == "message" || it == "reasoning" || it.ends_with("_call"));
+            it.get("payload").is_none() && (item || it.text("record_type").is_some())
+        })
+    };
+    session && lines.any(bare)
+}
+
+/// Reads what a resume would send.
+///
+/// A call without an output is followed by the output `aborted` that Codex sends in its place (its message comes from
+/// the call's record), except at the very end, where it may still be answered. Outputs without a call are left out, as
+/// Codex leaves them out. Of several `session_meta` the first counts.
+///
+/// # Errors
+/// [`Input`](history::error::Kind::Input) if no line is Codex's; what [`Source::read_at`] gives.
+pub fn read(source: &dyn Source) -> Result<Session> {
+    let keep: &Keep = &|_, _| None;
+    session(source, keep, Rollout::of(source, keep, true)?)
+}
+
+/// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
+/// history does not depend on.
+///
+/// # Errors
+/// As [`read`].
+pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
+    let rollout = Rollout::of(source, keep, false)?;
+    // A compaction that carries no history keeps the words of user messages: they must be there.
+    if rollout.needs_words() {
+        return read(source);
+    }
+    session(source, keep, rollout).map(Session::measured_only)
+}
+
+fn session(source: &dyn Source, keep: &Keep, mut rollout: Rollout) -> Result<Session> {
+    let replayed = rollout.replay(source, keep)?;
+    let text = |number: Option<u32>| number.map_or(Ok(String::new()), |it| rollout.text(source, it));
+    let (first, last) = (text(rollout.session_meta)?, text(rollout.turn_context)?);
+    let first = Fields::of(&first).and_then(|it| it.object("payload"));
+    let last = Fields::of(&last).and_then(|it| it.object("payload"));
+    let said = |at: &Option<Fields>, key: &str| at.as_ref().and_then(|it| it.text(key));
+    let system = first.as_ref().and_then(|it| it.object("base_instructions")).and_then(|it| it.text("text"));
+    let meta = Meta {
+        agent: Some(Format::CODEX.name().into()),
+        session: said(&first, "id").map(Into::into),
+        model: said(&last, "model").map(Into::into),
+        cwd: said(&last, "cwd").or_else(|| said(&first, "cwd")).map(Into::into),
+        window: rollout.window,
+        system: system.or_else(|| said(&first, "instructions")).map(Into::into),
+        tools: None,
+        times: rollout.times,
+        automatic: false,
+    };
+    let of_message = replayed.items.iter().map(|it| [it.record]).collect();
+    let history = History::new(replayed.items.into_iter().map(|it| it.message).collect(), meta);
+    Ok(Session {
+        format: Format::CODEX,
+        records: rollout.records,
+        of_message,
+        notes: rollout.notes,
+        past: replayed.past,
+        history,
+    })
+}

@@ -1,0 +1,326 @@
+//! Damage in a rollout: no first record, histories that stand in it again, and items that the API refuses.
+//!
+//! A call without an output is none: Codex answers it `aborted` itself, in each request.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
+use serde_json::json;
+
+use crate::Source;
+use crate::repair::media::{Album, Attachment, OPENAI, Verdict};
+use crate::repair::pairs::{CallIs, Pairs, ResultIs, removals};
+use crate::repair::{
+    At, Damage, Findings, hash, is_plain, is_spoilt, object_of, orphan_text, plain_name, range_in, whole_line,
+};
+use crate::scan::lines::each_line;
+use crate::scan::raw::{Fields, list, quoted, text};
+use history::error::Result;
+use history::json;
+
+/// Bytes of histories that no resume reads, from which on they are taken out.
+const SUPERSEDED: u64 = if cfg!(test) { 4_096 } else { 64 << 20 };
+
+/// A record: `type` and the JSON of its `payload`.
+fn parsed(whole: &str) -> Option<(String, &str, Fields<'_>)> {
+    let fields = Fields::of(whole)?;
+    Some((fields.text("type")?, fields.get("payload")?, fields))
+}
+
+// ── The envelope ──
+
+/// The first record says which session it is, and the last one has an ordinal if the first ones have.
+pub(super) fn envelope(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
+    let (mut meta, mut first, mut context) = (false, None, None);
+    let (mut last, mut ordinal) = (None, None);
+    each_line(source, |_, record, bytes| {
+        // Of most records only the ordinal is asked, which stands in front.
+        let whole = json::mend(bytes);
+        let Some((kind, payload, fields)) = parsed(&whole) else { return Ok(true) };
+        meta |= kind == "session_meta";
+        if first.is_none() {
+            first = fields.get("timestamp").map(|it| (record.at, it.to_owned()));
+        }
+        if kind == "turn_context" && context.is_none() {
+            context = Fields::of(payload).and_then(|it| it.text("cwd"));
+        }
+        let number = fields.number("ordinal");
+        ordinal = number.or(ordinal);
+        last = Some((record.at, number.is_none()));
+        Ok(true)
+    })?;
+    if let (Some((at, true)), Some(ordinal)) = (last, ordinal) {
+        found.note(Damage::MissingOrdinal, at, format!("after ordinal {ordinal}"));
+        found.replace(at + 1..at + 1, format!("\"ordinal\":{},", ordinal + 1));
+    }
+    let Some((at, time)) = first.filter(|_| !meta) else { return Ok(()) };
+    let stem = source.name().rsplit(['/', '\\']).next().and_then(|it| it.strip_suffix(".jsonl"));
+    // `rollout-2026-11-20T09-15-33-<uuid>`
+    let Some(id) = stem.and_then(|it| it.get(it.len().checked_sub(36)?..)) else { return Ok(()) };
+    found.note(Damage::MissingHeader, at, format!("no session_meta; the file's name says {id}"));
+    let (id, cwd) = (quoted(id), quoted(context.as_deref().unwrap_or("/")));
+    let mode = if ordinal.is_some() { ",\"history_mode\":\"paginated\"" } else { "" };
+    let number = if ordinal.is_some() { "\"ordinal\":0," } else { "" };
+    found.replace(
+        at..at,
+        format!(
+            "{{\"timestamp\":{time},{number}\"type\":\"session_meta\",\"payload\":{{\"id\":{id},\"timestamp\":{time},\"cwd\":{cwd},\
+             \"originator\":\"codex_exec\",\"cli_version\":\"0.169.0\",\"source\":\"exec\"{mode}}}}}\n"
+        ),
+    );
+    Ok(())
+}
+
+// ── Repetitions ──
+
+/// A stretch of items that stood in the rollout before.
+#[derive(Default)]
+struct Run {
+    /// The item that would come next.
+    next: usize,
+    items: usize,
+    /// An item that only one item can be: it has the id of a call.
+    is_certain: bool,
+    lines: Vec<Range<u64>>,
+}
+
+/// No history stands in it again, and none that no resume reads makes it huge.
+pub(super) fn repetitions(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
+    let (mut items, mut first) = (Vec::new(), HashMap::new());
+    let mut others = HashSet::new();
+    let mut run = Run::default();
+    let mut histories: Vec<Range<u64>> = Vec::new();
+    let close = |run: &mut Run, found: &mut Findings<'_>| {
+        let run = std::mem::take(run);
+        if let (true, Some(begin)) = (run.is_certain && run.items > 1, run.lines.first()) {
+            found.note(
+                Damage::RepeatedHistory,
+                begin.start,
+                format!("{} items that stood there before", run.items),
+            );
+            run.lines.into_iter().for_each(|it| found.replace(it, ""));
+        }
+    };
+    each_line(source, |_, record, bytes| {
+        let whole = json::mend(bytes);
+        let Some((kind, payload, _)) = parsed(&whole) else { return Ok(true) };
+        if kind != "response_item" {
+            let fields = Fields::of(payload);
+            if let Some(history) =
+                fields.as_ref().filter(|_| kind == "compacted").and_then(|it| it.get("replacement_history"))
+            {
+                histories.push(range_in(record, &whole, history));
+                close(&mut run, found);
+            }
+            let again = !others.insert(hash(format!("{kind}{payload}").as_bytes()));
+            if again && run.items > 0 {
+                run.lines.push(whole_line(source, record)?);
+            }
+            return Ok(true);
+        }
+        let key = hash(payload.as_bytes());
+        let number = items.len();
+        if items.get(run.next) != Some(&key) || run.items == 0 {
+            close(&mut run, found);
+            if let Some(earlier) = first.get(&key) {
+                run.next = *earlier;
+            }
+        }
+        if first.contains_key(&key) && items.get(run.next) == Some(&key) {
+            run.next += 1;
+            run.items += 1;
+            run.is_certain |= Fields::of(payload).is_some_and(|it| it.text("call_id").is_some());
+            run.lines.push(whole_line(source, record)?);
+        }
+        first.entry(key).or_insert(number);
+        items.push(key);
+        Ok(true)
+    })?;
+    close(&mut run, found);
+    // The newest one is read, the one before it if the user rolls back.
+    let old = &histories[..histories.len().saturating_sub(2)];
+    let size: u64 = old.iter().map(|it| it.end - it.start).sum();
+    if let (true, Some(begin)) = (size >= SUPERSEDED, old.first()) {
+        let detail = format!("{} histories of {} MB that no resume reads", old.len(), size.div_ceil(1 << 20));
+        found.note(Damage::RepeatedHistory, begin.start, detail);
+        old.iter().for_each(|it| found.replace(it.clone(), "null"));
+    }
+    Ok(())
+}
+
+// ── Items ──
+
+/// Calls and outputs are pairs, and no item that a resume sends is one that the API refuses.
+pub(super) fn items(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
+    // What was called before the history that a resume begins with.
+    let (mut base, mut calls) = (0, HashSet::new());
+    each_line(source, |_, record, bytes| {
+        let whole = json::mend(bytes);
+        let Some((kind, payload, _)) = parsed(&whole) else { return Ok(true) };
+        match (&*kind, Fields::of(payload)) {
+            ("compacted", Some(it)) if it.get("replacement_history").is_some() => base = record.at,
+            ("response_item", Some(it)) => {
+                if let (Some(kind), Some(id)) = (it.text("type"), it.text("call_id"))
+                    && !kind.ends_with("_output")
+                {
+                    calls.insert(hash(id.as_bytes()));
+                }
+            }
+            _ => {}
+        }
+        Ok(true)
+    })?;
+    let mut items = Items { source, found, pairs: Pairs::default(), album: Album::default(), calls };
+    each_line(source, |_, record, bytes| {
+        if record.at < base {
+            return Ok(true);
+        }
+        let whole = json::mend(bytes);
+        match parsed(&whole) {
+            Some((kind, payload, _)) if kind == "response_item" => {
+                items.item(&At { record, whole: &whole }, payload, true)?;
+            }
+            Some((kind, payload, _)) if kind == "compacted" => {
+                let history = Fields::of(payload).and_then(|it| it.list("replacement_history"));
+                for it in history.unwrap_or_default() {
+                    items.item(&At { record, whole: &whole }, it, false)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(true)
+    })?;
+    let Items { found, album, .. } = items;
+    album.done(found);
+    Ok(())
+}
+
+struct Items<'a, 'f> {
+    source: &'a dyn Source,
+    found: &'a mut Findings<'f>,
+    pairs: Pairs<()>,
+    album: Album,
+    /// Hashes of the ids of all calls, also of those that a compaction took away.
+    calls: HashSet<u64>,
+}
+
+impl Items<'_, '_> {
+    /// `alone`: whether it stands on a line of its own.
+    fn item(&mut self, at: &At<'_>, raw: &str, alone: bool) -> Result<()> {
+        let Some(fields) = Fields::of(raw) else { return Ok(()) };
+        let kind = fields.text("type").unwrap_or_default();
+        match &*kind {
+            "message" => self.parts(at, fields.get("content")),
+            "function_call" | "custom_tool_call" => self.call(at, &kind, &fields),
+            "function_call_output" | "custom_tool_call_output" if self.output(at, raw, &fields) && alone => {
+                self.found.replace(whole_line(self.source, at.record)?, "");
+            }
+            "reasoning" if alone && fields.text("encrypted_content").is_some_and(|it| is_spoilt(&it)) => {
+                self.found.note(Damage::SpoiltSignature, at.record.at, fields.text("id").unwrap_or_default());
+                self.found.replace(whole_line(self.source, at.record)?, "");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, at: &At<'_>, kind: &str, fields: &Fields) {
+        let (id, tool) =
+            (fields.text("call_id").unwrap_or_default(), fields.text("name").unwrap_or_default());
+        let is_id = |it: &str| !it.is_empty() && it.chars().count() <= 64;
+        if let CallIs::Renamed(new) = self.pairs.call(&id, is_id, ()) {
+            let damage = if is_id(&id) { Damage::DuplicateCall } else { Damage::BadCallId };
+            self.found.note(damage, at.record.at, format!("{tool} {id:.70}"));
+            self.calls.insert(hash(new.as_bytes()));
+            if let Some(raw) = fields.get("call_id") {
+                self.found.replace(at.range(raw), quoted(&new));
+            }
+        }
+        if !is_plain(&tool, 64) {
+            self.found.note(Damage::BadToolName, at.record.at, format!("{tool:.60}"));
+            if let Some(raw) = fields.get("name") {
+                self.found.replace(at.range(raw), quoted(&plain_name(&tool, 64)));
+            }
+        }
+        let is_object = |it: &str| Fields::of(it.trim()).is_some();
+        if let Some(raw) = fields.get("arguments").filter(|_| kind == "function_call")
+            && text(raw).is_none_or(|it| !is_object(&it))
+        {
+            self.found.note(Damage::BadArguments, at.record.at, format!("{tool} {id:.70}"));
+            let object = if raw.starts_with('{') { raw.to_owned() } else { object_of(raw) };
+            self.found.replace(at.range(raw), quoted(&object));
+        }
+    }
+
+    /// An output; whether it goes.
+    fn output(&mut self, at: &At<'_>, raw: &str, fields: &Fields) -> bool {
+        let id = fields.text("call_id").unwrap_or_default();
+        let said = fields.get("output").unwrap_or("\"\"");
+        let to_text = |it: &mut Self, damage: Damage| {
+            it.found.note(damage, at.record.at, format!("{id:.70}"));
+            let text = orphan_text(&crate::repair::plain_text(said));
+            let content = json!([{ "type": "input_text", "text": text }]);
+            let message = json!({ "type": "message", "role": "user", "content": content });
+            it.found.replace(at.range(raw), message.to_string());
+            false
+        };
+        match self.pairs.result(&id, said) {
+            ResultIs::Fine => {}
+            ResultIs::Renamed(new) => {
+                if let Some(raw) = fields.get("call_id") {
+                    self.found.replace(at.range(raw), quoted(&new));
+                }
+            }
+            // Its call went with a compaction, and Codex leaves it out.
+            ResultIs::Orphan if self.calls.contains(&hash(id.as_bytes())) => return false,
+            ResultIs::Orphan => return to_text(self, Damage::OrphanResult),
+            ResultIs::Second(false) => return to_text(self, Damage::DuplicateResult),
+            ResultIs::Second(true) => {
+                self.found.note(Damage::DuplicateResult, at.record.at, format!("{id:.70}"));
+                return true;
+            }
+        }
+        self.parts(at, fields.get("output"));
+        false
+    }
+
+    fn parts(&mut self, at: &At<'_>, content: Option<&str>) {
+        let parts = content.and_then(list).unwrap_or_default();
+        let mut gone = BTreeSet::new();
+        for (number, raw) in parts.iter().enumerate() {
+            let Some(part) = Fields::of(raw).filter(|it| it.text("type").as_deref() == Some("input_image"))
+            else {
+                continue;
+            };
+            let Some(url) = part.get("image_url") else { continue };
+            let bare = url.trim_matches('"');
+            let Some((head, data)) = bare.strip_prefix("data:").and_then(|it| it.split_once(',')) else {
+                if bare.is_empty() {
+                    self.found.note(Damage::BrokenMedia, at.record.at, "an image without data");
+                    gone.insert(number);
+                }
+                continue;
+            };
+            let mime = head.split(';').next().unwrap_or_default();
+            let attachment = Attachment { mime, data, at: at.range(data) };
+            let note = |text: &str| json!({ "type": "input_text", "text": text }).to_string();
+            let range = at.range(raw);
+            match self.album.judge(&attachment, &OPENAI, &range, note, self.found) {
+                Verdict::Fine => {}
+                Verdict::Declared(own) => self.found.replace(at.range(mime), own),
+                Verdict::Note(text) => self.found.replace(range, text),
+            }
+        }
+        let places: Vec<_> = parts.iter().map(|it| at.range(it)).collect();
+        match (removals(&places, &gone), content) {
+            (_, None) => {}
+            (Some(ranges), _) => ranges.into_iter().for_each(|it| self.found.replace(it, "")),
+            (None, Some(content)) if !gone.is_empty() => {
+                let text = json!([{ "type": "input_text", "text": crate::repair::EMPTY }]);
+                self.found.replace(at.range(content), text.to_string());
+            }
+            (None, Some(_)) => {}
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! What a resume rebuilds from a rollout (Codex 0.169, `rollout_reconstruction`): the newest surviving compaction that
+//! carries a history is the base; what follows it is replayed; rolled-back turns, and compactions in them, are gone.
+//!
+//! Not repeated here: Codex shortens over-long outputs once more while it reads them; the rollout holds them as they
+//! were already shortened when they were recorded, under the same policy.
+
+#![expect(
+    clippy::vec_box,
+    reason = "items stand boxed in their entries, and are then moved without being copied"
+)]
+
+use std::ops::Range;
+
+use foldhash::{HashMap, HashSet, HashSetExt};
+
+use super::item::Reader;
+use super::items::{Family, Item, Live, Pair};
+use super::line::Said;
+use super::rollout::{Rollout, RolloutEntry, live};
+use crate::media::SharedData;
+use crate::scan::cursor::Cursor;
+use crate::scan::raw::{Fields, place};
+use crate::scan::texts::WHOLE;
+use crate::{Keep, PastCompaction, Source, hold};
+use history::error::Result;
+use history::{Kind, Message, Output, Part, Role};
+
+/// Tokens of user messages that survive a compaction without a history of its own (Codex,
+/// `COMPACT_USER_MESSAGE_MAX_TOKENS`), at four bytes a token.
+const LEGACY_BUDGET: usize = 20_000;
+
+/// Which compactions a resume goes by: numbers of entries.
+pub(super) struct Survivors {
+    /// The newest one that carries a history.
+    pub(super) base: Option<usize>,
+    /// Those that were rolled back.
+    pub(super) cancelled: HashSet<usize>,
+}
+
+/// What the model would be sent next.
+pub(super) struct Replayed {
+    pub(super) items: Vec<Box<Live>>,
+    pub(super) past: Vec<PastCompaction>,
+}
+
+impl Rollout {
+    /// What a resume would send.
+    pub(super) fn replay(&mut self, source: &dyn Source, keep: &Keep) -> Result<Replayed> {
+        let (Survivors { base, cancelled }, _) = self.survivors();
+        let mut items: Vec<Box<Live>> = Vec::new();
+        let mut start = 0;
+        if let Some(base) = base {
+            items = self.base(source, keep, base as u32)?.into_iter().map(Box::new).collect();
+            start = base + 1;
+        }
+        let begun = |items: &[Box<Live>]| -> Vec<usize> {
+            items.iter().enumerate().filter(|(_, it)| it.starts_turn).map(|(at, _)| at).collect()
+        };
+        // Where turns begin in `items`.
+        let mut starts = begun(&items);
+        // Messages before this one have been reported on.
+        let mut reported = items.len();
+        let mut last_report = None;
+        for number in start..self.entries.len() {
+            match &mut self.entries[number] {
+                RolloutEntry::Item { starts_turn, live } => {
+                    let (starts_turn, record) = (*starts_turn, number as u32);
+                    let live = match live.take() {
+                        Some(live) => Some(live),
+                        None => self.live_item(source, keep, record)?.map(Box::new),
+                    };
+                    if let Some(mut live) = live {
+                        if starts_turn {
+                            starts.push(items.len());
+                        }
+                        (live.starts_turn, live.record) = (starts_turn, record);
+                        items.push(live);
+                    }
+                }
+                RolloutEntry::Compacted { message, .. } if !cancelled.contains(&number) => {
+                    items = legacy(items, message, number as u32);
+                    starts = begun(&items);
+                    reported = items.len();
+                }
+                RolloutEntry::RolledBack(turns) => {
+                    drop_turns(&mut items, &mut starts, *turns);
+                    reported = reported.min(items.len());
+                }
+                RolloutEntry::Report(report)
+                    if report.usage.sent() > 0 && last_report != Some(report.so_far) =>
+                {
+                    last_report = Some(report.so_far);
+                    let new = items.get_mut(reported..).unwrap_or_default();
+                    if let Some(said) = new.iter_mut().rev().find(|it| it.message.role == Role::Assistant) {
+                        said.message.usage = Some(report.usage);
+                        reported = items.len();
+                    }
+                }
+                RolloutEntry::Compacted { .. }
+                | RolloutEntry::Report(_)
+                | RolloutEntry::TurnContext(_)
+                | RolloutEntry::TurnStarted(_)
+                | RolloutEntry::TurnEnded(_)
+                | RolloutEntry::UserMessage
+                | RolloutEntry::Other => {}
+            }
+        }
+        let mut items = paired(items);
+        for (number, live) in (0..).zip(&mut items) {
+            live.message.from = Some(number);
+        }
+        let past = self.past(&cancelled, &items);
+        Ok(Replayed { items, past })
+    }
+
+    /// The compaction whose history is the base, and the compactions that were rolled back, by going from the newest
+    /// turn to the oldest; and whether the base was found before the first entry was reached.
+    pub(super) fn survivors(&self) -> (Survivors, bool) {
+        let mut base = None;
+        let mut cancelled = HashSet::new();
+        let mut to_cancel = 0u64;
+        // The turn being gone through: its id, whether a user began it, its compactions.
+        let mut turn: Option<(Option<&str>, bool, Vec<usize>)> = None;
+        let mut close = |turn: (Option<&str>, bool, Vec<usize>),
+                         to_cancel: &mut u64,
+                         base: &mut Option<usize>| {
+            let (_, is_user, compactions) = turn;
+            if *to_cancel > 0 {
+                *to_cancel -= u64::from(is_user);
+                cancelled.extend(compactions);
+            } else if base.is_none() {
+                // Newest first: the first one that carries a history.
+                *base = compactions.into_iter().find(|it| {
+                    matches!(self.entries.get(*it), Some(RolloutEntry::Compacted { has_history: true, .. }))
+                });
+            }
+        };
+        for (number, entry) in self.entries.iter().enumerate().rev() {
+            match entry {
+                RolloutEntry::Compacted { .. } => turn.get_or_insert_default().2.push(number),
+                RolloutEntry::RolledBack(turns) => to_cancel = to_cancel.saturating_add(*turns),
+                RolloutEntry::TurnEnded(id) | RolloutEntry::TurnContext(id) => {
+                    let turn = turn.get_or_insert_default();
+                    turn.0 = turn.0.or(id.as_deref());
+                }
+                RolloutEntry::UserMessage => turn.get_or_insert_default().1 = true,
+                RolloutEntry::Item { starts_turn, .. } => turn.get_or_insert_default().1 |= *starts_turn,
+                RolloutEntry::TurnStarted(id) => {
+                    let fits = |known: Option<&str>| match (known, id.as_deref()) {
+                        (Some(known), Some(id)) => known == id,
+                        _ => true,
+                    };
+                    if turn.as_ref().is_some_and(|it| fits(it.0))
+                        && let Some(turn) = turn.take()
+                    {
+                        close(turn, &mut to_cancel, &mut base);
+                    }
+                }
+                RolloutEntry::Report(_) | RolloutEntry::Other => {}
+            }
+            if base.is_some() {
+                break;
+            }
+        }
+        let early = base.is_some();
+        if base.is_none()
+            && let Some(turn) = turn
+        {
+            close(turn, &mut to_cancel, &mut base);
+        }
+        (Survivors { base, cancelled }, early)
+    }
+
+    /// Whether a replay comes to a compaction that carries no history: the words of user messages outlive it.
+    pub(super) fn needs_words(&self) -> bool {
+        let (Survivors { base, cancelled }, _) = self.survivors();
+        self.entries
+            .iter()
+            .enumerate()
+            .skip(base.map_or(0, |it| it + 1))
+            .any(|(number, it)| matches!(it, RolloutEntry::Compacted { .. }) && !cancelled.contains(&number))
+    }
+
+    fn live_item(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Option<Live>> {
+        let Some(record) = self.records.get(number as usize) else { return Ok(None) };
+        let mut reader = Reader::new(Some(keep), record.at);
+        let Ok(line) = reader.line(&source.bytes(record.range())?) else { return Ok(None) };
+        Ok(match line.payload.said {
+            Ok(Said::Item(Some(item), place)) => Some(live(item, line.at, place, *record)),
+            _ => None,
+        })
+    }
+
+    fn hold(&self, message: &mut Message, keep: &Keep, number: u32) {
+        let at = self.records.get(number as usize).map_or(0, |it| it.at);
+        message.parts.iter_mut().for_each(|it| hold(it, keep, at));
+    }
+
+    fn at(&self, number: u32, record: &str, part: &str) -> Option<Range<u64>> {
+        let start = self.records.get(number as usize)?.at;
+        let range = place(record, part)?;
+        Some(start + range.start as u64..start + range.end as u64)
+    }
+
+    /// The history that a compaction carries.
+    fn base(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Vec<Live>> {
+        let text = self.text(source, number)?;
+        let line = Fields::of(&text);
+        let payload = line.as_ref().and_then(|it| it.object("payload"));
+        let payload = payload.and_then(|it| it.object("Compacted").or(Some(it)));
+        let Some(payload) = payload else { return Ok(vec![]) };
+        let summary = payload.text("message").filter(|it| !it.is_empty());
+        let kinds = payload.object("epitome").and_then(|it| it.object("kinds"));
+        let (mut out, mut data) = (Vec::new(), SharedData::default());
+        // Their words are compared first, so that they are held as they are.
+        let mut reader = Reader::new(Some(WHOLE), 0);
+        for (index, raw) in payload.list("replacement_history").unwrap_or_default().into_iter().enumerate() {
+            let read = Cursor::whole(raw.as_bytes(), |it| reader.item(it, None));
+            let Some(Ok(Some(Item { mut message, pair, ours }))) = read else { continue };
+            // As Codex sees it, not as we know it.
+            let starts_turn = message.role == Role::User && message.kind != Kind::Context && !ours;
+            if message.role == Role::User && summary.is_some() && summary == Some(message.plain()) {
+                message.kind = Kind::Summary;
+            }
+            let noted = kinds.as_ref().and_then(|it| it.text(&index.to_string()));
+            if let Some(kind) = noted.and_then(|it| kind_named(&it)) {
+                message.kind = kind;
+            }
+            self.hold(&mut message, keep, number);
+            data.share(&mut message.parts);
+            out.push(Live { message, record: number, at: self.at(number, &text, raw), pair, starts_turn });
+        }
+        Ok(out)
+    }
+
+    fn past(&self, cancelled: &HashSet<usize>, items: &[Box<Live>]) -> Vec<PastCompaction> {
+        let summaries: HashMap<u32, usize> = (0..)
+            .zip(items)
+            .filter(|(_, it)| it.message.kind == Kind::Summary)
+            .map(|(at, it)| (it.record, at))
+            .collect();
+        let mut out: Vec<PastCompaction> = Vec::new();
+        let mut before = None;
+        let mut counted = false;
+        for (number, entry) in self.entries.iter().enumerate() {
+            match entry {
+                RolloutEntry::Compacted { message, .. } if !cancelled.contains(&number) => {
+                    out.push(PastCompaction {
+                        message: summaries.get(&(number as u32)).copied(),
+                        trigger: None,
+                        tokens_before: before,
+                        tokens_after: None,
+                        summary: message.clone(),
+                    });
+                    counted = false;
+                }
+                RolloutEntry::Report(report) => {
+                    if report.usage.sent() > 0 {
+                        before = Some(report.total);
+                        counted = true;
+                    } else if let Some(last) = out.last_mut()
+                        && !counted
+                    {
+                        // After a compaction Codex counts the new history itself.
+                        last.tokens_after = last.tokens_after.or(Some(report.total));
+                    }
+                }
+                RolloutEntry::Compacted { .. }
+                | RolloutEntry::Item { .. }
+                | RolloutEntry::TurnContext(_)
+                | RolloutEntry::RolledBack(_)
+                | RolloutEntry::TurnStarted(_)
+                | RolloutEntry::TurnEnded(_)
+                | RolloutEntry::UserMessage
+                | RolloutEntry::Other => {}
+            }
+        }
+        out
+    }
+}
+
+/// The names under which kinds stand in what we write into a `compacted` line.
+const KINDS: [(&str, Kind); 6] = [
+    ("said", Kind::Said),
+    ("context", Kind::Context),
+    ("summary", Kind::Summary),
+    ("marker", Kind::Marker),
+    ("ack", Kind::Ack),
+    ("continue", Kind::Continue),
+];
+
+fn kind_named(name: &str) -> Option<Kind> {
+    KINDS.iter().find(|(it, _)| *it == name).map(|(_, kind)| *kind)
+}
+
+/// The name of a kind in what we write.
+pub(super) fn kind_name(kind: Kind) -> &'static str {
+    KINDS.iter().find(|(_, it)| *it == kind).map_or("said", |(name, _)| name)
+}
+
+/// A compaction that carries no history: the newest user messages within the budget, then its message.
+fn legacy(items: Vec<Box<Live>>, message: &str, record: u32) -> Vec<Box<Live>> {
+    let mut left = LEGACY_BUDGET;
+    let mut kept = Vec::new();
+    for live in items.into_iter().rev() {
+        let said =
+            live.message.role == Role::User && live.message.kind == Kind::Said && live.pair == Pair::None;
+        if !said || left == 0 {
+            continue;
+        }
+        let text: String = live.message.texts().map(|it| it.as_str()).collect();
+        let tokens = text.len().div_ceil(4);
+        let fits = tokens <= left;
+        let text = if fits { text } else { truncated(&text, left) };
+        left = if fits { left - tokens } else { 0 };
+        let message = Message { at: live.message.at, ..Message::text(Role::User, Kind::Said, text) };
+        let (record, at, pair) = (live.record, None, Pair::None);
+        kept.push(Box::new(Live { message, record, at, pair, starts_turn: true }));
+    }
+    kept.reverse();
+    let summary = if message.is_empty() { "(no summary available)" } else { message };
+    let summary = Message::text(Role::User, Kind::Summary, summary);
+    kept.push(Box::new(Live { message: summary, record, at: None, pair: Pair::None, starts_turn: true }));
+    kept
+}
+
+/// The two ends of a text of more than `tokens` tokens, as Codex cuts it: the mark between them is extra.
+fn truncated(text: &str, tokens: usize) -> String {
+    let budget = tokens * 4;
+    let whole = |it: &usize| text.is_char_boundary(*it);
+    let left = (0..=(budget / 2).min(text.len())).rev().find(whole).unwrap_or(0);
+    let right = text.len().saturating_sub(budget - budget / 2);
+    let right = (right..=text.len()).find(whole).unwrap_or(text.len()).max(left);
+    let cut = text.len().saturating_sub(budget).div_ceil(4);
+    format!("{}…{cut} tokens truncated…{}", &text[..left], &text[right..])
+}
+
+/// Drops the last turns, and what the client put in front of the first of them.
+fn drop_turns(items: &mut Vec<Box<Live>>, starts: &mut Vec<usize>, turns: u64) {
+    let (Some(&first), true) = (starts.first(), turns > 0) else { return };
+    let kept = starts.len().saturating_sub(usize::try_from(turns).unwrap_or(usize::MAX));
+    let mut cut = starts.get(kept).copied().unwrap_or(first);
+    while cut > first && items.get(cut - 1).is_some_and(|it| it.message.kind == Kind::Context) {
+        cut -= 1;
+    }
+    starts.truncate(kept);
+    items.truncate(cut);
+}
+
+/// What Codex mends before it sends: outputs without a call go, a call without an output gets one that says
+/// `aborted`, unless it stands at the very end and may still be answered. An output that stands before its call, which
+/// the API refuses, is moved behind it.
+fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
+    let mut calls: HashMap<(Family, &str), usize> = HashMap::default();
+    let mut outputs: HashSet<&str> = HashSet::new();
+    let mut last_said = 0;
+    for (at, live) in items.iter().enumerate() {
+        match &live.pair {
+            Pair::Call(family, id) => drop(calls.entry((*family, id)).or_insert(at)),
+            Pair::Output(_, id) => drop(outputs.insert(id)),
+            Pair::None => last_said = at,
+        }
+    }
+    // What goes, and what gets an answer.
+    let odd = |at: usize, live: &Live| match &live.pair {
+        Pair::Output(family, id) => !calls.contains_key(&(*family, &**id)),
+        Pair::Call(Family::Function | Family::Custom, id) => !outputs.contains(&**id) && at < last_said,
+        Pair::Call(Family::Search, _) | Pair::None => false,
+    };
+    let odd: HashSet<usize> =
+        items.iter().enumerate().filter(|(at, it)| odd(*at, it)).map(|it| it.0).collect();
+    let early = |at: usize, live: &Live| match &live.pair {
+        Pair::Output(family, id) => calls.get(&(*family, &**id)).is_some_and(|call| *call > at),
+        Pair::Call(..) | Pair::None => false,
+    };
+    let early: HashSet<usize> =
+        items.iter().enumerate().filter(|(at, it)| early(*at, it)).map(|it| it.0).collect();
+    if odd.is_empty() && early.is_empty() {
+        return items;
+    }
+    let mut waiting: HashMap<Box<str>, Vec<Box<Live>>> = HashMap::default();
+    let mut out = Vec::with_capacity(items.len());
+    for (at, live) in items.into_iter().enumerate() {
+        if let Pair::Output(_, id) = &live.pair
+            && early.contains(&at)
+        {
+            waiting.entry(id.as_ref().into()).or_default().push(live);
+            continue;
+        }
+        let answered = match &live.pair {
+            Pair::Call(_, id) => waiting.remove(&**id).unwrap_or_default(),
+            Pair::Output(..) | Pair::None => Vec::new(),
+        };
+        let answer = match &live.pair {
+            _ if !odd.contains(&at) => None,
+            Pair::Call(_, id) => {
+                let output = Output {
+                    id: id.clone(),
+                    name: None,
+                    text: "aborted".into(),
+                    media: [].into(),
+                    failed: true,
+                    cleared: false,
+                    exit: None,
+                    refusal: None,
+                };
+                let message = Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]);
+                Some(Live { message, record: live.record, at: None, pair: Pair::None, starts_turn: false })
+            }
+            Pair::Output(..) | Pair::None => continue,
+        };
+        out.push(live);
+        out.extend(answered);
+        out.extend(answer.map(Box::new));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_as_codex_does() {
+        // The vectors of Codex's own tests.
+        let long = "this is an example of a long output that should be truncated";
+        assert_eq!(truncated("example output", 1), "ex…3 tokens truncated…ut");
+        assert_eq!(truncated(long, 5), "this is an…10 tokens truncated… truncated");
+        let faces = format!("{}\nsecond line with text\n", "😀".repeat(10));
+        assert_eq!(truncated(&faces, 8), "😀😀😀😀…8 tokens truncated… line with text\n");
+    }
+}

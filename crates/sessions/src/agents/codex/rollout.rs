@@ -1,0 +1,301 @@
+//! A rollout, every line of it looked at once and not kept.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use super::item::Reader;
+use super::items::{Item, Live};
+use super::line::{Line, Said};
+use super::usage::Report;
+use crate::media::SharedData;
+use crate::scan::lines;
+use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source};
+use history::error::{Error, Kind as ErrorKind, Result};
+use history::json;
+use history::{Kind, Message, Role};
+
+/// One line, as far as a replay needs it.
+#[derive(Debug)]
+pub(super) enum RolloutEntry {
+    /// A response item; whether it begins a user turn.
+    Item {
+        starts_turn: bool,
+        /// It, where it was kept while the line was looked at.
+        live: Option<Box<Live>>,
+    },
+    Compacted {
+        message: String,
+        has_history: bool,
+    },
+    TurnContext(Option<String>),
+    RolledBack(u64),
+    TurnStarted(Option<String>),
+    TurnEnded(Option<String>),
+    UserMessage,
+    Report(Box<Report>),
+    Other,
+}
+
+impl RolloutEntry {
+    fn live(&mut self) -> Option<&mut Live> {
+        match self {
+            Self::Item { live, .. } => live.as_deref_mut(),
+            Self::Compacted { .. }
+            | Self::TurnContext(_)
+            | Self::RolledBack(_)
+            | Self::TurnStarted(_)
+            | Self::TurnEnded(_)
+            | Self::UserMessage
+            | Self::Report(_)
+            | Self::Other => None,
+        }
+    }
+}
+
+/// A rollout, every line looked at once.
+#[derive(Debug, Default)]
+pub(super) struct Rollout {
+    pub(super) records: Vec<Record>,
+    /// One for each record.
+    pub(super) entries: Vec<RolloutEntry>,
+    pub(super) notes: Vec<Note>,
+    pub(super) times: Option<(i64, i64)>,
+    /// Numbers of the records that a writer copies from.
+    pub(super) session_meta: Option<u32>,
+    pub(super) world_state: Option<u32>,
+    pub(super) turn_context: Option<u32>,
+    pub(super) token_count: Option<u32>,
+    pub(super) first_prompt: Option<u32>,
+    /// The id of the newest turn, if it has one.
+    pub(super) turn: Option<String>,
+    /// Whether any turn was begun.
+    turn_seen: bool,
+    pub(super) last_compacted: Option<u32>,
+    pub(super) window: Option<u64>,
+    pub(super) max_ordinal: Option<u64>,
+    pub(super) paginated: bool,
+    /// Lines that were Codex's.
+    known: usize,
+    /// All lines, blank ones too.
+    lines: u64,
+}
+
+impl Rollout {
+    /// Looks at the lines from the last one backwards, on all cores: at all of them, or at no more than what a resume
+    /// would send is made of and at the first (or at all if they are few). What may be missing then are compactions
+    /// before the newest one that survived, and what they were like; the history is the same.
+    ///
+    /// Items are kept as far back as a replay is likely to need them: to the last compaction that carries a history.
+    /// Those before it that it needs all the same are left to be read once more.
+    pub(super) fn of(source: &dyn Source, keep: &Keep, all: bool) -> Result<Self> {
+        let mut parts: Vec<Self> = Vec::new();
+        let based = AtomicBool::new(false);
+        let all = all || source.len() <= LOOKED_AT_WHOLE;
+        let look = |range| Self::within(source, range, Some(keep).filter(|_| !based.load(Relaxed)));
+        // Offset at the last check for completeness; checked again when a quarter more was read.
+        let mut asked = source.len();
+        let mut data = SharedData::default();
+        let from = lines::backwards(source, look, |mut part: Self, from| {
+            let behind = source.len() - from;
+            based.fetch_or(part.carries_history(), Relaxed);
+            data.share(
+                part.entries.iter_mut().filter_map(RolloutEntry::live).flat_map(|it| &mut it.message.parts),
+            );
+            parts.push(part);
+            if all || !based.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
+                return true;
+            }
+            asked = from;
+            parts = vec![Self::joined(std::mem::take(&mut parts))];
+            !parts[0].is_enough()
+        })?;
+        let mut rollout = Self::joined(parts);
+        if from == 0 {
+            return rollout.ours(source);
+        }
+        // The first time is the earliest of the first lines.
+        let head = Self::within(source, 0..lines::HEAD.min(from), None)?;
+        // A file that does not begin with what all begin with is looked at from the beginning.
+        if head.session_meta != Some(0) {
+            return Self::of(source, keep, true);
+        }
+        let lines = if rollout.notes.is_empty() {
+            0
+        } else {
+            lines::each_line_in(source, 0..from, |_, _, _| Ok(true))?
+        };
+        let first = Self {
+            records: head.records.into_iter().take(1).collect(),
+            entries: vec![RolloutEntry::Other],
+            session_meta: Some(0),
+            times: head.times,
+            known: 1,
+            lines,
+            ..Self::default()
+        };
+        rollout = Self::joined(vec![rollout, first]);
+        Ok(rollout)
+    }
+
+    /// Looks at the lines that begin in a range; with `keep`, items are kept as that leaves them.
+    fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
+        let mut rollout = Self::default();
+        let mut reader = Reader::new(keep, 0);
+        rollout.lines = lines::each_line_in(source, range, |line, record, bytes| {
+            reader.texts.at = record.at;
+            let entry = reader
+                .line(bytes)
+                .and_then(|it| rollout.take(it, record, keep.is_some()))
+                .unwrap_or_else(|what| {
+                    rollout.notes.push(Note { line, what });
+                    RolloutEntry::Other
+                });
+            rollout.records.push(record);
+            rollout.entries.push(entry);
+            Ok(true)
+        })?;
+        Ok(rollout)
+    }
+
+    /// Whether a compaction is in it that carries a history.
+    fn carries_history(&self) -> bool {
+        self.entries.iter().any(|it| matches!(it, RolloutEntry::Compacted { has_history: true, .. }))
+    }
+
+    /// Whether a history is found in it that nothing before can change, and all else that is told of a session.
+    fn is_enough(&self) -> bool {
+        self.survivors().1 && self.turn_context.is_some() && self.window.is_some()
+    }
+
+    /// Parts of one rollout, the last one first, as one.
+    fn joined(parts: Vec<Self>) -> Self {
+        let lines: usize = parts.iter().map(|it| it.entries.len()).sum();
+        let mut parts = parts.into_iter().rev();
+        let mut all = parts.next().unwrap_or_default();
+        all.records.reserve_exact(lines - all.records.len());
+        all.entries.reserve_exact(lines - all.entries.len());
+        for part in parts {
+            let by = all.records.len() as u32;
+            let later = |new: Option<u32>, old: Option<u32>| new.map(|it| it + by).or(old);
+            all.records.extend(part.records);
+            all.entries.extend(part.entries);
+            all.notes.extend(part.notes.into_iter().map(|it| Note { line: it.line + all.lines, ..it }));
+            all.lines += part.lines;
+            if let Some((from, to)) = part.times {
+                let (first, last) = all.times.unwrap_or((from, to));
+                all.times = Some((first.min(from), last.max(to)));
+            }
+            if all.session_meta.is_none() {
+                (all.session_meta, all.paginated) = (part.session_meta.map(|it| it + by), part.paginated);
+            }
+            all.world_state = later(part.world_state, all.world_state);
+            all.turn_context = later(part.turn_context, all.turn_context);
+            all.token_count = later(part.token_count, all.token_count);
+            all.first_prompt = all.first_prompt.or(part.first_prompt.map(|it| it + by));
+            all.last_compacted = later(part.last_compacted, all.last_compacted);
+            if part.turn_seen {
+                (all.turn, all.turn_seen) = (part.turn, true);
+            }
+            all.window = part.window.or(all.window);
+            all.max_ordinal = all.max_ordinal.max(part.max_ordinal);
+            all.known += part.known;
+        }
+        all
+    }
+
+    /// It, if any line was Codex's.
+    fn ours(self, source: &dyn Source) -> Result<Self> {
+        let rollout = self;
+        if rollout.known == 0 {
+            return Err(Error::new(
+                ErrorKind::Input,
+                "while reading a Codex rollout: expected lines with `type` and `payload`, found none; name the format \
+                 or another file",
+            )
+            .at(source.name(), None));
+        }
+        Ok(rollout)
+    }
+
+    /// What a line says, or what is wrong with it.
+    fn take(&mut self, line: Line, record: Record, is_kept: bool) -> Result<RolloutEntry, String> {
+        let number = self.records.len() as u32;
+        self.known += 1;
+        self.max_ordinal = self.max_ordinal.max(line.ordinal);
+        if let Some(at) = line.at {
+            let (first, last) = self.times.unwrap_or((at, at));
+            self.times = Some((first.min(at), last.max(at)));
+        }
+        self.window = line.payload.window.or(self.window);
+        Ok(match line.payload.said? {
+            Said::SessionMeta { is_paginated, goes_on } => {
+                if self.session_meta.is_none() {
+                    (self.session_meta, self.paginated) = (Some(number), is_paginated);
+                    if goes_on {
+                        let what = "this thread continues another one, whose file is not read".to_owned();
+                        self.notes.push(Note { line: u64::from(number) + 1, what });
+                    }
+                }
+                RolloutEntry::Other
+            }
+            Said::Item(Some(item), place) => {
+                let starts_turn = starts_turn(&item);
+                let live = is_kept.then(|| Box::new(live(item, line.at, place, record)));
+                RolloutEntry::Item { starts_turn, live }
+            }
+            Said::Item(None, _) | Said::Nothing => RolloutEntry::Other,
+            Said::Compacted { message, has_history } => {
+                self.last_compacted = Some(number);
+                RolloutEntry::Compacted { message, has_history }
+            }
+            Said::TurnContext(turn) => {
+                self.turn_context = Some(number);
+                RolloutEntry::TurnContext(turn)
+            }
+            Said::WorldState => {
+                self.world_state = Some(number);
+                RolloutEntry::Other
+            }
+            Said::Counted(report) => {
+                self.token_count = Some(number);
+                report.map_or(RolloutEntry::Other, |it| RolloutEntry::Report(Box::new(it)))
+            }
+            Said::Reported(report) => RolloutEntry::Report(Box::new(report)),
+            Said::TurnStarted(turn) => {
+                (self.turn, self.turn_seen) = (turn.clone(), true);
+                RolloutEntry::TurnStarted(turn)
+            }
+            Said::TurnEnded(turn) => RolloutEntry::TurnEnded(turn),
+            Said::RolledBack(turns) => RolloutEntry::RolledBack(turns),
+            Said::UserMessage => {
+                self.first_prompt.get_or_insert(number);
+                RolloutEntry::UserMessage
+            }
+            Said::UserItem => {
+                self.first_prompt.get_or_insert(number);
+                RolloutEntry::Other
+            }
+        })
+    }
+
+    /// The text of a record, mended; places in it are places in the source.
+    pub(super) fn text(&self, source: &dyn Source, number: u32) -> Result<String> {
+        match self.records.get(number as usize) {
+            Some(record) => Ok(json::mend(&source.bytes(record.range())?).into_owned()),
+            None => Ok(String::new()),
+        }
+    }
+}
+
+/// A summary begins a turn for Codex too: only what it put there itself does not.
+fn starts_turn(item: &Item) -> bool {
+    item.message.role == Role::User && matches!(item.message.kind, Kind::Said | Kind::Summary)
+}
+
+/// An item with its line; `place` is where it stands in its record.
+pub(super) fn live(item: Item, at: Option<i64>, place: Range<usize>, record: Record) -> Live {
+    let starts_turn = starts_turn(&item);
+    let message = Message { at, ..item.message };
+    let at = record.at + place.start as u64..record.at + place.end as u64;
+    Live { message, record: 0, at: Some(at), pair: item.pair, starts_turn }
+}

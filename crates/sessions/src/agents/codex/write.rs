@@ -1,0 +1,470 @@
+//! Writing: outputs replaced where they stand, a native compaction appended, or a new thread that starts with one.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::items::Live;
+use super::items::{NOT_SENT, items, kind_of, output_value};
+use super::replay::{Replayed, kind_name};
+use super::rollout::Rollout;
+use crate::scan::raw::{Fields, array, place, quoted, spliced};
+use crate::{Keep, Mode, Piece, Session, Source, Written, derive};
+use history::error::{Error, Kind as ErrorKind, Result};
+use history::json;
+use history::{History, Kind, Message, Part, Role};
+
+/// Writes `after` back. `session` is what [`read`](super::read) gave for `source`.
+///
+/// - [`Mode::Patch`]: only outputs may differ; nothing but their text moves.
+/// - [`Mode::Append`]: a `compacted` line that carries `after`, copies of the last full `world_state` and the last
+///   `turn_context` (else Codex puts its instructions behind the summary, or twice), and a `token_count` of the new
+///   size (else it compacts again at once). Ordinals go on where the rollout has them.
+/// - [`Mode::New`]: the same lines behind a `session_meta` with a new thread id.
+///
+/// The order is that of `after`. If it lacks the instructions and environment that Codex itself put into the live
+/// history, they are put first. Kinds that Codex cannot tell from an item stand beside the history under `epitome`.
+///
+/// # Errors
+/// [`Arguments`](ErrorKind::Arguments) if a patch would have to change more than outputs;
+/// [`Input`](ErrorKind::Input) if a new thread is wanted of a rollout without `session_meta`.
+pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    let keep: &Keep = &|_, _| None;
+    let mut rollout = Rollout::of(source, keep, true)?;
+    let replayed = rollout.replay(source, keep)?;
+    match mode {
+        Mode::Patch => patch(source, &replayed, after),
+        Mode::Append => {
+            let mut written = Written::default();
+            let ms = newest(&rollout);
+            let compaction =
+                CompactedRow::of(source, session, &rollout, &replayed, after, ms, &mut written.warnings)?;
+            let lines = lines(source, &rollout, &compaction, ms, rollout.paginated_from())?;
+            let mut text = String::new();
+            if !source.is_empty() && source.bytes(source.len() - 1..source.len())? != b"\n" {
+                text.push('\n');
+            }
+            text.push_str(&lines);
+            written.pieces = vec![Piece::Keep(0..source.len()), Piece::New(text.into_bytes())];
+            Ok(written)
+        }
+        Mode::New => new_thread(source, session, &rollout, &replayed, after),
+    }
+}
+
+fn patch(source: &dyn Source, replayed: &Replayed, after: &History) -> Result<Written> {
+    let refuse = |what: &str| {
+        Error::new(
+            ErrorKind::Arguments,
+            format!("while patching a Codex rollout: expected the same messages with other outputs, found {what}; append \
+                     or start a new thread instead"),
+        )
+        .at(source.name(), None)
+    };
+    if after.messages().len() != replayed.items.len() {
+        return Err(refuse("another number of messages"));
+    }
+    let mut written = Written::default();
+    let mut edits = Vec::new();
+    for (live, new) in replayed.items.iter().zip(after.messages()) {
+        if live.message.parts == new.parts {
+            continue;
+        }
+        if !only_outputs_differ(&live.message, new) {
+            return Err(refuse("a message that says something else"));
+        }
+        let range = live.at.clone();
+        let Some((range, Some(Part::Output(output)))) = range.zip(Some(new.parts.first())) else {
+            written
+                .warnings
+                .push("the output of an aborted call stands nowhere and was left as it is".into());
+            continue;
+        };
+        let text = json::mend(&source.bytes(range.clone())?).into_owned();
+        let place = Fields::of(&text).and_then(|it| it.get("output")).and_then(|it| place(&text, it));
+        let Some(place) = place else { return Err(refuse("an output that is not in its record")) };
+        let at = range.start + place.start as u64..range.start + place.end as u64;
+        edits.push((at, output_value(output)));
+    }
+    written.pieces = spliced(source.len(), edits);
+    Ok(written)
+}
+
+/// Whether two messages are the same but for what their outputs say.
+fn only_outputs_differ(old: &Message, new: &Message) -> bool {
+    old.role == new.role
+        && old.parts.len() == new.parts.len()
+        && old.parts.iter().zip(&new.parts).all(|(old, new)| match (old, new) {
+            (Part::Output(old), Part::Output(new)) => old.id == new.id,
+            (old, new) => old == new,
+        })
+}
+
+/// What a `compacted` line says.
+struct CompactedRow {
+    /// Its payload, without window fields.
+    message: String,
+    history: Vec<String>,
+    kinds: BTreeMap<usize, Kind>,
+    /// Codex's own estimate of the new context: a quarter of the bytes.
+    tokens: u64,
+    windows: Option<Windows>,
+    number: u64,
+}
+
+/// The ids by which Codex numbers its context windows.
+struct Windows {
+    first: String,
+    previous: String,
+    this: String,
+}
+
+impl CompactedRow {
+    fn of(
+        source: &dyn Source,
+        session: &Session,
+        rollout: &Rollout,
+        replayed: &Replayed,
+        after: &History,
+        ms: i64,
+        warnings: &mut Vec<String>,
+    ) -> Result<Self> {
+        let freeform: HashSet<&str> = after
+            .messages()
+            .iter()
+            .flat_map(Message::calls)
+            .filter(|it| it.freeform)
+            .map(|it| &*it.id)
+            .collect();
+        let freeform = |id: &str| freeform.contains(id);
+        let message = summary_of(after);
+        let mut history = Vec::new();
+        let mut kinds = BTreeMap::new();
+        let context: Vec<&Message> = match rollout.turn_context {
+            Some(_) => missing_context(replayed, after),
+            // Without a turn context to copy, Codex puts its context in anew.
+            None => vec![],
+        };
+        for it in context.into_iter().chain(after.messages()) {
+            let live = it.from.and_then(|from| replayed.items.get(from as usize));
+            let raw = match live {
+                Some(live) => copied(source, live, it)?,
+                None => None,
+            };
+            let new = raw.map_or_else(|| items(it, &freeform, warnings), |it| vec![it]);
+            let unseen = it.kind != read_back(it, &message);
+            kinds.extend(
+                (history.len()..history.len() + new.len()).filter(|_| unseen).map(|at| (at, it.kind)),
+            );
+            history.extend(new);
+        }
+        let system = session.history.meta.system.as_ref().map_or(0, |it| it.weight().bytes.div_ceil(4));
+        let tokens = system + history.iter().map(|it| it.len().div_ceil(4) as u64).sum::<u64>();
+        let (number, windows) = windows(source, session, rollout, ms, &message)?;
+        Ok(Self { message, history, kinds, tokens, windows, number })
+    }
+
+    /// The same for a thread that nothing came before.
+    fn first(after: &History, warnings: &mut Vec<String>) -> Self {
+        let message = summary_of(after);
+        let (mut history, mut kinds) = (Vec::new(), BTreeMap::new());
+        for it in after.messages() {
+            let new = items(it, &|_| false, warnings);
+            let unseen = it.kind != read_back(it, &message);
+            kinds.extend(
+                (history.len()..history.len() + new.len()).filter(|_| unseen).map(|at| (at, it.kind)),
+            );
+            history.extend(new);
+        }
+        Self { message, history, kinds, tokens: 0, windows: None, number: 1 }
+    }
+
+    fn payload(&self) -> String {
+        let mut out = format!(
+            r#"{{"message":{},"replacement_history":{}"#,
+            quoted(&self.message),
+            array(&self.history)
+        );
+        out.push_str(&format!(r#","window_number":{}"#, self.number));
+        if let Some(it) = &self.windows {
+            out.push_str(&format!(
+                r#","first_window_id":{},"previous_window_id":{},"window_id":{}"#,
+                quoted(&it.first),
+                quoted(&it.previous),
+                quoted(&it.this)
+            ));
+        }
+        if !self.kinds.is_empty() {
+            let kinds: BTreeMap<String, &str> =
+                self.kinds.iter().map(|(at, kind)| (at.to_string(), kind_name(*kind))).collect();
+            out.push_str(&format!(r#","epitome":{{"kinds":{}}}"#, json::compact(&kinds)));
+        }
+        out.push('}');
+        out
+    }
+}
+
+fn summary_of(after: &History) -> String {
+    let found = after.messages().iter().rfind(|it| it.kind == Kind::Summary && it.role == Role::User);
+    found.map(Message::plain).unwrap_or_default()
+}
+
+/// The kind that the reader sees by itself; `summary` is what the line says beside the history.
+fn read_back(message: &Message, summary: &str) -> Kind {
+    if message.role == Role::User && message.kind == Kind::Summary {
+        // The frame of a summary says what it is.
+        let framed = matches!(message.parts.as_slice(), [Part::Text(_)]);
+        if framed || message.plain() == summary {
+            return Kind::Summary;
+        }
+    }
+    let sealed =
+        message.parts.iter().find_map(|it| if let Part::Opaque(it) = it { Some(&*it.kind) } else { None });
+    match sealed {
+        Some("compaction" | "compaction_summary" | "context_compaction") => Kind::Summary,
+        Some("additional_tools" | "agent_message") => Kind::Context,
+        Some(_) | None => kind_of(message.role, &message.parts),
+    }
+}
+
+/// The first stretch of what Codex itself put into the live history, as far as `after` does not have it: by its number, or,
+/// where an older history is put back, by what it says.
+fn missing_context<'a>(replayed: &'a Replayed, after: &History) -> Vec<&'a Message> {
+    let kept: HashSet<u32> = after.messages().iter().filter_map(|it| it.from).collect();
+    let is_context = |it: &Live| it.message.kind == Kind::Context;
+    let anew: Vec<&Message> =
+        after.messages().iter().filter(|it| it.kind == Kind::Context && it.from.is_none()).collect();
+    let put_back = |it: &Message| anew.iter().any(|old| (old.role, &old.parts) == (it.role, &it.parts));
+    let numbered = replayed.items.iter().enumerate().skip_while(|(_, it)| !is_context(it));
+    numbered
+        .take_while(|(_, it)| is_context(it))
+        .filter(|(number, it)| !kept.contains(&(*number as u32)) && !put_back(&it.message))
+        .map(|(_, it)| &it.message)
+        .collect()
+}
+
+/// The item as it stands in the source, without what belongs to its old place, if it still says the same; with another
+/// output if that is all that changed.
+fn copied(source: &dyn Source, live: &Live, new: &Message) -> Result<Option<String>> {
+    let Some(range) = live.at.clone().filter(|_| only_outputs_differ(&live.message, new)) else {
+        return Ok(None);
+    };
+    let text = json::mend(&source.bytes(range)?).into_owned();
+    let Some(fields) = Fields::of(&text).filter(|it| it.get("type").is_some()) else { return Ok(None) };
+    let changed = new.parts.iter().zip(&live.message.parts).find_map(|(new, old)| match new {
+        Part::Output(output) if new != old => Some(output_value(output)),
+        Part::Output(_)
+        | Part::Text(_)
+        | Part::Reasoning(_)
+        | Part::Call(_)
+        | Part::Media(_)
+        | Part::Opaque(_) => None,
+    });
+    let mut changes = NOT_SENT.map(|it| (it, None)).to_vec();
+    if let Some(output) = &changed {
+        changes.push(("output", Some(output.as_str())));
+    }
+    Ok(Some(fields.with(&changes)))
+}
+
+fn windows(
+    source: &dyn Source,
+    session: &Session,
+    rollout: &Rollout,
+    ms: i64,
+    summary: &str,
+) -> Result<(u64, Option<Windows>)> {
+    let payload = |number: Option<u32>| number.map_or(Ok(String::new()), |it| rollout.text(source, it));
+    let (last, first) = (payload(rollout.last_compacted)?, payload(rollout.session_meta)?);
+    let last = Fields::of(&last).and_then(|it| it.object("payload"));
+    let first = Fields::of(&first).and_then(|it| it.object("payload"));
+    // Up to 0.141 the number stood under `window_id`.
+    let number = last.as_ref().and_then(|it| it.number("window_number").or_else(|| it.number("window_id")));
+    let number = number.unwrap_or(session.past.len() as u64) + 1;
+    let opened = first.and_then(|it| it.object("context_window")).and_then(|it| it.text("window_id"));
+    let said = |key| last.as_ref().and_then(|it| it.text(key));
+    let previous = said("window_id").or_else(|| opened.clone());
+    let windows = previous.map(|previous| {
+        let id = session.history.meta.session.as_deref().unwrap_or_default();
+        Windows {
+            first: said("first_window_id").or(opened).unwrap_or_else(|| previous.clone()),
+            this: derive::uuid_v7(ms, derive::digest(id, "window", number as usize, summary)),
+            previous,
+        }
+    });
+    Ok((number, windows))
+}
+
+/// The lines of a compaction, each with its line break.
+fn lines(
+    source: &dyn Source,
+    rollout: &Rollout,
+    compaction: &CompactedRow,
+    ms: i64,
+    mut ordinal: Option<u64>,
+) -> Result<String> {
+    let mut out = String::new();
+    let mut line = |tag: &str, payload: &str| {
+        let number = ordinal.map_or(String::new(), |it| format!(r#""ordinal":{it},"#));
+        ordinal = ordinal.map(|it| it + 1);
+        let at = quoted(&derive::time(ms));
+        out.push_str(&format!("{{\"timestamp\":{at},{number}\"type\":\"{tag}\",\"payload\":{payload}}}\n"));
+    };
+    line("compacted", &compaction.payload());
+    for (tag, number) in [("world_state", rollout.world_state), ("turn_context", rollout.turn_context)] {
+        let Some(number) = number else { continue };
+        let text = rollout.text(source, number)?;
+        let Some(payload) = Fields::of(&text).and_then(|it| it.object("payload")) else { continue };
+        // A turn context of an older turn (a `/compact` writes none of its own) would make Codex take the lines since
+        // then for one turn, and an older rollback for one of this compaction.
+        let fits =
+            payload.text("turn_id").is_none_or(|it| rollout.turn.as_ref().is_none_or(|turn| *turn == it));
+        let id = payload.get("turn_id").filter(|_| fits);
+        line(tag, &payload.with(&[("turn_id", id)]));
+    }
+    if let Some(number) = rollout.token_count {
+        let text = rollout.text(source, number)?;
+        if let Some(payload) = Fields::of(&text).and_then(|it| it.object("payload"))
+            && let Some(counted) = counted(&payload, compaction.tokens)
+        {
+            line("event_msg", &counted);
+        }
+    }
+    Ok(out)
+}
+
+/// A `token_count` that says, as after Codex's own compaction, that nothing was sent yet and how large it is now.
+fn counted(payload: &Fields, tokens: u64) -> Option<String> {
+    let info = payload.object("info")?;
+    let last = info.object("last_token_usage")?;
+    let zeros: Vec<String> = last
+        .iter()
+        .map(|(name, _)| format!("{}:{}", quoted(name), if name == "total_tokens" { tokens } else { 0 }))
+        .collect();
+    let last = format!("{{{}}}", zeros.join(","));
+    let info = info.with(&[("last_token_usage", Some(&last))]);
+    Some(payload.with(&[("info", Some(&info))]))
+}
+
+/// A thread of its own for the history of another agent: a `session_meta`, and the history as a compaction carries it;
+/// what only another API understands stays behind.
+pub fn fresh(session: &Session, after: &History) -> Written {
+    let mut written = Written::default();
+    let meta = &after.meta;
+    let ms = meta.times.map_or(0, |(_, last)| last + 1);
+    let at = quoted(&derive::time(ms));
+    let first_prompt = after.messages().iter().find(|it| it.is_prompt()).map(Message::plain);
+    let mut messages = Vec::new();
+    for message in after.messages() {
+        let mut message = Message { from: None, ..message.clone() };
+        message.parts.retain(|it| match it {
+            Part::Reasoning(_) | Part::Opaque(_) => false,
+            Part::Text(_) | Part::Call(_) | Part::Output(_) | Part::Media(_) => true,
+        });
+        for part in &mut message.parts {
+            if let Part::Call(call) = part {
+                call.signature = None;
+                call.freeform = false;
+            }
+        }
+        messages.push(message);
+    }
+    let compaction = CompactedRow::first(&History::new(messages, meta.clone()), &mut written.warnings);
+    let mut lines =
+        format!("{{\"timestamp\":{at},\"type\":\"compacted\",\"payload\":{}}}\n", compaction.payload());
+    if let Some(said) = first_prompt {
+        // The list of sessions shows a thread by its first user message.
+        let said = quoted(&said);
+        lines.push_str(&format!(
+            "{{\"timestamp\":{at},\"type\":\"event_msg\",\"payload\":{{\"type\":\"user_message\",\"message\":{said},\"images\":[]}}}}\n"
+        ));
+    }
+    let old = session.history.meta.session.as_deref().unwrap_or_default();
+    let id = derive::uuid_v7(ms, derive::digest(old, "thread", 0, &lines));
+    let cwd = quoted(meta.cwd.as_deref().unwrap_or("/"));
+    let first = format!(
+        "{{\"timestamp\":{at},\"type\":\"session_meta\",\"payload\":{{\"id\":{},\"timestamp\":{at},\"cwd\":{cwd},\"originator\":\"epitome\",\"cli_version\":\"0.169.0\",\"source\":\"exec\"}}}}\n",
+        quoted(&id)
+    );
+    let stamp = derive::time(ms).get(..19).unwrap_or_default().replace(':', "-");
+    written.pieces = vec![Piece::New(format!("{first}{lines}").into_bytes())];
+    written.file_name = Some(format!("rollout-{stamp}-{id}.jsonl"));
+    written.session = Some(id);
+    written
+}
+
+fn new_thread(
+    source: &dyn Source,
+    session: &Session,
+    rollout: &Rollout,
+    replayed: &Replayed,
+    after: &History,
+) -> Result<Written> {
+    let first = rollout.session_meta.map_or(Ok(String::new()), |it| rollout.text(source, it))?;
+    let Some(first) = Fields::of(&first) else {
+        return Err(Error::new(
+            ErrorKind::Input,
+            "while starting a new Codex thread: expected a session_meta line to copy, found none; append instead",
+        )
+        .at(source.name(), None));
+    };
+    let mut written = Written::default();
+    let ms = newest(rollout);
+    let mut compaction =
+        CompactedRow::of(source, session, rollout, replayed, after, ms, &mut written.warnings)?;
+    // A new thread opens its own windows.
+    (compaction.number, compaction.windows) = (1, None);
+    let old = session.history.meta.session.as_deref().unwrap_or_default();
+    let id = derive::uuid_v7(ms, derive::digest(old, "thread", 0, &compaction.payload()));
+    let (quoted_id, at) = (quoted(&id), quoted(&derive::time(ms)));
+    let payload = first.object("payload").map(|it| {
+        it.with(&[
+            ("id", Some(&quoted_id)),
+            ("session_id", Some(&quoted_id)),
+            ("timestamp", Some(&at)),
+            ("context_window", None),
+            ("history_base", None),
+        ])
+    });
+    let ordinal = first.get("ordinal").map(|_| "0");
+    let first = first.with(&[
+        ("timestamp", Some(at.as_str())),
+        ("ordinal", ordinal),
+        ("payload", Some(payload.as_deref().unwrap_or("{}"))),
+    ]);
+    let next = rollout.paginated_from().map(|_| 1);
+    let mut text = format!("{first}\n{}", lines(source, rollout, &compaction, ms, next)?);
+    // The list of sessions shows a thread by its first user message.
+    if let Some(number) = rollout.first_prompt {
+        let line = rollout.text(source, number)?;
+        if let Some(line) = Fields::of(&line)
+            && let Some(payload) = line.object("payload")
+        {
+            let thread = payload.get("thread_id").map(|_| quoted_id.as_str());
+            let payload = payload.with(&[("thread_id", thread)]);
+            let ordinal = next.map(|_| text.lines().count().to_string());
+            text.push_str(&line.with(&[
+                ("timestamp", Some(at.as_str())),
+                ("ordinal", ordinal.as_deref()),
+                ("payload", Some(&payload)),
+            ]));
+            text.push('\n');
+        }
+    }
+    let stamp = derive::time(ms);
+    let stamp = stamp.get(..19).unwrap_or_default().replace(':', "-");
+    written.pieces = vec![Piece::New(text.into_bytes())];
+    written.file_name = Some(format!("rollout-{stamp}-{id}.jsonl"));
+    written.session = Some(id);
+    Ok(written)
+}
+
+/// The time of what is written: just after the newest record.
+fn newest(rollout: &Rollout) -> i64 {
+    rollout.times.map_or(0, |(_, last)| last + 1)
+}
+
+impl Rollout {
+    /// The next ordinal, if the rollout has them: a paginated one whose last line has none is refused by Codex.
+    fn paginated_from(&self) -> Option<u64> {
+        self.max_ordinal.map(|it| it + 1).or(self.paginated.then_some(self.records.len() as u64))
+    }
+}

@@ -1,0 +1,195 @@
+//! Message records in force as the messages that a resume sends.
+
+use std::collections::BTreeSet;
+use std::collections::hash_map::Entry as Slot;
+use std::ops::Range;
+use std::sync::Arc;
+
+use foldhash::HashMap;
+use serde_json::Value;
+
+use super::journal::{Journal, JournalEntry};
+use super::part::Piece;
+use super::record::{Draft, is_snapshot};
+use crate::Note;
+use history::{Kind, Message, Part, Role};
+
+/// What Gemini CLI answers to its own summary.
+const ACK: &str = "Got it. Thanks for the additional context!";
+
+/// A live message and where it came from.
+pub(super) struct Live {
+    pub(super) message: Message,
+    /// What of the record became this message.
+    pub(super) role: Which,
+    /// It is the user's and speaks of a snapshot.
+    snapshot: bool,
+    /// What a writer asks.
+    pub(super) origin: Option<Box<JournalOrigin>>,
+}
+
+/// Where a live message came from.
+pub(super) struct JournalOrigin {
+    /// The records it was made from; the first is its own.
+    pub(super) records: Vec<u32>,
+    /// Its own record's JSON in the source.
+    pub(super) at: Range<u64>,
+    pub(super) record_id: Arc<str>,
+    /// The JSON of each part, as sent, if it was asked for and lies not too deep to be looked at.
+    pub(super) raw: Vec<Option<Value>>,
+    /// Every record that holds a function response of this message: where it stands.
+    pub(super) also: Vec<Range<u64>>,
+}
+
+/// What of a record a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    User,
+    /// What the model said and called.
+    Model,
+    /// The results that stand in a model record.
+    Results,
+}
+
+/// All live messages. What cannot be read becomes a note. Where they came from only if it is asked.
+pub(super) fn converted(journal: &mut Journal, origins: bool) -> Vec<Live> {
+    let mut all = Messages { origins, ..Messages::default() };
+    for mut entry in std::mem::take(&mut journal.entries) {
+        match std::mem::take(&mut entry.item.draft) {
+            Draft::Nothing => {}
+            Draft::User { parts, kind, snapshot, summary } => {
+                let said = Said { role: Which::User, kind, snapshot, summary };
+                all.push(&entry, parts, said);
+            }
+            Draft::Model { parts, kind, results } => {
+                all.answered.clear();
+                let said = |role| Said { role, kind, snapshot: false, summary: false };
+                all.push(&entry, parts, said(Which::Model));
+                all.push(&entry, results, said(Which::Results));
+            }
+            Draft::Unknown(what) => {
+                journal.notes.push(Note { line: u64::from(entry.item.record) + 1, what });
+            }
+        }
+    }
+    all.live
+}
+
+#[derive(Default)]
+struct Messages {
+    live: Vec<Live>,
+    /// Function responses since the last model message: the client stores them twice, and after each resume once more.
+    answered: HashMap<Arc<str>, usize>,
+    origins: bool,
+}
+
+/// What is known of a message besides its parts.
+#[derive(Clone, Copy)]
+struct Said {
+    role: Which,
+    kind: Option<Kind>,
+    snapshot: bool,
+    summary: bool,
+}
+
+impl Messages {
+    /// Adds a message, without the responses that the turn already has.
+    fn push(&mut self, entry: &JournalEntry, mut pieces: Vec<Piece>, said: Said) {
+        let here = self.live.len();
+        let item = &entry.item;
+        let mut repeated = BTreeSet::new();
+        pieces.retain(|it| {
+            let Part::Output(output) = &it.part else { return true };
+            match self.answered.entry(output.id.clone()) {
+                Slot::Vacant(slot) => {
+                    slot.insert(here);
+                    true
+                }
+                // Within one message too: the client writes all responses of a batch into each call's result.
+                Slot::Occupied(slot) => {
+                    if *slot.get() != here {
+                        repeated.insert(*slot.get());
+                    }
+                    false
+                }
+            }
+        });
+        for first in repeated {
+            if let Some(origin) = self.live.get_mut(first).and_then(|it| it.origin.as_mut()) {
+                origin.also.push(item.at.clone());
+                if !origin.records.contains(&item.record) {
+                    origin.records.push(item.record);
+                }
+            }
+        }
+        // What is left besides repetitions may be nothing that the client would send.
+        if pieces.is_empty() || (said.role == Which::User && pieces.iter().all(|it| it.blank)) {
+            return;
+        }
+        let model = said.role == Which::Model;
+        let frame = if model { r#"{"role":"model","parts":[]}"# } else { r#"{"role":"user","parts":[]}"# };
+        let commas = pieces.len() as u64 - 1;
+        let wire_len = frame.len() as u64 + commas + pieces.iter().map(|it| it.len).sum::<u64>();
+        let origin = self.origins.then(|| {
+            Box::new(JournalOrigin {
+                records: vec![item.record],
+                at: item.at.clone(),
+                record_id: item.id.clone().unwrap_or_default(),
+                raw: pieces.iter_mut().map(|it| it.raw.take().map(|it| *it)).collect(),
+                also: vec![item.at.clone()],
+            })
+        });
+        let mut parts: Vec<Part> = pieces.into_iter().map(|it| it.part).collect();
+        parts.shrink_to_fit();
+        // What the client acknowledged was its summary, whatever stands around the snapshot.
+        if let (Some(last), true) = (self.live.last_mut(), model && is_text(&parts, ACK))
+            && last.snapshot
+        {
+            last.message.kind = Kind::Summary;
+        }
+        let before = self.live.last().map(|it| &it.message);
+        let kind = match (said.role, said.kind) {
+            // What stands beside a tool's response is the tool's, not somebody's words.
+            (Which::User | Which::Results, None) if is_beside(&parts) => Kind::Context,
+            (Which::Results, _) => Kind::Said,
+            (_, Some(kind)) => kind,
+            (_, None) => told_kind(before, model, &parts, said.summary),
+        };
+        let message = Message {
+            from: Some(here as u32),
+            id: item.id.clone(),
+            at: item.time,
+            usage: entry.usage.filter(|_| model),
+            wire_len: u32::try_from(wire_len).ok(),
+            ..Message::new(if model { Role::Assistant } else { Role::User }, kind, parts)
+        };
+        self.live.push(Live { message, role: said.role, snapshot: said.snapshot, origin });
+    }
+}
+
+fn is_text(parts: &[Part], expected: &str) -> bool {
+    matches!(parts, [Part::Text(text)] if text.as_str() == expected)
+}
+
+/// Whether something stands beside a tool's response.
+fn is_beside(parts: &[Part]) -> bool {
+    let output = |it: &Part| matches!(it, Part::Output(_));
+    parts.iter().any(output) && !parts.iter().all(output)
+}
+
+/// The kind that a text alone tells.
+pub(super) fn read_kind(before: Option<&Message>, is_model: bool, parts: &[Part]) -> Kind {
+    let summary = matches!(parts, [Part::Text(text)] if is_snapshot(text.as_str()));
+    told_kind(before, is_model, parts, summary)
+}
+
+/// The same, where it is known whether a text is a summary.
+fn told_kind(before: Option<&Message>, is_model: bool, parts: &[Part], summary: bool) -> Kind {
+    let [Part::Text(text)] = parts else { return Kind::Said };
+    match is_model {
+        false if summary || crate::is_our_summary(text.as_str()) => Kind::Summary,
+        false if matches!(text.as_str(), "Please continue." | "System: Please continue.") => Kind::Continue,
+        true if text.as_str() == ACK && before.is_some_and(|it| it.kind == Kind::Summary) => Kind::Ack,
+        _ => Kind::Said,
+    }
+}

@@ -1,0 +1,136 @@
+//! The lines of a journal, each looked at once.
+
+use std::ops::Range;
+
+use super::part::{Reader, Wanted};
+use super::record::JournalItem;
+use crate::scan::cursor::Cursor;
+use crate::scan::lines;
+use crate::{Record, Source};
+use history::error::Result as OrError;
+
+/// What a line says.
+#[derive(Debug)]
+pub(super) enum JournalLine {
+    Message(Box<JournalItem>),
+    /// The id of the message that is dropped with all after it.
+    Rewind(String),
+    /// Session fields set by `$set`.
+    Set(Set),
+}
+
+/// Fields of a session, and its messages.
+#[derive(Debug)]
+pub(super) struct Set {
+    /// Names and JSON, the messages not among them.
+    pub(super) fields: Vec<(String, String)>,
+    pub(super) messages: Vec<Result<Box<JournalItem>, String>>,
+    /// The messages are all that are in force from there on.
+    pub(super) replaces: bool,
+}
+
+impl JournalLine {
+    fn records(&self) -> (Option<&JournalItem>, &[Result<Box<JournalItem>, String>]) {
+        match self {
+            Self::Message(item) => (Some(item), &[]),
+            Self::Rewind(_) => (None, &[]),
+            Self::Set(set) => (None, &set.messages),
+        }
+    }
+
+    /// Its message records, in order.
+    pub(super) fn items(&self) -> impl Iterator<Item = &JournalItem> {
+        let (one, list) = self.records();
+        one.into_iter().chain(list.iter().filter_map(|it| it.as_deref().ok()))
+    }
+
+    /// Its message records, in order.
+    pub(super) fn items_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut JournalItem> {
+        let (one, list): (Option<&mut JournalItem>, &mut [Result<Box<JournalItem>, String>]) = match self {
+            Self::Message(item) => (Some(item), &mut []),
+            Self::Rewind(_) => (None, &mut []),
+            Self::Set(set) => (None, &mut set.messages),
+        };
+        one.into_iter().chain(list.iter_mut().filter_map(|it| it.as_deref_mut().ok()))
+    }
+}
+
+/// The lines that begin in a range.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// Number from the first on, place, and what the line says, or what is wrong with it.
+    pub(super) said: Vec<(u64, Record, Result<JournalLine, String>)>,
+    /// How many there are, blank ones too.
+    pub(super) lines: u64,
+}
+
+impl Seen {
+    pub(super) fn of(source: &dyn Source, range: Range<u64>, wanted: Wanted) -> OrError<Self> {
+        let mut reader = Reader::new(wanted);
+        let mut said = Vec::new();
+        let lines = lines::each_line_in(source, range, |number, record, bytes| {
+            said.push((number, record, reader.line(bytes, record)));
+            Ok(true)
+        })?;
+        Ok(Self { said, lines })
+    }
+}
+
+impl Reader<'_> {
+    fn line(&mut self, bytes: &[u8], record: Record) -> Result<JournalLine, String> {
+        Cursor::mended(bytes, |it| self.fields(it, record)).unwrap_or_else(|| {
+            Err("expected a JSON object, found something else; the line is skipped".into())
+        })
+    }
+
+    fn fields(&mut self, it: &mut Cursor<'_>, record: Record) -> Option<Result<JournalLine, String>> {
+        let (mut rewind, mut set, mut is_session) = (None, None, [false; 2]);
+        let mut found = self.begin(record.at);
+        it.object(|it, name| {
+            match name {
+                "$rewindTo" => rewind = it.optional_string()?,
+                "$set" => {
+                    let (is_object, place) = it.span(|it| it.begins_with(b'{'))?;
+                    set = is_object.then_some(place.start);
+                }
+                "sessionId" => is_session[0] = it.begins_with(b'"')?,
+                "messages" => is_session[1] = it.begins_with(b'[')?,
+                _ => self.field(&mut found, it, name)?,
+            }
+            Some(())
+        })?;
+        Some(if let Some(id) = rewind {
+            Ok(JournalLine::Rewind(id.into_owned()))
+        } else if found.id.is_some() {
+            Ok(JournalLine::Message(Box::new(self.item(found, record.range()))))
+        } else if let Some(place) = set {
+            Ok(JournalLine::Set(self.set(&mut it.at(place), record.at, true)?))
+        } else if is_session.contains(&true) {
+            Ok(JournalLine::Set(self.set(&mut it.at(0), record.at, false)?))
+        } else {
+            Err("expected a message, $set, $rewindTo or session line, found another; it is skipped".into())
+        })
+    }
+
+    /// Fields and messages of an object in a text that stands at `base`.
+    fn set(&mut self, it: &mut Cursor<'_>, base: u64, replaces: bool) -> Option<Set> {
+        let (mut fields, mut messages) = (Vec::new(), None);
+        it.object(|it, name| {
+            match name {
+                "messages" => {
+                    messages = it.optional(b'[', |it| {
+                        let mut all = Vec::new();
+                        it.list(|it| {
+                            all.push(self.message(it, base)?.map(Box::new));
+                            Some(())
+                        })?;
+                        Some(all)
+                    })?;
+                }
+                _ => fields.push((name.to_owned(), it.raw()?.to_owned())),
+            }
+            Some(())
+        })?;
+        Some(Set { fields, replaces: replaces && messages.is_some(), messages: messages.unwrap_or_default() })
+    }
+}

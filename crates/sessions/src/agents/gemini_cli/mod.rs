@@ -1,0 +1,198 @@
+//! Gemini CLI sessions: the JSONL journal (0.36 and later) and the older single `.json`; what a resume sends, and how
+//! a compacted history goes back.
+//!
+//! Facts are those of Gemini CLI 0.61 as measured and read in its bundle (`loadConversationRecord`,
+//! `convertSessionToClientHistory`). Two upstream faults are not repeated: a resume sends every function response
+//! again once more; here the first of each turn counts. Consecutive messages of one role stay apart here, though the
+//! client joins them when it sends.
+
+mod convert;
+mod journal;
+mod line;
+mod part;
+mod record;
+mod repair;
+mod write;
+
+use crate::format::{Api, Row};
+use crate::requests::{Collector, each_message, each_row, text, time};
+use crate::scan::document;
+use crate::scan::raw::Fields;
+use crate::scan::texts::WHOLE;
+use crate::{Format, Keep, PastCompaction, Session, Source};
+use history::error::{Error, Kind as ErrorKind, Result};
+use history::{History, Kind, Message, Meta};
+use serde_json::Value;
+
+pub use write::{fresh, write};
+
+use convert::{Live, converted};
+use journal::Journal;
+use part::Wanted;
+use record::usage;
+
+pub(crate) static ROW: Row = Row {
+    name: "gemini-cli",
+    api: Api::Gemini,
+    is_signed: true,
+    folder: Some(("/.gemini/tmp/", &[".json", ".jsonl"])),
+    recognise: Some(sniff),
+    read,
+    scan: Some(scan),
+    write: Some(write),
+    carry: Some(|_, session, after| fresh(session, after)),
+    requests: Some(requests),
+    repair: &[repair::whole, repair::journal, repair::records],
+};
+
+/// Whether the source surely is a session of Gemini CLI: a line with `sessionId` and `projectHash`, as every journal
+/// has, or a document of its messages, whatever stands before them.
+pub fn sniff(first_lines: &str) -> bool {
+    let is_line = |line: &str| {
+        Fields::of(line).is_some_and(|it| {
+            it.text("sessionId").is_some() && it.text("projectHash").is_some() && it.get("type").is_none()
+        })
+    };
+    let text = first_lines.trim_start_matches('\u{feff}').trim_start();
+    if text.lines().any(is_line) {
+        return true;
+    }
+    let has = |name| document::member(text, name).is_some();
+    if has("sessionId") && has("projectHash") {
+        return !has("type");
+    }
+    let Some(first) = document::from_first_element(text, "messages") else { return false };
+    let kind = document::member(first, "type").and_then(|it| first.get(it)).unwrap_or_default();
+    let ours = ["user", "gemini", "info", "error", "warning"];
+    ours.iter().any(|it| kind.strip_prefix('"').is_some_and(|kind| kind.starts_with(&format!("{it}\""))))
+        && document::member(first, "content").is_some()
+        && document::member(first, "role").is_none()
+}
+
+/// What was read: the journal, its live messages, and which of them begin after which compaction.
+struct Read {
+    journal: Journal,
+    live: Vec<Live>,
+    past: Vec<PastCompaction>,
+}
+
+impl Read {
+    /// Of a journal; with where its messages came from, if it is asked.
+    fn from(source: &dyn Source, mut journal: Journal, origins: bool) -> Result<Self> {
+        if journal.is_foreign() {
+            return Err(Error::new(
+                ErrorKind::Input,
+                "while reading a Gemini CLI session: expected a line or document with `sessionId`, found none; name the \
+                 format or another file",
+            )
+            .at(source.name(), None));
+        }
+        let live = converted(&mut journal, origins);
+        let past = journal
+            .compactions
+            .iter()
+            .map(|it| PastCompaction {
+                message: live.iter().position(|live| live.message.id.as_ref() == Some(&it.summary)),
+                trigger: None,
+                tokens_before: it.tokens_before,
+                tokens_after: None,
+                summary: it.text.clone(),
+            })
+            .collect();
+        Ok(Self { journal, live, past })
+    }
+
+    /// All that a writer needs.
+    fn of(source: &dyn Source) -> Result<Self> {
+        Self::from(source, Journal::of(source, Wanted { keep: WHOLE, raw: true })?, true)
+    }
+}
+
+/// Reads what a resume would send.
+///
+/// Records that are never sent are left out: info, error and warning, thoughts, user records that begin with `/`,
+/// `?`, `<session_context>` (made anew at each start) or `<hook_context>`. Usage that was reported before a
+/// compaction is not carried over to records that the compaction kept.
+///
+/// # Errors
+/// [`Input`](ErrorKind::Input) if nothing in it is Gemini CLI's; what [`Source::read_at`] gives.
+pub fn read(source: &dyn Source) -> Result<Session> {
+    let wanted = Wanted { keep: WHOLE, raw: false };
+    Read::from(source, Journal::of(source, wanted)?, true).map(session)
+}
+
+/// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
+/// history does not depend on.
+///
+/// # Errors
+/// As [`read`].
+pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
+    let wanted = Wanted { keep, raw: false };
+    Read::from(source, Journal::live_part(source, wanted)?, false).map(session).map(Session::measured_only)
+}
+
+fn session(Read { journal, live, past }: Read) -> Session {
+    let said = |key: &str| journal.meta.get(key).and_then(|it| crate::scan::raw::text(it));
+    let directories = journal.meta.get("directories").and_then(|it| crate::scan::raw::list(it));
+    let first_directory = directories.and_then(|it| it.first().and_then(|it| crate::scan::raw::text(it)));
+    let meta = Meta {
+        agent: Some(Format::GEMINI_CLI.name().into()),
+        session: said("sessionId").map(Into::into),
+        model: journal.model,
+        cwd: first_directory.or_else(|| journal.cwd.clone()).map(Into::into),
+        window: None,
+        system: None,
+        tools: None,
+        times: journal.times,
+        automatic: false,
+    };
+    let of_message = live.iter().filter_map(|it| Some(it.origin.as_ref()?.records.clone())).collect();
+    let messages: Vec<Message> = live.into_iter().map(|it| it.message).collect();
+    Session {
+        format: Format::GEMINI_CLI,
+        records: journal.records,
+        of_message,
+        notes: journal.notes,
+        past,
+        history: History::new(messages, meta),
+    }
+}
+
+/// Under this field a record that we write says its kind, where the text alone would not: Gemini CLI keeps fields
+/// that it does not know.
+const KIND_FIELD: &str = "epitome";
+
+/// The kinds that can stand there.
+const KINDS: [(&str, Kind); 5] = [
+    ("context", Kind::Context),
+    ("summary", Kind::Summary),
+    ("marker", Kind::Marker),
+    ("ack", Kind::Ack),
+    ("continue", Kind::Continue),
+];
+
+/// Every request that was reported, also of messages that are not sent any more.
+fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {
+    if !each_message(source, |element| request(&element, out))? {
+        each_row(source, |row| request(&row, out))?;
+    }
+    Ok(())
+}
+
+fn request(record: &Value, out: &mut Collector) {
+    let (at, id) = (time(record), record["id"].as_str().unwrap_or_default());
+    match record["type"].as_str() {
+        // A record is written again when it grows.
+        Some("user") if !out.is_first(id) => {}
+        Some("user") => match text(&record["content"]) {
+            Some(text) => out.prompt(at, &text),
+            None => out.sent(at),
+        },
+        Some("gemini") => {
+            out.model(&record["model"]);
+            let usage = usage(&record["tokens"]);
+            out.response(id, at, usage, false);
+        }
+        _ => {}
+    }
+}

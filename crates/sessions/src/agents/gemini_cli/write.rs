@@ -1,0 +1,500 @@
+//! Writing: responses replaced wherever they stand, all messages set anew, or a new session file.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::convert::{JournalOrigin, Live, Which, read_kind};
+use super::part::API;
+use super::record::{SNAPSHOT, starts_ignored};
+use super::{KIND_FIELD, KINDS, Read};
+use crate::scan::raw::{Fields, array, list, place, quoted, spliced, text};
+use crate::wire::{gemini, input};
+use crate::{Mode, Piece, Session, Source, Written, derive};
+use history::error::{Error, Kind as ErrorKind, Result};
+use history::json as text_json;
+use history::{History, Message, Meta, Output, Part, Role};
+
+/// Writes `after` back. `session` is what [`read`](super::read) gave for `source`.
+///
+/// - [`Mode::Patch`]: only outputs may differ; a response is changed in the call's result and in every user record
+///   that repeats it, and nothing else moves.
+/// - [`Mode::Append`]: one line `{"$set":{"messages":[…]}}`, what the client writes after its own compression; an
+///   older document gets other `messages`.
+/// - [`Mode::New`]: a session file with a new id.
+///
+/// Kept messages are their own records without the tokens that were reported for the old context. A response stands
+/// once, in its call's result. Kinds that the text does not tell stand in the record under `epitome`.
+///
+/// # Errors
+/// [`Arguments`](ErrorKind::Arguments) if a patch would have to change more than outputs.
+pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    let read = Read::of(source)?;
+    if mode == Mode::Patch {
+        return patch(source, &read, after);
+    }
+    let mut written = Written::default();
+    let ms = read.journal.times.map_or(0, |(_, last)| last + 1);
+    let old = session.history.meta.session.as_deref().unwrap_or_default();
+    let records =
+        Writer { source, live: &read.live, old, ms, ids: HashSet::new(), warnings: &mut written.warnings }
+            .records(after)?;
+    let at = quoted(&derive::time(ms));
+    // A line break in JSON is never in a string: records of an older document become lines.
+    let records: Vec<String> = records.iter().map(|it| it.lines().map(str::trim_start).collect()).collect();
+    if mode == Mode::New {
+        let id = derive::uuid(derive::digest(old, "session", 0, &records.join("\n")));
+        let quoted_id = quoted(&id);
+        let meta = |key: &str| read.journal.meta.get(key).cloned();
+        let mut fields = vec![
+            ("sessionId".to_owned(), quoted_id),
+            (
+                "projectHash".to_owned(),
+                meta("projectHash")
+                    .filter(|it| it.starts_with('"') && it.len() > 2)
+                    .unwrap_or_else(|| quoted(&project_hash(&after.meta))),
+            ),
+            ("startTime".to_owned(), at.clone()),
+            ("lastUpdated".to_owned(), at),
+            ("kind".to_owned(), meta("kind").unwrap_or_else(|| "\"main\"".into())),
+        ];
+        // The title of the old session and its notes on memory are not the new one's.
+        let known = |it: &str| {
+            ["summary", "memoryScratchpad"].contains(&it) || fields.iter().any(|(key, _)| key == it)
+        };
+        let more: Vec<_> = read.journal.meta.clone().into_iter().filter(|(key, _)| !known(key)).collect();
+        fields.extend(more);
+        let fields: Vec<String> = fields.iter().map(|(key, raw)| format!("{}:{raw}", quoted(key))).collect();
+        let text = format!("{{{}}}\n{}\n", fields.join(","), records.join("\n"));
+        written.pieces = vec![Piece::New(text.into_bytes())];
+        let stamp = derive::time(ms).get(..16).unwrap_or_default().replace(':', "-");
+        written.file_name = Some(format!("session-{stamp}-{}.jsonl", id.get(..8).unwrap_or_default()));
+        written.session = Some(id);
+    } else if let Some(document) = read.journal.document {
+        let mut edits = vec![(document, array(&records))];
+        edits.extend(read.journal.updated.map(|it| (it, at)));
+        written.pieces = spliced(source.len(), edits);
+    } else {
+        let mut text = String::new();
+        if !source.is_empty() && source.bytes(source.len() - 1..source.len())? != b"\n" {
+            text.push('\n');
+        }
+        text.push_str(&format!("{{\"$set\":{{\"messages\":{},\"lastUpdated\":{at}}}}}\n", array(&records)));
+        written.pieces = vec![Piece::Keep(0..source.len()), Piece::New(text.into_bytes())];
+    }
+    Ok(written)
+}
+
+/// A session of its own for the history of another agent; what only another API understands stays behind.
+///
+/// # Errors
+/// As [`crate::write`].
+pub fn fresh(session: &Session, after: &History) -> Result<Written> {
+    let mut written = Written::default();
+    let ms = after.meta.times.map_or(0, |(_, last)| last + 1);
+    let old = session.history.meta.session.as_deref().unwrap_or_default();
+    let nothing = crate::Memory::new("nothing", Vec::new());
+    let messages: Vec<Message> = after
+        .messages()
+        .iter()
+        .map(|it| {
+            let mut message = Message { from: None, ..it.clone() };
+            message.parts.retain(|it| !matches!(it, Part::Reasoning(_) | Part::Opaque(_)));
+            for part in &mut message.parts {
+                if let Part::Call(call) = part {
+                    call.signature = None;
+                }
+            }
+            if message.role == Role::Tool {
+                message.role = Role::User;
+            }
+            message
+        })
+        .filter(|it| !it.parts.is_empty())
+        .collect();
+    let after = History::new(messages, after.meta.clone());
+    let writer =
+        Writer { source: &nothing, live: &[], old, ms, ids: HashSet::new(), warnings: &mut written.warnings };
+    let records = writer.records(&after)?;
+    let at = derive::time(ms);
+    let id = derive::uuid(derive::digest(old, "session", 0, &records.join("\n")));
+    let first = json!({"sessionId": id, "projectHash": project_hash(&after.meta), "startTime": at, "lastUpdated": at, "kind": "main"});
+    written.pieces = vec![Piece::New(format!("{first}\n{}\n", records.join("\n")).into_bytes())];
+    let stamp = at.get(..16).unwrap_or_default().replace(':', "-");
+    written.file_name = Some(format!("session-{stamp}-{}.jsonl", id.get(..8).unwrap_or_default()));
+    written.session = Some(id);
+    Ok(written)
+}
+
+/// SHA-256 of the project's root, as the client notes it. It does not import a session that has none.
+pub(super) fn project_hash(meta: &Meta) -> String {
+    let digest = Sha256::digest(meta.cwd.as_deref().unwrap_or_default().as_bytes());
+    digest.iter().map(|it| format!("{it:02x}")).collect()
+}
+
+fn patch(source: &dyn Source, read: &Read, after: &History) -> Result<Written> {
+    let refuse = |what: &str| {
+        Error::new(
+            ErrorKind::Arguments,
+            format!("while patching a Gemini CLI session: expected the same messages with other outputs, found {what}; \
+                     append or start a new session instead"),
+        )
+        .at(source.name(), None)
+    };
+    if after.messages().len() != read.live.len() {
+        return Err(refuse("another number of messages"));
+    }
+    let mut edits = Vec::new();
+    for (live, new) in read.live.iter().zip(after.messages()) {
+        let old = &live.message;
+        if old.parts == new.parts {
+            continue;
+        }
+        if old.role != new.role || old.parts.len() != new.parts.len() {
+            return Err(refuse("a message that says something else"));
+        }
+        for (old, new) in old.parts.iter().zip(&new.parts) {
+            match (old, new) {
+                (Part::Output(old), Part::Output(new)) if old.id == new.id => {
+                    if old != new {
+                        for range in live.origin.iter().flat_map(|it| &it.also) {
+                            responses(source, range, old, new, &mut edits)?;
+                        }
+                    }
+                }
+                (old, new) if old == new => {}
+                _ => return Err(refuse("a message that says something else")),
+            }
+        }
+    }
+    Ok(Written { pieces: spliced(source.len(), edits), ..Written::default() })
+}
+
+/// The edits that give a response another text everywhere in one message record.
+fn responses(
+    source: &dyn Source,
+    range: &Range<u64>,
+    old: &Output,
+    new: &Output,
+    edits: &mut Vec<(Range<u64>, String)>,
+) -> Result<()> {
+    let whole = text_json::mend(&source.bytes(range.clone())?).into_owned();
+    let Some(record) = Fields::of(&whole) else { return Ok(()) };
+    let mut edit = |part: &str, with: String| {
+        if let Some(at) = place(&whole, part) {
+            edits.push((range.start + at.start as u64..range.start + at.end as u64, with));
+        }
+    };
+    let mut parts = record.list("content").unwrap_or_default();
+    for tool in record.list("toolCalls").unwrap_or_default() {
+        let Some(tool) = Fields::of(tool) else { continue };
+        let Some(result) = tool.get("result") else { continue };
+        match list(result) {
+            Some(list) => parts.extend(list),
+            None if text(result).is_none() => parts.push(result),
+            None if tool.text("id").as_deref() == Some(&new.id) => edit(result, quoted(new.text.as_str())),
+            None => {}
+        }
+    }
+    for part in parts {
+        let Some(response) = Fields::of(part).and_then(|it| it.object("functionResponse")) else { continue };
+        let named = response.text("id").or_else(|| Some(format!("{}:1", response.text("name")?)));
+        if named.as_deref() != Some(&new.id) {
+            continue;
+        }
+        let body = response.get("response");
+        let said = body.and_then(Fields::of);
+        let text_field = |key| said.as_ref().and_then(|it| it.get(key)).filter(|it| text(it).is_some());
+        let new_text = quoted(new.text.as_str());
+        match (text_field("output").or_else(|| text_field("error")), body) {
+            (Some(field), _) => edit(field, new_text),
+            (None, Some(body)) => edit(body, format!("{{\"output\":{new_text}}}")),
+            (None, None) => {}
+        }
+        if let Some(media) = response.get("parts")
+            && new.media.is_empty()
+            && !old.media.is_empty()
+        {
+            edit(media, "[]".to_owned());
+        }
+    }
+    Ok(())
+}
+
+struct Writer<'a> {
+    source: &'a dyn Source,
+    live: &'a [Live],
+    /// The id of the session that was read.
+    old: &'a str,
+    ms: i64,
+    /// Ids given out: a second record of one id would replace the first.
+    ids: HashSet<String>,
+    warnings: &'a mut Vec<String>,
+}
+
+impl Writer<'_> {
+    /// One record for each message, but none for responses that stand in their calls' results.
+    fn records(mut self, after: &History) -> Result<Vec<String>> {
+        let messages = after.messages();
+        let mut out = Vec::new();
+        let mut index = 0;
+        while let Some(message) = messages.get(index) {
+            let before = index.checked_sub(1).and_then(|it| messages.get(it));
+            let kind = self.kind(before, message);
+            if message.role == Role::Assistant {
+                let answers = messages.get(index + 1).filter(|it| answers(message, it));
+                let as_is = messages.get(index + 1).is_some_and(|it| self.is_rest(message, it));
+                let (record, embedded) = self.model(message, answers, as_is, kind, index)?;
+                out.push(record);
+                index += usize::from(embedded);
+            } else {
+                out.push(self.user(message, kind, index)?);
+            }
+            index += 1;
+        }
+        Ok(out)
+    }
+
+    /// The name of the kind, where the record has to say it.
+    fn kind(&self, before: Option<&Message>, message: &Message) -> Option<&'static str> {
+        let seen = read_kind(before, message.role == Role::Assistant, &message.parts);
+        KINDS.iter().find(|(_, kind)| *kind == message.kind && seen != *kind).map(|(name, _)| *name)
+    }
+
+    fn origin(&self, message: &Message) -> Option<(&Live, &JournalOrigin)> {
+        let live = self.live.get(message.from? as usize)?;
+        Some((live, live.origin.as_ref()?))
+    }
+
+    /// The record's own id if it is still free, else one made for this place.
+    fn id(&mut self, own: Option<String>, message: &Message, index: usize) -> String {
+        if let Some(own) = own.filter(|it| !self.ids.contains(it)) {
+            self.ids.insert(own.clone());
+            return own;
+        }
+        let id = derive::uuid(derive::digest(self.old, "message", index, &message.plain()));
+        self.ids.insert(id.clone());
+        id
+    }
+
+    fn user(&mut self, message: &Message, kind: Option<&str>, index: usize) -> Result<String> {
+        let origin = self.origin(message);
+        let own = origin.filter(|(it, _)| it.role == Which::User);
+        let own = own.map(|(_, it)| (it.at.clone(), it.record_id.to_string()));
+        let unchanged = origin.is_some_and(|(it, _)| it.message.parts == message.parts);
+        let mut parts: Vec<Value> = message.parts.iter().filter_map(|it| self.part(it, message)).collect();
+        if let Some((at, id)) = &own
+            && unchanged
+            && !self.ids.contains(id)
+        {
+            let text = text_json::mend(&self.source.bytes(at.clone())?).into_owned();
+            if let Some(fields) = Fields::of(&text)
+                && is_whole(&fields, parts.len())
+            {
+                self.ids.insert(id.clone());
+                let kind = kind.map(quoted);
+                let kind = kind
+                    .as_deref()
+                    .or(fields.get(KIND_FIELD))
+                    .filter(|_| message.kind != history::Kind::Said);
+                return Ok(fields.with(&[(KIND_FIELD, kind)]));
+            }
+        }
+        if let Some(first) = parts.first_mut()
+            && let Some(said) = first.get("text").and_then(Value::as_str)
+            && starts_ignored(said)
+        {
+            let said = format!("Note: {said}");
+            self.warnings.push(
+                "a message that begins like a command would not be sent by Gemini CLI; it now begins with \"Note: \"".into(),
+            );
+            *first = json!({ "text": said });
+        }
+        let mut kind = kind;
+        if let (history::Kind::Summary, [Part::Text(said)]) = (message.kind, message.parts.as_slice()) {
+            parts = vec![json!({ "text": format!("{}{}{}", SNAPSHOT.0, said.as_str(), SNAPSHOT.1) })];
+            kind = Some("summary");
+        }
+        let at = derive::time(message.at.unwrap_or(self.ms));
+        let id = self.id(own.map(|(_, id)| id), message, index);
+        let mut record = json!({ "id": id, "timestamp": at, "type": "user", "content": parts });
+        if let (Some(kind), Some(record)) = (kind, record.as_object_mut()) {
+            record.insert(KIND_FIELD.to_owned(), json!(kind));
+        }
+        Ok(text_json::compact(&record))
+    }
+
+    /// Whether `next` is what stands in the results of the record of `message`, unchanged, and no response is in it:
+    /// by itself it would be blank to the client.
+    fn is_rest(&self, message: &Message, next: &Message) -> bool {
+        let (Some((_, own)), Some((rest, origin))) = (self.origin(message), self.origin(next)) else {
+            return false;
+        };
+        own.record_id == origin.record_id
+            && rest.role == Which::Results
+            && rest.message.parts == next.parts
+            && next.outputs().next().is_none()
+    }
+
+    /// A model record, and whether the answers stand in it.
+    fn model(
+        &mut self,
+        message: &Message,
+        answers: Option<&Message>,
+        as_is: bool,
+        kind: Option<&str>,
+        index: usize,
+    ) -> Result<(String, bool)> {
+        let results: Vec<(String, Vec<Value>)> = answers.map(|it| self.results(it)).unwrap_or_default();
+        let own = self.origin(message).filter(|(it, _)| it.role == Which::Model);
+        let own = own
+            .map(|(live, it)| (it.at.clone(), it.record_id.to_string(), live.message.parts == message.parts));
+        if let Some((at, id, true)) = &own
+            && !self.ids.contains(id)
+        {
+            let text = text_json::mend(&self.source.bytes(at.clone())?).into_owned();
+            if let Some(fields) = Fields::of(&text) {
+                let tools: Vec<Fields> =
+                    fields.list("toolCalls").unwrap_or_default().into_iter().filter_map(Fields::of).collect();
+                let ids: Vec<String> = tools.iter().filter_map(|it| it.text("id")).collect();
+                let embedded = in_order(&results, &ids);
+                let embeds = embedded.is_some();
+                let mut embedded = embedded.into_iter().flatten();
+                let tools: Vec<String> = tools
+                    .iter()
+                    .map(|it| {
+                        let result = it.text("id").and_then(|_| embedded.next()?).map(text_json::compact);
+                        it.with(&[("result", result.as_deref())])
+                    })
+                    .collect();
+                self.ids.insert(id.clone());
+                let kind = kind.map(quoted);
+                let (tools, had) = (array(&tools), fields.get("toolCalls").is_some());
+                let record = fields.with(&[
+                    ("tokens", None),
+                    (
+                        "toolCalls",
+                        if as_is { fields.get("toolCalls") } else { Some(tools.as_str()).filter(|_| had) },
+                    ),
+                    (KIND_FIELD, kind.as_deref().or(fields.get(KIND_FIELD))),
+                ]);
+                return Ok((record, embeds || as_is));
+            }
+        }
+        let at = derive::time(message.at.unwrap_or(self.ms));
+        let parts: Vec<Value> = message.parts.iter().filter_map(|it| self.part(it, message)).collect();
+        let ids: Vec<String> = message.calls().map(|it| it.id.to_string()).collect();
+        let embedded = in_order(&results, &ids);
+        let embeds = embedded.is_some();
+        let mut embedded = embedded.into_iter().flatten();
+        let tools: Vec<Value> = message
+            .calls()
+            .map(|it| {
+                json!({ "id": &*it.id, "name": &*it.name, "args": input(it), "status": "success",
+                        "timestamp": at, "result": embedded.next().flatten() })
+            })
+            .collect();
+        let id = self.id(own.map(|(_, id, _)| id), message, index);
+        let mut record = Map::new();
+        for (key, value) in [
+            ("id", json!(id)),
+            ("timestamp", json!(at)),
+            ("type", json!("gemini")),
+            ("content", json!(parts)),
+        ] {
+            record.insert(key.to_owned(), value);
+        }
+        if !tools.is_empty() {
+            record.insert("toolCalls".to_owned(), json!(tools));
+        }
+        if let Some(kind) = kind {
+            record.insert(KIND_FIELD.to_owned(), json!(kind));
+        }
+        Ok((text_json::compact(&record), embeds))
+    }
+
+    /// The parts of an answering message by the call that they answer; what is no response goes with the one before.
+    fn results(&mut self, answers: &Message) -> Vec<(String, Vec<Value>)> {
+        let mut out: Vec<(String, Vec<Value>)> = Vec::new();
+        for part in &answers.parts {
+            let Some(value) = self.part(part, answers) else { continue };
+            match (part, out.last_mut()) {
+                (Part::Output(it), _) => out.push((it.id.to_string(), vec![value])),
+                (_, Some((_, parts))) => parts.push(value),
+                (_, None) => {}
+            }
+        }
+        out
+    }
+
+    /// A part as JSON: as it stood, if it is still the same, with another response text if that changed, else made.
+    fn part(&mut self, part: &Part, message: &Message) -> Option<Value> {
+        if let Some((live, origin)) = self.origin(message) {
+            let same = |it: &(&Part, &Value)| match (it.0, part) {
+                (Part::Output(old), Part::Output(new)) => old.id == new.id,
+                (old, new) => old == new,
+            };
+            let parts = live.message.parts.iter().zip(&origin.raw);
+            if let Some((old, raw)) = parts.filter_map(|(part, raw)| Some((part, raw.as_ref()?))).find(same) {
+                let mut raw = raw.clone();
+                if let (Part::Output(new), true) = (part, old != part) {
+                    respond(&mut raw, new);
+                }
+                return Some(raw);
+            }
+        }
+        let sent = match part {
+            // Never sent back.
+            Part::Reasoning(_) => return None,
+            Part::Opaque(it) if &*it.api != API => None,
+            _ => gemini::sent(part),
+        };
+        if let (Part::Opaque(it), None) = (part, &sent) {
+            let what = format!("a block that only {} understands ({}) was left out", it.api, it.kind);
+            self.warnings.push(what);
+        }
+        sent
+    }
+}
+
+/// Whether `next` holds the answers to the calls in `message`, and begins with one.
+fn answers(message: &Message, next: &Message) -> bool {
+    next.role != Role::Assistant
+        && matches!(next.parts.first(), Some(Part::Output(_)))
+        && next.outputs().all(|it| message.calls().any(|call| call.id == it.id))
+        && !next.is_prompt()
+}
+
+/// The result of each call, if all results stand in the order of the calls: only then they are read back as they were.
+/// An id may stand at two calls.
+fn in_order<'r>(results: &'r [(String, Vec<Value>)], ids: &[String]) -> Option<Vec<Option<&'r Vec<Value>>>> {
+    let mut left = results.iter().peekable();
+    let of_calls = ids.iter().map(|id| left.next_if(|(it, _)| it == id).map(|(_, parts)| parts)).collect();
+    (!results.is_empty() && left.next().is_none()).then_some(of_calls)
+}
+
+/// Whether a record's content is exactly that many parts: none was left out as a repetition.
+fn is_whole(fields: &Fields, parts: usize) -> bool {
+    fields.list("content").map_or(1, |it| it.len()) == parts
+}
+
+fn respond(raw: &mut Value, new: &Output) {
+    let Some(body) = raw.get_mut("functionResponse").and_then(Value::as_object_mut) else { return };
+    let said = body.get("response").and_then(Value::as_object);
+    let is_text = |key: &str| said.and_then(|it| it.get(key)).is_some_and(Value::is_string);
+    let mut response = said.cloned().unwrap_or_default();
+    match (is_text("output"), is_text("error")) {
+        (true, _) => drop(response.insert("output".into(), json!(new.text.as_str()))),
+        (false, true) => drop(response.insert("error".into(), json!(new.text.as_str()))),
+        (false, false) => {
+            response.clear();
+            response.insert("output".into(), json!(new.text.as_str()));
+        }
+    }
+    body.insert("response".into(), Value::Object(response));
+    if new.media.is_empty() {
+        body.remove("parts");
+    }
+}

@@ -1,0 +1,153 @@
+//! OpenCode's export, `{info, messages: [{info, parts[]}]}` (OpenCode 1.2 to 1.18; `opencode export`, `opencode
+//! import`, and what the program makes of its database).
+//!
+//! **Invariants.** What is read is what OpenCode would send next: completed compactions hide what they summarised,
+//! `tail_start_id` puts the kept tail behind the summary, cleared outputs read as its placeholder, and parts that it
+//! never sends are not there. One message element is one record; a single tool part is found in it again by its place.
+
+mod draft;
+mod element;
+mod make;
+mod patch;
+mod repair;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use crate::format::{Api, Row};
+use crate::requests::{Collector, each_message};
+use crate::scan::document;
+use crate::{Format, Keep, Mode, Session, Source, Written};
+use element::usage;
+use history::History;
+use history::error::{Error, Kind, Result};
+use serde_json::Value;
+
+// It talks to many providers, so nobody knows who signed.
+pub(crate) static ROW: Row = Row {
+    name: "opencode",
+    api: Api::OpenAiChat,
+    is_signed: false,
+    folder: None,
+    recognise: Some(sniff),
+    read,
+    scan: Some(scan),
+    write: Some(write),
+    carry: Some(|source, session, after| write(source, session, after, Mode::New)),
+    requests: Some(requests),
+    repair: &[crate::repair::document, repair::messages],
+};
+
+/// What OpenCode sends in place of an output that it pruned (`state.time.compacted`).
+pub const CLEARED: &str = "[Old tool result content cleared]";
+/// What it sends for a compaction part; the summary follows as an assistant message.
+pub const MARKER: &str = "What did we do so far?";
+
+/// Whether the first bytes, mended, are surely an export: `info` with a `ses…` id, or a first message with its
+/// `info` and `parts`, of which the last may be cut off.
+pub fn sniff(first_lines: &str) -> bool {
+    let id = document::member(first_lines, "info").and_then(|it| document::find(first_lines, it, &["id"]));
+    if id.and_then(|it| first_lines.get(it)).is_some_and(|it| it.starts_with("\"ses")) {
+        return true;
+    }
+    let Some(first) = document::from_first_element(first_lines, "messages") else { return false };
+    let has = |key| document::member(first, key);
+    match (has("info"), has("parts")) {
+        (Some(_), Some(_)) => true,
+        // Parts stand first and are too long to see behind them.
+        (None, Some(_)) => {
+            let part = document::from_first_element(first, "parts");
+            part.is_some_and(|it| document::member(it, "messageID").is_some())
+        }
+        (Some(info), None) => document::find(first, info, &["sessionID"]).is_some(),
+        (None, None) => false,
+    }
+}
+
+/// Reads an export. An element that is broken becomes a note; a document that is cut off is read up to there.
+///
+/// # Errors
+/// As [`crate::read`].
+pub fn read(source: &dyn Source) -> Result<Session> {
+    let bytes = source.bytes(0..source.len())?;
+    let text = history::json::mend(&bytes);
+    Ok(read::Export::open(&text, source.name())?.session(None))
+}
+
+/// The same for a session that is only measured: texts are as `keep` holds them.
+///
+/// # Errors
+/// As [`crate::scan`].
+pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
+    let bytes = source.bytes(0..source.len())?;
+    let text = history::json::mend(&bytes);
+    Ok(read::Export::open(&text, source.name())?.session(Some(keep)).measured_only())
+}
+
+/// Writes `after` back.
+///
+/// - [`Mode::Patch`] replaces outputs where they stand. OpenCode's own placeholder sets `state.time.compacted` and
+///   keeps the output in storage, as OpenCode's prune does; any other text replaces the stored one.
+/// - [`Mode::Append`] adds a compaction part, the summary and what follows it; `opencode import` adds just these to
+///   the session of the same id.
+/// - [`Mode::New`] makes a session of its own, from a session of any format.
+///
+/// A summary at the head of `after` becomes OpenCode's pair of compaction part and assistant message, whatever its
+/// role was, so that the next compaction of its own knows it. Copied messages carry no token counts: OpenCode would
+/// compact again at once.
+///
+/// # Errors
+/// As [`crate::write`].
+pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
+    let bytes = source.bytes(0..source.len())?;
+    let text = history::json::mend(&bytes);
+    let export = match session.format == Format::OPENCODE {
+        true => Some(read::Export::open(&text, source.name())?),
+        false => None,
+    };
+    match (mode, export) {
+        (Mode::Patch, Some(export)) => patch::patch(&bytes, &export, session, after),
+        (Mode::Append, Some(export)) => draft::append(&export, session, after),
+        (Mode::New, export) => draft::new(export.as_ref(), session, after),
+        (Mode::Patch | Mode::Append, None) => Err(Error::new(
+            Kind::Refused,
+            format!(
+                "expected an OpenCode export to write into, found {}; make a new session",
+                session.format.name()
+            ),
+        )),
+    }
+}
+
+/// Every request that was reported, also of messages that are not sent any more.
+fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {
+    each_message(source, |element| request(&element, out)).map(|_| ())
+}
+
+fn request(element: &Value, out: &mut Collector) {
+    let info = &element["info"];
+    let parts = || element["parts"].as_array().into_iter().flatten();
+    let at = |key: &str| info["time"][key].as_f64().map(|it| it as i64);
+    match info["role"].as_str() {
+        Some("user") => {
+            if parts().any(|it| it["type"] == "compaction") {
+                return out.compaction();
+            }
+            let texts = parts().filter(|it| it["type"] == "text" && it["synthetic"] != true);
+            let texts: Vec<&str> = texts.filter_map(|it| it["text"].as_str()).collect();
+            out.prompt(at("created"), &texts.join(" "));
+        }
+        Some("assistant") => {
+            out.model(&info["modelID"]);
+            out.sent(at("created"));
+            let done = at("completed").or(at("created"));
+            let steps: Vec<_> = parts()
+                .filter(|it| it["type"] == "step-finish")
+                .filter_map(|it| usage(&it["tokens"]))
+                .collect();
+            let whole = usage(&info["tokens"]).filter(|_| steps.is_empty());
+            steps.into_iter().chain(whole).for_each(|it| out.response("", done, it, false));
+        }
+        _ => {}
+    }
+}

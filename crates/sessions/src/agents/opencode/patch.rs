@@ -1,0 +1,138 @@
+//! Outputs replaced where they stand; every other byte stays.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde_json::{Value, json};
+
+use super::CLEARED;
+use super::element::is_compacted;
+use super::read::Export;
+use crate::scan::document::{children, find};
+use crate::{Session, Written, replaced};
+use history::error::{Error, Kind, Result};
+use history::json::compact;
+use history::{History, Output, Part};
+
+pub(super) fn patch(
+    bytes: &[u8],
+    export: &Export<'_>,
+    session: &Session,
+    after: &History,
+) -> Result<Written> {
+    let before = session.history.messages();
+    let live = export.live(None);
+    if before.len() != after.messages().len() || live.len() != before.len() {
+        return Err(refused("messages came or went"));
+    }
+    let mut changed: BTreeMap<u32, Vec<(usize, &Output)>> = BTreeMap::new();
+    let at = export.info["time"]["updated"].as_i64().or(session.history.meta.times.map(|it| it.1));
+    for ((old, new), live) in before.iter().zip(after.messages()).zip(&live) {
+        if old.role != new.role || old.parts.len() != new.parts.len() || old.from != new.from {
+            return Err(refused("a message changed otherwise"));
+        }
+        for ((old, new), part) in old.parts.iter().zip(&new.parts).zip(&live.parts) {
+            match (old, new) {
+                (Part::Output(old), Part::Output(new)) if old.id == new.id => {
+                    if old.text != new.text || old.media != new.media {
+                        changed.entry(live.record as u32).or_default().push((*part, new));
+                    }
+                }
+                _ if old == new => {}
+                _ => return Err(refused("a part that is no output changed")),
+            }
+        }
+    }
+    let mut by = BTreeMap::new();
+    for (record, outputs) in changed {
+        let element = export.entries[record as usize].span.clone();
+        let parts = find(export.text, element.clone(), &["parts"]).unwrap_or_default();
+        let parts = children(export.text, parts).items;
+        let mut edits = Vec::new();
+        for (part, new) in outputs {
+            let span = parts.get(part).map(|it| it.span.clone()).ok_or_else(|| lost(part, record))?;
+            edits.extend(
+                output(export.text, span, new, at.unwrap_or(0).saturating_add(1))
+                    .transpose()
+                    .ok_or_else(|| lost(part, record))??,
+            );
+        }
+        by.insert(record, edited(bytes, element, edits));
+    }
+    let pieces = replaced(bytes.len() as u64, &session.records, by);
+    Ok(Written { pieces, ..Written::default() })
+}
+
+fn refused(why: &str) -> Error {
+    Error::new(
+        Kind::Refused,
+        format!(
+            "patching an OpenCode export: expected only outputs to differ, but {why}; append or make a new session"
+        ),
+    )
+}
+
+fn lost(part: usize, record: u32) -> Error {
+    Error::new(Kind::Bug, format!("expected a tool part {part} in message {record} again, found none"))
+}
+
+type Edit = (Range<usize>, String);
+
+/// The edits that make the tool part at `part` say something else; nothing if it is not what it was when read.
+fn output(text: &str, part: Range<usize>, new: &Output, at: i64) -> Result<Option<Vec<Edit>>> {
+    let value = crate::scan::document::value(text, part.clone(), "a part")?;
+    let place = |path: &[&str]| find(text, part.clone(), path);
+    let state = &value["state"];
+    let said = Value::from(new.text.as_str()).to_string();
+    Ok(match state["status"].as_str() {
+        Some("completed") if new.text.as_str() == CLEARED && new.media.is_empty() => {
+            match (place(&["state", "time", "compacted"]), place(&["state", "time"])) {
+                (Some(span), _) => Some(vec![(span, at.to_string())]),
+                (None, Some(time)) if state["time"].is_object() => {
+                    let comma = if children(text, time.clone()).items.is_empty() { "" } else { "," };
+                    Some(vec![(time.end - 1..time.end - 1, format!("{comma}\"compacted\":{at}"))])
+                }
+                (None, _) => place(&["state", "output"]).map(|it| vec![(it, said)]),
+            }
+        }
+        Some("completed") => place(&["state", "output"]).map(|span| {
+            let mut edits = vec![(span, said)];
+            if let Some(span) = place(&["state", "time", "compacted"]).filter(|_| is_compacted(state)) {
+                edits.push((span, "0".to_owned()));
+            }
+            if let Some(span) = place(&["state", "attachments"]) {
+                edits.push((span, compact(&attachments(state, new))));
+            }
+            edits
+        }),
+        Some("error")
+            if state["metadata"]["interrupted"] == true && state["metadata"]["output"].is_string() =>
+        {
+            place(&["state", "metadata", "output"]).map(|it| vec![(it, said)])
+        }
+        Some("error") => place(&["state", "error"]).map(|it| vec![(it, said)]),
+        _ => return Err(refused("a tool that never finished has no output to replace")),
+    })
+}
+
+/// The attachments whose data is still wanted.
+pub(super) fn attachments(state: &Value, wanted: &Output) -> Value {
+    let all = state["attachments"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let url = |it: &Value| it["url"].as_str().unwrap_or_default().to_owned();
+    let kept = all.iter().filter(|it| wanted.media.iter().any(|media| url(it).ends_with(&*media.data)));
+    json!(kept.collect::<Vec<_>>())
+}
+
+/// The source's bytes of `span` with `edits` (which do not overlap) made.
+fn edited(bytes: &[u8], span: Range<usize>, mut edits: Vec<(Range<usize>, String)>) -> Vec<u8> {
+    edits.sort_by_key(|it| it.0.start);
+    let mut out = Vec::new();
+    let mut at = span.start;
+    for (range, text) in edits {
+        out.extend_from_slice(&bytes[at..range.start]);
+        out.extend_from_slice(text.as_bytes());
+        at = range.end;
+    }
+    out.extend_from_slice(&bytes[at..span.end]);
+    out
+}

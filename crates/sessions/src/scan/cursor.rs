@@ -1,0 +1,482 @@
+//! JSON gone through once, from front to back: what is asked for is taken, everything else is passed over, and all of it
+//! is checked on the way. Everything gives `None` for what is no JSON, also for half a surrogate pair or broken UTF-8 in
+//! what is taken: [`Cursor::mended`] then reads the text once more, mended.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use memchr::memmem;
+
+use crate::scan::spans;
+use history::json;
+use history::simd::{SIDE, special};
+
+/// A place in a JSON text. What is not taken may be no UTF-8.
+#[derive(Debug)]
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Bytes of white space between tokens that were passed so far.
+    spaces: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the beginning of a text.
+    pub fn of(text: &'a str) -> Self {
+        Self { bytes: text.as_bytes(), at: 0, spaces: 0 }
+    }
+
+    /// What `take` makes of a text, if nothing but white space follows what it took.
+    pub fn whole<T>(bytes: &'a [u8], take: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let mut it = Self { bytes, at: 0, spaces: 0 };
+        let taken = take(&mut it)?;
+        it.space();
+        (it.at == bytes.len()).then_some(taken)
+    }
+
+    /// As [`Self::whole`]; where that gives nothing, of the same text mended.
+    pub fn mended<T>(bytes: &[u8], mut take: impl FnMut(&mut Cursor<'_>) -> Option<T>) -> Option<T> {
+        Cursor::whole(bytes, &mut take).or_else(|| match json::mend(bytes) {
+            Cow::Owned(text) => Cursor::whole(text.as_bytes(), take),
+            Cow::Borrowed(_) => None,
+        })
+    }
+
+    /// Goes through an object. `each` gets every name, with the cursor before its value, which it has to take.
+    pub fn object(&mut self, mut each: impl FnMut(&mut Self, &str) -> Option<()>) -> Option<()> {
+        self.token(b'{')?;
+        if self.next_is(b'}') {
+            return self.token(b'}');
+        }
+        loop {
+            self.space();
+            let name = self.string()?;
+            self.token(b':')?;
+            each(self, &name)?;
+            match self.peek()? {
+                b',' => self.at += 1,
+                b'}' => return self.token(b'}'),
+                _ => return None,
+            }
+        }
+    }
+
+    /// What `take` takes of the last field of that name, if an object stands here that has one.
+    pub fn member<T>(
+        &mut self,
+        key: &str,
+        mut take: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Option<T>> {
+        let mut found = None;
+        self.optional(b'{', |it| {
+            it.object(|it, name| {
+                if name != key {
+                    return it.pass();
+                }
+                found = Some(take(it)?);
+                Some(())
+            })
+        })?;
+        Some(found)
+    }
+
+    /// Goes through an object whose `type` says what its other fields mean: `each` is given it with each of them, and
+    /// what was found so far. A type that comes late, or again (the last counts), has the object gone through once more.
+    /// With `given`, that is its type, whatever the object says.
+    pub fn typed<T: Default>(
+        &mut self,
+        given: Option<String>,
+        mut each: impl FnMut(&mut Self, &mut T, &str, &str) -> Option<()>,
+    ) -> Option<(Option<Cow<'a, str>>, T)> {
+        let begin = self.at;
+        let mut known = given.map(|it| Some(Cow::Owned(it)));
+        loop {
+            let (mut found, mut begun, mut is_late) = (T::default(), false, false);
+            let mut tag = known.clone().flatten();
+            self.object(|it, name| {
+                match name {
+                    "type" if known.is_some() => it.pass()?,
+                    "type" => {
+                        let new = it.optional_string()?;
+                        is_late |= begun && new != tag;
+                        tag = new;
+                    }
+                    _ => {
+                        begun = true;
+                        each(it, &mut found, tag.as_deref().unwrap_or_default(), name)?;
+                    }
+                }
+                Some(())
+            })?;
+            if !is_late {
+                return Some((tag, found));
+            }
+            (self.at, known) = (begin, Some(tag));
+        }
+    }
+
+    /// Goes through an array. `each` has to take an element.
+    pub fn list(&mut self, mut each: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        self.token(b'[')?;
+        if self.next_is(b']') {
+            return self.token(b']');
+        }
+        loop {
+            each(self)?;
+            match self.peek()? {
+                b',' => self.at += 1,
+                b']' => return self.token(b']'),
+                _ => return None,
+            }
+        }
+    }
+
+    /// The byte that the next token begins with.
+    pub fn peek(&mut self) -> Option<u8> {
+        self.space();
+        self.bytes.get(self.at).copied()
+    }
+
+    /// Takes what `take` takes, or nothing where `null` stands.
+    pub fn some<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        if self.peek()? == b'n' { self.word("null").map(|()| None) } else { take(self).map(Some) }
+    }
+
+    /// What `take` takes of a value that begins with `first`. Any other is passed over: a field of the wrong type counts as
+    /// missing.
+    pub fn optional<T>(&mut self, first: u8, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        if self.peek()? == first { take(self).map(Some) } else { self.pass().map(|()| None) }
+    }
+
+    pub fn optional_string(&mut self) -> Option<Option<Cow<'a, str>>> {
+        self.optional(b'"', Self::string)
+    }
+
+    /// A whole number, not negative.
+    pub fn optional_number(&mut self) -> Option<Option<u64>> {
+        match self.peek()? {
+            b'0'..=b'9' => self.value().map(|it| it.parse().ok()),
+            _ => self.pass().map(|()| None),
+        }
+    }
+
+    /// Whether the value that stands here, which is passed over, begins so: the first letter tells words apart.
+    pub fn begins_with(&mut self, first: u8) -> Option<bool> {
+        let found = self.peek()? == first;
+        self.pass().map(|()| found)
+    }
+
+    /// The same text from another place on.
+    pub fn at(&self, place: usize) -> Self {
+        Self { bytes: self.bytes, at: place, spaces: 0 }
+    }
+
+    /// What stands in a place of the text, unless it must be mended.
+    pub fn text_at(&self, place: Range<usize>) -> Option<&'a str> {
+        match json::mend(self.bytes.get(place)?) {
+            Cow::Borrowed(text) => Some(text),
+            Cow::Owned(_) => None,
+        }
+    }
+
+    /// Any value as it stands, unless it must be mended.
+    pub fn raw(&mut self) -> Option<&'a str> {
+        let ((), place) = self.span(Self::pass)?;
+        self.text_at(place)
+    }
+
+    /// Any value without white space between its tokens, unless it must be mended.
+    pub fn compact(&mut self) -> Option<Cow<'a, str>> {
+        let (raw, tight) = self.value_tight()?;
+        if memmem::find(raw.as_bytes(), b"\\u").is_some()
+            && matches!(json::mend(raw.as_bytes()), Cow::Owned(_))
+        {
+            return None;
+        }
+        Some(if tight { Cow::Borrowed(raw) } else { Cow::Owned(spans::compacted(raw)) })
+    }
+
+    /// Where the next token begins.
+    pub fn place(&mut self) -> usize {
+        self.space();
+        self.at
+    }
+
+    /// What `take` makes of a value, and where that stands in the text.
+    pub fn span<T>(&mut self, take: impl FnOnce(&mut Self) -> Option<T>) -> Option<(T, Range<usize>)> {
+        self.space();
+        let begin = self.at;
+        take(self).map(|it| (it, begin..self.at))
+    }
+
+    pub fn string(&mut self) -> Option<Cow<'a, str>> {
+        if let Some(plain) = self.plain_string()? {
+            return Some(Cow::Borrowed(plain));
+        }
+        let begin = self.at;
+        self.pass_string()?;
+        serde_json::from_slice(&self.bytes[begin..self.at]).ok().map(Cow::Owned)
+    }
+
+    /// A string: as it stands where nothing in it is escaped, else what it says.
+    pub fn text<'b>(&mut self, room: &'b mut Room) -> Option<&'b str>
+    where
+        'a: 'b,
+    {
+        match self.plain_string()? {
+            Some(plain) => Some(plain),
+            None => self.escaped_string(room),
+        }
+    }
+
+    /// The string that begins here, if nothing in it is escaped; else the cursor stays.
+    fn plain_string(&mut self) -> Option<Option<&'a str>> {
+        if self.peek()? != b'"' {
+            return None;
+        }
+        let begin = self.at + 1;
+        let end = plain(self.bytes, begin);
+        if *self.bytes.get(end)? != b'"' {
+            return Some(None);
+        }
+        self.at = end + 1;
+        simdutf8::basic::from_utf8(&self.bytes[begin..end]).ok().map(Some)
+    }
+
+    fn escaped_string<'b>(&mut self, room: &'b mut Room) -> Option<&'b str> {
+        let bytes = self.bytes;
+        let (mut at, mut to) = (self.at + 1, 0);
+        let out = &mut room.0;
+        loop {
+            // For what is copied at once, and a character behind it.
+            if out.len() < to + 2 * SIDE {
+                out.resize(2 * to + 4 * SIDE, 0);
+            }
+            // All of it is copied, of which the rest is then written over.
+            match bytes.get(at..).and_then(|it| it.first_chunk::<SIDE>()) {
+                Some(side) => {
+                    // Taken out first, or it would be read again behind what is written.
+                    let side = *side;
+                    *out.get_mut(to..)?.first_chunk_mut::<SIDE>()? = side;
+                    let many = special(&side).trailing_zeros() as usize;
+                    (at, to) = (at + many.min(SIDE), to + many.min(SIDE));
+                    if many >= SIDE {
+                        continue;
+                    }
+                }
+                None => {
+                    while let Some(byte) = bytes.get(at).filter(|it| !matches!(it, b'"' | b'\\' | 0..0x20)) {
+                        out[to] = *byte;
+                        (at, to) = (at + 1, to + 1);
+                    }
+                }
+            }
+            match bytes.get(at)? {
+                b'\\' => match SHORT[usize::from(*bytes.get(at + 1)?)] {
+                    0 => {
+                        let (char, len) = long(&bytes[at..])?;
+                        to += char.encode_utf8(out.get_mut(to..)?).len();
+                        at += len;
+                    }
+                    byte => {
+                        out[to] = byte;
+                        (at, to) = (at + 2, to + 1);
+                    }
+                },
+                b'"' => {
+                    self.at = at + 1;
+                    return simdutf8::basic::from_utf8(&out[..to]).ok();
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// Any value, as it stands.
+    pub fn value(&mut self) -> Option<&'a str> {
+        let (begin, ()) = (self.at, self.pass()?);
+        simdutf8::basic::from_utf8(&self.bytes[begin..self.at]).ok().map(|it| it.trim_ascii_start())
+    }
+
+    /// Passes over any value.
+    pub fn pass(&mut self) -> Option<()> {
+        let bytes = self.bytes;
+        // The brackets that are open; a number of them that no stack of calls would bear.
+        let mut open: Vec<u8> = Vec::new();
+        loop {
+            let mut ended = true;
+            match self.peek()? {
+                b'"' => self.pass_string()?,
+                b'{' => {
+                    self.at += 1;
+                    if self.next_is(b'}') {
+                        self.at += 1;
+                    } else {
+                        self.name()?;
+                        open.push(b'}');
+                        ended = false;
+                    }
+                }
+                b'[' => {
+                    self.at += 1;
+                    if self.next_is(b']') {
+                        self.at += 1;
+                    } else {
+                        open.push(b']');
+                        ended = false;
+                    }
+                }
+                b't' => self.word("true")?,
+                b'f' => self.word("false")?,
+                b'n' => self.word("null")?,
+                _ => self.at += number(&bytes[self.at..])?,
+            }
+            while ended {
+                let Some(close) = open.last().copied() else { return Some(()) };
+                let found = self.peek()?;
+                self.at += 1;
+                if found == close {
+                    open.pop();
+                } else if found == b',' {
+                    if close == b'}' {
+                        self.name()?;
+                    }
+                    ended = false;
+                } else {
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Any value as it stands, and whether white space stands between its tokens.
+    pub fn value_tight(&mut self) -> Option<(&'a str, bool)> {
+        self.space();
+        let before = self.spaces;
+        let value = self.value()?;
+        Some((value, self.spaces == before))
+    }
+
+    fn name(&mut self) -> Option<()> {
+        self.space();
+        self.pass_string()?;
+        self.token(b':')
+    }
+
+    fn pass_string(&mut self) -> Option<()> {
+        let bytes = self.bytes;
+        self.token(b'"')?;
+        let mut at = self.at;
+        loop {
+            at = plain(bytes, at);
+            match bytes.get(at)? {
+                b'"' => {
+                    self.at = at + 1;
+                    return Some(());
+                }
+                // Which character it stands for is not asked: half of one would do.
+                b'\\' => {
+                    at += match bytes.get(at + 1)? {
+                        b'u' => hex(bytes.get(at + 2..at + 6)?).map(|_| 6)?,
+                        it => Some(2).filter(|_| SHORT[usize::from(*it)] != 0)?,
+                    }
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    fn token(&mut self, byte: u8) -> Option<()> {
+        self.space();
+        let found = self.bytes.get(self.at) == Some(&byte);
+        self.at += usize::from(found);
+        found.then_some(())
+    }
+
+    fn next_is(&mut self, byte: u8) -> bool {
+        self.peek() == Some(byte)
+    }
+
+    fn word(&mut self, word: &str) -> Option<()> {
+        let found = self.bytes[self.at..].starts_with(word.as_bytes());
+        self.at += if found { word.len() } else { 0 };
+        found.then_some(())
+    }
+
+    #[inline]
+    fn space(&mut self) {
+        while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.bytes.get(self.at) {
+            self.at += 1;
+            self.spaces += 1;
+        }
+    }
+}
+
+/// Room for what a string says that stands escaped, used again and again.
+#[derive(Debug, Default)]
+pub struct Room(Vec<u8>);
+
+/// The first place from `at` on that a string does not hold as it stands: a quote, a backslash, a control character, or
+/// the end.
+#[inline]
+fn plain(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(side) = bytes.get(at..).and_then(|it| it.first_chunk()) {
+        let found = special(side);
+        if found != 0 {
+            return at + found.trailing_zeros() as usize;
+        }
+        at += SIDE;
+    }
+    while bytes.get(at).is_some_and(|it| !matches!(it, b'"' | b'\\' | 0..0x20)) {
+        at += 1;
+    }
+    at
+}
+
+/// What a backslash and a byte stand for, if that is one byte.
+const SHORT: [u8; 256] = {
+    let mut out = [0; 256];
+    let pairs = *b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
+    let mut at = 0;
+    while at < pairs.len() {
+        out[pairs[at] as usize] = pairs[at + 1];
+        at += 2;
+    }
+    out
+};
+
+/// What a longer escape at the beginning of `bytes` stands for, and how long it is. Not half a character.
+fn long(bytes: &[u8]) -> Option<(char, usize)> {
+    if bytes.get(1)? != &b'u' {
+        return None;
+    }
+    let unit = hex(bytes.get(2..6)?)?;
+    if !(0xD800..0xE000).contains(&unit) {
+        return Some((char::from_u32(unit)?, 6));
+    }
+    let low = if bytes.get(6..8)? == b"\\u" { hex(bytes.get(8..12)?)? } else { 0 };
+    let pair = unit < 0xDC00 && (0xDC00..0xE000).contains(&low);
+    pair.then(|| char::from_u32(0x1_0000 + ((unit - 0xD800) << 10) + (low - 0xDC00)))?.map(|it| (it, 12))
+}
+
+fn hex(digits: &[u8]) -> Option<u32> {
+    digits.iter().try_fold(0, |sum, it| Some(sum * 16 + char::from(*it).to_digit(16)?))
+}
+
+/// How long the number at the beginning of `bytes` is.
+fn number(bytes: &[u8]) -> Option<usize> {
+    let digits = |from: usize| bytes[from..].iter().take_while(|it| it.is_ascii_digit()).count();
+    let some = |from: usize| Some(digits(from)).filter(|it| *it > 0).map(|it| from + it);
+    let begin = usize::from(bytes.first() == Some(&b'-'));
+    let mut at = if bytes.get(begin) == Some(&b'0') { begin + 1 } else { some(begin)? };
+    if bytes.get(at) == Some(&b'.') {
+        at = some(at + 1)?;
+    }
+    if let Some(b'e' | b'E') = bytes.get(at) {
+        at = some(at + 1 + usize::from(matches!(bytes.get(at + 1), Some(b'+' | b'-'))))?;
+    }
+    Some(at)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,8 @@
+//! From bytes to lines, JSON values and texts.
+
+pub(crate) mod cursor;
+pub mod document;
+pub mod lines;
+pub(crate) mod raw;
+pub(crate) mod spans;
+pub(crate) mod texts;
