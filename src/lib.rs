@@ -42,8 +42,6 @@ pub mod engine;
 
 // For the program, its tests and benches only.
 #[doc(hidden)]
-pub mod scorecard;
-#[doc(hidden)]
 pub mod cost;
 #[doc(hidden)]
 pub mod report;

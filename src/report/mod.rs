@@ -1,6 +1,7 @@
 //! A page from values: one HTML file that needs no network and runs no script.
 
 mod chart;
+pub mod scorecard;
 mod side;
 
 use std::fmt::Write as _;

@@ -3,7 +3,7 @@
 use crate::answers::{CONTRACT, HindsightAnswer, HindsightCut, HindsightKind, HindsightWay};
 use crate::engine::score::subject::{HANDLE, Subject, session, subject};
 use crate::engine::{Amount, Ask, Engine, Opened, compact::attempt, input::measured, session_info};
-use crate::scorecard::Looked;
+use crate::report::scorecard::Looked;
 use compaction::facts::Fact;
 use compaction::plan;
 use history::{History, Kind, Message};

@@ -9,7 +9,7 @@ use crate::engine::score::hindsight::{self, CompactionWay, SIZES, SessionCut, WA
 use crate::engine::score::subject::{HANDLE, Subject, session, subject};
 use crate::engine::{Amount, Ask, Engine, compact::attempt, input::measured, input::open};
 use crate::profiles::{self, BUILT_IN};
-use crate::scorecard::{Card, Chain, HindsightCard, Link, Looked, LookedRow, Row, Trial};
+use crate::report::scorecard::{Card, Chain, HindsightCard, Link, Looked, LookedRow, Row, Trial};
 use compaction::plan;
 use history::error::{Error, Kind, Result};
 use history::{History, Message};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use epitome::config::{Config, Environment};
 use epitome::engine::{self, Ask, Engine};
+use epitome::report::scorecard::{Chain, Link, Row, Trial, dominates};
 use epitome::score::Class;
-use epitome::scorecard::{Chain, Link, Row, Trial, dominates};
 use epitome::store::StoreAt;
 
 use crate::corpus;

@@ -2,9 +2,9 @@
 
 use epitome::engine::{self, Ask, CompactionWay, Engine, SessionCut};
 use epitome::history::{History, Kind, Message, Role};
+use epitome::report::scorecard::{Looked, LookedRow};
 use epitome::score::baselines::Baseline;
 use epitome::score::{UsedKind, hindsight, used_later};
-use epitome::scorecard::{Looked, LookedRow};
 use epitome::sessions::{self, Memory};
 
 use crate::corpus;
