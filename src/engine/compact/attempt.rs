@@ -72,7 +72,7 @@ pub(crate) fn make_within(
     known: &HistoryFacts,
 ) -> Result<Attempt, plan::Rejected> {
     /// How often the budget is made smaller.
-    const TRIES: usize = 3;
+    const TRIES: usize = 6;
     let mut attempt = make(engine, measured, ask, plan, handle, known)?;
     let budget = ask.options.budget.map(|it| it.of(measured.tokens));
     let Some((budget, own)) = budget.zip(measured.counter.own_tokenizer()) else { return Ok(attempt) };
