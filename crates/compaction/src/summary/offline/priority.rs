@@ -168,6 +168,7 @@ const DETAILED: &[Tier] = &[
     tier(Kind::Symbol, 80, 100),
     tier(Kind::Read, 200, 100),
     tier(Kind::Found, 200, 12),
+    tier(Kind::Defined, 80, 6),
     tier(Kind::Finding, 500, 100),
     tier(Kind::Look, 90, 4),
 ];
