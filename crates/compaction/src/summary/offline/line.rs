@@ -126,7 +126,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
             }
             // What is asked now stands elsewhere.
             Topic::Goal if let Some(by) = manner.answered.filter(|it| *it > fact.message) => {
-                let now = manner.below.map(|it| format!("; what is asked now stands below, [#{it}]"));
+                let now = manner.below.map(|it| format!("; asked now: [#{it}], below"));
                 let now = now.unwrap_or_default();
                 single(words(fact, chars)).ending(&format!(" (answered at [#{by}]{now})"))
             }
