@@ -3,112 +3,12 @@
 use std::sync::LazyLock;
 
 use super::ascii_first::AsciiFirstRegex;
+use super::headings::{DEEDS, SECTIONS, told};
 use super::outcome::Outcome;
 use super::text::{bare, clip, flat, machine};
 use super::voice::{Earlier, Seen};
-use super::{Detail, Fact, FileOp, Name, Polarity, Topic, actions, conversation};
+use super::{Detail, Fact, FileOp, Name, Polarity, Topic, conversation, orders, paths};
 use history::History;
-
-/// Words in a heading, in lower case, that tell what its section holds. The first that fits counts.
-const SECTIONS: [(&str, Topic); 61] = [
-    ("analysis", Topic::Findings),
-    ("user message", Topic::UserMessages),
-    ("user said", Topic::UserMessages),
-    ("last request", Topic::Last),
-    ("last step", Topic::Current),
-    ("not confirmed", Topic::Unconfirmed),
-    ("asked for in this task", Topic::Directives),
-    ("still open", Topic::Open),
-    ("pending", Topic::Open),
-    ("next step", Topic::Open),
-    ("remaining", Topic::Open),
-    ("to do", Topic::Open),
-    ("todo", Topic::Open),
-    ("current_plan", Topic::Open),
-    ("plan", Topic::Open),
-    ("task", Topic::Open),
-    ("in progress", Topic::Active),
-    ("current work", Topic::Current),
-    ("current state", Topic::Current),
-    ("state of", Topic::Current),
-    ("current", Topic::Current),
-    ("request", Topic::Goal),
-    ("goal", Topic::Goal),
-    ("intent", Topic::Goal),
-    ("objective", Topic::Goal),
-    ("constraint", Topic::Constraints),
-    ("must hold", Topic::Constraints),
-    ("instruction", Topic::Constraints),
-    ("preference", Topic::Constraints),
-    ("rules", Topic::Constraints),
-    ("decision", Topic::Decisions),
-    ("decided", Topic::Decisions),
-    ("chosen", Topic::Decisions),
-    ("error", Topic::Errors),
-    ("bug", Topic::Errors),
-    ("fixes", Topic::Errors),
-    ("command", Topic::Commands),
-    ("artifact", Topic::Files),
-    ("file", Topic::Files),
-    ("code section", Topic::Files),
-    ("given up", Topic::Tried),
-    ("tried", Topic::Tried),
-    ("approach", Topic::Tried),
-    ("problem solving", Topic::Findings),
-    ("test", Topic::Untested),
-    ("identifier", Topic::Identifiers),
-    ("name", Topic::Identifiers),
-    ("reference", Topic::Identifiers),
-    ("setup", Topic::Setup),
-    ("environment", Topic::Setup),
-    ("build", Topic::Setup),
-    ("accomplished", Topic::Done),
-    ("completed", Topic::Done),
-    ("recent_actions", Topic::Done),
-    ("progress", Topic::Done),
-    ("done", Topic::Done),
-    ("discover", Topic::Findings),
-    ("key_knowledge", Topic::Findings),
-    ("knowledge", Topic::Findings),
-    ("concept", Topic::Findings),
-    ("finding", Topic::Findings),
-];
-
-/// Words that say what was done to a file, in lower case; the first that fits counts.
-const DEEDS: [(&str, FileOp); 25] = [
-    ("created, edited", FileOp::CreatedThenEdited),
-    ("edited earlier, read", FileOp::ReadAfterEdit),
-    ("read, changes undone", FileOp::Restored),
-    ("rewritten", FileOp::Written),
-    ("written", FileOp::Written),
-    ("deleted", FileOp::Deleted),
-    ("removed", FileOp::Deleted),
-    ("renamed", FileOp::Renamed),
-    ("moved", FileOp::Renamed),
-    ("created", FileOp::Created),
-    ("modified", FileOp::Edited),
-    ("edited", FileOp::Edited),
-    ("updated", FileOp::Edited),
-    ("changed", FileOp::Edited),
-    ("added", FileOp::Edited),
-    ("fixed", FileOp::Edited),
-    ("replaced", FileOp::Edited),
-    ("simplified", FileOp::Edited),
-    ("refactored", FileOp::Edited),
-    ("extended", FileOp::Edited),
-    ("rewrote", FileOp::Written),
-    ("enhanced", FileOp::Edited),
-    ("started", FileOp::Edited),
-    ("read", FileOp::Read),
-    ("noted", FileOp::Mentioned),
-];
-
-/// What the words after a path say was done to it.
-fn told(text: &str) -> Option<FileOp> {
-    let lower = text.to_lowercase();
-    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).collect();
-    DEEDS.iter().find(|(word, _)| words.contains(word)).map(|it| it.1)
-}
 
 static HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
@@ -132,7 +32,7 @@ fn over(line: &str) -> bool {
 }
 
 fn rule_of(text: &str) -> Detail {
-    Detail::Rule(conversation::polarity(text).unwrap_or(Polarity::Require))
+    Detail::Rule(orders::polarity(text).unwrap_or(Polarity::Require))
 }
 
 /// What a heading opens: the word that told it, its topic, and what follows on the same line.
@@ -383,8 +283,7 @@ impl Fold<'_> {
     fn prose(&mut self, topic: Topic, body: &str) {
         let rest = clip(body, 1_000).0.to_string();
         if topic == Topic::Findings
-            && let Some(polarity) =
-                conversation::polarity(&rest).filter(|_| rest.to_lowercase().contains("user "))
+            && let Some(polarity) = orders::polarity(&rest).filter(|_| rest.to_lowercase().contains("user "))
         {
             self.push(Topic::Constraints, &rest, Detail::Rule(polarity));
             return;
@@ -433,8 +332,8 @@ impl Fold<'_> {
             }
             if topic == Topic::UserMessages {
                 for rule in super::text::sentences(&text) {
-                    if let Some(polarity) = conversation::polarity(rule) {
-                        let topic = conversation::order(rule, polarity);
+                    if let Some(polarity) = orders::polarity(rule) {
+                        let topic = orders::order(rule, polarity);
                         self.push_quote(topic, rule, Detail::Rule(polarity));
                     }
                 }
@@ -445,7 +344,7 @@ impl Fold<'_> {
             let text = clip(body, 1_200).0;
             // Beside rules, others' summaries list what else is to be known there.
             let rules = topic != Topic::Constraints
-                || conversation::polarity(text).is_some()
+                || orders::polarity(text).is_some()
                 || text.to_lowercase().contains("user");
             let topic = if rules { topic } else { Topic::Findings };
             let detail = if rules { detail(text) } else { Detail::None };
@@ -491,14 +390,14 @@ impl Fold<'_> {
             && let (word, root) =
                 label.split_once(" in ").map_or((label, None), |(word, root)| (word, Some(root)))
             // Each path repeats it.
-            && root.is_none_or(|it| it.len() <= actions::LONGEST_PATH)
+            && root.is_none_or(|it| it.len() <= paths::LONGEST_PATH)
             && let Some((_, deed)) = DEEDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known))
         {
             let whole =
                 |it: &str| root.map_or(it.to_string(), |root| format!("{}/{it}", root.trim_end_matches('/')));
             // Others say more behind a path between backticks.
             if let Some(path) = list.split('`').nth(1) {
-                let path = actions::path(path, None, self.base);
+                let path = paths::path(path, None, self.base);
                 return self.push(Topic::Files, &path, Detail::File { deed: *deed, to: None });
             }
             for item in list.split(", ") {
@@ -522,7 +421,7 @@ impl Fold<'_> {
         let rest = &body[found.end()..];
         let new = rest.trim_start_matches(['`', '*', ' ']).to_lowercase().starts_with("(new");
         let deed = if new { FileOp::Created } else { told(rest).unwrap_or(FileOp::Mentioned) };
-        let path = actions::path(path, None, self.base);
+        let path = paths::path(path, None, self.base);
         self.push(Topic::Files, &path, Detail::File { deed, to: None });
         let rest =
             body.get(found.end()..).unwrap_or_default().trim_matches(['`', '*', ' ', '-', '—', '–', ':']);

@@ -15,10 +15,13 @@ mod found;
 mod ascii_first;
 mod earlier_summary;
 mod listed;
+mod orders;
 mod identifiers;
 mod outcome;
 pub(crate) mod handed;
 mod good_moment;
+mod headings;
+mod paths;
 mod plan;
 mod superseded;
 mod symbols;
@@ -264,7 +267,7 @@ pub fn read(history: &History) -> Ledger {
 
 fn read_messages(history: &History) -> Ledger {
     let mut facts = Vec::new();
-    let directory = actions::directory(history);
+    let directory = paths::directory(history);
     earlier_summary::read(history, directory.as_deref(), &mut facts);
     let goal = facts.iter().any(|it| it.topic == Topic::Goal);
     // What was said and what was done are found by different words.

@@ -5,10 +5,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::ascii_first::AsciiFirstRegex;
-use super::conversation::{for_one_request, polarity, trivial};
+use super::conversation::trivial;
 use super::cues::{CUES, Lowercased};
 use super::evidence::Evidence;
 use super::listed::ALIKE;
+use super::orders::{for_one_request, polarity};
 use super::plan::Changed;
 use super::text::sentences;
 use super::{Detail, Fact, Topic, Voice, command};

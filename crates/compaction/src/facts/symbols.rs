@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::text::clip;
 use super::voice::Seen;
-use super::{Detail, Fact, actions};
+use super::{Detail, Fact, paths};
 use history::Call;
 use history::tools::Action;
 
@@ -93,7 +93,7 @@ impl Symbols {
             let Some((first, rest)) = line.split_once(':') else { continue };
             let (file, code) = match rest.split_once(':') {
                 _ if numbered(first) => (own.clone(), rest),
-                Some((line, code)) if numbered(line) => (actions::printed(first, dir, base), code),
+                Some((line, code)) if numbered(line) => (paths::printed(first, dir, base), code),
                 Some(_) | None => continue,
             };
             out.extend(definition(code).map(|it| (it.to_owned(), file)));
@@ -135,7 +135,7 @@ impl Symbols {
 
 /// The file of an action, told from `base`.
 pub(super) fn located(action: &Action, base: Option<&str>) -> Option<String> {
-    action.path.as_deref().map(|it| actions::path(it, action.dir.as_deref(), base))
+    action.path.as_deref().map(|it| paths::path(it, action.dir.as_deref(), base))
 }
 
 /// Whether a word is a name of code and of nothing else: an underscore, or capitals inside.

@@ -1,0 +1,274 @@
+//! Orders of the user: rules that stand, and what is asked for in the task at hand.
+
+use std::sync::LazyLock;
+
+use super::ascii_first::AsciiFirstRegex;
+use super::cues::{CUES, Lowercased};
+use super::handed::{Stretch, stretches};
+use super::text::{bare, clip, sentences};
+use super::voice::Prompt;
+use super::{Detail, Fact, Polarity, Topic};
+
+/// A rule of more characters than this is narrowed to the clause that holds its cue.
+pub(super) const RULE: usize = 420;
+
+/// How a question begins that lost its mark. `do it` and `can you` ask for something to be done.
+pub(super) static ASKS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)^\W*(?:(?:and|but|so|also|then|ok(?:ay)?|wait),? )?(?:(?:do|does|did|have|has|are|were|should) (?:we|you|i|they|these|those)",
+        r"|(?:does|did|has|is|was|will|would|should|can|could) (?:it|this|that|there|the|i|we|they)",
+        r"|(?:should|does|did|is|was|are|were|would|could|has|have)n['’]?t \w+",
+        r"|(?:what|why|how|when|where|who) (?:is|are|was|were|do|does|did|should|would|can|could|will|about))\b",
+    ))
+});
+
+/// Which way a sentence points, if it is a rule.
+pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
+    if sentence.ends_with(['?', '？'])
+        && !sentence.to_lowercase().starts_with("can you")
+        && !sentence.to_lowercase().starts_with("could you")
+    {
+        return None;
+    }
+    // What only looks like a rule is blotted out; another cue in the sentence still counts.
+    let small = Lowercased::of(sentence);
+    let left = CUES.void.erase(&small);
+    if CUES.forbid.is_in(&left) {
+        Some(Polarity::Forbid)
+    } else if CUES.require.is_in(&left) {
+        Some(Polarity::Require)
+    } else if CUES.prefer.is_in(&left) {
+        Some(Polarity::Prefer)
+    } else {
+        None
+    }
+}
+
+/// Words that may stand before what an order forbids: `and please never`.
+const ORDERING: [&str; 44] = [
+    "please",
+    "pls",
+    "and",
+    "but",
+    "so",
+    "then",
+    "just",
+    "also",
+    "ok",
+    "okay",
+    "yes",
+    "no",
+    "you",
+    "we",
+    "i",
+    "again",
+    "must",
+    "should",
+    "shall",
+    "may",
+    "can",
+    "will",
+    "really",
+    "want",
+    "need",
+    "to",
+    "make",
+    "sure",
+    "ensure",
+    "that",
+    "absolutely",
+    "remember",
+    "important",
+    "critical",
+    "note",
+    "always",
+    "however",
+    "or",
+    "if",
+    "possible",
+    "there",
+    "is",
+    "it's",
+    "as",
+];
+
+/// Words by which a sentence is told from an English one that is written in the same letters.
+const FOREIGN: [&str; 20] = [
+    "bitte", "nicht", "niemals", "kein", "keine", "und", "das", "nunca", "por", "favor", "los", "las", "que",
+    "jamais", "les", "des", "est", "et", "ne", "pas",
+];
+
+/// Where an order of the user belongs.
+pub(super) fn order(sentence: &str, polarity: Polarity) -> Topic {
+    if stands(sentence, polarity) { Topic::Constraints } else { Topic::Directives }
+}
+
+/// Whether a rule is for the one request that it stands in: "for this question, only explain". One that may hold for longer
+/// is not, nor are several in one.
+pub(super) fn for_one_request(rule: &str) -> bool {
+    let plain = unquoted(rule);
+    let small = Lowercased::of(&plain);
+    CUES.once.is_in(&small) && !CUES.lasting.is_in(&small) && !rule.trim().contains([';', '；', '\n'])
+}
+
+/// Whether a rule binds what comes after the task at hand too, as an order does and a report or a wish for the product
+/// does not.
+fn stands(sentence: &str, polarity: Polarity) -> bool {
+    /// A longer sentence that begins with "no" reports.
+    const SHORT: usize = 80;
+    let plain = unquoted(sentence);
+    let small = Lowercased::of(&plain);
+    let left = CUES.void.erase(&small);
+    let words = |text: &str| {
+        let words = text.split(|c: char| !c.is_alphanumeric() && c != '\'');
+        words.filter(|it| !it.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+    };
+    // A heading.
+    let title = |it: &str| it.starts_with(char::is_uppercase) && it.contains(char::is_lowercase);
+    if plain.split_whitespace().count() <= 3 && plain.split_whitespace().all(title) {
+        return false;
+    }
+    if CUES.standing.is_in(&left) {
+        return true;
+    }
+    if polarity != Polarity::Forbid {
+        return false;
+    }
+    let Some((before, from)) = CUES.forbid.around(&left) else { return false };
+    let english = sentence.chars().all(|it| it.is_ascii() || !it.is_alphabetic())
+        && !words(before).iter().chain(&words(from)).any(|it| FOREIGN.contains(&it.as_str()));
+    // "Say why, and do not go on": nothing but an order follows so.
+    let joined =
+        ["and ", "but ", "or ", "then ", "also "].iter().find_map(|it| from.trim_start().strip_prefix(it));
+    if joined.is_some_and(|it| it.starts_with("do not") || it.starts_with("don")) {
+        return true;
+    }
+    let clause = before.rsplit([',', ';', ':', '.', '(', '*']).next().unwrap_or_default();
+    // What is no longer needed was decided.
+    let free = from.trim_start().starts_with("no longer need");
+    if free || clause.trim().is_empty() && from.trim_start().starts_with("without") {
+        return false;
+    }
+    let reports = from.trim_start().starts_with("no ") && sentence.len() > SHORT;
+    !english || !reports && words(clause).iter().all(|it| ORDERING.contains(&it.as_str()))
+}
+
+/// Without what stands in quotation marks: what others say.
+fn unquoted(text: &str) -> std::borrow::Cow<'_, str> {
+    if !text.contains(['"', '“']) {
+        return text.into();
+    }
+    let parts = text.split(['"', '“', '”']).enumerate();
+    parts.map(|(at, it)| if at % 2 == 0 { it } else { " " }).collect::<String>().into()
+}
+
+/// Of each part of a prompt, where in it somebody begins to speak and whether that is the user: parts that hand over a
+/// transcript, `[12] assistant: …`, hold much that the user did not say.
+fn speakers(parts: &[&str]) -> Vec<Vec<(usize, bool)>> {
+    let mut user = true;
+    let mut marks = 0;
+    let mut out: Vec<Vec<(usize, bool)>> = Vec::new();
+    for part in parts {
+        let mut turns = vec![(0, user)];
+        let mut at = 0;
+        for line in part.split_inclusive('\n') {
+            let rest = line.strip_prefix('[').and_then(|it| it.split_once("] "));
+            let said = rest.filter(|it| it.0.bytes().all(|it| it.is_ascii_digit())).map(|it| it.1);
+            let turn = match said {
+                Some(said) if said.starts_with("user: ") => Some(true),
+                Some(said) if said.starts_with("assistant: ") || said.starts_with("tool ") => Some(false),
+                _ if line.starts_with(">>> ") => Some(false),
+                _ => None,
+            };
+            if let Some(turn) = turn {
+                marks += 1;
+                user = turn;
+                turns.push((at, user));
+            }
+            at += line.len();
+        }
+        out.push(turns);
+    }
+    if marks < 2 { parts.iter().map(|_| vec![(0, true)]).collect() } else { out }
+}
+
+pub(super) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
+    let speakers = speakers(prompt.parts());
+    let all = prompt.parts().iter().zip(&speakers).flat_map(|(part, turns)| {
+        let stretches = stretches(part);
+        let placed = sentences(part).into_iter().filter_map(|it| {
+            let within = |text: &str| text.as_bytes().as_ptr_range().contains(&it.as_ptr());
+            let kind = stretches.iter().find(|stretch| within(stretch.1)).map_or(Stretch::Typed, |it| it.0);
+            let at = (it.as_ptr() as usize).saturating_sub(part.as_ptr() as usize);
+            let own = turns.iter().rev().find(|turn| turn.0 <= at).is_some_and(|it| it.1);
+            (own && kind != Stretch::Talk).then_some((*part, kind != Stretch::Typed, it))
+        });
+        placed.collect::<Vec<_>>()
+    });
+    // Where the last list ends: what stands in it was told with it.
+    let mut told = std::ptr::null();
+    for (part, handed, sentence) in all {
+        let count = sentence.chars().count();
+        let within = part.as_bytes().as_ptr_range();
+        let listed = within.start <= told && told <= within.end && sentence.as_ptr() < told;
+        if count < 5 || count < 12 && sentence.is_ascii() || listed {
+            continue;
+        }
+        if let Some(polarity) = polarity(sentence).filter(|_| !ASKS.is_match(sentence)) {
+            let topic = if handed { Topic::Directives } else { order(sentence, polarity) };
+            let text = if sentence.ends_with([':', '：']) {
+                // "The code should either:" is no rule without what follows.
+                let Some(list) = with_items(part, sentence) else { continue };
+                told = list.as_bytes().as_ptr_range().end;
+                list
+            } else if count > RULE {
+                narrowed(sentence)
+            } else {
+                sentence
+            };
+            let quote = prompt.quote(text);
+            facts.extend(quote.map(|it| Fact::user(topic, number, it, Detail::Rule(polarity))));
+        }
+    }
+}
+
+/// A sentence that announces a list, with the items below it: as many as a rule may be long.
+fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
+    // The sentence is a piece of the part.
+    let start = (sentence.as_ptr() as usize).checked_sub(part.as_ptr() as usize)?;
+    let from = start + sentence.len();
+    let mut end = from;
+    for line in part.get(from..)?.split_inclusive('\n') {
+        let body = line.trim();
+        let over = end - start > 4 * RULE
+            || body.len() > 4 * RULE
+            || part[start..end].chars().count() + body.chars().count() > RULE;
+        let item = !body.is_empty() && (over || bare(body).len() < body.len());
+        if !body.is_empty() && (!item || over) {
+            break;
+        }
+        end += line.len();
+    }
+    let whole = part[start..end].trim_end();
+    (whole.len() > sentence.len()).then_some(whole)
+}
+
+/// The clause of a long sentence that holds its first cue.
+fn narrowed(sentence: &str) -> &str {
+    let small = Lowercased::of(sentence);
+    let cue = [&CUES.forbid, &CUES.require, &CUES.prefer].into_iter().find_map(|it| it.find(&small));
+    let Some(cue) = cue else { return clip(sentence, RULE).0 };
+    let breaks = [';', '；', '—', '–', '\n', ':'];
+    let start = sentence[..cue.start]
+        .rfind(breaks)
+        .map_or(0, |it| it + sentence[it..].chars().next().map_or(1, char::len_utf8));
+    let end = sentence[cue.end..].find(breaks).map_or(sentence.len(), |it| cue.end + it);
+    let clause = sentence[start..end].trim();
+    if clause.chars().count() <= RULE {
+        return clause;
+    }
+    // No punctuation to go by: some words before the cue, and the rest after it.
+    let from = sentence[..cue.start].char_indices().rev().nth(120).map_or(0, |(at, _)| at);
+    let from = sentence[from..cue.start].find(' ').map_or(from, |it| from + it);
+    clip(sentence[from..].trim(), RULE).0
+}

@@ -1,0 +1,63 @@
+//! Paths as a session tells them: from the working directory where they are below it.
+
+use history::History;
+
+/// Bytes of the longest path that is told, and of the longest directory that paths are written from.
+pub(super) const LONGEST_PATH: usize = 1_000;
+
+/// The directory the session works in.
+pub(super) fn directory(history: &History) -> Option<String> {
+    if let Some(cwd) = &history.meta.cwd {
+        let absolute = |it: &String| it.starts_with(['/', '~']) || it.get(1..2) == Some(":");
+        return Some(cwd.to_string()).filter(|it| absolute(it) && it.len() <= LONGEST_PATH);
+    }
+    // Codex and others say it in the environment they inject.
+    history.messages().iter().take(8).find_map(|message| {
+        message.texts().find_map(|it| {
+            let rest = it.as_str().split_once("<cwd>")?.1;
+            let cwd = rest.split_once("</cwd>")?.0.trim();
+            (cwd.len() <= LONGEST_PATH).then(|| cwd.to_string())
+        })
+    })
+}
+
+/// A path as it is written from the working directory, without `./` and `..`.
+pub(super) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> String {
+    let absolute = |it: &str| it.starts_with(['/', '~']) || it.get(1..2) == Some(":");
+    let written = written.trim().trim_matches('"');
+    let mut whole = written.replace('\\', "/");
+    if !absolute(&whole) {
+        let within = match (dir, base) {
+            (Some(dir), Some(base)) if !absolute(dir) => {
+                Some(format!("{}/{dir}", base.trim_end_matches('/')))
+            }
+            (Some(dir), _) => Some(dir.to_string()),
+            (None, base) => base.map(Into::into),
+        };
+        if let Some(within) = within {
+            whole = format!("{}/{whole}", within.trim_end_matches('/'));
+        }
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in whole.split('/') {
+        match part {
+            "." => {}
+            "" if !parts.is_empty() => {}
+            ".." if parts.last().is_some_and(|it| !it.is_empty() && *it != "..") => {
+                parts.pop();
+            }
+            part => parts.push(part),
+        }
+    }
+    let whole = parts.join("/");
+    match base.and_then(|base| whole.strip_prefix(base.trim_end_matches('/'))) {
+        Some(rest) if rest.starts_with('/') && rest.len() > 1 => rest[1..].to_string(),
+        _ => whole,
+    }
+}
+
+/// A path that a tool printed, as it is written from the working directory. A command may have gone elsewhere: what is
+/// not below that directory is taken only as it was printed.
+pub(super) fn printed(written: &str, dir: Option<&str>, base: Option<&str>) -> Option<String> {
+    Some(path(written, dir, base)).filter(|it| !it.starts_with('/') || it == written)
+}
