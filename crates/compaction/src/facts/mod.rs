@@ -8,41 +8,27 @@
 //!
 //! [`Kind::Said`]: history::Kind::Said
 
-mod command;
-mod cues;
-mod evidence;
-mod found;
-mod ascii_first;
-mod earlier_summary;
-mod listed;
-mod orders;
-mod identifiers;
-mod outcome;
-pub(crate) mod handed;
 mod good_moment;
-mod headings;
-mod paths;
+mod past;
 mod plan;
-mod superseded;
-mod symbols;
-mod conversation;
+mod talk;
 pub(crate) mod text;
 mod voice;
-mod actions;
+mod work;
 
 use serde::{Deserialize, Serialize};
 
-pub use conversation::last_step;
 pub use good_moment::pause;
 use history::History;
 use history::parallel;
 use history::verbatim;
-pub use superseded::answered;
+pub use past::superseded::answered;
+pub use talk::last_step;
 
-pub use command::{delivers, looks};
-pub use outcome::Outcome;
 pub use text::flat;
 pub use voice::{Voice, Words};
+pub use work::command::{delivers, looks};
+pub use work::outcome::Outcome;
 
 /// What a fact is about. Profiles name topics to say what a section of their summary holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -239,7 +225,7 @@ pub fn is_plan(text: &str) -> bool {
 
 /// Makes ready what [`read`] needs the first time in a process: most of what it takes for a short history.
 pub fn prepare() {
-    std::sync::LazyLock::force(&cues::CUES);
+    std::sync::LazyLock::force(&text::cues::CUES);
 }
 
 /// Reads a history. Linear in its text; the same history gives the same ledger.
@@ -267,25 +253,25 @@ pub fn read(history: &History) -> Ledger {
 
 fn read_messages(history: &History) -> Ledger {
     let mut facts = Vec::new();
-    let directory = paths::directory(history);
-    earlier_summary::read(history, directory.as_deref(), &mut facts);
+    let directory = work::paths::directory(history);
+    past::read(history, directory.as_deref(), &mut facts);
     let goal = facts.iter().any(|it| it.topic == Topic::Goal);
     // What was said and what was done are found by different words.
     let (said, names) = parallel::join(
-        || conversation::read(history, goal),
+        || talk::read(history, goal),
         || {
-            actions::read(history, directory.as_deref(), &mut facts);
+            work::read(history, directory.as_deref(), &mut facts);
             let changed = plan::read(history, &mut facts);
-            superseded::read(history, &changed, &mut facts);
-            identifiers::read(history, directory.as_deref())
+            past::superseded::read(history, &changed, &mut facts);
+            work::identifiers::read(history, directory.as_deref())
         },
     );
     facts.extend(said);
     facts.extend(names);
-    superseded::refused(&mut facts);
-    superseded::settle(history, &mut facts);
-    superseded::expire(history, &mut facts);
-    superseded::pursue(history, &mut facts);
+    past::superseded::refused(&mut facts);
+    past::superseded::settle(history, &mut facts);
+    past::superseded::expire(history, &mut facts);
+    past::superseded::pursue(history, &mut facts);
     Ledger { facts: settled(facts), directory }
 }
 
@@ -300,9 +286,9 @@ fn settled(mut facts: Vec<Fact>) -> Vec<Fact> {
     for index in 0..facts.len() {
         let fact = &facts[index];
         let key = match (&fact.detail, fact.topic) {
-            (Detail::Command { .. }, _) => command::key(&fact.text),
+            (Detail::Command { .. }, _) => work::command::key(&fact.text),
             (Detail::Error { of, .. }, _) => {
-                let of = of.as_deref().map(command::key).unwrap_or_default();
+                let of = of.as_deref().map(work::command::key).unwrap_or_default();
                 format!("{of} {}", text::untimed(&fact.text))
             }
             // An answer is only the same if the question is.

@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::ascii_first::AsciiFirstRegex;
-use super::listed::Listed;
+use super::past::listed::Listed;
+use super::text::ascii_first::AsciiFirstRegex;
 use super::text::{clip, flat};
 use super::voice::{Answered, Quote, Told};
 use super::{Fact, Topic, Voice};

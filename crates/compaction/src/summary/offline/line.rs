@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::handed::{Stretch, stretches};
+use crate::facts::text::handed::{Stretch, stretches};
 use crate::facts::text::{clip, clip_end, flat, shortened};
 use crate::facts::{Detail, Fact, FileOp, Name, Outcome, Topic, Voice};
 

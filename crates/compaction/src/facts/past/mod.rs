@@ -1,13 +1,21 @@
 //! Facts of earlier summaries, ours and other agents': read back as facts, so that they are not lost and not nested.
 
+pub(in crate::facts) mod evidence;
+pub(in crate::facts) mod headings;
+pub(in crate::facts) mod listed;
+pub(in crate::facts) mod superseded;
+
 use std::sync::LazyLock;
 
-use super::ascii_first::AsciiFirstRegex;
-use super::headings::{DEEDS, SECTIONS, told};
-use super::outcome::Outcome;
-use super::text::{bare, clip, flat, machine};
-use super::voice::{Earlier, Seen};
-use super::{Detail, Fact, FileOp, Name, Polarity, Topic, conversation, orders, paths};
+use crate::facts::talk;
+use crate::facts::talk::orders;
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::{bare, clip, flat, machine};
+use crate::facts::voice::{Earlier, Seen};
+use crate::facts::work::outcome::Outcome;
+use crate::facts::work::paths;
+use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
+use headings::{DEEDS, SECTIONS, told};
 use history::History;
 
 static HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -49,7 +57,7 @@ fn level(heading: &str) -> usize {
 }
 
 /// Reads every summary in the history.
-pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
+pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
     for (number, message) in history.messages().iter().enumerate() {
         let Some(earlier) = Earlier::of(number, message) else { continue };
         for text in earlier.texts() {
@@ -191,7 +199,7 @@ impl Fold<'_> {
         {
             if !code && step.text.chars().count() < 300 {
                 let apart = if step.text.ends_with([':', '.', ';']) { " " } else { "; " };
-                let more = super::text::unmarked(bare(lead));
+                let more = crate::facts::text::unmarked(bare(lead));
                 step.text.reword(|it| format!("{it}{apart}{more}"));
                 if let Detail::Error { resolved: resolved @ None, .. } = &mut step.detail {
                     *resolved = over(&more).then_some(self.number);
@@ -211,7 +219,7 @@ impl Fold<'_> {
             matches!(it.topic, Topic::Findings | Topic::Current) && it.message == self.number
         };
         if let Some(last) = self.facts.last_mut().filter(prose) {
-            let rest = super::text::unannounced(&last.text).len();
+            let rest = crate::facts::text::unannounced(&last.text).len();
             last.text.truncate(rest);
             if rest == 0 {
                 self.facts.pop();
@@ -248,7 +256,7 @@ impl Fold<'_> {
         let body = bare(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
         // A quotation stays as it is.
         let quotes = body.starts_with('"') || body.contains("→ \"");
-        let body = if quotes { body } else { super::text::unmarked(&body) };
+        let body = if quotes { body } else { crate::facts::text::unmarked(&body) };
         let body = REFS.replace_all(&body, "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
@@ -327,11 +335,11 @@ impl Fold<'_> {
             // To the last mark: there may be others within, and `"begin" … "end"` stays what it is.
             let first = body.chars().next().map_or(1, char::len_utf8);
             let text = body[first..end].to_string();
-            if topic == Topic::UserMessages && conversation::idle(&text) {
+            if topic == Topic::UserMessages && talk::idle(&text) {
                 return;
             }
             if topic == Topic::UserMessages {
-                for rule in super::text::sentences(&text) {
+                for rule in crate::facts::text::sentences(&text) {
                     if let Some(polarity) = orders::polarity(rule) {
                         let topic = orders::order(rule, polarity);
                         self.push_quote(topic, rule, Detail::Rule(polarity));
@@ -492,8 +500,10 @@ impl Fold<'_> {
             let ended = body[..body.len() - rest.len()].trim_end().ends_with('→');
             let ended = text.split_once(": ").filter(|it| ended && it.0.starts_with("failed"));
             if let Some((state, _)) = ended {
-                let detail =
-                    Detail::Command { outcome: outcome(state, None), looked: super::command::looks(command) };
+                let detail = Detail::Command {
+                    outcome: outcome(state, None),
+                    looked: crate::facts::work::command::looks(command),
+                };
                 self.push(Topic::Commands, command, detail);
             }
             let text = ended.map_or(text, |it| it.1);
@@ -512,7 +522,10 @@ impl Fold<'_> {
         self.push(
             Topic::Commands,
             command,
-            Detail::Command { outcome: outcome(state, error), looked: super::command::looks(command) },
+            Detail::Command {
+                outcome: outcome(state, error),
+                looked: crate::facts::work::command::looks(command),
+            },
         );
     }
 

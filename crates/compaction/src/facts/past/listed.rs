@@ -4,17 +4,17 @@ use std::collections::{HashMap, HashSet};
 
 /// How many steps that share a word with another are looked at: in a plan that repeats a word more often, it tells
 /// nothing.
-pub(super) const ALIKE: usize = 64;
+pub(in crate::facts) const ALIKE: usize = 64;
 
 /// The steps of a plan, by their words.
-pub(super) struct Listed {
+pub(in crate::facts) struct Listed {
     whole: HashSet<String>,
     steps: Vec<HashSet<String>>,
     by_word: HashMap<String, Vec<usize>>,
 }
 
 impl Listed {
-    pub(super) fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
+    pub(in crate::facts) fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
         let mut out = Self { whole: HashSet::new(), steps: Vec::new(), by_word: HashMap::new() };
         for text in texts {
             out.whole.insert(text.to_ascii_lowercase());
@@ -31,7 +31,7 @@ impl Listed {
     }
 
     /// Whether one of them is the same as this one, told in other words.
-    pub(super) fn has(&self, text: &str) -> bool {
+    pub(in crate::facts) fn has(&self, text: &str) -> bool {
         if self.whole.contains(&text.to_ascii_lowercase()) {
             return true;
         }

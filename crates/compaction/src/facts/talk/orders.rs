@@ -2,18 +2,18 @@
 
 use std::sync::LazyLock;
 
-use super::ascii_first::AsciiFirstRegex;
-use super::cues::{CUES, Lowercased};
-use super::handed::{Stretch, stretches};
-use super::text::{bare, clip, sentences};
-use super::voice::Prompt;
-use super::{Detail, Fact, Polarity, Topic};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::cues::{CUES, Lowercased};
+use crate::facts::text::handed::{Stretch, stretches};
+use crate::facts::text::{bare, clip, sentences};
+use crate::facts::voice::Prompt;
+use crate::facts::{Detail, Fact, Polarity, Topic};
 
 /// A rule of more characters than this is narrowed to the clause that holds its cue.
-pub(super) const RULE: usize = 420;
+pub(in crate::facts) const RULE: usize = 420;
 
 /// How a question begins that lost its mark. `do it` and `can you` ask for something to be done.
-pub(super) static ASKS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+pub(in crate::facts) static ASKS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)^\W*(?:(?:and|but|so|also|then|ok(?:ay)?|wait),? )?(?:(?:do|does|did|have|has|are|were|should) (?:we|you|i|they|these|those)",
         r"|(?:does|did|has|is|was|will|would|should|can|could) (?:it|this|that|there|the|i|we|they)",
@@ -23,7 +23,7 @@ pub(super) static ASKS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 });
 
 /// Which way a sentence points, if it is a rule.
-pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
+pub(in crate::facts) fn polarity(sentence: &str) -> Option<Polarity> {
     if sentence.ends_with(['?', '？'])
         && !sentence.to_lowercase().starts_with("can you")
         && !sentence.to_lowercase().starts_with("could you")
@@ -99,13 +99,13 @@ const FOREIGN: [&str; 20] = [
 ];
 
 /// Where an order of the user belongs.
-pub(super) fn order(sentence: &str, polarity: Polarity) -> Topic {
+pub(in crate::facts) fn order(sentence: &str, polarity: Polarity) -> Topic {
     if stands(sentence, polarity) { Topic::Constraints } else { Topic::Directives }
 }
 
 /// Whether a rule is for the one request that it stands in: "for this question, only explain". One that may hold for longer
 /// is not, nor are several in one.
-pub(super) fn for_one_request(rule: &str) -> bool {
+pub(in crate::facts) fn for_one_request(rule: &str) -> bool {
     let plain = unquoted(rule);
     let small = Lowercased::of(&plain);
     CUES.once.is_in(&small) && !CUES.lasting.is_in(&small) && !rule.trim().contains([';', '；', '\n'])
@@ -192,7 +192,7 @@ fn speakers(parts: &[&str]) -> Vec<Vec<(usize, bool)>> {
     if marks < 2 { parts.iter().map(|_| vec![(0, true)]).collect() } else { out }
 }
 
-pub(super) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
+pub(in crate::facts) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
     let speakers = speakers(prompt.parts());
     let all = prompt.parts().iter().zip(&speakers).flat_map(|(part, turns)| {
         let stretches = stretches(part);

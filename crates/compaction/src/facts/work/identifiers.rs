@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::ascii_first::AsciiFirstRegex;
+use super::command;
 use super::symbols::{FEW, Symbols, located};
-use super::text::{clip, own};
-use super::voice::Seen;
-use super::{Detail, Fact, Name, command};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::{clip, own};
+use crate::facts::voice::Seen;
+use crate::facts::{Detail, Fact, Name};
 use history::tools::{self, Action, Meaning};
 use history::{History, Kind, Part, Role, Text};
 
@@ -29,7 +30,7 @@ static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
 });
 /// Reads the identifiers that the user or the model names, that commands hold, and that code written or searched here
 /// defines. `base`: the directory that paths are told from.
-pub(super) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
+pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
     let mut facts = Vec::new();
     // How often, by kind and text; where first.
     let mut seen: HashMap<(Name, String), usize> = HashMap::new();

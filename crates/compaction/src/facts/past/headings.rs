@@ -1,9 +1,9 @@
 //! What headings and labels of summaries stand for, ours and other agents', as data.
 
-use super::{FileOp, Topic};
+use crate::facts::{FileOp, Topic};
 
 /// Words in a heading, in lower case, that tell what its section holds. The first that fits counts.
-pub(super) const SECTIONS: [(&str, Topic); 61] = [
+pub(in crate::facts) const SECTIONS: [(&str, Topic); 61] = [
     ("analysis", Topic::Findings),
     ("user message", Topic::UserMessages),
     ("user said", Topic::UserMessages),
@@ -68,7 +68,7 @@ pub(super) const SECTIONS: [(&str, Topic); 61] = [
 ];
 
 /// Words that say what was done to a file, in lower case; the first that fits counts.
-pub(super) const DEEDS: [(&str, FileOp); 25] = [
+pub(in crate::facts) const DEEDS: [(&str, FileOp); 25] = [
     ("created, edited", FileOp::CreatedThenEdited),
     ("edited earlier, read", FileOp::ReadAfterEdit),
     ("read, changes undone", FileOp::Restored),
@@ -97,7 +97,7 @@ pub(super) const DEEDS: [(&str, FileOp); 25] = [
 ];
 
 /// What the words after a path say was done to it.
-pub(super) fn told(text: &str) -> Option<FileOp> {
+pub(in crate::facts) fn told(text: &str) -> Option<FileOp> {
     let lower = text.to_lowercase();
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).collect();
     DEEDS.iter().find(|(word, _)| words.contains(word)).map(|it| it.1)

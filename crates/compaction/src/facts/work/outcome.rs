@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use super::ascii_first::AsciiFirstRegex;
 use super::command;
-use super::text::{clip, flat, unescaped};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::{clip, flat, unescaped};
 use history::Output;
 
 /// What came of a command.
@@ -85,7 +85,7 @@ static EMPTY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 
 /// Reads an output of `command`. An exit code that the shell reports is believed; where a pipe or a list of commands
 /// hides that of the runner, its summary line comes next. `reports`: an output that is not marked as failed means 0.
-pub(super) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
+pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
     let text = output.text.as_str();
     let (head, tail) = ends(text);
     let (head, tail) = (unescaped(head), unescaped(tail));

@@ -4,15 +4,16 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use super::ascii_first::AsciiFirstRegex;
-use super::conversation::trivial;
-use super::cues::{CUES, Lowercased};
 use super::evidence::Evidence;
 use super::listed::ALIKE;
-use super::orders::{for_one_request, polarity};
-use super::plan::Changed;
-use super::text::sentences;
-use super::{Detail, Fact, Topic, Voice, command};
+use crate::facts::plan::Changed;
+use crate::facts::talk::orders::{for_one_request, polarity};
+use crate::facts::talk::trivial;
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::cues::{CUES, Lowercased};
+use crate::facts::text::sentences;
+use crate::facts::work::command;
+use crate::facts::{Detail, Fact, Topic, Voice};
 use history::{History, Kind, Message, Role};
 
 /// The number that a line gives its task: `Task #3: …`.
@@ -56,7 +57,7 @@ fn verb(text: &str) -> String {
 }
 
 /// Brings what earlier summaries said of the present up to date. `changed`: what became of tasks made before.
-pub(super) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>) {
+pub(in crate::facts) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>) {
     let past = past(history);
     // What was asked last then is what was asked before.
     for fact in facts.iter_mut().filter(|it| it.topic == Topic::Last && past.contains(&it.message)) {
@@ -138,7 +139,7 @@ fn moved(changed: &[Changed], facts: &mut Vec<Fact>) -> Vec<Over> {
 }
 
 /// Drops the steps of earlier summaries that the user did not want taken when the model asked: "Shall I commit?" "No".
-pub(super) fn refused(facts: &mut Vec<Fact>) {
+pub(in crate::facts) fn refused(facts: &mut Vec<Fact>) {
     let no = |fact: &Fact| match &fact.detail {
         // "Not yet" is no no.
         Detail::Choice { asked: Some(asked), refused: true, .. } if !LATER.is_match(&fact.text) => {
@@ -180,7 +181,7 @@ pub(super) fn refused(facts: &mut Vec<Fact>) {
 
 /// Drops steps that are over by [`Evidence`], and sets those apart that nothing confirms since: of an earlier summary, or
 /// of a plan that the model reported on before the user asked for something else.
-pub(super) fn settle(history: &History, facts: &mut Vec<Fact>) {
+pub(in crate::facts) fn settle(history: &History, facts: &mut Vec<Fact>) {
     let evidence = Evidence::of(facts);
     let step = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
     // "All requested work appears complete" is nothing that is open.
@@ -199,7 +200,7 @@ pub(super) fn settle(history: &History, facts: &mut Vec<Fact>) {
 }
 
 /// Drops rules that were given for one request, once the user has made another.
-pub(super) fn expire(history: &History, facts: &mut Vec<Fact>) {
+pub(in crate::facts) fn expire(history: &History, facts: &mut Vec<Fact>) {
     let asks = |it: &Message| it.is_prompt() && !trivial(&it.plain());
     let Some(newest) = history.messages().iter().rposition(asks) else { return };
     let rule = |it: &Fact| matches!(it.topic, Topic::Constraints | Topic::Directives);
@@ -209,7 +210,7 @@ pub(super) fn expire(history: &History, facts: &mut Vec<Fact>) {
 }
 
 /// Where what the session began with was answered, the goal is what is asked now.
-pub(super) fn pursue(history: &History, facts: &mut Vec<Fact>) {
+pub(in crate::facts) fn pursue(history: &History, facts: &mut Vec<Fact>) {
     let goal = facts.iter().filter(|it| it.topic == Topic::Goal).map(|it| it.message).min();
     let Some(at) = answered(history).filter(|it| goal.is_some_and(|goal| goal < *it)) else { return };
     let asked = |it: &&Fact| it.topic == Topic::Last && it.voice() == Voice::User && it.message > at;

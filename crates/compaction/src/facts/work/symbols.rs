@@ -3,18 +3,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::text::clip;
-use super::voice::Seen;
-use super::{Detail, Fact, paths};
+use super::paths;
+use crate::facts::text::clip;
+use crate::facts::voice::Seen;
+use crate::facts::{Detail, Fact};
 use history::Call;
 use history::tools::Action;
 
 /// No more than this many of a message of a tool or the model: a listing is not a name in use.
-pub(super) const FEW: usize = 40;
+pub(in crate::facts) const FEW: usize = 40;
 
 /// Functions and types, each once.
 #[derive(Default)]
-pub(super) struct Symbols {
+pub(in crate::facts) struct Symbols {
     facts: Vec<Fact>,
     /// Where each stands in `facts`.
     known: HashMap<String, usize>,
@@ -37,7 +38,7 @@ impl Symbols {
     }
 
     /// Those that the model names in backticks.
-    pub(super) fn spoken(&mut self, number: usize, text: &str) {
+    pub(in crate::facts) fn spoken(&mut self, number: usize, text: &str) {
         let quoted = text.split('`').skip(1).step_by(2).map(|it| it.trim_end_matches("()"));
         for name in quoted.filter(|it| is_symbol(it)).take(FEW) {
             self.add(number, name, None);
@@ -45,7 +46,7 @@ impl Symbols {
     }
 
     /// Names in what the agent says and asks for.
-    pub(super) fn used(&mut self, text: &str) {
+    pub(in crate::facts) fn used(&mut self, text: &str) {
         let mut escaped = false;
         for run in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
             // `\nfoo` in JSON is no `nfoo`.
@@ -59,7 +60,7 @@ impl Symbols {
     }
 
     /// Those that an edit writes.
-    pub(super) fn written(&mut self, number: usize, call: &Call, file: Option<&str>) {
+    pub(in crate::facts) fn written(&mut self, number: usize, call: &Call, file: Option<&str>) {
         const TEXTS: [&str; 8] =
             ["new_string", "newString", "newText", "content", "file_text", "new_str", "replace", "patchText"];
         let mut each = |text: &str, patch: bool| {
@@ -82,7 +83,13 @@ impl Symbols {
     }
 
     /// Those whose definition a search printed: `path:12:fn name(`.
-    pub(super) fn found(&mut self, number: usize, output: &str, actions: &[Action], base: Option<&str>) {
+    pub(in crate::facts) fn found(
+        &mut self,
+        number: usize,
+        output: &str,
+        actions: &[Action],
+        base: Option<&str>,
+    ) {
         /// More are an index, not an answer.
         const ANSWER: usize = 20;
         let dir = actions.first().and_then(|it| it.dir.as_deref());
@@ -104,7 +111,7 @@ impl Symbols {
     }
 
     /// Those that a file defines which was read.
-    pub(super) fn read(&mut self, number: usize, output: &str, file: &str) {
+    pub(in crate::facts) fn read(&mut self, number: usize, output: &str, file: &str) {
         /// Bytes of an output that are looked at: more is no file that one works on.
         const MOST: usize = 60_000;
         let defined = clip(output, MOST).0.lines().filter_map(|it| definition(unnumbered(it)));
@@ -113,7 +120,7 @@ impl Symbols {
     }
 
     /// The facts: of what was read, what the agent names itself, and the newest of the rest.
-    pub(super) fn into_facts(mut self) -> Vec<Fact> {
+    pub(in crate::facts) fn into_facts(mut self) -> Vec<Fact> {
         /// Of the rest.
         const NEWEST: usize = 400;
         let (named, rest): (Vec<_>, Vec<_>) =
@@ -134,7 +141,7 @@ impl Symbols {
 }
 
 /// The file of an action, told from `base`.
-pub(super) fn located(action: &Action, base: Option<&str>) -> Option<String> {
+pub(in crate::facts) fn located(action: &Action, base: Option<&str>) -> Option<String> {
     action.path.as_deref().map(|it| paths::path(it, action.dir.as_deref(), base))
 }
 

@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use super::ascii_first::AsciiFirstRegex;
-use super::text::machine;
+use super::machine;
 
 /// A stretch of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

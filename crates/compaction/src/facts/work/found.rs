@@ -1,6 +1,6 @@
 //! What searches and listings found: the files that an agent goes through next, without opening them all at once.
 
-use super::text::clip;
+use crate::facts::text::clip;
 
 /// More files of one output are a directory, not a list to work through.
 const FEW: usize = 60;
@@ -20,7 +20,7 @@ const FILES: [&str; 24] = [
 
 /// The files that an output names at the beginning of its lines, in order: `path`, `path:12: text`, ` M path`, and
 /// `path | 3 ++`. None where there are too many.
-pub(super) fn paths(output: &str) -> Vec<&str> {
+pub(in crate::facts) fn paths(output: &str) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::new();
     for line in clip(output, REACH).0.lines() {
         let Some(path) = path(line) else { continue };
@@ -36,7 +36,7 @@ pub(super) fn paths(output: &str) -> Vec<&str> {
 }
 
 /// The files that prose names, in backticks, as a link or with a line: `src/a.rs`, (/w/src/a.rs:12), src/a.rs:12.
-pub(super) fn named(text: &str) -> Vec<&str> {
+pub(in crate::facts) fn named(text: &str) -> Vec<&str> {
     let apart = |c: char| c.is_whitespace() || "()[]<>\"'`,;*|{}".contains(c);
     let words = clip(text, REACH).0.split(apart).filter(|it| it.contains('/') && !it.contains("://"));
     let paths = words.map(|it| it.trim_end_matches(['.', ':', '!', '?']));

@@ -1,16 +1,18 @@
 //! Facts of the conversation: the goal, rules, decisions, requests, open questions, the model's findings and what it
 //! gave up.
 
+pub(in crate::facts) mod orders;
+
 use std::sync::LazyLock;
 
-use super::ascii_first::AsciiFirstRegex;
-use super::cues::{CUES, Lowercased};
-use super::handed::{Stretch, stretches};
-use super::orders::{ASKS, RULE, polarity, ruled};
-use super::text::{bare, clip, flat, lines, sentences, shortened, unmarked};
-use super::voice::{Prompt, Quote, Seen, Told};
-use super::{Detail, Fact, Polarity, Topic};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::cues::{CUES, Lowercased};
+use crate::facts::text::handed::{Stretch, stretches};
+use crate::facts::text::{bare, clip, flat, lines, sentences, shortened, unmarked};
+use crate::facts::voice::{Prompt, Quote, Seen, Told};
+use crate::facts::{Detail, Fact, Polarity, Topic};
 use history::{History, Kind, Message, Part, Role};
+use orders::{ASKS, RULE, polarity, ruled};
 
 /// A prompt of at most this many characters can be an answer to what the model just asked.
 const ANSWER: usize = 240;
@@ -48,7 +50,7 @@ static FILLER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static NEGATIVE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:no|not|nothing|still)\b"));
 /// Reads all that was said. `goal`: it is known already.
-pub(super) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
+pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     let mut facts = Vec::new();
     let messages = history.messages();
     let mut said: Option<usize> = None;
@@ -144,7 +146,7 @@ fn objected(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fac
 }
 
 /// Whether a prompt asks for nothing by itself: "yes", "continue", "hi".
-pub(super) fn trivial(text: &str) -> bool {
+pub(in crate::facts) fn trivial(text: &str) -> bool {
     let text = text.trim();
     let count = text.chars().count();
     let greets = ["hi", "hello", "hey", "thanks", "thank you", "test", "/"];
@@ -158,7 +160,7 @@ pub(super) fn trivial(text: &str) -> bool {
 }
 
 /// Whether a prompt says nothing at all: a greeting alone, a command that was not typed to its end.
-pub(super) fn idle(text: &str) -> bool {
+pub(in crate::facts) fn idle(text: &str) -> bool {
     let text = text.trim();
     let plain = text.trim_end_matches(['.', '!']);
     let greets = ["hi", "hello", "hey"].iter().any(|it| plain.eq_ignore_ascii_case(it));
@@ -167,7 +169,7 @@ pub(super) fn idle(text: &str) -> bool {
 
 /// The last thing a text asks, and what it offers to choose from.
 fn question(text: &str) -> Option<&str> {
-    let tail = super::text::clip_end(text, 4_000);
+    let tail = crate::facts::text::clip_end(text, 4_000);
     // Options may follow the question; prose does not.
     let last = sentences(tail).into_iter().rev().take(8);
     let mut prose = 0;
@@ -313,7 +315,7 @@ fn unasked(text: &str) -> &str {
     let mut rest = text.trim_end();
     // Nobody asks more at once.
     for _ in 0..4 {
-        let last = sentences(super::text::clip_end(rest, 1_000)).pop().filter(|it| asking(it));
+        let last = sentences(crate::facts::text::clip_end(rest, 1_000)).pop().filter(|it| asking(it));
         let Some(at) = last.filter(|_| asking(rest)).and_then(|it| rest.rfind(it)) else { break };
         rest = rest[..at].trim_end();
     }

@@ -1,6 +1,6 @@
 //! What kind of command a command is, and when two are the same.
 
-use super::text::flat;
+use crate::facts::text::flat;
 use history::tools;
 
 /// Programs that only look.
@@ -118,7 +118,7 @@ const SETUP: [&str; 16] = [
 ];
 
 /// What makes two runs the same command: without where it runs, what only trims its output, and messages to a commit.
-pub(super) fn key(command: &str) -> String {
+pub(in crate::facts) fn key(command: &str) -> String {
     let mut rest = command.trim();
     while let Some(after) =
         rest.strip_prefix("cd ").and_then(|it| it.split_once("&&")).map(|(_, it)| it.trim())
@@ -190,14 +190,14 @@ fn only_looks(words: &[&str]) -> bool {
 
 /// What a command does, without how: the program with its subcommand, and the files and places that it names.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Doing {
-    pub(super) kind: String,
-    pub(super) named: Vec<String>,
+pub(in crate::facts) struct Doing {
+    pub(in crate::facts) kind: String,
+    pub(in crate::facts) named: Vec<String>,
 }
 
 impl Doing {
     /// Whether a run of this covers a run of `other`, which is of the same kind: of all, or of something of it.
-    pub(super) fn covers(&self, other: &[String]) -> bool {
+    pub(in crate::facts) fn covers(&self, other: &[String]) -> bool {
         self.named.is_empty() || self.named.iter().any(|it| other.contains(it))
     }
 }
@@ -207,7 +207,7 @@ const DEEPER: [&str; 11] =
     ["run", "exec", "x", "pr", "issue", "release", "compose", "remote", "stash", "worktree", "submodule"];
 
 /// What the parts of a command do that do not only look. Nothing if a here-document says it.
-pub(super) fn doings(command: &str) -> Vec<Doing> {
+pub(in crate::facts) fn doings(command: &str) -> Vec<Doing> {
     if command.contains("<<") {
         return Vec::new();
     }
@@ -243,7 +243,7 @@ fn doing(words: &[&str]) -> Option<Doing> {
 }
 
 /// Whether the end of a command says nothing of how its parts ended: `make | grep error`, `make || true`.
-pub(super) fn hides(command: &str) -> bool {
+pub(in crate::facts) fn hides(command: &str) -> bool {
     /// Programs that end as their search does.
     const FILTERS: [&str; 10] = ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "jq"];
     let last = command.rsplit('|').next().unwrap_or_default().trim_start();
@@ -252,13 +252,13 @@ pub(super) fn hides(command: &str) -> bool {
 }
 
 /// Whether the exit code of a command line may be that of something else than what it ran: pipes and lists.
-pub(super) fn masks(command: &str) -> bool {
+pub(in crate::facts) fn masks(command: &str) -> bool {
     let first = command.split("<<").next().unwrap_or(command).trim();
     first.contains(['|', ';', '\n'])
 }
 
 /// Whether a command ends in a pipe to a program that only shows what comes in, and succeeds whatever that is.
-pub(super) fn ends_in_a_viewer(command: &str) -> bool {
+pub(in crate::facts) fn ends_in_a_viewer(command: &str) -> bool {
     let Some((before, last)) = command.trim_end().rsplit_once(['|', ';', '&', '\n']) else { return false };
     command[before.len()..].starts_with('|')
         && !before.ends_with('|')
@@ -266,7 +266,7 @@ pub(super) fn ends_in_a_viewer(command: &str) -> bool {
 }
 
 /// Directories and files that a command searches or lists: what stands behind its flags with a slash in it.
-pub(super) fn places(command: &str) -> Vec<String> {
+pub(in crate::facts) fn places(command: &str) -> Vec<String> {
     const SEARCHES: [&str; 8] = ["rg", "grep", "egrep", "find", "fd", "ls", "tree", "ag"];
     let plain = |it: &&String| {
         it.contains('/')
@@ -281,7 +281,7 @@ pub(super) fn places(command: &str) -> Vec<String> {
 }
 
 /// The files of a revision that a command prints: `git show main:src/a.rs`.
-pub(super) fn shown_of_revision(command: &str) -> Vec<String> {
+pub(in crate::facts) fn shown_of_revision(command: &str) -> Vec<String> {
     let programs = tools::programs(command);
     let shown = programs.iter().filter_map(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -295,7 +295,7 @@ pub(super) fn shown_of_revision(command: &str) -> Vec<String> {
 }
 
 /// Whether a project is built, checked or run by it.
-pub(super) fn sets_up(command: &str) -> bool {
+pub(in crate::facts) fn sets_up(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {
         words.iter().take(4).any(|it| {
             SETUP
@@ -319,7 +319,7 @@ pub fn delivers(command: &str) -> bool {
 }
 
 /// Whether a command throws changes away.
-pub(super) fn discards(command: &str) -> bool {
+pub(in crate::facts) fn discards(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
@@ -334,7 +334,7 @@ pub(super) fn discards(command: &str) -> bool {
 }
 
 /// The files whose changes a command throws away, as far as it names them.
-pub(super) fn restored(command: &str) -> Vec<String> {
+pub(in crate::facts) fn restored(command: &str) -> Vec<String> {
     let named = |words: &[&str]| -> Vec<String> {
         words.iter().filter(|it| !it.starts_with('-') && **it != ".").map(|it| it.to_string()).collect()
     };

@@ -1,13 +1,20 @@
 //! Facts of tool calls: files, commands, errors, and what the user refused or answered when a tool asked.
 
+pub(in crate::facts) mod command;
+pub(in crate::facts) mod found;
+pub(in crate::facts) mod identifiers;
+pub(in crate::facts) mod outcome;
+pub(in crate::facts) mod paths;
+pub(in crate::facts) mod symbols;
+
 use std::collections::{HashMap, HashSet};
 
-use super::outcome::{self, Outcome};
-use super::paths::{LONGEST_PATH, path, printed};
-use super::text::{clip, flat, untimed};
-use super::voice::{Answered, Prompt, Quote, Seen};
-use super::{Detail, Fact, FileOp, Topic};
-use super::{command, found};
+use crate::facts::text::{clip, flat, untimed};
+use crate::facts::voice::{Answered, Prompt, Quote, Seen};
+use crate::facts::{Detail, Fact, FileOp, Topic};
+use outcome::Outcome;
+use paths::{LONGEST_PATH, path, printed};
+
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Output, Refusal, Role};
 
@@ -75,7 +82,7 @@ struct Work<'a> {
 }
 
 /// Reads all calls with their outputs.
-pub(super) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
+pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
     let reports = tools::reports_failures(history.meta.agent.as_deref());
     let mut work = Work { base, reports, ..Work::default() };
     for fact in facts.iter() {
@@ -526,7 +533,7 @@ impl Work<'_> {
     }
 
     fn asked(&mut self, number: usize, call: &Call, answered: &Answered) {
-        for (question, answer) in super::plan::answers(call, answered) {
+        for (question, answer) in crate::facts::plan::answers(call, answered) {
             let here = self.facts.len();
             if let Some(before) = question.clone().and_then(|it| self.questions.insert(it, here))
                 && let Some(Fact { detail: Detail::Choice { superseded, .. }, .. }) =

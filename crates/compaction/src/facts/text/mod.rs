@@ -1,9 +1,13 @@
 //! What of a text is somebody's own words: prose cut into sentences, without code, logs, diffs and quoted matter.
 //! Everything given back is a slice of the text, so that a quote is verbatim.
 
+pub(in crate::facts) mod ascii_first;
+pub(in crate::facts) mod cues;
+pub(crate) mod handed;
+
 use std::sync::LazyLock;
 
-use super::ascii_first::AsciiFirstRegex;
+use ascii_first::AsciiFirstRegex;
 
 /// Elements that clients put into a user's message. Never the user's words.
 const INJECTED: [&str; 16] = [
@@ -33,7 +37,7 @@ const TRANSCRIPTS: [[&str; 2]; 2] = [
 ];
 
 /// The stretches of a user's texts that are no injected elements and no transcript.
-pub(super) fn own<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub(in crate::facts) fn own<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     // Codex's editor extension puts the editor's state before the request.
     let request = |it: &'a str| it.split_once("## My request for Codex:\n").map_or(it, |it| it.1);
     let texts: Vec<&str> = texts.map(request).collect();
@@ -110,7 +114,7 @@ pub(crate) fn machine(line: &str) -> bool {
 
 /// The sentences of a text, in order, trimmed of bullets and blanks. Code blocks, quoted lines and machine lines are
 /// left out. A sentence may go over a line break where the text is wrapped.
-pub(super) fn sentences(text: &str) -> Vec<&str> {
+pub(in crate::facts) fn sentences(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut fence: Option<&str> = None;
     // Start and end of the paragraph that is being gathered.
@@ -151,7 +155,7 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
 
 /// The lines of a text outside code blocks that say something, tables included. `…` stands where a block was left out:
 /// what stands before and after it does not belong together.
-pub(super) fn lines(text: &str) -> Vec<&str> {
+pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
     let (mut fenced, mut torn) = (false, false);
     let mut out: Vec<&str> = Vec::new();
     for line in text.lines().map(str::trim) {
@@ -176,7 +180,7 @@ pub(super) fn lines(text: &str) -> Vec<&str> {
 }
 
 /// Without a last sentence that only announces what is not shown: "The shape should be:".
-pub(super) fn unannounced(text: &str) -> &str {
+pub(in crate::facts) fn unannounced(text: &str) -> &str {
     if !text.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']) {
         return text;
     }
@@ -232,7 +236,7 @@ fn abbreviated(text: &str) -> bool {
 }
 
 /// A line without bullet, number or heading marks before it.
-pub(super) fn bare(line: &str) -> &str {
+pub(in crate::facts) fn bare(line: &str) -> &str {
     let mut it = line.trim();
     loop {
         let before = it;
@@ -257,12 +261,12 @@ static TOOK: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"\s*[\[(]?\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b[\])]?"));
 
 /// Without how long something took: the same failure a second later is the same failure.
-pub(super) fn untimed(text: &str) -> std::borrow::Cow<'_, str> {
+pub(in crate::facts) fn untimed(text: &str) -> std::borrow::Cow<'_, str> {
     TOOK.replace_all(text, "")
 }
 
 /// Without the marks of bold text.
-pub(super) fn unmarked(text: &str) -> String {
+pub(in crate::facts) fn unmarked(text: &str) -> String {
     text.replace("**", "")
 }
 
@@ -301,7 +305,7 @@ pub fn flat(text: &str) -> String {
 }
 
 /// As a terminal shows it: without escape sequences (`ESC [ … letter`) and what was written over.
-pub(super) fn unescaped(text: &str) -> String {
+pub(in crate::facts) fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {

@@ -3,10 +3,10 @@
 use history::History;
 
 /// Bytes of the longest path that is told, and of the longest directory that paths are written from.
-pub(super) const LONGEST_PATH: usize = 1_000;
+pub(in crate::facts) const LONGEST_PATH: usize = 1_000;
 
 /// The directory the session works in.
-pub(super) fn directory(history: &History) -> Option<String> {
+pub(in crate::facts) fn directory(history: &History) -> Option<String> {
     if let Some(cwd) = &history.meta.cwd {
         let absolute = |it: &String| it.starts_with(['/', '~']) || it.get(1..2) == Some(":");
         return Some(cwd.to_string()).filter(|it| absolute(it) && it.len() <= LONGEST_PATH);
@@ -22,7 +22,7 @@ pub(super) fn directory(history: &History) -> Option<String> {
 }
 
 /// A path as it is written from the working directory, without `./` and `..`.
-pub(super) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> String {
+pub(in crate::facts) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> String {
     let absolute = |it: &str| it.starts_with(['/', '~']) || it.get(1..2) == Some(":");
     let written = written.trim().trim_matches('"');
     let mut whole = written.replace('\\', "/");
@@ -58,6 +58,6 @@ pub(super) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> Stri
 
 /// A path that a tool printed, as it is written from the working directory. A command may have gone elsewhere: what is
 /// not below that directory is taken only as it was printed.
-pub(super) fn printed(written: &str, dir: Option<&str>, base: Option<&str>) -> Option<String> {
+pub(in crate::facts) fn printed(written: &str, dir: Option<&str>, base: Option<&str>) -> Option<String> {
     Some(path(written, dir, base)).filter(|it| !it.starts_with('/') || it == written)
 }

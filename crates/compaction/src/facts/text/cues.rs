@@ -53,13 +53,13 @@ const LETTER: &str =
 /// A text in small letters, each byte where it was: a letter whose small form takes other room stays as it is.
 ///
 /// Cues are in small letters too. Asking an expression for both cases of each letter would double its cost.
-pub(super) struct Lowercased<'a> {
+pub(in crate::facts) struct Lowercased<'a> {
     text: Cow<'a, str>,
     plain: bool,
 }
 
 impl<'a> Lowercased<'a> {
-    pub(super) fn of(text: &'a str) -> Self {
+    pub(in crate::facts) fn of(text: &'a str) -> Self {
         let small = |c: char| {
             let mut forms = c.to_lowercase();
             forms.next().filter(|it| forms.next().is_none() && it.len_utf8() == c.len_utf8()).unwrap_or(c)
@@ -75,60 +75,60 @@ impl<'a> Lowercased<'a> {
 }
 
 /// The cues of one kind in all languages, as one expression.
-pub(super) struct CueSet(AsciiFirstRegex);
+pub(in crate::facts) struct CueSet(AsciiFirstRegex);
 
 impl CueSet {
     /// Whether one of them stands in the text.
-    pub(super) fn is_in(&self, small: &Lowercased) -> bool {
+    pub(in crate::facts) fn is_in(&self, small: &Lowercased) -> bool {
         self.0.of(small.plain).is_match(&small.text)
     }
 
     /// Where the first stands in the text, in bytes.
-    pub(super) fn find(&self, small: &Lowercased) -> Option<Range<usize>> {
+    pub(in crate::facts) fn find(&self, small: &Lowercased) -> Option<Range<usize>> {
         self.0.of(small.plain).find(&small.text).map(|it| it.range())
     }
 
     /// What stands before the first in the text, in small letters, and what follows from there on.
-    pub(super) fn around<'t>(&self, small: &'t Lowercased) -> Option<(&'t str, &'t str)> {
+    pub(in crate::facts) fn around<'t>(&self, small: &'t Lowercased) -> Option<(&'t str, &'t str)> {
         self.0.of(small.plain).find(&small.text).map(|it| small.text.split_at(it.start()))
     }
 
     /// The text with a space in place of each.
-    pub(super) fn erase<'a>(&self, small: &'a Lowercased) -> Lowercased<'a> {
+    pub(in crate::facts) fn erase<'a>(&self, small: &'a Lowercased) -> Lowercased<'a> {
         let text = self.0.of(small.plain).replace_all(&small.text, " ");
         Lowercased { text, plain: small.plain }
     }
 }
 
-pub(super) struct Cues {
-    pub(super) forbid: CueSet,
-    pub(super) require: CueSet,
-    pub(super) prefer: CueSet,
-    pub(super) standing: CueSet,
-    pub(super) void: CueSet,
+pub(in crate::facts) struct Cues {
+    pub(in crate::facts) forbid: CueSet,
+    pub(in crate::facts) require: CueSet,
+    pub(in crate::facts) prefer: CueSet,
+    pub(in crate::facts) standing: CueSet,
+    pub(in crate::facts) void: CueSet,
     /// In a rule for the one request that it stands in.
-    pub(super) once: CueSet,
+    pub(in crate::facts) once: CueSet,
     /// In a rule that holds for longer, whatever else it says.
-    pub(super) lasting: CueSet,
+    pub(in crate::facts) lasting: CueSet,
     /// At the start of a text.
-    pub(super) approve: CueSet,
+    pub(in crate::facts) approve: CueSet,
     /// At the start of a text.
-    pub(super) refuse: CueSet,
-    pub(super) choose: CueSet,
-    pub(super) reverse: CueSet,
-    pub(super) gave_up: CueSet,
-    pub(super) untested: CueSet,
-    pub(super) found: CueSet,
-    pub(super) remaining: CueSet,
-    pub(super) unfinished: CueSet,
+    pub(in crate::facts) refuse: CueSet,
+    pub(in crate::facts) choose: CueSet,
+    pub(in crate::facts) reverse: CueSet,
+    pub(in crate::facts) gave_up: CueSet,
+    pub(in crate::facts) untested: CueSet,
+    pub(in crate::facts) found: CueSet,
+    pub(in crate::facts) remaining: CueSet,
+    pub(in crate::facts) unfinished: CueSet,
     /// What only looks unfinished.
-    pub(super) finished: CueSet,
+    pub(in crate::facts) finished: CueSet,
     /// At the start of a text.
-    pub(super) announce: CueSet,
+    pub(in crate::facts) announce: CueSet,
 }
 
 /// The cues, read once. A file that does not parse gives no cues; a test sees to it that all do.
-pub(super) static CUES: LazyLock<Cues> = LazyLock::new(|| {
+pub(in crate::facts) static CUES: LazyLock<Cues> = LazyLock::new(|| {
     let languages: Vec<Language> = FILES.iter().filter_map(|it| toml::from_str(it).ok()).collect();
     let any = |start: bool, list: fn(&Language) -> &Vec<String>| {
         // In a group of their own, plain words become one trie: a step in it costs what a step in one word does.

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 
-use super::ascii_first::AsciiFirstRegex;
-use super::text::clip;
-use super::{Detail, Fact, FileOp, command};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::clip;
+use crate::facts::work::command;
+use crate::facts::{Detail, Fact, FileOp};
 use std::sync::LazyLock;
 
 /// Something that a step can ask for and a command can do.
@@ -110,14 +111,14 @@ static FILE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[a-z][a-z0-9]{0,4}\b"));
 
 /// When each act was last done and ended well, and what became of files.
-pub(super) struct Evidence<'a> {
+pub(in crate::facts) struct Evidence<'a> {
     acts: HashMap<Act, usize>,
     /// By name without directories: path, message, what was done.
     files: HashMap<&'a str, Vec<(&'a str, usize, FileOp)>>,
 }
 
 impl<'a> Evidence<'a> {
-    pub(super) fn of(facts: &'a [Fact]) -> Self {
+    pub(in crate::facts) fn of(facts: &'a [Fact]) -> Self {
         let mut out = Self { acts: HashMap::new(), files: HashMap::new() };
         for fact in facts {
             match &fact.detail {
@@ -138,7 +139,7 @@ impl<'a> Evidence<'a> {
     }
 
     /// Whether all that a step asks for was seen after `message`, in which it was set.
-    pub(super) fn shows_done(&self, step: &str, message: usize) -> bool {
+    pub(in crate::facts) fn shows_done(&self, step: &str, message: usize) -> bool {
         /// A longer step says more than what it asks to be run.
         const SHORT: usize = 240;
         let step = clip(step, SHORT).0;

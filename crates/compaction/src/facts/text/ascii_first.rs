@@ -11,7 +11,7 @@ use regex::{CaptureMatches, Captures, Match, Matches, Regex};
 /// In the first, `\w`, `\W`, `\d` and `\b` mean the same in ASCII as in Unicode. But Unicode's are most of what an expression
 /// takes to compile (one of ours took 245 million instructions), and beside any other character, such as a dash, a
 /// border as Unicode has it is only found by an engine that is some thirty times slower.
-pub(super) struct AsciiFirstRegex {
+pub(in crate::facts) struct AsciiFirstRegex {
     plain: Regex,
     pattern: Cow<'static, str>,
     /// Made when a text needs it.
@@ -21,7 +21,7 @@ pub(super) struct AsciiFirstRegex {
 impl AsciiFirstRegex {
     /// With `pattern` as it is for texts with other letters. One that does not compile matches nothing; a test that
     /// comes to it fails.
-    pub(super) fn new(pattern: impl Into<Cow<'static, str>>) -> Self {
+    pub(in crate::facts) fn new(pattern: impl Into<Cow<'static, str>>) -> Self {
         let pattern = pattern.into();
         let plain = pattern
             .replace(r"\w", "[0-9A-Za-z_]")
@@ -32,7 +32,7 @@ impl AsciiFirstRegex {
     }
 
     /// The one for a text; `plain`: [`is_plain`] holds for it.
-    pub(super) fn of(&self, plain: bool) -> &Regex {
+    pub(in crate::facts) fn of(&self, plain: bool) -> &Regex {
         if plain { &self.plain } else { self.any.get_or_init(|| compiled(&self.pattern)) }
     }
 
@@ -40,33 +40,33 @@ impl AsciiFirstRegex {
         self.of(is_plain(text))
     }
 
-    pub(super) fn is_match(&self, text: &str) -> bool {
+    pub(in crate::facts) fn is_match(&self, text: &str) -> bool {
         self.on(text).is_match(text)
     }
 
-    pub(super) fn find<'t>(&self, text: &'t str) -> Option<Match<'t>> {
+    pub(in crate::facts) fn find<'t>(&self, text: &'t str) -> Option<Match<'t>> {
         self.on(text).find(text)
     }
 
-    pub(super) fn find_iter<'r, 't>(&'r self, text: &'t str) -> Matches<'r, 't> {
+    pub(in crate::facts) fn find_iter<'r, 't>(&'r self, text: &'t str) -> Matches<'r, 't> {
         self.on(text).find_iter(text)
     }
 
-    pub(super) fn captures<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
+    pub(in crate::facts) fn captures<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
         self.on(text).captures(text)
     }
 
-    pub(super) fn captures_iter<'r, 't>(&'r self, text: &'t str) -> CaptureMatches<'r, 't> {
+    pub(in crate::facts) fn captures_iter<'r, 't>(&'r self, text: &'t str) -> CaptureMatches<'r, 't> {
         self.on(text).captures_iter(text)
     }
 
-    pub(super) fn replace_all<'t>(&self, text: &'t str, with: &str) -> Cow<'t, str> {
+    pub(in crate::facts) fn replace_all<'t>(&self, text: &'t str, with: &str) -> Cow<'t, str> {
         self.on(text).replace_all(text, with)
     }
 }
 
 /// Whether all letters and digits of a text are ASCII, without accents put on them.
-pub(super) fn is_plain(text: &str) -> bool {
+pub(in crate::facts) fn is_plain(text: &str) -> bool {
     let other = |it: char| !it.is_ascii() && (it.is_alphanumeric() || ('\u{300}'..='\u{36F}').contains(&it));
     text.is_ascii() || !text.contains(other)
 }
