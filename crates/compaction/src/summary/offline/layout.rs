@@ -1,0 +1,277 @@
+//! The page under construction: which lines there is room for, and how they stand on it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::line::{self, Manner, SummaryLine};
+use super::priority::{self, Kind};
+use super::{Candidate, OfflineRequest, fitting};
+use crate::facts::{self, Detail, Fact, Topic, Voice};
+use crate::profile::{Section, SummaryShape};
+use history::History;
+
+/// How much of the room a last request may take that is told whole, in percent: files and the plan need some too.
+const WHOLE: u64 = 70;
+
+/// Whether a rule stands in a prompt.
+pub(super) fn says(prompt: &Fact, rule: &Fact) -> bool {
+    rule.message == prompt.message && prompt.text.contains(rule.text.as_str())
+}
+
+/// Whether the line of a prompt says a rule that stands in it: of a manual, it tells a part.
+fn quotes(line: &SummaryLine, prompt: &Fact, rule: &Fact) -> bool {
+    says(prompt, rule) && line.text.contains(&facts::flat(&rule.text))
+}
+
+/// Bytes of a line that lists commands: what is said of all of them stands in front, and must not be far.
+const LISTED: usize = 240;
+
+/// A list as lines of at most `bytes`, each with one piece at least.
+fn listed<'a>(pieces: &'a [&'a str], bytes: usize) -> Vec<&'a [&'a str]> {
+    let (mut out, mut from, mut length) = (Vec::new(), 0, 0_usize);
+    for (at, piece) in pieces.iter().enumerate() {
+        if at > from && length.saturating_add(piece.len()) > bytes {
+            out.push(&pieces[from..at]);
+            (from, length) = (at, 0);
+        }
+        length += piece.len() + ", ".len();
+    }
+    out.push(&pieces[from..]);
+    out
+}
+
+pub(super) struct Layout<'a, 'c> {
+    pub(super) ask: &'a OfflineRequest<'a>,
+    pub(super) manner: Manner,
+    /// Messages of the user that are to be quoted.
+    pub(super) quoted: usize,
+    pub(super) costs: HashMap<String, u64>,
+    pub(super) count: &'c dyn Fn(&str) -> u64,
+    pub(super) used: u64,
+}
+
+impl Layout<'_, '_> {
+    pub(super) fn measure(&mut self, text: &str) -> u64 {
+        if let Some(known) = self.costs.get(text) {
+            return *known;
+        }
+        let cost = (self.count)(text);
+        self.costs.insert(text.into(), cost);
+        cost
+    }
+
+    /// Admits lines tier by tier; says which, in the order they came.
+    pub(super) fn fill(&mut self, items: &mut [Candidate], history: &History) -> Vec<usize> {
+        debug_assert!(self.ask.region.end <= history.messages().len());
+        let mut order = Vec::new();
+        let mut spent: HashMap<Kind, u64> = HashMap::new();
+        let mut open: HashSet<usize> = HashSet::new();
+        let mut labels: HashSet<(usize, String, String)> = HashSet::new();
+        let mut by_kind: HashMap<Kind, Vec<usize>> = HashMap::new();
+        for (number, item) in items.iter().enumerate() {
+            by_kind.entry(item.kind).or_default().push(number);
+        }
+        for numbers in by_kind.values_mut() {
+            let first = |fact: &Fact| {
+                let globs = &self.ask.spec.first_files;
+                if fact.topic == Topic::Files {
+                    fitting(globs, &fact.text).unwrap_or(usize::MAX)
+                } else {
+                    usize::MAX
+                }
+            };
+            numbers.sort_by_cached_key(|it| {
+                let fact = items[*it].fact;
+                (!items[*it].focused, first(fact), priority::rank(fact))
+            });
+        }
+        if let Some((number, line, cost)) = self.whole(items) {
+            let fact = items[number].fact;
+            for kind in [Kind::Rule, Kind::Directive] {
+                if let Some(orders) = by_kind.get_mut(&kind) {
+                    orders.retain(|it| !quotes(&line, fact, items[*it].fact));
+                }
+            }
+            let title = self.title(items[number].section);
+            let cost = cost + self.measure(&title);
+            self.used += cost;
+            spent.insert(items[number].kind, cost);
+            open.insert(items[number].section);
+            order.push(number);
+            items[number].now = Some((line, cost));
+        }
+        for tier in priority::tiers_of(self.ask.style, self.ask.shares_of.is_some()) {
+            let Some(numbers) = by_kind.get(&tier.kind) else { continue };
+            let cap = self.ask.shares_of.unwrap_or(0).max(self.ask.max_tokens) * tier.share / 100;
+            for &number in numbers {
+                let item = &items[number];
+                let line = line::line(item.fact, item.ended, tier.chars, &self.manner);
+                // Only ever longer.
+                if item.now.as_ref().is_some_and(|it| it.0.text.len() >= line.text.len()) {
+                    continue;
+                }
+                let label = line.label.clone().map(|it| (item.section, it, line.group.clone()));
+                let mut cost = self.cost(&line, label.as_ref().is_none_or(|it| labels.contains(it)));
+                if !open.contains(&item.section) {
+                    let title = self.title(item.section);
+                    cost += self.measure(&title);
+                }
+                let before = item.now.as_ref().map_or(0, |it| it.1);
+                let kind = spent.entry(tier.kind).or_default();
+                if self.used + cost > self.ask.max_tokens + before || *kind + cost > cap + before {
+                    continue;
+                }
+                self.used = self.used + cost - before;
+                *kind = *kind + cost - before;
+                open.insert(item.section);
+                labels.extend(label);
+                if before == 0 {
+                    order.push(number);
+                }
+                items[number].now = Some((line, cost));
+            }
+        }
+        order
+    }
+
+    /// The last request, if it fits whole but not together with the rules that stand in it: then it says them itself.
+    fn whole(&mut self, items: &[Candidate]) -> Option<(usize, SummaryLine, u64)> {
+        let room = self.ask.max_tokens.saturating_sub(self.used) * WHOLE / 100;
+        let asked = |it: &Candidate| it.kind == Kind::Last && it.fact.voice() == Voice::User;
+        let number = items.iter().rposition(asked)?;
+        let fact = items[number].fact;
+        let line = line::line(fact, None, usize::MAX, &self.manner);
+        let cost = self.cost(&line, false);
+        if cost > room {
+            return None;
+        }
+        let rules: Vec<&Fact> = items
+            .iter()
+            .filter(|it| matches!(it.kind, Kind::Rule | Kind::Directive) && quotes(&line, fact, it.fact))
+            .map(|it| it.fact)
+            .collect();
+        let apart: u64 =
+            rules.iter().map(|it| self.cost(&line::line(it, None, 450, &self.manner), false)).sum();
+        (apart > 0 && cost + apart > room).then_some((number, line, cost))
+    }
+
+    fn cost(&mut self, line: &SummaryLine, joins: bool) -> u64 {
+        let text = match (&line.label, joins) {
+            (None, _) => format!("- {}\n", line.text),
+            (Some(_), true) => format!(", {}", line.text),
+            (Some(label), false) => format!("- {label}: {}\n", line.text),
+        };
+        self.measure(&escaped(&text, self.ask.spec.shape))
+    }
+
+    fn title(&self, section: usize) -> String {
+        let title = self.ask.spec.sections.get(section).map_or("", |it| it.title.as_str());
+        match self.ask.spec.shape {
+            SummaryShape::Markdown => format!("\n## {title}\n"),
+            SummaryShape::Plain => format!("\n{title}:\n"),
+            SummaryShape::Xml => format!("<{title}>\n</{title}>\n"),
+        }
+    }
+
+    pub(super) fn render(&self, items: &[&Candidate], header: bool, pins: usize) -> String {
+        let spec = self.ask.spec;
+        let mut out = String::new();
+        if header && let Some(header) = self.ask.header {
+            out.push_str(header);
+            out.push('\n');
+        }
+        let root = spec.root.as_deref().filter(|_| spec.shape == SummaryShape::Xml);
+        if let Some(root) = root {
+            out.push_str(&format!("<{root}>\n"));
+        }
+        for pin in self.ask.pins.iter().take(pins) {
+            out.push_str(&escaped(&format!("- pinned: {pin}\n"), spec.shape));
+        }
+        for (number, section) in spec.sections.iter().enumerate() {
+            let lines = self.section(items, number, section);
+            if lines.is_empty() && (!spec.keep_empty || items.is_empty()) {
+                continue;
+            }
+            let body = if lines.is_empty() { "(none)\n".to_string() } else { escaped(&lines, spec.shape) };
+            match spec.shape {
+                SummaryShape::Markdown => out.push_str(&format!("\n## {}\n{body}", section.title)),
+                SummaryShape::Plain => out.push_str(&format!("\n{}:\n{body}", section.title)),
+                SummaryShape::Xml => out.push_str(&format!("<{0}>\n{body}</{0}>\n", section.title)),
+            }
+        }
+        if let Some(root) = root {
+            out.push_str(&format!("</{root}>\n"));
+        }
+        out.trim().to_string()
+    }
+
+    /// The lines of a section, by its topics; joined lines by label and group.
+    fn section(&self, items: &[&Candidate], number: usize, section: &Section) -> String {
+        let mut out = String::new();
+        let mut steps = 0;
+        for topic in &section.holds {
+            let mine = items.iter().filter(|it| it.section == number && it.topic == *topic);
+            let mut joined: BTreeMap<(usize, String, &str), Vec<&str>> = BTreeMap::new();
+            let mut labels: Vec<&str> = Vec::new();
+            let mut sorted: Vec<_> =
+                mine.filter_map(|it| it.now.as_ref().map(|now| (it.fact, &now.0))).collect();
+            if *topic == Topic::Files {
+                sorted.sort_by(|a, b| (deed(a.0), a.0.text.as_str()).cmp(&(deed(b.0), b.0.text.as_str())));
+            }
+            // What is known before what an earlier summary says.
+            sorted.sort_by_key(|it| it.0.topic == Topic::Unconfirmed);
+            if *topic == Topic::Commands {
+                // Stable: what checks and delivers first, what only looked last, each in the order they were run.
+                sorted.sort_by_key(|it| (Kind::of(it.0) == Kind::Look, !facts::delivers(&it.0.text)));
+            }
+            if *topic == Topic::Goal {
+                // What is pursued now before what was answered.
+                sorted.sort_by_key(|it| self.manner.answered > Some(it.0.message));
+            }
+            if *topic == Topic::Errors {
+                sorted.sort_by_key(|it| Kind::of(it.0) == Kind::Mended);
+            }
+            for (_, line) in sorted {
+                match &line.label {
+                    None if section.numbered
+                        && matches!(topic, Topic::Done | Topic::Active | Topic::Open) =>
+                    {
+                        steps += 1;
+                        out.push_str(&format!("{steps}. {}\n", line.text));
+                    }
+                    None => out.push_str(&format!("- {}\n", line.text)),
+                    Some(label) => {
+                        let at = labels.iter().position(|it| it == label).unwrap_or_else(|| {
+                            labels.push(label);
+                            labels.len() - 1
+                        });
+                        joined.entry((at, label.clone(), &line.group)).or_default().push(&line.text);
+                    }
+                }
+            }
+            for ((_, label, _), pieces) in joined {
+                for pieces in listed(&pieces, if *topic == Topic::Commands { LISTED } else { usize::MAX }) {
+                    out.push_str(&format!("- {label}: {}\n", pieces.join(", ")));
+                }
+            }
+        }
+        let quoted = items.iter().filter(|it| it.section == number && it.kind == Kind::Quoted).count();
+        if section.every && quoted < self.quoted && !items.is_empty() {
+            let missing = self.quoted - quoted;
+            out.push_str(&format!(
+                "- not listed: {missing} messages for which there was no room; recall has them\n"
+            ));
+        }
+        out
+    }
+}
+
+fn deed(fact: &Fact) -> Option<crate::facts::FileOp> {
+    if let Detail::File { deed, .. } = fact.detail { Some(deed) } else { None }
+}
+
+fn escaped(text: &str, shape: SummaryShape) -> String {
+    match shape {
+        SummaryShape::Markdown | SummaryShape::Plain => text.into(),
+        SummaryShape::Xml => text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"),
+    }
+}
