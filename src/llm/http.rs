@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 
 use compaction::summary::failure::{Failure, FailureCause, shown};
 use compaction::summary::model::{Endpoint, ModelRequest, PartialReply, Reply};
-use compaction::summary::sse;
+use compaction::summary::providers::sse;
 use history::error::{Error, Kind, Result};
 
 /// What bounds one request.

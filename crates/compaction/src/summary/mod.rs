@@ -8,19 +8,13 @@
 //! What is asked, how a provider wants it written, what its answer means, whether the summary is accepted, what is tried
 //! next. At the end of every failure stands the offline summary.
 
-pub mod anthropic;
 pub mod check;
-pub mod claims;
+pub mod dialogue;
 pub mod failure;
-pub mod gemini;
 pub mod grounding;
 pub mod language;
 pub mod model;
 pub mod offline;
-pub mod openai;
 pub mod prompt;
+pub mod providers;
 pub mod render;
-pub mod sse;
-pub mod dialogue;
-mod wire;
-pub mod lexicon;

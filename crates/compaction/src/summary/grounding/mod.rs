@@ -1,15 +1,18 @@
 //! Holds what a summary says against the ledger: what must be said and is not is added word for word, what has no
 //! source is taken out and counted. Pure.
 
+pub mod claims;
+pub mod lexicon;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::check::Parsed;
-use super::claims::{ClaimPlace, NEAR, Sources, Unfounded, agrees, noes, paths};
-use super::lexicon::{keys, overlap, sentences, share};
-use super::offline;
 use crate::facts::{Detail, Fact, FileOp, Ledger, Polarity, Topic};
 use crate::profile::{Section, SummaryShape, SummarySpec, SummaryStyle};
+use crate::summary::check::Parsed;
+use crate::summary::offline;
+use claims::{ClaimPlace, NEAR, Sources, Unfounded, agrees, noes, paths};
 use history::History;
+use lexicon::{keys, overlap, sentences, share};
 
 /// What a summary is held against.
 pub struct Ground<'a> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::model::{ModelRequest, PartialReply, Speaker, StopReason, number, text};
+use crate::summary::model::{ModelRequest, PartialReply, Speaker, StopReason, number, text};
 use history::json::set;
 
 /// The API version that is sent with every request.

@@ -29,7 +29,7 @@ impl Passage {
 }
 
 /// How often a text says no.
-pub(super) fn noes(text: &str) -> usize {
+pub(in crate::summary) fn noes(text: &str) -> usize {
     WORDS.as_ref().map_or(0, |it| it.no.find_iter(text).count())
 }
 
@@ -52,7 +52,7 @@ static DOUBLE: LazyLock<Option<Regex>> =
 
 /// Whether two sentences point the same way: both say no, or neither does. Where one has a "without" in it, two noes
 /// may be one yes, so they are counted.
-pub(super) fn alike(one: &str, other: &str) -> bool {
+pub(in crate::summary) fn alike(one: &str, other: &str) -> bool {
     let (a, b) = (noes(one), noes(other));
     let double = |it: &str| DOUBLE.as_ref().is_some_and(|double| double.is_match(it));
     if a.max(b) > 1 && double(one) && double(other) { a % 2 == b % 2 } else { (a > 0) == (b > 0) }
@@ -75,12 +75,12 @@ fn is_rule(clause: &str) -> bool {
 
 /// Whether a line says of a rule what the rule says, if it speaks of the same: it neither allows what is forbidden or
 /// leaves what is required to anybody's choice, nor points the other way.
-pub(super) fn agrees(rule: &str, line: &str) -> bool {
+pub(in crate::summary) fn agrees(rule: &str, line: &str) -> bool {
     if permits(line) { permits(rule) } else { alike(rule, line) }
 }
 
 /// Of what two texts must have in common to speak of the same, the least.
-pub(super) const NEAR: f64 = 0.35;
+pub(in crate::summary) const NEAR: f64 = 0.35;
 
 /// Everything that a summary may rest on.
 pub struct Sources<'a> {

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::model::{ModelRequest, PartialReply, Speaker, StopReason, number, text};
+use crate::summary::model::{ModelRequest, PartialReply, Speaker, StopReason, number, text};
 use history::json::set;
 
 /// The body of a Responses request. Nothing is kept by the provider (`store`).

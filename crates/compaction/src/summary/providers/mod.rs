@@ -1,10 +1,14 @@
 //! A request as its provider wants it written, and what its events say.
 
+pub mod anthropic;
+pub mod gemini;
+pub mod openai;
+pub mod sse;
+
 use serde_json::Value;
 
-use super::failure::Failure;
-use super::model::{Api, Endpoint, Key, ModelRequest, PartialReply};
-use super::{anthropic, gemini, openai};
+use crate::summary::failure::Failure;
+use crate::summary::model::{Api, Endpoint, Key, ModelRequest, PartialReply};
 
 impl Endpoint {
     /// Headers besides the content type. The key is in them and nowhere else.

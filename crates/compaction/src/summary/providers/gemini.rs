@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::model::{ModelRequest, PartialReply, Speaker, StopReason, number, text};
+use crate::summary::model::{ModelRequest, PartialReply, Speaker, StopReason, number, text};
 use history::json::set;
 
 pub fn body(ask: &ModelRequest) -> Value {
