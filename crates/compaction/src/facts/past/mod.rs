@@ -257,7 +257,10 @@ impl Fold<'_> {
         // A quotation stays as it is.
         let quotes = body.starts_with('"') || body.contains("→ \"");
         let body = if quotes { body } else { crate::facts::text::unmarked(&body) };
-        let body = REFS.replace_all(&body, "").into_owned();
+        // Ours: what the session began with, which is over.
+        let goal =
+            body.rsplit_once(" (answered at [#").filter(|it| topic == Topic::Goal && it.1.ends_with(')'));
+        let body = REFS.replace_all(goal.map_or(&body, |it| it.0), "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
         if body.is_empty() || body == "(none)" || FRAME.iter().any(|it| lower.starts_with(it)) {
@@ -266,10 +269,7 @@ impl Fold<'_> {
         let stepped =
             ["open: ", "doing: ", "done: ", "not confirmed: "].iter().any(|it| body.starts_with(it));
         match topic {
-            // Ours: what the session began with, which is over.
-            Topic::Goal if body.rsplit('"').next().is_some_and(|it| it.starts_with(" (answered at")) => {
-                self.quoted(Topic::UserMessages, body)
-            }
+            Topic::Goal if goal.is_some() && body.starts_with('"') => self.quoted(Topic::UserMessages, body),
             Topic::Last | Topic::Current if stepped => self.step(topic, body, checked),
             Topic::Files => self.files(body),
             Topic::Commands | Topic::Errors | Topic::Setup => self.command(topic, body),

@@ -92,17 +92,17 @@ pub(in crate::facts) fn read(history: &History, changed: &[Changed], facts: &mut
         let step = if only { stems(step) } else { HashSet::new() };
         step.is_empty() || !step.iter().all(|it| runs.get(it).is_some_and(|it| *it > fact.message))
     });
+    // A rule does not end with the turn it stands in.
     let current = |fact: &mut Fact| {
-        fact.topic == Topic::Current && fact.voice() == Voice::Summary && past.contains(&fact.message)
+        fact.topic == Topic::Current
+            && fact.voice() == Voice::Summary
+            && past.contains(&fact.message)
+            && polarity(&fact.text).is_none()
     };
     let mut stood: Vec<Fact> = facts.extract_if(.., current).collect();
     // Where the work stood then is no longer where it stands; what it says beyond that was found out.
     for fact in &mut stood {
         fact.topic = Topic::Findings;
-        // A rule does not end with the turn it stands in.
-        if polarity(&fact.text).is_some() {
-            continue;
-        }
         fact.text.reword(|it| {
             let told: Vec<&str> = sentences(it).into_iter().filter(|it| !left_open(it)).collect();
             told.join(" ")
