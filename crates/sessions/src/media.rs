@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use foldhash::HashSet;
 use history::Part;
+use memchr::memmem;
 
 /// Characters of base64 that are decoded at most: enough for the marker of a JPEG that follows a large colour profile.
 const PREFIX: usize = 256 * 1024;
@@ -24,6 +25,26 @@ pub fn image_size(base64: &str) -> Option<(u32, u32)> {
         return None;
     };
     (size.0 > 0 && size.1 > 0).then_some(size)
+}
+
+/// Pages of a PDF given as base64, as far as they stand in it uncompressed: its page objects, or what its page tree
+/// says; zero where both are compressed.
+pub fn pdf_pages(base64: &str) -> usize {
+    let bytes = decode(base64.as_bytes());
+    let values = |key: &'static [u8]| {
+        memmem::find_iter(&bytes, key)
+            .map(|at| bytes[at + key.len()..].trim_ascii_start())
+            .collect::<Vec<_>>()
+    };
+    let is_page = |it: &&&[u8]| {
+        it.strip_prefix(b"/Page").is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_alphanumeric))
+    };
+    let pages = values(b"/Type").iter().filter(is_page).count();
+    let number = |it: &&[u8]| {
+        let digits = it.iter().take_while(|it| it.is_ascii_digit()).take(6);
+        digits.fold(0, |sum, it| sum * 10 + usize::from(it - b'0'))
+    };
+    if pages > 0 { pages } else { values(b"/Count").iter().map(number).max().unwrap_or(0) }
 }
 
 /// The data of attachments, each once.
@@ -147,5 +168,25 @@ mod tests {
             let of = ["png", "gif", "webp", "jpeg"].into_iter().find(|it| what.starts_with(it));
             assert_eq!(image_type(data), of.map(|it| format!("image/{it}")).as_deref(), "{what}");
         }
+    }
+
+    #[test]
+    fn counts_pages() {
+        for (text, pages) in [
+            ("%PDF-1.4 << /Type /Pages /Count 2 >> << /Type/Page >> << /Type /Page/Parent 1 0 R >>", 2),
+            ("%PDF-1.5 << /Type /Pages /Count 240 >> << /Count 12 >> stream", 240),
+            ("%PDF-1.7 stream", 0),
+            ("%PDF-1.4 /Type", 0),
+        ] {
+            assert_eq!(pdf_pages(&base64(text)), pages, "{text}");
+        }
+    }
+
+    fn base64(text: &str) -> String {
+        const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let bits = text.bytes().flat_map(|it| (0..8).rev().map(move |at| usize::from(it >> at & 1)));
+        let bits: Vec<usize> = bits.collect();
+        let letters = bits.chunks(6).map(|it| it.iter().fold(0, |sum, bit| sum << 1 | bit) << (6 - it.len()));
+        letters.map(|it| char::from(LETTERS[it])).collect()
     }
 }

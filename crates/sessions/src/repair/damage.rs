@@ -124,7 +124,7 @@ damages! {
         "an attachment is empty, cut, or of a type that the API does not take"
         "a note with a handle takes its place"
     PdfTooLarge "pdf_too_large"
-        "a PDF is larger than the API takes: every request fails"
+        "a PDF is larger, or has more pages, than the API takes: every request fails"
         "a note with a handle takes its place"
     RequestTooLarge "request_too_large"
         "all attachments together are more than the API takes in a request: every request fails"

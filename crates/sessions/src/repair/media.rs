@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::{Damage, Findings};
-use crate::media::{image_size, image_type};
+use crate::media::{image_size, image_type, pdf_pages};
 
 /// What an API takes.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +18,8 @@ pub(crate) struct Limits {
     side_of_many: u32,
     /// Characters of base64 of a PDF.
     pdf: usize,
+    /// Pages of a PDF.
+    pages: usize,
     /// Characters of base64 of all attachments of a request.
     request: usize,
     /// Types of images.
@@ -34,12 +36,14 @@ const MANY: usize = 20;
 const MB: usize = 1 << 20;
 
 /// "image exceeds 5 MB maximum: … bytes > 5242880 bytes", measured on the base64; "At least one of the image dimensions
-/// exceed max allowed size: 8000 pixels" (API errors). A request has at most 32 MB (API overview, "Request size limits").
+/// exceed max allowed size: 8000 pixels"; "A maximum of 100 PDF pages may be provided" (API errors). A request has at
+/// most 32 MB (API overview, "Request size limits").
 pub(crate) const ANTHROPIC: Limits = Limits {
     image: 5 * MB,
     side: 8_000,
     side_of_many: 2_000,
     pdf: 32 * MB,
+    pages: 100,
     request: 32 * MB,
     types: &["image/jpeg", "image/png", "image/gif", "image/webp"],
     is_strict: true,
@@ -52,18 +56,20 @@ pub(crate) const OPENAI: Limits = Limits {
     side: u32::MAX,
     side_of_many: u32::MAX,
     pdf: 50 * MB,
+    pages: usize::MAX,
     request: 50 * MB,
     types: &["image/jpeg", "image/png", "image/gif", "image/webp"],
     is_strict: false,
     is_alone: false,
 };
 
-/// 20 MB of inline data a request (Gemini API, "Image understanding").
+/// 20 MB of inline data a request (Gemini API, "Image understanding"), 1,000 pages (Gemini API, "Document understanding").
 pub(crate) const GEMINI: Limits = Limits {
     image: 20 * MB,
     side: u32::MAX,
     side_of_many: u32::MAX,
     pdf: 20 * MB,
+    pages: 1_000,
     request: 20 * MB,
     types: &["image/jpeg", "image/png", "image/gif", "image/webp", "image/heic", "image/heif", "image/bmp"],
     is_strict: false,
@@ -133,6 +139,7 @@ impl Album {
         let size = if image { image_size(it.data) } else { None };
         let (wide, high) = size.unwrap_or_default();
         let mb = it.data.len().div_ceil(MB);
+        let pages = if it.mime == "application/pdf" { pdf_pages(it.data) } else { 0 };
         let bad = if !is_base64(it.data)
             || (image && !limits.types.contains(&it.mime) && image_type(it.data).is_none())
         {
@@ -144,6 +151,8 @@ impl Album {
             Some((Damage::ImageTooWide, format!("{} of {wide} x {high} px, at most {most} px", it.mime)))
         } else if it.mime == "application/pdf" && it.data.len() > limits.pdf {
             Some((Damage::PdfTooLarge, format!("PDF of {mb} MB, at most {} MB", limits.pdf / MB)))
+        } else if pages > limits.pages {
+            Some((Damage::PdfTooLarge, format!("PDF of {pages} pages, at most {}", limits.pages)))
         } else {
             None
         };
