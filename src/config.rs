@@ -273,7 +273,7 @@ impl Config {
             ("env", name) => self.environment.get(name).map(Into::into),
             (agent, path) => {
                 // The directory beside ours: where every program keeps its settings.
-                agents::own_settings::value(&self.agents, self.config_dir.parent()?, agent, path)
+                agents::settings::own::value(&self.agents, self.config_dir.parent()?, agent, path)
             }
         }
     }

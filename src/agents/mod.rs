@@ -22,13 +22,10 @@ mod gemini_cli;
 pub mod hooks;
 pub mod install;
 mod opencode;
-pub mod own_settings;
 pub mod pi;
 mod qwen_code;
 pub mod reach;
-mod scan;
 pub mod seat;
-pub mod sections;
 pub mod settings;
 pub mod statusline;
 
@@ -38,10 +35,10 @@ pub use find::{FoundSession, Typed, current, find, find_beginning, list, sub_age
 use history::error::{Error, Kind, Result};
 use sessions::{Format, Memory, Session, Source};
 
+use find::scan::{HEAD, SessionFile, files, first_words, objects, spellings};
 use hooks::AgentHooks;
 use install::Registration;
 use reach::{Job, Reach};
-use scan::{HEAD, SessionFile, files, first_words, objects, spellings};
 use seat::Seat;
 
 /// An agent whose sessions can be found.

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{AgentRef, Env, sections, settings};
+use super::{AgentRef, Env, settings};
+use crate::agents::settings::sections;
 use history::error::{Error, Kind, Result};
 
 mod status_line;

@@ -6,7 +6,7 @@ use super::{
     Created, FileChange, InstallRequest, NAME, Registration, command, is_our_command, registered_by_hand,
     text_of,
 };
-use crate::agents::sections;
+use crate::agents::settings::sections;
 use history::error::{Error, Kind, Result};
 
 pub(super) fn toml_change(

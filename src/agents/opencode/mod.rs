@@ -9,7 +9,8 @@ use super::hooks::{AgentHooks, HookMoment};
 use super::install::Registration;
 use super::reach::{self, Job, Reach, Way};
 use super::seat::Seat;
-use super::{Agent, Database, Env, FoundSession, Problem, Variables, own_settings, spellings};
+use super::{Agent, Database, Env, FoundSession, Problem, Variables, spellings};
+use crate::agents::settings::own;
 use history::error::Result;
 use sessions::{Format, Mode};
 
@@ -118,11 +119,11 @@ impl Agent for OpenCode {
     fn default_model(&self, env: &Env, config: &Path, cwd: &Path) -> Option<String> {
         let project = ["opencode.jsonc", "opencode.json"].map(|it| cwd.join(it));
         let set = project.iter().chain(&self.settings_files(env, config, self.name())).find_map(|it| {
-            let model = own_settings::read(it)?.get("model")?.as_str()?.to_owned();
+            let model = own::read(it)?.get("model")?.as_str()?.to_owned();
             model.contains('/').then_some(model)
         });
         set.or_else(|| {
-            let used = own_settings::read(&env.home.join(".local/state/opencode/model.json"))?;
+            let used = own::read(&env.home.join(".local/state/opencode/model.json"))?;
             let newest = used.pointer("/recent/0")?;
             Some(format!("{}/{}", newest["providerID"].as_str()?, newest["modelID"].as_str()?))
         })
@@ -132,7 +133,7 @@ impl Agent for OpenCode {
     fn model_window(&self, env: &Env, config: &Path, model: &str) -> Option<u64> {
         let project = ["opencode.jsonc", "opencode.json"].map(|it| env.cwd.join(it));
         let stated = |file: PathBuf| {
-            let settings = own_settings::read(&file)?;
+            let settings = own::read(&file)?;
             let providers = settings.get("provider")?.as_object()?.values();
             providers.filter_map(|it| it["models"][model]["limit"]["context"].as_u64()).min()
         };

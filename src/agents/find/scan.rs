@@ -9,23 +9,23 @@ use serde_json::Value;
 
 /// A file that may be a session, with what the folder says of it.
 #[derive(Debug, Clone)]
-pub(super) struct SessionFile {
-    pub(super) path: PathBuf,
-    pub(super) changed_ms: i64,
-    pub(super) len: u64,
+pub(in crate::agents) struct SessionFile {
+    pub(in crate::agents) path: PathBuf,
+    pub(in crate::agents) changed_ms: i64,
+    pub(in crate::agents) len: u64,
 }
 
 impl SessionFile {
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::agents) fn name(&self) -> &str {
         self.path.file_name().and_then(|it| it.to_str()).unwrap_or_default()
     }
 
     /// Its name without the last extension.
-    pub(super) fn stem(&self) -> &str {
+    pub(in crate::agents) fn stem(&self) -> &str {
         self.path.file_stem().and_then(|it| it.to_str()).unwrap_or_default()
     }
 
-    pub(super) fn head(&self) -> String {
+    pub(in crate::agents) fn head(&self) -> String {
         let mut bytes = Vec::new();
         if let Ok(file) = crate::files::open(&self.path) {
             // What was read before an error counts.
@@ -36,10 +36,10 @@ impl SessionFile {
 }
 
 /// How much of a file is looked at.
-pub(super) const HEAD: u64 = 65_536;
+pub(in crate::agents) const HEAD: u64 = 65_536;
 
 /// The regular files below `folder`, at most `depth` folders down. Never a FIFO or a device: opening these can hang.
-pub(super) fn files(folder: &Path, depth: usize) -> Vec<SessionFile> {
+pub(in crate::agents) fn files(folder: &Path, depth: usize) -> Vec<SessionFile> {
     let mut out = Vec::new();
     let mut open = vec![(folder.to_owned(), 0)];
     while let Some((folder, level)) = open.pop() {
@@ -60,14 +60,14 @@ pub(super) fn files(folder: &Path, depth: usize) -> Vec<SessionFile> {
 }
 
 /// The whole lines of a head that are JSON objects.
-pub(super) fn objects(head: &str) -> impl Iterator<Item = Value> {
+pub(in crate::agents) fn objects(head: &str) -> impl Iterator<Item = Value> {
     head.lines()
         .filter_map(|it| serde_json::from_str(it.trim_start_matches('\u{feff}')).ok())
         .filter(Value::is_object)
 }
 
 /// The first 80 characters, white space folded.
-pub(super) fn first_words(text: &str) -> String {
+pub(in crate::agents) fn first_words(text: &str) -> String {
     let mut out = String::new();
     let mut count = 0;
     for word in text.split_whitespace() {
@@ -90,7 +90,7 @@ pub(super) fn first_words(text: &str) -> String {
 }
 
 /// Both spellings of a directory: as given, and with symbolic links followed, as most agents record it.
-pub(super) fn spellings(cwd: &Path) -> Vec<PathBuf> {
+pub(in crate::agents) fn spellings(cwd: &Path) -> Vec<PathBuf> {
     let mut out = vec![cwd.to_owned()];
     out.extend(fs::canonicalize(cwd).ok().filter(|it| it != cwd));
     out

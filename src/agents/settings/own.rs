@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{ALL, Env};
+use crate::agents::{ALL, Env};
 
 /// The value at `path` (names joined by dots) in an agent's settings; nothing if the agent is unknown or does not say.
 /// `config`: where programs keep their settings (`~/.config`).
@@ -18,7 +18,7 @@ pub fn value(env: &Env, config: &Path, agent: &str, path: &str) -> Option<Value>
 }
 
 /// The settings in a file, in JSON (with comments) or TOML; nothing if it cannot be read.
-pub(super) fn read(file: &Path) -> Option<Value> {
+pub(in crate::agents) fn read(file: &Path) -> Option<Value> {
     let text = crate::files::read_to_string(file).ok()?;
     if file.extension().is_some_and(|it| it == "toml") {
         toml::from_str(&text).ok()
@@ -70,8 +70,8 @@ fn without_comments(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::named;
     use super::*;
+    use crate::agents::named;
 
     #[test]
     fn settings_are_found_in_each_agents_own_file() {

@@ -1,9 +1,11 @@
 //! Sessions of all agents: listed, found by id, and the one that calls.
 
+pub(in crate::agents) mod scan;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{ALL, AgentRef, Env};
+use crate::agents::{ALL, AgentRef, Env};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundSession {

@@ -4,6 +4,9 @@
 //! A member or element always goes in first, right behind the bracket; so taking it out, with the comma behind it,
 //! leaves what was there.
 
+pub mod own;
+pub mod sections;
+
 use std::ops::Range;
 
 use history::error::{Error, Kind, Result};
