@@ -1,9 +1,5 @@
 //! `estimate_tokens`: how full the context is, or how many tokens a text has.
 
-use super::schema::{
-    self, any_object, choice, format, integer, messages, meta, number, object, objects, option, property,
-    read_only, required, session, text,
-};
 use rmcp::model::Tool;
 use serde_json::json;
 
@@ -11,6 +7,10 @@ use super::answer::{Answer, name, names, warn_of_ignored};
 use super::arguments::Arguments;
 use super::fit::{self, ANSWER};
 use super::request::{ask, counting};
+use super::schema::{
+    self, any_object, choice, format, integer, messages, meta, number, object, objects, option, property,
+    read_only, required, session, text,
+};
 use crate::agents::reach::Job;
 use crate::answers::{AdviceLevel, CONTRACT, EstimateAnswer, Next};
 use crate::engine::{self, Counting, Engine, Opened};

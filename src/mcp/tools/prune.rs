@@ -1,18 +1,19 @@
 //! `prune_tool_outputs`: clears old outputs.
 
-use super::schema::{
-    self, any_object, format, integer, messages, meta, object, objects, option, options, profile, required,
-    session, text, to, writing,
-};
-use rmcp::model::Tool;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+
+use rmcp::model::Tool;
 
 use super::answer::{Answer, name, names, shown, warn, warn_of_ignored};
 use super::arguments::Arguments;
 use super::fit::{self, ANSWER, PLAN, WRITTEN};
 use super::remedy;
 use super::request::{add_undo, ask, carried_out, goal, messages_as, target, warn_of_format};
+use super::schema::{
+    self, any_object, format, integer, messages, meta, object, objects, option, options, profile, required,
+    session, text, to, writing,
+};
 use crate::agents::reach::Job;
 use crate::answers::{PruneAnswer, PrunedInfo, Status, Who};
 use crate::engine::{self, CompactOptions, Opened, PruneOptions, To};

@@ -1,6 +1,5 @@
 //! `recall`: what compaction took away, found by its words or read by its handle.
 
-use super::schema::{self, choice, meta, object, objects, read_only, text, whole};
 use rmcp::model::Tool;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -8,6 +7,7 @@ use serde_json::{Value, json};
 use super::answer::{Answer, shown, warn, warn_of_ignored};
 use super::arguments::{Arguments, of};
 use super::fit::{self, ANSWER};
+use super::schema::{self, choice, meta, object, objects, read_only, text, whole};
 use crate::answers::CONTRACT;
 use crate::engine::{self, Engine, SessionRef};
 use crate::mcp::desk::{Caller, Desk};

@@ -1,10 +1,5 @@
 //! `find_split_point`: where a profile would cut.
 
-use super::schema::{
-    self, any_object, format, integer, messages, meta, object, objects, option, profile, read_only, required,
-    session, text,
-};
-use crate::engine;
 use rmcp::model::Tool;
 use serde_json::json;
 
@@ -12,8 +7,12 @@ use super::answer::{Answer, name, names, warn, warn_of_ignored};
 use super::arguments::Arguments;
 use super::fit::{self, PLAN};
 use super::request::{ask, meant};
+use super::schema::{
+    self, any_object, format, integer, messages, meta, object, objects, option, profile, read_only, required,
+    session, text,
+};
 use crate::answers::SplitAnswer;
-use crate::engine::CompactOptions;
+use crate::engine::{self, CompactOptions};
 use crate::mcp::desk::{Caller, Desk};
 use history::error::Result;
 

@@ -1,12 +1,8 @@
 //! `summarize_history`: compacts, hands off, takes back.
 
-use super::schema::{
-    self, any_object, choice, described, format, integer, messages, meta, object, option, options, property,
-    required, session, text, writing,
-};
-use rmcp::model::Tool;
 use std::cmp::Reverse;
 
+use rmcp::model::Tool;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, name, names, warn, warn_of_ignored};
@@ -14,6 +10,10 @@ use super::arguments::Arguments;
 use super::fit::{self, ANSWER, PLAN, WRITTEN};
 use super::request::{
     Goal, Waiting, add_undo, ask, carried_out, goal, meant, messages_as, target, warn_of_format,
+};
+use super::schema::{
+    self, any_object, choice, described, format, integer, messages, meta, object, option, options, property,
+    required, session, text, writing,
 };
 use super::{remedy, splice};
 use crate::agents::reach::Job;
