@@ -169,7 +169,7 @@ pub enum Command {
     Export(ExportArgs),
     /// Import an exported session, or a session file from elsewhere, so that its agent can resume it
     Import(ImportArgs),
-    /// Send archived sessions to the team's server ([vault] url)
+    /// Send archived sessions to the server that `vault.url` names in epitome.toml
     Push(PushArgs),
     /// List, add, search or forget memories
     Memory(MemoryArgs),

@@ -10,7 +10,7 @@ use crate::{Keep, Mode, Session, Source, Written};
 use history::History;
 use history::error::Result;
 
-/// How a session is written down. A small value: a reference to its module's [`Row`].
+/// How a session is written down. A small value: a reference to its module's `Row`.
 #[derive(Clone, Copy)]
 pub struct Format(pub(crate) &'static Row);
 

@@ -15,7 +15,7 @@ pub mod media;
 mod refusal;
 pub mod repair;
 pub mod requests;
-pub mod scan;
+pub mod parse;
 #[cfg(test)]
 mod tests;
 pub mod validate;

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::derive::parse_time;
 use super::{Session, Source};
-use crate::scan::lines;
+use crate::parse::lines;
 use history::error::Result;
 use history::json;
 use history::{History, Kind, Role, Usage};

@@ -20,7 +20,7 @@ use super::{
 };
 use history::error::Result;
 use sessions::Format;
-use sessions::scan::document;
+use sessions::parse::document;
 
 mod install;
 mod seat;

@@ -85,7 +85,7 @@ pub struct Accepted {
     pub valid_for: Vec<String>,
     /// Absent where costs are switched off.
     pub next_cost: Option<NextCost>,
-    /// The summary that a model or the user wrote; [`Ask::written`](crate::engine::Ask::written) takes it back.
+    /// The summary that a model or the user wrote; [`Writer::written`](crate::engine::Writer::written) takes it back.
     pub written: Option<String>,
 }
 

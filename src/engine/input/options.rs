@@ -236,7 +236,7 @@ pub struct Ask {
     pub writer: Writer,
 }
 
-/// Who writes the summary, for this call alone.
+/// Who writes the summary and who watches. Never kept: it holds for this call alone.
 #[derive(Debug, Clone, Default)]
 pub struct Writer {
     /// A summary that is written already: nobody is asked for one.

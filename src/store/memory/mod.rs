@@ -1,4 +1,4 @@
-//! Memories as values: their kinds, how they are exported and imported, which of them say the same. Pure.
+//! Memories: their kinds, how they are exported and imported, which of them say the same; in `remembered`, their rows.
 
 pub(in crate::store) mod remembered;
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use epitome::history::{History, Kind, Message, Part, Role};
 use epitome::sessions::agents::claude_code::{read, sniff, write};
-use epitome::sessions::scan::lines::each_line;
+use epitome::sessions::parse::lines::each_line;
 use epitome::sessions::{Memory, Mode, Piece, Session, Source as _};
 
 use crate::corpus;

@@ -9,8 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::Value;
 
 use crate::format::{Api, Row};
+use crate::parse::lines::each_line;
 use crate::requests::{Collector, each_row, text, time};
-use crate::scan::lines::each_line;
 use crate::{Format, Note, PastCompaction, Session, Source, derive, is_cleared};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::{Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Reasoning, Role, Usage};

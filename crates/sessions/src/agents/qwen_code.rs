@@ -12,8 +12,8 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Value, json};
 
 use crate::format::{Api, Row};
+use crate::parse::lines::each_line;
 use crate::requests::{Collector, each_row, text, time};
-use crate::scan::lines::each_line;
 use crate::{Format, Memory, Note, PastCompaction, Session, Source, derive, wire};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::{History, Kind, Meta, Role};

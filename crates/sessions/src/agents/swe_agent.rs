@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::format::{Api, Row};
-use crate::scan::document;
+use crate::parse::document;
 use crate::{Format, Note, Record, Session, Source};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::{Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Role};

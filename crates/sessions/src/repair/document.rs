@@ -20,8 +20,8 @@ pub(crate) fn document(source: &dyn Source, found: &mut Findings<'_>) -> Result<
         found.replace(0..3, "");
         begin = 3;
     }
-    let Some(list) = crate::scan::document::member(&text, "messages") else { return Ok(()) };
-    let messages = crate::scan::document::children(&text, list.clone());
+    let Some(list) = crate::parse::document::member(&text, "messages") else { return Ok(()) };
+    let messages = crate::parse::document::children(&text, list.clone());
     let spans: Vec<_> = messages.items.iter().map(|it| it.span.start as u64..it.span.end as u64).collect();
     let is_whole =
         |it: &std::ops::Range<usize>| serde_json::from_str::<IgnoredAny>(&text[it.clone()]).is_ok();

@@ -8,8 +8,8 @@ use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use super::{Damage, Findings};
-use crate::scan::lines::each_line;
-use crate::scan::raw::Fields;
+use crate::parse::lines::each_line;
+use crate::parse::raw::Fields;
 use crate::{Record, Source, glimpse};
 use history::error::Result;
 use history::json;

@@ -17,7 +17,7 @@ use std::hash::BuildHasher as _;
 use std::ops::Range;
 
 use super::{Format, Piece, Record, Source};
-use crate::scan::raw::{Fields, list, place, text};
+use crate::parse::raw::{Fields, list, place, text};
 use history::error::{Error, Kind, Result};
 
 pub use damage::Damage;

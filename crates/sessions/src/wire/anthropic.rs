@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::{Spot, input, joined, media, opaque, raw, string, text};
 use crate::Format;
 use crate::is_cleared;
-use crate::scan::spans::{self, Span};
+use crate::parse::spans::{self, Span};
 use history::json;
 use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{Ids, Spot, input, media, opaque, raw, string, text};
 use crate::Format;
 use crate::is_cleared;
-use crate::scan::spans;
+use crate::parse::spans;
 use history::json;
 use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 

@@ -27,7 +27,7 @@ pub use self::write::write;
 
 use super::format::{Api, Row};
 use super::{Format, Note, PastCompaction, Record, Session, Source, glimpse, refusal};
-use crate::scan::spans::{self, Items, Span};
+use crate::parse::spans::{self, Items, Span};
 use history::error::{Error, Kind as Fault, Result};
 use history::json;
 use history::{

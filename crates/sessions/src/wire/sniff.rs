@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{frame, string};
 use crate::Format;
-use crate::scan::spans;
+use crate::parse::spans;
 
 /// Top-level keys of documents that are somebody else's: Gemini CLI (`sessionId`, `projectHash`), OpenCode (`info`),
 /// SWE-agent (`trajectory`, `replay_config`), Claude Code and pi lines (`uuid`, `parentUuid`).

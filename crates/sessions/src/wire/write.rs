@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::{Api, array, fit};
-use crate::scan::spans::{self, Items, Span};
+use crate::parse::spans::{self, Items, Span};
 use crate::{Mode, Piece, Record, Session, Source, Written, replaced};
 use history::error::{Error, Kind as Fault, Result};
 use history::json;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::media::image_size;
-use crate::scan::cursor::Cursor;
+use crate::parse::cursor::Cursor;
 use crate::wire::anthropic;
 use history::{Media, MediaKind, Part};
 

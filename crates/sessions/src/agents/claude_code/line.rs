@@ -8,8 +8,8 @@ use memchr::memmem;
 
 use super::blocks::{API, MediaSource, is_clients};
 use super::usage::reported;
-use crate::scan::cursor::Cursor;
-use crate::scan::texts::{Held, Recent, Texts};
+use crate::parse::cursor::Cursor;
+use crate::parse::texts::{Held, Recent, Texts};
 use crate::{Keep, derive, is_cleared, is_our_summary, refusal};
 use history::{Call, Kind, Media, Opaque, Output, Part, Reasoning, Text, Usage};
 
@@ -475,7 +475,7 @@ fn kept(it: &mut Cursor<'_>) -> Option<Option<Kept>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scan::texts::WHOLE;
+    use crate::parse::texts::WHOLE;
 
     fn read<T>(line: &str, look: impl FnOnce(Line<'_>) -> T) -> Option<T> {
         Reader::new(Some(WHOLE), 0).line(line.as_bytes()).map(look)

@@ -11,7 +11,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::scan::raw::{Fields, place};
+use crate::parse::raw::{Fields, place};
 use crate::wire::anthropic;
 use crate::{Session, Source, Written, replaced};
 use history::error::{Error, Kind as ErrorKind, Result};

@@ -10,13 +10,13 @@ use serde_json::json;
 
 use super::chain::Index;
 use super::row::{Row, RowKind};
+use crate::parse::raw::{Fields, list, quoted, text};
 use crate::repair::media::{ANTHROPIC, Album, Attachment, Verdict};
 use crate::repair::pairs::{CallIs, Pairs, ResultIs, removals};
 use crate::repair::{
     Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, hash, is_plain, is_spoilt, object_of, orphan_text,
     plain_name, plain_text, range_in, whole_line,
 };
-use crate::scan::raw::{Fields, list, quoted, text};
 use crate::{Record, Source, derive};
 use history::error::Result;
 use history::json;

@@ -5,8 +5,8 @@ use history::{Usage, json};
 use serde_json::Value;
 
 use crate::Source;
+use crate::parse::cursor::Cursor;
 use crate::requests::{Collector, each_row, text, time};
-use crate::scan::cursor::Cursor;
 
 /// `message.usage` of a row.
 pub(crate) fn usage(text: &str) -> Usage {

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::items::{API, Family, Item, NOT_SENT, Pair, kind_of, own_summary};
-use crate::scan::cursor::Cursor;
-use crate::scan::raw::{Fields, text};
-use crate::scan::spans;
-use crate::scan::texts::{Held, Texts};
+use crate::parse::cursor::Cursor;
+use crate::parse::raw::{Fields, text};
+use crate::parse::spans;
+use crate::parse::texts::{Held, Texts};
 use crate::{Keep, is_cleared, refusal};
 use history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
 

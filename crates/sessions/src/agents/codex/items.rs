@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::scan::raw::{array, quoted};
+use crate::parse::raw::{array, quoted};
 use history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Role};
 
 /// Whose opaque parts these are.

@@ -8,8 +8,8 @@ use super::item::{Reader, snake};
 use super::items::Item;
 use super::usage::{Report, Tokens, report};
 use crate::derive;
-use crate::scan::cursor::Cursor;
-use crate::scan::raw::{Fields, place};
+use crate::parse::cursor::Cursor;
+use crate::parse::raw::{Fields, place};
 
 /// A line, as far as a replay needs it.
 pub(super) struct Line {
@@ -243,7 +243,7 @@ fn count(it: &mut Cursor<'_>, last: &str, so_far: &str) -> Option<(Option<Report
 mod tests {
     use super::super::items::Pair;
     use super::*;
-    use crate::scan::texts::WHOLE;
+    use crate::parse::texts::WHOLE;
     use history::{Part, Role, Text};
 
     fn read(line: &str) -> Result<Line, String> {

@@ -13,7 +13,7 @@ mod usage;
 mod write;
 
 use crate::format::{Api, Row};
-use crate::scan::raw::Fields;
+use crate::parse::raw::Fields;
 use crate::{Format, Keep, Session, Source};
 use history::error::Result;
 use history::{History, Meta};

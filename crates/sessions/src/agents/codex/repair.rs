@@ -9,13 +9,13 @@ use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use serde_json::json;
 
 use crate::Source;
+use crate::parse::lines::each_line;
+use crate::parse::raw::{Fields, list, quoted, text};
 use crate::repair::media::{Album, Attachment, OPENAI, Verdict};
 use crate::repair::pairs::{CallIs, Pairs, ResultIs, removals};
 use crate::repair::{
     At, Damage, Findings, hash, is_plain, is_spoilt, object_of, orphan_text, plain_name, range_in, whole_line,
 };
-use crate::scan::lines::each_line;
-use crate::scan::raw::{Fields, list, quoted, text};
 use history::error::Result;
 use history::json;
 

@@ -8,7 +8,7 @@ use super::items::{Item, Live};
 use super::line::{Line, Said};
 use super::usage::Report;
 use crate::media::SharedData;
-use crate::scan::lines;
+use crate::parse::lines;
 use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::json;

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::items::is_contextual;
 use crate::Source;
+use crate::parse::cursor::Cursor;
 use crate::requests::{Collector, each_row, time};
-use crate::scan::cursor::Cursor;
 
 /// What the provider, or after a compaction the client, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

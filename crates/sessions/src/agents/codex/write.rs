@@ -6,7 +6,7 @@ use super::items::Live;
 use super::items::{NOT_SENT, items, kind_of, output_value};
 use super::replay::{Replayed, kind_name};
 use super::rollout::Rollout;
-use crate::scan::raw::{Fields, array, place, quoted, spliced};
+use crate::parse::raw::{Fields, array, place, quoted, spliced};
 use crate::{Keep, Mode, Piece, Session, Source, Written, derive};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::json;

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::part::{Reader, Wanted};
 use super::record::JournalItem;
-use crate::scan::cursor::Cursor;
-use crate::scan::lines;
+use crate::parse::cursor::Cursor;
+use crate::parse::lines;
 use crate::{Record, Source};
 use history::error::Result as OrError;
 

@@ -15,10 +15,10 @@ mod repair;
 mod write;
 
 use crate::format::{Api, Row};
+use crate::parse::document;
+use crate::parse::raw::Fields;
+use crate::parse::texts::WHOLE;
 use crate::requests::{Collector, each_message, each_row, text, time};
-use crate::scan::document;
-use crate::scan::raw::Fields;
-use crate::scan::texts::WHOLE;
 use crate::{Format, Keep, PastCompaction, Session, Source};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::{History, Kind, Message, Meta};
@@ -132,9 +132,9 @@ pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
 }
 
 fn session(Read { journal, live, past }: Read) -> Session {
-    let said = |key: &str| journal.meta.get(key).and_then(|it| crate::scan::raw::text(it));
-    let directories = journal.meta.get("directories").and_then(|it| crate::scan::raw::list(it));
-    let first_directory = directories.and_then(|it| it.first().and_then(|it| crate::scan::raw::text(it)));
+    let said = |key: &str| journal.meta.get(key).and_then(|it| crate::parse::raw::text(it));
+    let directories = journal.meta.get("directories").and_then(|it| crate::parse::raw::list(it));
+    let first_directory = directories.and_then(|it| it.first().and_then(|it| crate::parse::raw::text(it)));
     let meta = Meta {
         agent: Some(Format::GEMINI_CLI.name().into()),
         session: said("sessionId").map(Into::into),

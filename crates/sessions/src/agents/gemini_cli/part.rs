@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use memchr::memmem;
 use serde_json::{Value, json};
 
-use crate::scan::cursor::Cursor;
-use crate::scan::raw::Fields;
-use crate::scan::texts::{Held, Texts};
+use crate::parse::cursor::Cursor;
+use crate::parse::raw::Fields;
+use crate::parse::texts::{Held, Texts};
 use crate::wire::gemini;
 use crate::{Keep, is_cleared};
 use history::{Call, Media, Opaque, Output, Part, Text, TextSize};

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::part::{NO_SIGNATURE, Piece, Reader, braced, id_len, piece, quoted};
 use super::{KIND_FIELD, KINDS};
-use crate::scan::cursor::Cursor;
+use crate::parse::cursor::Cursor;
 use crate::{derive, refusal};
 use history::json::set;
 use history::{Kind, Output, Part, Usage};
@@ -391,8 +391,8 @@ fn mark_refused(results: &mut [Piece]) {
 mod tests {
     use super::super::part::{API, Wanted};
     use super::*;
-    use crate::scan::raw::{Fields, list};
-    use crate::scan::texts::WHOLE;
+    use crate::parse::raw::{Fields, list};
+    use crate::parse::texts::WHOLE;
     use history::{Opaque, TextSize};
 
     fn look(json: &str) -> Option<JournalItem> {

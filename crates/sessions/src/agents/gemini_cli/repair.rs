@@ -8,26 +8,26 @@ use serde_json::json;
 
 use super::part::NO_SIGNATURE;
 use super::write::project_hash;
+use crate::parse::lines::each_line;
+use crate::parse::raw::{Fields, list, quoted};
 use crate::repair::media::{Album, Attachment, GEMINI, Verdict};
 use crate::repair::{
     At, Damage, EMPTY, Findings, NO_RESULT, hash, is_spoilt, lines, object_of, orphan_text, plain_name,
     range_in, whole_line,
 };
-use crate::scan::lines::each_line;
-use crate::scan::raw::{Fields, list, quoted};
 use crate::{Record, Source, derive};
 use history::error::Result;
 use history::{Meta, json};
 
 /// Whether it is one JSON document, on one line or many.
 fn is_document(source: &dyn Source) -> Result<bool> {
-    let head = source.bytes(0..source.len().min(crate::scan::lines::HEAD))?;
+    let head = source.bytes(0..source.len().min(crate::parse::lines::HEAD))?;
     let text = json::mend(&head);
     let text = text.trim_start_matches('\u{feff}').trim_start();
     let first = text.lines().next().and_then(Fields::of);
     Ok(match first {
         Some(fields) => fields.get("messages").is_some(),
-        None => crate::scan::document::member(text, "messages").is_some() && !text.contains("\n{\""),
+        None => crate::parse::document::member(text, "messages").is_some() && !text.contains("\n{\""),
     })
 }
 

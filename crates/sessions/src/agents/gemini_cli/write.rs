@@ -10,7 +10,7 @@ use super::convert::{JournalOrigin, Live, Which, read_kind};
 use super::part::API;
 use super::record::{SNAPSHOT, starts_ignored};
 use super::{KIND_FIELD, KINDS, Read};
-use crate::scan::raw::{Fields, array, list, place, quoted, spliced, text};
+use crate::parse::raw::{Fields, array, list, place, quoted, spliced, text};
 use crate::wire::{gemini, input};
 use crate::{Mode, Piece, Session, Source, Written, derive};
 use history::error::{Error, Kind as ErrorKind, Result};

@@ -15,8 +15,8 @@ mod read;
 mod tests;
 
 use crate::format::{Api, Row};
+use crate::parse::document;
 use crate::requests::{Collector, each_message};
-use crate::scan::document;
 use crate::{Format, Keep, Mode, Session, Source, Written};
 use element::usage;
 use history::History;

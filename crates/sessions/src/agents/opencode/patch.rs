@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::CLEARED;
 use super::element::is_compacted;
 use super::read::Export;
-use crate::scan::document::{children, find};
+use crate::parse::document::{children, find};
 use crate::{Session, Written, replaced};
 use history::error::{Error, Kind, Result};
 use history::json::compact;
@@ -80,7 +80,7 @@ type Edit = (Range<usize>, String);
 
 /// The edits that make the tool part at `part` say something else; nothing if it is not what it was when read.
 fn output(text: &str, part: Range<usize>, new: &Output, at: i64) -> Result<Option<Vec<Edit>>> {
-    let value = crate::scan::document::value(text, part.clone(), "a part")?;
+    let value = crate::parse::document::value(text, part.clone(), "a part")?;
     let place = |path: &[&str]| find(text, part.clone(), path);
     let state = &value["state"];
     let said = Value::from(new.text.as_str()).to_string();

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::element::{Live, assistant, is_completed, usage, user};
-use crate::scan::document;
+use crate::parse::document;
 use crate::{Format, Keep, Note, PastCompaction, Record, Session, hold};
 use history::error::{Error, Kind as ErrorKind, Result as OrError};
 use history::parallel;

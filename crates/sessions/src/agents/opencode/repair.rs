@@ -7,10 +7,10 @@ use std::ops::Range;
 use foldhash::{HashSet, HashSetExt as _};
 use serde_json::json;
 
+use crate::parse::raw::{Fields, quoted};
 use crate::repair::media::{ANTHROPIC, Album, Attachment, GEMINI, Limits, OPENAI, Verdict};
 use crate::repair::pairs::removals;
 use crate::repair::{Damage, EMPTY, Findings, hash, is_plain, object_of, plain_name, range_in};
-use crate::scan::raw::{Fields, quoted};
 use crate::{Record, Source};
 use history::error::Result;
 use history::json;

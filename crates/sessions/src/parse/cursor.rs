@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use memchr::memmem;
 
-use crate::scan::spans;
+use crate::parse::spans;
 use history::json;
 use history::simd::{SIDE, special};
 

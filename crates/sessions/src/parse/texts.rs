@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::Keep;
-use crate::scan::cursor::Room;
+use crate::parse::cursor::Room;
 use history::{Part, Text};
 
 /// What stands for the texts of a record.
