@@ -290,7 +290,12 @@ pub(super) fn signature(text: &str) -> Option<String> {
             best = Some((strength, line));
         }
     }
-    best.map(|(_, line)| normal(clip(line, 160)))
+    best.map(|(_, line)| {
+        // The rule that biome draws to the edge is no part of what it says.
+        let said = line.trim_end_matches('━').trim_end();
+        let said = said.strip_prefix("at ").filter(|_| said.len() < line.len()).unwrap_or(said);
+        normal(clip(said, 160))
+    })
 }
 
 /// How surely a line is an error: 0 not at all; 5 it names its kind and place.
@@ -302,6 +307,16 @@ pub(super) fn strength(line: &str) -> u8 {
         && kind.len() > 5
         && kind.chars().all(|c| c.is_alphanumeric() || c == '.' || c == '_');
     let placed = placed_message(line);
+    // Code with its number, as runners quote it, is no message.
+    if line.split_once(" | ").is_some_and(|it| it.0.trim().parse::<u32>().is_ok()) {
+        return 0;
+    }
+    // These only repeat that something above them failed, or why in hints below.
+    if line.starts_with("error: failed to push some refs")
+        || line.starts_with("error: script ") && line.contains(" exited with code ")
+    {
+        return 1;
+    }
     // What a linter warns of may have `error` for a name.
     let warns = line.contains(": warning ");
     if line.contains("error[E")
@@ -319,6 +334,8 @@ pub(super) fn strength(line: &str) -> u8 {
         || line.starts_with("not ok ")
         || placed && !warns && line.to_lowercase().contains("error")
         || line.starts_with("CONFLICT ")
+        || line.starts_with("! [rejected]")
+        || line.starts_with("! [remote rejected]")
     {
         4
     } else if placed
@@ -360,4 +377,28 @@ fn placed_message(line: &str) -> bool {
         && digits(number)
         && digits(column)
         && fields.next().is_some_and(|it| it.trim().len() > 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::signature;
+
+    #[test]
+    fn takes_the_line_that_names_what_went_wrong() {
+        for (text, expected) in [
+            (
+                "error: script \"test\" exited with code 1\n(fail) adds two numbers",
+                Some("(fail) adds two numbers"),
+            ),
+            ("186 |     throw new TypeError: x\nerror: no such export", Some("error: no such export")),
+            ("186 |     throw Error: x", None),
+            (
+                " ! [rejected] main -> main (fetch first)\nerror: failed to push some refs to 'x'",
+                Some("! [rejected] main -> main (fetch first)"),
+            ),
+            ("at ./a.json format ━━━━━", Some("./a.json format")),
+        ] {
+            assert_eq!(signature(text).as_deref(), expected, "{text}");
+        }
+    }
 }

@@ -39,7 +39,7 @@ pub use truth::{Told, Truth, truth};
 use history::{History, Message, Part};
 
 /// Version of the extraction and survival rules. Scores of different versions cannot be compared.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Facts of a history, by class, then by where they were established.
 pub fn probes(source: &History) -> Vec<Probe> {

@@ -456,13 +456,14 @@ impl Work<'_> {
         }
         if looked {
             // A search that finds nothing, or finds the word "error", is no error.
-            let found = outcome.exit.map_or(!marked, |it| it == 0);
+            let died = command::ends_in_a_viewer(command) && outcome::dies(output.text.as_str());
+            let found = outcome.exit.map_or(!marked && !died, |it| it == 0);
             if found {
                 self.judged(number, command, None);
             } else if let Some(error) = refused(output) {
                 self.judged(number, command, Some(error));
             }
-            let told = outcome.exit.is_some() || marked || self.reports != Some(false);
+            let told = outcome.exit.is_some() || marked || died || self.reports != Some(false);
             outcome = Outcome {
                 exit: outcome.exit,
                 ok: (told && (found || outcome.exit != Some(1))).then_some(found),

@@ -55,12 +55,21 @@ static COMMIT: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
 static PULL: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
+/// Of [`WRONG`], the phrases that a program which went well may print.
+const PHRASE: usize = 3;
+/// Of [`WRONG`], the first that only marks a failure: beside an exit code of 0 it says nothing.
+const MARK: usize = 4;
+
 /// Lines that say what went wrong, the surest first.
-static WRONG: LazyLock<[AsciiFirstRegex; 5]> = LazyLock::new(|| {
+static WRONG: LazyLock<[AsciiFirstRegex; 6]> = LazyLock::new(|| {
     [
         // A test's name says more than what its assertion printed.
         AsciiFirstRegex::new(
             r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\))",
+        ),
+        // What compilers say, with the place.
+        AsciiFirstRegex::new(
+            r"(?m)^\s*[^\s:(]+[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | TS\d)",
         ),
         AsciiFirstRegex::new(concat!(
             r"(?m)(?:^|\s)(?:error(?:\[\w+\])?:|Error:|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|panic:|[a-z]\w*[a-z](?:Error|Exception):|\w+\.?\w*(?:Error|Exception)\b:",
@@ -79,7 +88,7 @@ static WRONG: LazyLock<[AsciiFirstRegex; 5]> = LazyLock::new(|| {
 /// Lines that only repeat that something failed.
 static EMPTY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
-        r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|\[\w+\] error task failed|exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
+        r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
     )
 });
 
@@ -104,7 +113,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     // A task runner (mise) says last which task failed.
     let task = tail.trim_end().lines().last().is_some_and(|it| it.ends_with("] ERROR task failed"));
     let failures = task || counts.as_ref().is_some_and(|it| it.failed);
-    let wrong = wrong(head).or_else(|| wrong(&tail));
+    let wrong = [wrong(head), wrong(&tail)].into_iter().flatten().min_by_key(|it| it.1);
     let committed = COMMIT.captures(head).or_else(|| COMMIT.captures(&tail));
     let passes = counts.as_ref().is_some_and(|it| !it.failed && it.tests);
     let commit = committed
@@ -126,8 +135,8 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         _ if committed.is_some() => Some(true),
         _ if failures => Some(false),
         _ if passes => Some(true),
-        (false, Some(_)) => Some(out.result.is_some() || wrong.as_ref().is_none_or(|it| it.1 < 3)),
-        (false, None) if wrong.as_ref().is_some_and(|it| it.1 != 2) => Some(false),
+        (false, Some(_)) => Some(out.result.is_some() || wrong.as_ref().is_none_or(|it| it.1 < MARK)),
+        (false, None) if wrong.as_ref().is_some_and(|it| it.1 != PHRASE) => Some(false),
         (false, None) => reports.then_some(true),
     };
     if out.ok == Some(false) {
@@ -139,7 +148,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
 }
 
 /// Whether a program says with its first words that it does not do what it was asked to.
-fn dies(output: &str) -> bool {
+pub(super) fn dies(output: &str) -> bool {
     ["fatal: ", "error: "].iter().any(|it| output.trim_start().starts_with(it))
 }
 
@@ -295,11 +304,33 @@ fn wrong(text: &str) -> Option<(String, usize)> {
                     if line.starts_with(['×', '✖', '✗', '❌']) { place(&text[..start]) } else { None };
                 let told = before.map_or(line.to_string(), |it| format!("{it}: {line}"));
                 let told = explained(line, &text[start..]).unwrap_or(told);
+                let cause = if kind == 0 { cause(&text[..start], &text[start..]) } else { None };
+                let told = cause.map_or(told.clone(), |it| format!("{told}: {it}"));
                 return Some((flat(clip(&told, 220).0), kind));
             }
         }
     }
     None
+}
+
+/// Why the test failed whose line `from` begins with: bun prints it above that line, Go and TAP below it.
+fn cause<'a>(above: &'a str, from: &'a str) -> Option<&'a str> {
+    /// Lines between a test's name and its cause, a stack trace among them.
+    const NEAR: usize = 20;
+    static CAUSE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+        AsciiFirstRegex::new(r"^\s*(?:\w+(?:\.\w+)*(?:Error|Exception): |[Ee]rror: |\S+_test\.go:\d+: )\S")
+    });
+    let of_a_test = |line: &&str| {
+        ["(fail)", "(pass)", "--- ", "not ok ", "ok ", "=== "].iter().any(|it| line.starts_with(it))
+    };
+    let says = |line: &&str| line.len() < 400 && CAUSE.is_match(line) && !EMPTY.is_match(line);
+    let bun = from.starts_with("(fail)");
+    let near: Vec<&str> = if bun {
+        above.lines().rev().take(NEAR).collect()
+    } else {
+        from.lines().skip(1).take(NEAR).collect()
+    };
+    near.into_iter().take_while(|it| !of_a_test(it)).find(says).map(str::trim)
 }
 
 /// npm's line with the code of an error, and what the line below says of it.
@@ -328,6 +359,7 @@ fn place(text: &str) -> Option<&str> {
         .take(3)
         .map(|it| it.trim().trim_end_matches(['━', '─', ' ']))
         .find(|it| !it.is_empty())?;
+    let line = line.strip_prefix("at ").unwrap_or(line);
     let first = line.split_whitespace().next()?;
     (line.len() < 200 && first.contains(['/', '.']) && !line.ends_with(['.', ':'])).then_some(line)
 }
@@ -408,6 +440,31 @@ mod tests {
                 "Some(false) None  | npm error code ENEEDAUTH: need auth You must log in",
             ),
             (
+                "TypeError: a.b is no function\n      at x (t.ts:3:1)\n(fail) adds two numbers [0.2ms]\n 0 pass\n 1 fail",
+                true,
+                "Some(false) None 0 pass, 1 fail | (fail) adds two numbers [0.2ms]: TypeError: a.b is no function",
+            ),
+            (
+                "=== RUN TestA\n--- FAIL: TestA (0.00s)\n    a_test.go:7: want 1, got 2\nFAIL",
+                true,
+                "Some(false) None  | --- FAIL: TestA (0.00s): a_test.go:7: want 1, got 2",
+            ),
+            (
+                "error: 1 hook did not pass\nsrc/a.ts(3,1): error TS2304: Cannot find name 'b'.",
+                true,
+                "Some(false) None  | src/a.ts(3,1): error TS2304: Cannot find name 'b'.",
+            ),
+            (
+                " ! [rejected] main -> main (non-fast-forward)\nerror: failed to push some refs to 'x'",
+                true,
+                "Some(false) None  | ! [rejected] main -> main (non-fast-forward)",
+            ),
+            (
+                "at src/a.json format ━━━━━\n\n  × Formatter would have printed this",
+                true,
+                "Some(false) None  | src/a.json format: × Formatter would have printed this",
+            ),
+            (
                 "bash: foo: command not found\nexit status 127",
                 false,
                 "Some(false) Some(127)  | bash: foo: command not found",
@@ -444,6 +501,7 @@ mod tests {
             ("mise run lint | head", "a.go:38:16: thrice\n[lint] ERROR task failed", None, true, Some(false)),
             ("npm test; echo \"exit code: $?\"", "exit code: 3", Some(0), true, Some(false)),
             ("cat notes", "it ends with exit code 3 then", None, true, Some(true)),
+            ("git log x 2>&1 | head -3", "fatal: ambiguous argument 'x'", None, true, Some(false)),
             ("submit x", "Wrong flag!", None, false, None),
             ("x", "Wrong flag!", None, true, Some(true)),
         ] {
