@@ -442,7 +442,7 @@ mod tests {
             (
                 "TypeError: a.b is no function\n      at x (t.ts:3:1)\n(fail) adds two numbers [0.2ms]\n 0 pass\n 1 fail",
                 true,
-                "Some(false) None 0 pass, 1 fail | (fail) adds two numbers [0.2ms]: TypeError: a.b is no function",
+                "Some(false) None 1 fail | (fail) adds two numbers [0.2ms]: TypeError: a.b is no function",
             ),
             (
                 "=== RUN TestA\n--- FAIL: TestA (0.00s)\n    a_test.go:7: want 1, got 2\nFAIL",
