@@ -12,10 +12,7 @@ use epitome::store::StoreAt;
 use crate::corpus;
 
 /// The sessions that the summary was tuned on; what it keeps of others is measured apart.
-const TUNED: [&str; 33] = [
-    "Small budgets measure what is pinned more than how well it is written. Read a summary before you trust a figure.",
-    "Our own summaries were improved against these figures. Sessions that were not in the corpus are the better test;",
-    "Milliseconds are those of the machine at hand, for planning, writing and checking; reading the session and its facts",
+const TUNED: [&str; 30] = [
     "claude-code/VibeCodingTracker--claude_code.jsonl",
     "claude-code/agentv--1e-d266d094ed-1.jsonl",
     "claude-code/awesome-chatgpt-prompts--af-bec17cde9f-0.jsonl",
