@@ -53,6 +53,10 @@ growth BYTES="200000":
 scorecard corpus="../shared/corpus":
     cargo run --release -- score --corpus {{corpus}}
 
+# Whether weights learned from what agents used later order facts better than the order made by hand, each repository left out once.
+learn:
+    EPITOME_CORPUS_WHOLE=1 cargo test --test all score::learn -- --ignored --nocapture
+
 # Mutated sessions of every format, seeded: no panic, nothing invalid, nothing slow.
 fuzz COUNT="10000" SEED="1" *CASE:
     cargo run --profile fuzz --example fuzz -- {{COUNT}} {{SEED}} {{CASE}}

@@ -6,6 +6,7 @@ mod corpus;
 mod extract;
 mod hindsight;
 mod labels;
+mod learn;
 mod now;
 mod survival;
 mod unseen;
