@@ -88,8 +88,6 @@ pub struct ReplaceInfo {
 /// The result of a compaction.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CompactAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     /// `compacted`, `planned`, `needs_answer`, `noop` or `rejected`.
     #[schemars(with = "String")]
     pub status: Status,

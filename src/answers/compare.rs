@@ -63,8 +63,6 @@ pub struct CompareRow {
 /// All profiles on one session.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CompareAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     pub session: SessionInfo,
     /// Tokens of the messages.
     pub tokens_before: u64,

@@ -143,8 +143,6 @@ pub struct UnpricedInfo {
 /// What a session cost.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CostAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     pub session: SessionInfo,
     /// Always `USD`.
     pub currency: String,

@@ -121,8 +121,6 @@ pub struct NextInfo {
 /// How full the context is.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct EstimateAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     pub session: SessionInfo,
     /// Tokens of the messages.
     pub tokens: u64,

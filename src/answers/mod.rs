@@ -38,6 +38,20 @@ pub use transfer::{ExportAnswer, HandoffAnswer, ImportAnswer, KeepAnswer, PushAn
 /// The version of the contract.
 pub const CONTRACT: u32 = 1;
 
+/// An answer as it leaves the program: the contract's version, then its fields.
+#[derive(Serialize)]
+pub struct Document<'a, T> {
+    contract: u32,
+    #[serde(flatten)]
+    answer: &'a T,
+}
+
+impl<'a, T> Document<'a, T> {
+    pub fn of(answer: &'a T) -> Self {
+        Self { contract: CONTRACT, answer }
+    }
+}
+
 /// What came of a compaction or of clearing outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -25,8 +25,6 @@ pub struct PrunedInfo {
 /// Which outputs a profile clears.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PruneAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     pub session: SessionInfo,
     pub profile: String,
     /// `pruned`, `planned` or `noop`.

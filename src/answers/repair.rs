@@ -20,8 +20,6 @@ pub enum RepairStatus {
 /// What is wrong with a session, and what was done about it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RepairAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     pub session: SessionInfo,
     pub status: RepairStatus,
     /// In the order of the file; of each kind the first hundred.

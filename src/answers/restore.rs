@@ -17,8 +17,6 @@ pub enum RestoreStatus {
 /// A session put back as it was.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RestoreAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     /// The compaction that was undone.
     pub handle: String,
     /// `restored`, or `unchanged` where the session is as it was already.

@@ -49,8 +49,6 @@ pub struct TruthInfo {
 /// What survived a compaction.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ScoreAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     /// Version of the rules by which facts are found; scores of different versions cannot be compared.
     pub rules: u32,
     pub session: SessionInfo,
@@ -98,8 +96,6 @@ pub struct ScoreAnswer {
 /// What of a session's own later needs each way to compact would have kept.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HindsightAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     pub session: SessionInfo,
     /// At 60 % of the messages, and at each compaction of the agent's own; none where nothing was used later.
     pub cuts: Vec<HindsightCut>,

@@ -42,8 +42,6 @@ pub struct Alternative {
 /// Where a profile would cut.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SplitAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     pub session: SessionInfo,
     pub profile: String,
     /// Messages before the cut: 0 nothing, all everything; absent where there is no place.

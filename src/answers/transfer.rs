@@ -8,8 +8,6 @@ use super::Next;
 /// Sessions sent to a team's server.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct PushAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     /// Sessions that the server stored.
     pub pushed: usize,
     /// Bytes that were sent for them.
@@ -27,8 +25,6 @@ pub struct PushAnswer {
 /// Sessions put into the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct KeepAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     /// Sessions that were archived.
     pub kept: usize,
     /// Sessions that are in the archive as they are.
@@ -46,8 +42,6 @@ pub struct KeepAnswer {
 #[cfg(feature = "parquet")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TablesAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     /// The folder that they lie in.
     pub output: String,
     /// Rows of each table.
@@ -61,8 +55,6 @@ pub struct TablesAnswer {
 /// A session in one file.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ExportAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     pub agent: String,
     pub session_id: String,
     pub output: String,
@@ -79,8 +71,6 @@ pub struct ExportAnswer {
 /// A session put where its agent finds it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ImportAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     pub agent: String,
     pub session_id: String,
     pub output: String,
@@ -100,8 +90,6 @@ pub struct ImportAnswer {
 /// A brief for a new session.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HandoffAnswer {
-    /// Version of the contract.
-    pub contract: u32,
     /// It, as Markdown: the first prompt of the new session.
     pub brief: String,
     /// Its tokens (o200k).

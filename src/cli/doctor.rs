@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Screen;
 use crate::agents::reach::quoted;
 use crate::agents::{self, AgentRef, Problem, install};
-use crate::answers::{CONTRACT, Next, RepairStatus};
+use crate::answers::{Next, RepairStatus};
 use crate::config::{Config, ValueOrigin};
 use crate::engine::{self, Engine, RepairTo, SeatEntry, SessionRef, seat_log};
 use crate::store::StoreAt;
@@ -27,7 +27,6 @@ pub struct DoctorArgs {
 
 #[derive(Serialize)]
 struct DoctorAnswer {
-    contract: u32,
     config: Vec<Value>,
     agents: Vec<AgentState>,
     keys: Vec<&'static str>,
@@ -148,7 +147,7 @@ pub(super) fn run(config: Config, now: i64, arguments: &DoctorArgs, screen: &mut
     }
     problems.extend(agents::ALL.into_iter().flat_map(|it| it.known_problems(env, &folder)));
     let store = archive(&config, now, arguments, store_path, &mut problems)?;
-    let answer = DoctorAnswer { contract: CONTRACT, config: values, agents: found, keys, store, problems };
+    let answer = DoctorAnswer { config: values, agents: found, keys, store, problems };
     if !screen.json(&answer)? {
         show(&answer, screen)?;
     }

@@ -5,7 +5,7 @@ use clap::Args;
 use super::Screen;
 use super::common::Common;
 use crate::agents::{self, AgentRef};
-use crate::answers::{CONTRACT, HandoffAnswer};
+use crate::answers::HandoffAnswer;
 use crate::engine::{self, Engine};
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
@@ -38,7 +38,6 @@ pub(super) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<
             engine::hand_off(engine, &opened, &brief, to)?
         }
         false => HandoffAnswer {
-            contract: CONTRACT,
             tokens: Estimator::O200k.text(&brief),
             brief,
             session_id: None,

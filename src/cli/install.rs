@@ -9,7 +9,6 @@ use serde_json::json;
 use super::{Screen, gateway};
 use crate::agents::install::{self, Created, FileChange, InstallRequest, Registration, is_our_file};
 use crate::agents::{self, AgentRef, pi};
-use crate::answers::CONTRACT;
 use crate::config::Config;
 use history::error::{Error, Kind, Result};
 
@@ -55,7 +54,7 @@ pub struct UninstallArgs {
 pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let program = program(config)?;
     if let Some((file, text)) = install::snippet(&arguments.agent, &program) {
-        if !screen.json(&json!({ "contract": CONTRACT, "file": file, "text": text }))? {
+        if !screen.json(&json!({"file": file, "text": text}))? {
             screen.note(&format!("add this to {file}:"))?;
             screen.block(&text)?;
         }
@@ -422,7 +421,7 @@ const SHOWN_WHOLE: usize = 20;
 fn show(screen: &mut Screen<'_>, changes: &[FileChange], dry_run: bool) -> Result<()> {
     let changed: Vec<&FileChange> = changes.iter().filter(differ).collect();
     let paths: Vec<String> = changed.iter().map(|it| it.path.display().to_string()).collect();
-    if screen.json(&json!({ "contract": CONTRACT, "changed": paths, "dry_run": dry_run }))? {
+    if screen.json(&json!({"changed": paths, "dry_run": dry_run}))? {
         return Ok(());
     }
     if changed.is_empty() {

@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::Screen;
 use super::paint::table;
-use crate::answers::CONTRACT;
 use crate::config::byte_size;
 use crate::engine::values::moment;
 use crate::engine::{Engine, keep};
@@ -170,7 +169,7 @@ fn list(engine: &Engine, filter: &Filter, pinned: bool, screen: &mut Screen<'_>)
     let limit = filter.limit.or(Some(50));
     let wanted = MemoryFilter { scope: filter.scope, kind: filter.kind, pinned, limit, offset: 0 };
     let all = engine.store.memories(&engine.project(), &wanted)?;
-    if screen.json(&json!({ "contract": CONTRACT, "memories": all }))? {
+    if screen.json(&json!({"memories": all}))? {
         return Ok(());
     }
     if all.is_empty() {
@@ -191,7 +190,7 @@ fn list(engine: &Engine, filter: &Filter, pinned: bool, screen: &mut Screen<'_>)
 fn show(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<()> {
     let scope = engine.store.locate(handle, &engine.config.owner)?;
     let memory = engine.store.memory(&scope, handle)?;
-    if screen.json(&json!({ "contract": CONTRACT, "memory": memory }))? {
+    if screen.json(&json!({"memory": memory}))? {
         return Ok(());
     }
     screen.note(&screen.paint.faint(&about(&memory)))?;
@@ -216,7 +215,7 @@ fn add(
         created: None,
     };
     let memory = engine.store.remember(&engine.project(), &note, engine.now)?;
-    if screen.json(&json!({ "contract": CONTRACT, "memory": memory }))? {
+    if screen.json(&json!({"memory": memory}))? {
         return Ok(());
     }
     screen.line(&format!("remembered as {}", screen.paint.strong(memory.id.as_str())))
@@ -229,7 +228,7 @@ fn pin(engine: &Engine, handle: &str, pinned: bool, screen: &mut Screen<'_>) -> 
     let entry = store.entry(&scope, handle)?;
     if entry.what == What::Memory {
         let memory = store.memory(&scope, handle)?;
-        if screen.json(&json!({ "contract": CONTRACT, "memory": memory }))? {
+        if screen.json(&json!({"memory": memory}))? {
             return Ok(());
         }
         return screen.line(if pinned {
@@ -238,7 +237,7 @@ fn pin(engine: &Engine, handle: &str, pinned: bool, screen: &mut Screen<'_>) -> 
             "no longer in every summary"
         });
     }
-    if screen.json(&json!({ "contract": CONTRACT, "pinned": pinned, "entry": entry }))? {
+    if screen.json(&json!({"pinned": pinned, "entry": entry}))? {
         return Ok(());
     }
     screen.line(if pinned { "stays in the archive from now on" } else { "may be deleted by `memory gc`" })
@@ -247,7 +246,7 @@ fn pin(engine: &Engine, handle: &str, pinned: bool, screen: &mut Screen<'_>) -> 
 fn forget(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<()> {
     let scope = engine.store.locate(handle, &engine.config.owner)?;
     engine.store.forget(&scope, handle)?;
-    if screen.json(&json!({ "contract": CONTRACT, "forgotten": handle }))? {
+    if screen.json(&json!({"forgotten": handle}))? {
         return Ok(());
     }
     screen.line("forgotten")
@@ -266,7 +265,7 @@ fn search(engine: &Engine, filter: &Filter, words: &[String], screen: &mut Scree
         // The user's own are in no project.
         found.hits.retain(|it| (scope == MemoryScope::User) == it.entry.project.is_empty());
     }
-    if screen.json(&json!({ "contract": CONTRACT, "hits": found.hits, "partial": found.partial }))? {
+    if screen.json(&json!({"hits": found.hits, "partial": found.partial}))? {
         return Ok(());
     }
     if found.hits.is_empty() {
@@ -297,7 +296,7 @@ fn import(engine: &Engine, filter: &Filter, file: &str, pinned: bool, screen: &m
         note.kind = filter.kind.unwrap_or(note.kind);
     }
     let done = engine.store.import(&engine.project(), &notes, engine.now)?;
-    if !screen.json(&json!({ "contract": CONTRACT, "imported": done }))? {
+    if !screen.json(&json!({"imported": done}))? {
         screen.line(&format!(
             "{} remembered, {} known before, {} refused",
             done.added,
@@ -313,7 +312,7 @@ fn import(engine: &Engine, filter: &Filter, file: &str, pinned: bool, screen: &m
 
 fn tidy(engine: &Engine, dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
     let tidied = engine.store.tidy(&engine.project(), dry_run)?;
-    if screen.json(&json!({ "contract": CONTRACT, "tidied": tidied, "dry_run": dry_run }))? {
+    if screen.json(&json!({"tidied": tidied, "dry_run": dry_run}))? {
         return Ok(());
     }
     if tidied.is_empty() {
@@ -328,9 +327,7 @@ fn collect(engine: &Engine, retention: &Retention, dry_run: bool, screen: &mut S
     if !dry_run && gone.bytes > 0 {
         engine.store.vacuum()?;
     }
-    if screen
-        .json(&json!({ "contract": CONTRACT, "tidied": tidied, "collected": gone, "dry_run": dry_run }))?
-    {
+    if screen.json(&json!({"tidied": tidied, "collected": gone, "dry_run": dry_run}))? {
         return Ok(());
     }
     merged(&tidied, dry_run, screen)?;
@@ -365,7 +362,7 @@ fn audit(
     let owner = (!everybody).then_some(engine.config.owner.as_str());
     let since = since.map(|it| time("--since", it, engine.now)).transpose()?;
     let done = engine.store.audit(owner, since, filter.limit.unwrap_or(AUDITED))?;
-    if screen.json(&json!({ "contract": CONTRACT, "audit": done }))? {
+    if screen.json(&json!({"audit": done}))? {
         return Ok(());
     }
     if done.is_empty() {

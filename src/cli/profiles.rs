@@ -17,7 +17,7 @@ pub struct ProfilesArgs {
 pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen<'_>) -> Result<u8> {
     if let Some(name) = &arguments.name {
         let profile = engine.config.profile(name)?;
-        if screen.json(&profile)? {
+        if screen.document(&profile)? {
             return Ok(0);
         }
         return screen.block(profile.to_toml()?.trim_end()).map(|()| 0);
@@ -29,7 +29,7 @@ pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen
     for name in engine.config.profiles.keys() {
         profiles.push(engine.config.profile(name)?);
     }
-    if screen.json(&profiles)? {
+    if screen.document(&profiles)? {
         return Ok(0);
     }
     let head = ["profile", "auto-compacts", "passes", "summary", "new context", "follows"];

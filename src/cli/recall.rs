@@ -8,7 +8,6 @@ use serde_json::json;
 use super::Screen;
 use super::paint::{size, table};
 use crate::agents;
-use crate::answers::CONTRACT;
 use crate::engine::{self, Engine, SessionRef};
 use crate::store::{
     AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, Reach, Scope, SearchScope, Typed,
@@ -106,9 +105,7 @@ fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Scre
     let slice = engine::read(engine, &scope, handle, &range, limit, &|text| Estimator::O200k.text(text))?;
     let entry = engine.store.entry(&scope, handle)?;
     engine.audit(AuditVerb::Read, &scope, entry.session.as_deref(), Some(handle));
-    if screen
-        .json(&json!({ "contract": CONTRACT, "entry": entry, "text": slice.text, "next": slice.next }))?
-    {
+    if screen.json(&json!({"entry": entry, "text": slice.text, "next": slice.next}))? {
         return Ok(());
     }
     if slice.text.is_empty() && slice.next.is_none() {
@@ -128,7 +125,7 @@ fn newest(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> R
     let more = found.len() > limit as usize;
     found.truncate(limit as usize);
     let next = more.then(|| arguments.offset + limit);
-    if screen.json(&json!({ "contract": CONTRACT, "hits": found, "next": next }))? {
+    if screen.json(&json!({"hits": found, "next": next}))? {
         return Ok(());
     }
     if found.is_empty() && arguments.offset == 0 {
@@ -195,7 +192,6 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
     };
     let found = &recalled.found;
     if screen.json(&json!({
-        "contract": CONTRACT,
         "scope": recalled.scope,
         "hits": found.hits,
         "typed": recalled.typed,

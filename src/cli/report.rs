@@ -29,7 +29,7 @@ pub(super) fn run(engine: &Engine, arguments: &ReportArgs, screen: &mut Screen<'
     }
     crate::files::install(&arguments.out, html.as_bytes())?;
     let path = arguments.out.display().to_string();
-    if !screen.json(&serde_json::json!({ "contract": crate::answers::CONTRACT, "output": path }))? {
+    if !screen.json(&serde_json::json!({"output": path}))? {
         screen.note(&format!("written  {path}"))?;
     }
     Ok(0)

@@ -9,6 +9,7 @@ use crate::engine::statusline::StatusLine;
 use clap::Args;
 use history::error::{Error, Kind, Result};
 use schemars::Schema;
+use serde_json::{Value, json};
 
 /// The document of each command.
 const SCHEMAS: [(&str, fn() -> Schema); 15] = [
@@ -43,6 +44,18 @@ pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8>
         Error::new(Kind::Arguments, what)
     })?;
     screen.json = true;
-    screen.json(&(known.1)())?;
+    screen.document(&with_contract((known.1)()))?;
     Ok(0)
+}
+
+/// The schema of an answer's [`Document`](crate::answers::Document).
+fn with_contract(mut answer: Schema) -> Schema {
+    let version = json!({"type": "integer", "format": "uint32", "minimum": 0, "description": "Version of the contract."});
+    if let Some(Value::Object(fields)) = answer.get_mut("properties") {
+        fields.shift_insert(0, "contract".to_owned(), version);
+    }
+    if let Some(Value::Array(required)) = answer.get_mut("required") {
+        required.insert(0, json!("contract"));
+    }
+    answer
 }

@@ -31,7 +31,7 @@ pub(super) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut Screen<'_
     let ask = arguments.common.ask(&engine.config)?;
     if let Some(directory) = &arguments.corpus {
         let card = engine::scorecard(engine, directory, &ask, &mut |what| tracing::info!("{what}"))?;
-        if !screen.json(&card)? {
+        if !screen.document(&card)? {
             crate::files::install(&arguments.out, card.markdown().as_bytes())?;
             screen.line(&format!(
                 "{} sessions; written to {}",

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Read, Write};
 use serde::Serialize;
 
 use super::Paint;
+use crate::answers::Document;
 use crate::terminal::LineMode;
 use history::error::{Error, Kind, Result};
 
@@ -18,20 +19,30 @@ pub(crate) struct Screen<'a> {
 }
 
 impl Screen<'_> {
-    /// One JSON document, if `--json` was given; whether it was.
+    /// An answer with the contract's version before its fields, if `--json` was given; whether it was.
     pub(super) fn json<T: Serialize>(&mut self, answer: &T) -> Result<bool> {
+        self.document(&Document::of(answer))
+    }
+
+    /// JSON that has a shape of its own, if `--json` was given; whether it was.
+    pub(super) fn document<T: Serialize>(&mut self, document: &T) -> Result<bool> {
         if !self.json {
             return Ok(false);
         }
-        let text = serde_json::to_string_pretty(answer)
-            .map_err(|error| Error::new(Kind::Bug, "writing JSON").because(error))?;
+        let text = serde_json::to_string_pretty(document).map_err(unwritable)?;
         self.write(&format!("{text}\n"))?;
         Ok(true)
     }
 
-    /// A JSON document on a line, for a program.
-    pub(super) fn json_line(&mut self, document: &serde_json::Value) -> Result<()> {
-        self.write(&format!("{document}\n"))
+    /// An answer on one line, with the contract's version before its fields.
+    pub(super) fn json_line<T: Serialize>(&mut self, answer: &T) -> Result<()> {
+        self.document_line(&Document::of(answer))
+    }
+
+    /// JSON on one line that has a shape of its own.
+    pub(super) fn document_line<T: Serialize>(&mut self, document: &T) -> Result<()> {
+        let line = serde_json::to_string(document).map_err(unwritable)?;
+        self.write(&format!("{line}\n"))
     }
 
     /// One line. A line break in it is shown and breaks nothing.
@@ -67,4 +78,8 @@ impl Screen<'_> {
             .write_all(text.as_bytes())
             .map_err(|error| Error::new(Kind::Io, "writing to standard output").because(error))
     }
+}
+
+fn unwritable(error: serde_json::Error) -> Error {
+    Error::new(Kind::Bug, "writing JSON").because(error)
 }

@@ -50,7 +50,7 @@ pub(super) fn run(config: Config, now: i64, arguments: &SeatArgs, screen: &mut S
             let entry =
                 SeatEntry { session: it.session, tokens: Some(it.tokens), handle: it.handle, ..entry };
             seat_log::append(&folder, &entry);
-            screen.json_line(&it.reply)?;
+            screen.document_line(&it.reply)?;
             Ok(0)
         }
         Ok(None) => {

@@ -11,7 +11,7 @@ use super::Screen;
 use super::paint::{Paint, fitted, short_ids, size};
 use crate::agents::FoundSession;
 use crate::agents::reach::quoted;
-use crate::answers::{AdviceLevel, CONTRACT};
+use crate::answers::AdviceLevel;
 use crate::engine::{self, Ask, Engine, SessionRef};
 use crate::store::Scope;
 use history::error::Result;
@@ -50,7 +50,6 @@ pub struct SessionsArgs {
 
 #[derive(Serialize)]
 struct SessionsAnswer {
-    contract: u32,
     sessions: Vec<SessionRow>,
     next: String,
     why: String,
@@ -115,7 +114,7 @@ pub(super) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
         sessions.swap(SHOWN - 1, at);
     }
     sessions.truncate(SHOWN);
-    show(&SessionsAnswer { contract: CONTRACT, sessions, next, why }, screen)
+    show(&SessionsAnswer { sessions, next, why }, screen)
 }
 
 pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
@@ -136,7 +135,7 @@ pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen
             ("epitome doctor".to_owned(), "no readable sessions; this shows where Epitome looks".to_owned())
         });
     let listed = sessions.len();
-    let code = show(&SessionsAnswer { contract: CONTRACT, sessions, next, why }, screen)?;
+    let code = show(&SessionsAnswer { sessions, next, why }, screen)?;
     if all > listed && !screen.json {
         screen.note(&format!("… and {} older ones (--limit)", all - listed))?;
     }

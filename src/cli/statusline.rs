@@ -26,7 +26,7 @@ pub(super) fn run(config: &Config, now: i64, screen: &mut Screen<'_>) -> Result<
     let input = read.ok().and_then(|_| statusline::read(&history::json::mend(&bytes)));
     let Some(status) = input.and_then(|it| status_line(config, &it, now)) else { return Ok(0) };
     if screen.json {
-        screen.json_line(&serde_json::to_value(&status).unwrap_or_default())?;
+        screen.json_line(&status)?;
     } else {
         screen.line(&sentence(&status))?;
     }

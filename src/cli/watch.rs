@@ -11,7 +11,6 @@ use super::Screen;
 use super::common::Common;
 use super::paint::size;
 use crate::agents::reach::quoted;
-use crate::answers::CONTRACT;
 use crate::engine::{self, Ask, Engine, Opened, SessionRef, To};
 use crate::terminal::{LineMode, visible};
 use compaction::plan::Gate;
@@ -64,7 +63,7 @@ pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
             if !verdict.due {
                 told = told.filter(|it| *it != id);
                 if arguments.once {
-                    let document = json!({ "contract": CONTRACT, "session": id, "due": false, "reason": verdict.reason });
+                    let document = json!({"session": id, "due": false, "reason": verdict.reason});
                     if !screen.json(&document)? {
                         screen.line(&format!("{id}: not yet: {}", verdict.reason))?;
                     }
@@ -133,7 +132,7 @@ fn say(
         size(answer.tokens_after)
     );
     let document = json!({
-        "contract": CONTRACT, "session": id, "due": true, "reason": reason, "tokens_before": answer.tokens_before,
+        "session": id, "due": true, "reason": reason, "tokens_before": answer.tokens_before,
         "tokens_after": answer.tokens_after, "prepared": answer.output, "command": command,
     });
     if screen.json {

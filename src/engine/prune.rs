@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::agents::reach::Job;
-use crate::answers::{CONTRACT, Next, NextCost, PruneAnswer, Status};
+use crate::answers::{Next, NextCost, PruneAnswer, Status};
 use crate::engine::archive::PlanResult;
 use crate::engine::input::measured::warnings;
 use crate::engine::inspect::session_cost::AfterChange;
@@ -31,7 +31,6 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
         plan::plan(measured.history, &measured.counter, request, &moment)
     });
     let mut answer = PruneAnswer {
-        contract: CONTRACT,
         session: session_info(opened),
         profile: ask.profile.name.clone(),
         status: Status::Noop,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::agents::Database;
 use crate::agents::reach;
-use crate::answers::{CONTRACT, FindingInfo, Next, RepairAnswer, RepairStatus, RestoreStatus, TakesEffect};
+use crate::answers::{FindingInfo, Next, RepairAnswer, RepairStatus, RestoreStatus, TakesEffect};
 use crate::engine::undo::outcome::{Done, changed};
 use crate::engine::write_back::{Location, Mark, REPAIRED, Target, agent_of};
 use crate::engine::{Engine, Opened, SessionRef, archive, input::open, session_info};
@@ -99,7 +99,6 @@ pub fn repair(
     };
     let next = written.resume.as_ref().map(|it| Next::user(format!("Go on with: {it}")));
     Ok(RepairAnswer {
-        contract: CONTRACT,
         session: session_info(&opened),
         status,
         findings: found.findings.iter().map(finding).collect(),

@@ -1,7 +1,7 @@
 //! Sessions that lie there now, put into the archive before their agents delete them.
 
 use crate::agents::FoundSession;
-use crate::answers::{CONTRACT, KeepAnswer};
+use crate::answers::KeepAnswer;
 use crate::engine::marks::kept_mark;
 use crate::engine::{Engine, archive::passages};
 use crate::files::File;
@@ -12,7 +12,7 @@ use sessions::{Memory, Source};
 /// Archives those of these sessions that changed since they were archived last. One that cannot be read is named and
 /// keeps nobody else from it.
 pub fn keep(engine: &Engine, found: &[FoundSession]) -> KeepAnswer {
-    let mut out = KeepAnswer { contract: CONTRACT, ..KeepAnswer::default() };
+    let mut out = KeepAnswer::default();
     // The newest last: a search looks at what was indexed last first.
     for it in found.iter().rev() {
         match keep_one(engine, it) {

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use crate::answers::{CONTRACT, PushAnswer};
+use crate::answers::PushAnswer;
 use crate::engine::Engine;
 use crate::engine::marks::pushed_mark;
 use crate::store::{AuditVerb, Entry, Reach, Scope};
@@ -30,8 +30,7 @@ pub fn push(engine: &Engine, session: Option<&str>) -> Result<PushAnswer> {
     };
     let server = Server::new(vault)?;
     let mut waiting = waiting(engine, session)?;
-    let mut out = PushAnswer { contract: CONTRACT, ..PushAnswer::default() };
-    out.waiting = waiting.len().saturating_sub(SENT);
+    let mut out = PushAnswer { waiting: waiting.len().saturating_sub(SENT), ..PushAnswer::default() };
     waiting.truncate(SENT);
     // The oldest first: what waits longest is nearest to be let go of.
     while let Some(entry) = waiting.pop() {

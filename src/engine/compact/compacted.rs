@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::answers::{
-    CONTRACT, CompactAnswer, CostInfo, FactCount, LostInfo, MethodInfo, Next, NextCost, SessionInfo, Status,
-    UsageInfo,
+    CompactAnswer, CostInfo, FactCount, LostInfo, MethodInfo, Next, NextCost, SessionInfo, Status, UsageInfo,
 };
 use crate::engine::compact::attempt::Attempt;
 use crate::engine::write_back::Installed;
@@ -257,7 +256,6 @@ impl About {
     /// A document in which nothing has changed yet.
     fn answer(&self, summarizer: &Summarizer, warnings: &[String]) -> CompactAnswer {
         CompactAnswer {
-            contract: CONTRACT,
             status: Status::Noop,
             native_status: String::new(),
             reason_code: String::new(),

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::answers::{
-    Advice, AdviceLevel, CONTRACT, CategoryInfo, EstimateAnswer, ItemCounts, Large, NextCost, NextInfo,
-    PastInfo, ReportedUsage, TriggerInfo,
+    Advice, AdviceLevel, CategoryInfo, EstimateAnswer, ItemCounts, Large, NextCost, NextInfo, PastInfo,
+    ReportedUsage, TriggerInfo,
 };
 use crate::engine::compact::compacted::percent;
 use crate::engine::input::measured::{Measured, warnings};
@@ -57,7 +57,6 @@ pub fn estimate(engine: &Engine, opened: &Opened, ask: &Ask, next: Option<u64>) 
     }
     let cost = engine.config.costs.then(|| session_cost::next_cost(engine, &measured, ask, None));
     Ok(EstimateAnswer {
-        contract: CONTRACT,
         session: session_info(opened),
         tokens: measured.tokens,
         overhead,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::answers::{
-    CONTRACT, ContentSpent, CostAnswer, MomentInfo, NextCost, PaidAgain, PriceInfo, Spent, SpentInfo,
-    TurnSpent, UnpricedInfo,
+    ContentSpent, CostAnswer, MomentInfo, NextCost, PaidAgain, PriceInfo, Spent, SpentInfo, TurnSpent,
+    UnpricedInfo,
 };
 use crate::cost::bill::{Amounts, Charge};
 use crate::cost::forecast::{Forecast, ForecastSizes, forecast};
@@ -78,7 +78,6 @@ pub fn cost_of(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CostAnswer
         spent: spent(*amount, &bill.total),
     });
     Ok(CostAnswer {
-        contract: CONTRACT,
         session: session_info(opened),
         currency: "USD".to_owned(),
         prices: bill

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::answers::{Alternative, CONTRACT, RangeFate, RangeInfo, Side, SplitAnswer};
+use crate::answers::{Alternative, RangeFate, RangeInfo, Side, SplitAnswer};
 use crate::engine::{Ask, Engine, Opened, input::measured, input::request, session_info};
 use compaction::plan::{self, Op, Segment};
 use history::error::Result;
@@ -53,7 +53,6 @@ pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer>
             .unwrap_or_default(),
     };
     Ok(SplitAnswer {
-        contract: CONTRACT,
         session: session_info(opened),
         profile: ask.profile.name.clone(),
         split: found.split,

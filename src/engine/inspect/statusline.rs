@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::agents::statusline::StatusInput;
-use crate::answers::{AdviceLevel, CONTRACT};
+use crate::answers::AdviceLevel;
 use crate::config::Config;
 use crate::cost::replay::Replay;
 use crate::engine::compact::compacted::percent;
@@ -23,7 +23,6 @@ const END: u64 = 256 << 10;
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct StatusLine {
-    pub contract: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +82,6 @@ pub fn status_line(config: &Config, input: &StatusInput, now: i64) -> Option<Sta
             Some(kept(&profile, first)?.after(context)).filter(|it| *it < context)
         });
     Some(StatusLine {
-        contract: CONTRACT,
         session: input.session.clone(),
         model,
         context,

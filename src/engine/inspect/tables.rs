@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::agents::FoundSession;
-use crate::answers::{CONTRACT, TablesAnswer};
+use crate::answers::TablesAnswer;
 use crate::engine::{Ask, Engine, Opened, SessionRef, input::measured, input::open};
 use crate::store::{Compaction, Scope};
 use crate::tables::ColumnType::{Bool, Int, Text, Time};
@@ -117,7 +117,6 @@ pub fn tables(engine: &Engine, found: &[FoundSession], folder: &Path) -> Result<
     }
     let Tables { sessions, messages, compactions, facts, tokens } = tables;
     Ok(TablesAnswer {
-        contract: CONTRACT,
         output: folder.display().to_string(),
         sessions: sessions.finish()?,
         messages: messages.finish()?,

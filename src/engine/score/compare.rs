@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::answers::{CONTRACT, CompareAnswer, CompareRow};
+use crate::answers::{CompareAnswer, CompareRow};
 use crate::engine::{Ask, Engine, Opened, To, compact, input::measured, input::request, session_info};
 use crate::profiles::{self, BUILT_IN};
 use compaction::plan;
@@ -37,7 +37,7 @@ pub fn compare(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareAns
         }
         rows.push(row);
     }
-    Ok(CompareAnswer { contract: CONTRACT, session: session_info(opened), tokens_before, rows })
+    Ok(CompareAnswer { session: session_info(opened), tokens_before, rows })
 }
 
 fn row(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareRow> {

@@ -1,6 +1,6 @@
 //! Of what an agent used after a cut, what compactions of the part before it still hold.
 
-use crate::answers::{CONTRACT, HindsightAnswer, HindsightCut, HindsightKind, HindsightWay};
+use crate::answers::{HindsightAnswer, HindsightCut, HindsightKind, HindsightWay};
 use crate::engine::score::subject::{HANDLE, Subject, session, subject};
 use crate::engine::{Amount, Ask, Engine, Opened, compact::attempt, input::measured, session_info};
 use crate::report::scorecard::Looked;
@@ -201,11 +201,7 @@ pub fn hindsight(engine: &Engine, opened: &Opened, ask: &Ask) -> HindsightAnswer
             ways,
         }
     };
-    HindsightAnswer {
-        contract: CONTRACT,
-        session: session_info(opened),
-        cuts: cuts.iter().map(told).collect(),
-    }
+    HindsightAnswer { session: session_info(opened), cuts: cuts.iter().map(told).collect() }
 }
 
 /// What is compared at each size.

@@ -5,7 +5,7 @@ pub(super) mod hindsight;
 pub(super) mod scorecard;
 pub(super) mod subject;
 
-use crate::answers::{BrokenInfo, CONTRACT, DoubtInfo, ScoreAnswer, ToldCount, TruthInfo};
+use crate::answers::{BrokenInfo, DoubtInfo, ScoreAnswer, ToldCount, TruthInfo};
 use crate::engine::compact::compacted::{fact_count, fact_counts, round};
 use crate::engine::compact::min_kept::lost;
 use crate::engine::{Ask, Engine, Opened, input::measured, session_info};
@@ -24,7 +24,6 @@ pub fn score(engine: &Engine, before: &Opened, after: &Opened, ask: &Ask) -> Sco
     let (messages, _) = sessions::wire::messages_of(made, Some(after.session.format), api);
     let broken = sessions::validate::check(api, &messages);
     ScoreAnswer {
-        contract: CONTRACT,
         rules: score.version,
         session: session_info(before),
         compacted: session_info(after),

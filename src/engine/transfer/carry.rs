@@ -143,7 +143,6 @@ pub fn hand_off(
     let mut warnings = Vec::new();
     let it = carry(engine, opened, &after, agent, &mut warnings)?;
     Ok(crate::answers::HandoffAnswer {
-        contract: crate::answers::CONTRACT,
         brief: brief.to_owned(),
         tokens: Estimator::O200k.text(brief),
         session_id: Some(it.session_id),

@@ -9,7 +9,7 @@ use std::io::{BufReader, Cursor, Read};
 use std::path::{Component, Path, PathBuf};
 
 use crate::agents::{self, AgentRef, FoundSession, reach};
-use crate::answers::{CONTRACT, ExportAnswer, ImportAnswer, Next, TakesEffect};
+use crate::answers::{ExportAnswer, ImportAnswer, Next, TakesEffect};
 use crate::engine::input::open::{LOOKED_THROUGH, read};
 use crate::engine::transfer::container::{
     Belongs, ContainerBody, ContainerCompaction, ContainerOriginal, ContainerSubAgent, Manifest, Names, Open,
@@ -93,7 +93,6 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
     let bytes = container::write(path, &manifest, open)?;
     engine.audit(AuditVerb::Export, scope, Some(id), None);
     Ok(ExportAnswer {
-        contract: CONTRACT,
         agent: agent.name().to_owned(),
         session_id: id.to_owned(),
         output: path.display().to_string(),
@@ -342,7 +341,6 @@ fn put(
     };
     engine.audit(AuditVerb::Import, &scope, Some(&installed.session_id), None);
     Ok(ImportAnswer {
-        contract: CONTRACT,
         agent: agent.name().to_owned(),
         session_id: installed.session_id,
         output: installed.output,

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::agents::reach::{self, Job, Way};
 use crate::agents::{self, Database};
-use crate::answers::{CONTRACT, Next, RestoreAnswer, RestoreStatus};
+use crate::answers::{Next, RestoreAnswer, RestoreStatus};
 use crate::engine::input::open::{LOOKED_THROUGH, open_database, open_path};
 use crate::engine::marks::{compacted_mark, undone_mark};
 use crate::engine::undo::outcome::{Done, changed};
@@ -152,7 +152,6 @@ pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
         false => reach::resume(env, agent, &done.id, cwd),
     };
     Ok(RestoreAnswer {
-        contract: CONTRACT,
         handle: compaction.handle.as_str().to_owned(),
         status: done.status,
         session_id: done.id,

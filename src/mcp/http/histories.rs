@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Shared;
-use crate::answers::CONTRACT;
+use crate::answers::Document;
 use crate::mcp::desk::{Caller, Desk};
 use crate::store::{AuditVerb, Batch, Body, Original, SessionRef, What};
 use history::History;
@@ -36,7 +36,7 @@ pub(super) async fn store(
     let desk = shared.server.desk.clone();
     let stored = tokio::task::spawn_blocking(move || put(&desk, &caller, &pushed, &bytes)).await;
     let (status, answer) = match stored {
-        Ok(Ok(answer)) => (StatusCode::CREATED, answer),
+        Ok(Ok(answer)) => (StatusCode::CREATED, json!(Document::of(&answer))),
         Ok(Err(error)) => {
             let status = match error.kind() {
                 Kind::Input | Kind::Arguments => StatusCode::UNPROCESSABLE_ENTITY,
@@ -90,7 +90,6 @@ fn put(desk: &Desk, caller: &Caller, pushed: &Pushed, bytes: &[u8]) -> Result<Va
         .ok_or_else(|| Error::new(Kind::Bug, "storing a history: expected its handle"))?;
     engine.audit(AuditVerb::Store, &scope, Some(&batch.session.id), Some(handle.as_str()));
     Ok(json!({
-        "contract": CONTRACT,
         "handle": handle.as_str(),
         "format": format,
         "messages": history.messages().len(),

@@ -12,7 +12,7 @@ use super::schema::{
     read_only, required, session, text,
 };
 use crate::agents::reach::Job;
-use crate::answers::{AdviceLevel, CONTRACT, EstimateAnswer, Next};
+use crate::answers::{AdviceLevel, EstimateAnswer, Next};
 use crate::engine::{self, Counting, Engine, Opened};
 use crate::mcp::desk::{Caller, Desk};
 use history::error::{Error, Kind, Result};
@@ -50,8 +50,8 @@ pub(super) fn tool() -> Tool {
 }
 
 /// What of an estimate a model is shown.
-const SHOWN: [&str; 18] = names!(EstimateAnswer:
-    contract, session, tokens, overhead, context, window, usable, used_percent, method, by_category, counts, reported,
+const SHOWN: [&str; 17] = names!(EstimateAnswer:
+    session, tokens, overhead, context, window, usable, used_percent, method, by_category, counts, reported,
     advice, cost, largest, triggers, compactions, warnings,
 );
 
@@ -65,7 +65,7 @@ pub(in crate::mcp) fn quick(desk: &Desk, tool: &str, arguments: &Arguments) -> O
     }
     // What is no text, or an empty one, means the session.
     let text = arguments.text("text").ok()??;
-    Some(detailed(arguments).and_then(|_| text_alone(desk, arguments, &text)))
+    Some(detailed(arguments).and_then(|_| text_alone(desk, arguments, &text)).map(super::with_contract))
 }
 
 pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
@@ -128,7 +128,6 @@ fn text_alone(desk: &Desk, arguments: &Arguments, text: &str) -> Result<Answer> 
     let tokens = counter.text(&Text::new(text));
     let method = counter.method();
     let mut out = Answer::new();
-    out.insert("contract".to_owned(), json!(CONTRACT));
     out.insert("tokens".to_owned(), json!(tokens));
     out.insert(
         "method".to_owned(),

@@ -23,6 +23,7 @@ use std::sync::LazyLock;
 use rmcp::model::Tool;
 use serde_json::Value;
 
+use crate::answers::CONTRACT;
 use crate::mcp::desk::{Caller, Desk};
 use answer::{Answer, shown};
 use arguments::Arguments;
@@ -59,14 +60,21 @@ pub(in crate::mcp) fn call(
         );
         return Err(Error::new(Kind::Arguments, what));
     }
-    match tool {
+    let answer = match tool {
         estimate::NAME => estimate::call(desk, caller, arguments),
         split::NAME => split::call(desk, caller, arguments),
         prune::NAME => prune::call(desk, caller, arguments),
         summarize::NAME => summarize::call(desk, caller, arguments, waiting),
         recall::NAME => recall::call(desk, caller, arguments),
         other => Err(Error::new(Kind::Arguments, format!("expected a tool of this server, found {other:?}"))),
-    }
+    };
+    answer.map(with_contract)
+}
+
+/// Puts the contract's version before an answer's fields.
+fn with_contract(mut answer: Answer) -> Answer {
+    answer.shift_insert(0, "contract".to_owned(), CONTRACT.into());
+    answer
 }
 
 /// The arguments that a tool knows: those it offers, and those that all of them understand.

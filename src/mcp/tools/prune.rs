@@ -43,8 +43,8 @@ pub(super) fn tool() -> Tool {
 }
 
 /// What of an answer a model is shown.
-const SHOWN: [&str; 18] = names!(PruneAnswer:
-    contract, status, session, profile, tokens_before, tokens_after, reason_code, reason, first_changed, prefix_tokens,
+const SHOWN: [&str; 17] = names!(PruneAnswer:
+    status, session, profile, tokens_before, tokens_after, reason_code, reason, first_changed, prefix_tokens,
     handle, output, session_id, resume, takes_effect, next, pruned, warnings,
 );
 

@@ -8,7 +8,6 @@ use super::answer::{Answer, shown, warn, warn_of_ignored};
 use super::arguments::{Arguments, of};
 use super::fit::{self, ANSWER};
 use super::schema::{self, choice, meta, object, objects, read_only, text, whole};
-use crate::answers::CONTRACT;
 use crate::engine::{self, Engine, SessionRef};
 use crate::mcp::desk::{Caller, Desk};
 use crate::store::{AuditVerb, Handle, Query, Range, Reach, Recalled, Scope, SearchScope};
@@ -52,7 +51,6 @@ pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) 
             };
             let hits: Vec<Value> = newest.iter().map(hit).collect::<Result<_>>()?;
             let mut out = Answer::new();
-            out.insert("contract".to_owned(), json!(CONTRACT));
             out.insert("hits".to_owned(), json!(hits));
             if hits.is_empty() {
                 let what = nothing_of(desk, &engine, arguments, session.as_deref());
@@ -101,7 +99,6 @@ fn by_handle(
     let entry = engine.store.entry(&scope, handle)?;
     engine.audit(AuditVerb::Read, &scope, entry.session.as_deref(), Some(handle));
     let mut out = Answer::new();
-    out.insert("contract".to_owned(), json!(CONTRACT));
     out.extend(fit::pick(
         &entry,
         &["handle", "kind", "session", "message", "tool", "call_id", "tokens", "bytes"],
@@ -142,7 +139,6 @@ fn by_query(
     let hits = found.hits.iter().map(hit).chain(typed.iter().map(hit));
     let hits: Vec<Value> = hits.collect::<Result<_>>()?;
     let mut out = Answer::new();
-    out.insert("contract".to_owned(), json!(CONTRACT));
     out.insert("scope".to_owned(), json!(scope));
     if let Some(next) = found.next {
         out.insert("next".to_owned(), json!(format!("{}-{}", next + 1, next + limit)));

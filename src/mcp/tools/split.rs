@@ -36,8 +36,8 @@ pub(super) fn tool() -> Tool {
 }
 
 /// What of an answer a model is shown.
-const SHOWN: [&str; 12] = names!(SplitAnswer:
-    contract, session, profile, split, split_id, compacted, kept, boundary, reason_code, reason, ranges, alternatives,
+const SHOWN: [&str; 11] = names!(SplitAnswer:
+    session, profile, split, split_id, compacted, kept, boundary, reason_code, reason, ranges, alternatives,
 );
 
 pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {

@@ -71,8 +71,8 @@ pub(super) fn tool(open_world: bool) -> Tool {
 }
 
 /// What of a compaction a model is shown.
-const SHOWN: [&str; 29] = names!(CompactAnswer:
-    contract, status, native_status, session, profile, summarizer, tokens_before, tokens_after, messages_before,
+const SHOWN: [&str; 28] = names!(CompactAnswer:
+    status, native_status, session, profile, summarizer, tokens_before, tokens_after, messages_before,
     messages_after, split, reason_code, reason, facts, facts_kept, first_changed, prefix_tokens, handle, ask, output,
     session_id, resume, takes_effect, valid_for, next, usage, summary, pruned, warnings,
 );
@@ -80,8 +80,8 @@ const SHOWN: [&str; 29] = names!(CompactAnswer:
 /// What of an output that was cleared.
 const SHOWN_OF_OUTPUT: [&str; 5] = names!(PrunedInfo: message, tool, tokens_before, tokens_after, handle);
 
-const UNDONE: [&str; 9] = names!(RestoreAnswer:
-    contract, handle, status, session_id, output, later_messages, resume, next, warnings,
+const UNDONE: [&str; 8] = names!(RestoreAnswer:
+    handle, status, session_id, output, later_messages, resume, next, warnings,
 );
 
 pub(in crate::mcp) fn call(
