@@ -207,6 +207,8 @@ fn items<'a>(ledger: &'a Ledger, step: Option<&'a Fact>, ask: &OfflineRequest) -
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
     };
+    // Of a report, the last step tells more than a finding does.
+    let steps: HashMap<_, _> = words(Topic::Current).collect();
     let goal: HashSet<_> = words(Topic::Goal).collect();
     let last: HashSet<_> = words(Topic::Last).collect();
     let answers: HashSet<_> = words(Topic::Decisions).collect();
@@ -233,6 +235,7 @@ fn items<'a>(ledger: &'a Ledger, step: Option<&'a Fact>, ask: &OfflineRequest) -
             Topic::Requests | Topic::UserMessages => !said.insert(me) || told_by_rules(fact, &facts),
             Topic::Last => goal.contains(&me),
             Topic::Commands => told.contains(&me),
+            Topic::Findings => steps.get(&fact.message).is_some_and(|it| begins_alike(it, me.1)),
             // With its outcome it stands among the commands, where there is a place for them.
             Topic::Setup => fact.voice() == Voice::Seen && section(Topic::Commands).is_some(),
             Topic::Goal
@@ -249,8 +252,7 @@ fn items<'a>(ledger: &'a Ledger, step: Option<&'a Fact>, ask: &OfflineRequest) -
             | Topic::Active
             | Topic::Open
             | Topic::Current
-            | Topic::Identifiers
-            | Topic::Findings => false,
+            | Topic::Identifiers => false,
         };
         if twice {
             continue;
@@ -268,6 +270,12 @@ fn items<'a>(ledger: &'a Ledger, step: Option<&'a Fact>, ask: &OfflineRequest) -
         out.push(Candidate { fact, kind, section: place, topic, focused, ended, now: None });
     }
     out
+}
+
+/// Whether two texts of one message tell the same: they begin with the same words.
+fn begins_alike(one: &str, other: &str) -> bool {
+    const ENOUGH: usize = 60;
+    one.chars().take(ENOUGH).eq(other.chars().take(ENOUGH))
 }
 
 /// Whether a section holds it, and the region or an output that was cleared says it.
@@ -375,8 +383,8 @@ fn told_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
 const BESIDE: usize = 400;
 const LONGEST_PROMPT: usize = 16_000;
 
-/// Directories outside the working directory that hold several of the files told: their paths are written from there,
-/// the directory once a line. Each is the one that saves most of what is left.
+/// Directories that hold several of the files outside the working directory, or that were only found: their paths are
+/// written from there, the directory once a line. Each is the one that saves most of what is left.
 fn roots(items: &[Candidate]) -> Vec<String> {
     /// Fewer files are told with their whole paths.
     const FILES: usize = 4;
@@ -384,14 +392,16 @@ fn roots(items: &[Candidate]) -> Vec<String> {
     const SAVED: usize = 160;
     let mut paths: Vec<&str> = items
         .iter()
-        .filter(|it| it.fact.topic == Topic::Files && it.fact.text.starts_with('/'))
+        .filter(|it| it.fact.topic == Topic::Files)
+        .filter(|it| it.fact.text.starts_with('/') || it.kind == Kind::Found)
         .map(|it| it.fact.text.as_str())
         .collect();
     let mut out: Vec<String> = Vec::new();
     while out.len() < 4 {
         let mut holds: BTreeMap<&str, usize> = BTreeMap::new();
         for path in &paths {
-            for (at, _) in path.match_indices('/').skip(2).take(24) {
+            let above = if path.starts_with('/') { 2 } else { 0 };
+            for (at, _) in path.match_indices('/').skip(above).take(24) {
                 *holds.entry(&path[..at]).or_default() += 1;
             }
         }

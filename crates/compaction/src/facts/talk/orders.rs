@@ -196,12 +196,17 @@ pub(in crate::facts) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fa
     let speakers = speakers(prompt.parts());
     let all = prompt.parts().iter().zip(&speakers).flat_map(|(part, turns)| {
         let stretches = stretches(part);
+        let document = stretches.iter().position(|it| it.0 == Stretch::Document);
+        // What a question is about orders nothing.
+        let asked_about =
+            document.is_some_and(|at| stretches[..at].iter().any(|it| it.1.contains(['?', '？'])));
         let placed = sentences(part).into_iter().filter_map(|it| {
             let within = |text: &str| text.as_bytes().as_ptr_range().contains(&it.as_ptr());
             let kind = stretches.iter().find(|stretch| within(stretch.1)).map_or(Stretch::Typed, |it| it.0);
             let at = (it.as_ptr() as usize).saturating_sub(part.as_ptr() as usize);
             let own = turns.iter().rev().find(|turn| turn.0 <= at).is_some_and(|it| it.1);
-            (own && kind != Stretch::Talk).then_some((*part, kind != Stretch::Typed, it))
+            let typed = kind == Stretch::Typed;
+            (own && (typed || kind != Stretch::Talk && !asked_about)).then_some((*part, !typed, it))
         });
         placed.collect::<Vec<_>>()
     });

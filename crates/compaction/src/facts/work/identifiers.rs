@@ -21,7 +21,7 @@ static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
         (Name::Port, r"(?i)(?:\bport[ :=]+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)\d{2,5}\b"),
         (Name::Hash, r"\b(?:sha256:)?[0-9a-f]{7,64}\b"),
         (Name::Branch, r"(?i)(?:\bbranch(?:es)?(?: named| called)? [`'\x22]?|git (?:checkout|switch)(?: -[bc])? |git push (?:-u )?origin |origin/)([A-Za-z][\w.-]*/?[\w./-]*\w)"),
-        (Name::Setting, r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;$()]{1,80}|\b[a-z]+(?:[A-Z][a-z0-9]*|_[a-z0-9]+)+[`'\x22]?\s?[:=]\s?\d+\b"),
+        (Name::Setting, r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;$()]{1,80}|[`'\x22]?\b[a-z]+(?:[A-Z][a-z0-9]*|_[a-z0-9]+)+[`'\x22]?\s?[:=]\s?\d+\b"),
         (Name::Colour, r"#[0-9A-Fa-f]{6}\b"),
     ]
     .into_iter()
@@ -123,12 +123,18 @@ fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
                 let inside = |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || "-_/%".contains(c));
                 let alone = !inside(text[..it.start()].chars().next_back())
                     && !inside(text[it.end()..].chars().next());
-                if alone || !matches!(kind, Name::Hash) {
+                if (alone || !matches!(kind, Name::Hash)) && !signs(text, it.start()) {
                     add(number, *kind, it.as_str());
                 }
             }
         }
     }
+}
+
+/// Whether the line at `at` is one by which an agent signs its commits and pull requests.
+fn signs(text: &str, at: usize) -> bool {
+    let line = text[..at].rsplit('\n').next().unwrap_or_default();
+    ["Co-Authored-By:", "Co-authored-by:", "Generated with ["].iter().any(|it| line.contains(it))
 }
 
 /// A version without a word before it that only happens to stand there.

@@ -246,7 +246,10 @@ fn named(kind: Name) -> &'static str {
 
 fn file(fact: &Fact, what: FileOp, to: Option<&str>, manner: &Manner, at: &str) -> SummaryLine {
     let done = manner.word(deed(what));
-    let root = manner.roots.iter().filter(|it| below(&fact.text, it).is_some()).max_by_key(|it| it.len());
+    // What was changed or read in the working directory is told by its whole path there.
+    let writes = |it: &&String| it.starts_with('/') || what == FileOp::Mentioned;
+    let above = manner.roots.iter().filter(writes).filter(|it| below(&fact.text, it).is_some());
+    let root = above.max_by_key(|it| it.len());
     let within = |path: &str| root.and_then(|root| below(path, root)).unwrap_or(path).to_string();
     let (label, group) = match root {
         Some(root) => (format!("{done} in {root}"), String::new()),
