@@ -458,9 +458,9 @@ pub fn ancestors() -> Vec<u32> {
 /// What the environment says of agents.
 fn agents_env(environment: &Environment) -> Env {
     let set = |name: &str| environment.get(name).is_some();
-    let inside = agents::ALL.into_iter().find(|it| it.variables().inside.iter().any(|it| set(it)));
-    let session = agents::ALL.into_iter().find_map(|it| environment.get(it.variables().session?));
-    let project = agents::ALL.into_iter().find_map(|it| environment.path(it.variables().project?));
+    let inside = agents::ALL.into_iter().find(|it| it.info().variables.inside.iter().any(|it| set(it)));
+    let session = agents::ALL.into_iter().find_map(|it| environment.get(it.info().variables.session?));
+    let project = agents::ALL.into_iter().find_map(|it| environment.path(it.info().variables.project?));
     Env {
         home: environment.home(),
         path: environment.get("PATH").map(|it| std::env::split_paths(it).collect()).unwrap_or_default(),

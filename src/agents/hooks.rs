@@ -96,7 +96,7 @@ pub fn read(text: &str, inside: Option<AgentRef>) -> Option<HookEvent> {
     let name = field("hook_event_name")?;
     let path = field("transcript_path").map(PathBuf::from);
     let file = path.as_deref().and_then(Path::file_name).and_then(|it| it.to_str()).unwrap_or_default();
-    let of = |which: &dyn Fn(&AgentHooks) -> bool| ALL.into_iter().find(|it| which(it.hooks()));
+    let of = |which: &dyn Fn(&AgentHooks) -> bool| ALL.into_iter().find(|it| which(&it.info().hooks));
     let agent = field("client")
         .as_deref()
         .and_then(named)
@@ -138,7 +138,7 @@ impl HookEvent {
 
     /// What to print so that `text` reaches the model, or nothing where it cannot.
     pub fn answer(&self, text: &str) -> String {
-        let hooks = self.agent.hooks();
+        let hooks = &self.agent.info().hooks;
         let plain = self.moment == HookMoment::BeforeCompaction && hooks.takes_text;
         let deaf = !hooks.heard_at.contains(&self.moment);
         match (text.is_empty() || deaf, plain) {

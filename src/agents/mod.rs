@@ -56,25 +56,60 @@ pub const ALL: [AgentRef; 5] = [
 /// The agent that is meant where nothing says which one.
 const ASSUMED: AgentRef = &claude_code::ClaudeCode;
 
+/// What is the same of an agent on every machine.
+pub struct AgentInfo {
+    pub format: Format,
+    pub title: &'static str,
+    /// Other names that are understood, such as its program's.
+    pub aliases: &'static [&'static str],
+    /// How its environment tells that a process runs inside it.
+    pub variables: Variables,
+    /// Where it keeps sessions as rows of a database rather than files.
+    pub database: Option<&'static dyn Database>,
+    /// Whether its records name the directory that the shell is in, which need not be the session's own.
+    pub records_follow_shell: bool,
+    /// The fields of its records that name directories; none where its sessions cannot be moved to another machine.
+    pub directory_fields: &'static [&'static str],
+    /// What its hooks report and accept.
+    pub hooks: AgentHooks,
+    /// How it is told of our server and hooks; nothing where we do not edit its settings.
+    pub registration: Option<&'static Registration>,
+    /// How it asks us to compact in its place.
+    pub seat: Option<&'static dyn Seat>,
+    /// Whether its provider's requests can go through our gateway.
+    pub has_gateway: bool,
+}
+
+impl AgentInfo {
+    /// An agent of which nothing but sessions is known.
+    pub const fn new(format: Format, title: &'static str) -> Self {
+        Self {
+            format,
+            title,
+            aliases: &[],
+            variables: Variables::NONE,
+            database: None,
+            records_follow_shell: false,
+            directory_fields: &[],
+            hooks: AgentHooks::NONE,
+            registration: None,
+            seat: None,
+            has_gateway: false,
+        }
+    }
+}
+
 /// What differs from agent to agent. What an agent does not define, it does not have.
 pub trait Agent: Sync {
-    fn format(&self) -> Format;
+    fn info(&self) -> &'static AgentInfo;
+
+    fn format(&self) -> Format {
+        self.info().format
+    }
 
     /// The name used in arguments and JSON; the same as its format's.
     fn name(&self) -> &'static str {
         self.format().name()
-    }
-
-    fn title(&self) -> &'static str;
-
-    /// Other names that are understood, such as its program's.
-    fn aliases(&self) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// How its environment tells that a process runs inside it.
-    fn variables(&self) -> Variables {
-        Variables::default()
     }
 
     /// The session that calls, where each MCP call says it; `meta` is the call's `_meta`.
@@ -93,19 +128,9 @@ pub trait Agent: Sync {
     /// Its sessions, of one directory and of one id if these are given; in any order.
     fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession>;
 
-    /// Where it keeps sessions as rows of a database rather than files.
-    fn database(&self) -> Option<&'static dyn Database> {
-        None
-    }
-
     /// The directory of a session's file, where it is noted beside the session rather than in it.
     fn directory_of(&self, _env: &Env, _path: &Path) -> Option<PathBuf> {
         None
-    }
-
-    /// Whether its records name the directory that the shell is in, which need not be the session's own.
-    fn records_follow_shell(&self) -> bool {
-        false
     }
 
     /// Where the session `id` lies now that lay at `path`.
@@ -146,7 +171,7 @@ pub trait Agent: Sync {
     /// # Errors
     /// [`Refused`](history::error::Kind::Refused) where its sessions are only read.
     fn reach(&self, _job: Job, _live: bool, _export: bool) -> Result<Reach> {
-        Err(reach::read_only(self.title()))
+        Err(reach::read_only(self.info().title))
     }
 
     /// Where a new session goes, so that it is found. `None`: it takes one in from any file.
@@ -155,11 +180,6 @@ pub trait Agent: Sync {
     /// [`Refused`](history::error::Kind::Refused) where its name for the directory cannot be told.
     fn place(&self, _env: &Env, _cwd: &Path, _file_name: &str) -> Result<Option<PathBuf>> {
         Ok(None)
-    }
-
-    /// The fields of its records that name directories; none where its sessions cannot be moved to another machine.
-    fn directory_fields(&self) -> &'static [&'static str] {
-        &[]
     }
 
     /// By what its records name a directory, besides its path.
@@ -202,11 +222,6 @@ pub trait Agent: Sync {
         Ok(None)
     }
 
-    /// What its hooks report and accept.
-    fn hooks(&self) -> &'static AgentHooks {
-        &AgentHooks::NONE
-    }
-
     /// The context that the provider reported in a row of a session, in tokens, and the model.
     fn reported(&self, _row: &Value) -> Option<(u64, Option<String>)> {
         None
@@ -230,21 +245,6 @@ pub trait Agent: Sync {
 
     /// When it compacts by itself, in a few words. `setting`: the value of `env:NAME` or `AGENT:path`.
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String;
-
-    /// How it is told of our server and hooks; nothing where we do not edit its settings.
-    fn registration(&self) -> Option<&'static Registration> {
-        None
-    }
-
-    /// How it asks us to compact in its place.
-    fn seat(&self) -> Option<&'static dyn Seat> {
-        None
-    }
-
-    /// Whether its provider's requests can go through our gateway.
-    fn has_gateway(&self) -> bool {
-        false
-    }
 
     /// Why it does not ask us to compact although we are installed.
     fn unheard(&self, _env: &Env, _setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
@@ -280,13 +280,17 @@ pub trait Database: Agent {
 }
 
 /// Environment variables by which an agent tells of itself.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Variables {
     /// One of them is set in every process that it starts.
     pub inside: &'static [&'static str],
     /// The id of the session that started the process.
     pub session: Option<&'static str>,
     pub project: Option<&'static str>,
+}
+
+impl Variables {
+    const NONE: Self = Self { inside: &[], session: None, project: None };
 }
 
 /// Something that is wrong, and what can be done about it.
@@ -344,7 +348,7 @@ impl<'de> Deserialize<'de> for AgentRef {
 /// The agent of that name, of its program's name, or as people write it (`Claude Code`).
 pub fn named(name: &str) -> Option<AgentRef> {
     let name = name.trim().to_lowercase().replace([' ', '_'], "-");
-    ALL.into_iter().find(|it| it.name() == name || it.aliases().contains(&name.as_str()))
+    ALL.into_iter().find(|it| it.name() == name || it.info().aliases.contains(&name.as_str()))
 }
 
 /// The agent that keeps sessions of a format.
@@ -363,7 +367,7 @@ pub fn names(which: impl Fn(AgentRef) -> bool) -> String {
 /// # Errors
 /// [`Arguments`](Kind::Arguments) for one that is not known.
 pub fn seat_named(name: &str) -> Result<&'static dyn Seat> {
-    let all = || ALL.into_iter().filter_map(|it| it.seat()).chain([&pi::PiSeat as &dyn Seat]);
+    let all = || ALL.into_iter().filter_map(|it| it.info().seat).chain([&pi::PiSeat as &dyn Seat]);
     all().find(|it| it.name() == name).ok_or_else(|| {
         let names: Vec<_> = all().map(|it| it.name()).collect();
         Error::new(Kind::Arguments, format!("expected a client ({}), found {name:?}", names.join(", ")))
@@ -405,6 +409,6 @@ impl Env {
 /// A session's rows: the database, by the agent whose it is, and the id; of an address `database#id`.
 pub fn split_address(address: &str) -> Option<(&'static dyn Database, &Path, &str)> {
     let (path, id) = address.rsplit_once('#')?;
-    let database = ALL.into_iter().filter_map(|it| it.database()).find(|it| it.is_session(id))?;
+    let database = ALL.into_iter().filter_map(|it| it.info().database).find(|it| it.is_session(id))?;
     (!path.is_empty()).then(|| (database, Path::new(path), id))
 }

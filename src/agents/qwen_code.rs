@@ -7,29 +7,24 @@ use serde_json::Value;
 use sessions::Format;
 
 use super::claude_code::slug;
-use super::{Agent, Env, FoundSession, SessionFile, Variables, files, first_words, objects, spellings};
+use super::{
+    Agent, AgentInfo, Env, FoundSession, SessionFile, Variables, files, first_words, objects, spellings,
+};
 
 pub struct QwenCode;
 
 impl Agent for QwenCode {
-    fn format(&self) -> Format {
-        Format::QWEN_CODE
-    }
-
-    fn title(&self) -> &'static str {
-        "Qwen Code"
-    }
-
-    fn aliases(&self) -> &'static [&'static str] {
-        &["qwen"]
-    }
-
-    fn variables(&self) -> Variables {
-        Variables {
-            inside: &["QWEN_CODE"],
-            session: Some("QWEN_CODE_SESSION_ID"),
-            project: Some("QWEN_PROJECT_DIR"),
-        }
+    fn info(&self) -> &'static AgentInfo {
+        static INFO: AgentInfo = AgentInfo {
+            aliases: &["qwen"],
+            variables: Variables {
+                inside: &["QWEN_CODE"],
+                session: Some("QWEN_CODE_SESSION_ID"),
+                project: Some("QWEN_PROJECT_DIR"),
+            },
+            ..AgentInfo::new(Format::QWEN_CODE, "Qwen Code")
+        };
+        &INFO
     }
 
     fn home(&self, env: &Env) -> PathBuf {

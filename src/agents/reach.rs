@@ -85,7 +85,7 @@ pub fn is_live(env: &Env, agent: AgentRef, id: &str, path: &Path) -> bool {
 /// life, it may be what is to be mended.
 pub fn is_in_use(env: &Env, agent: AgentRef, id: &str, path: &Path, now: i64) -> bool {
     const LONG: i64 = 15 * 60 * 1000;
-    let changed = agent.database().and_then(|it| it.changed_ms(path, id));
+    let changed = agent.info().database.and_then(|it| it.changed_ms(path, id));
     is_live(env, agent, id, path) && changed.is_none_or(|it| now - it < LONG)
 }
 

@@ -117,16 +117,16 @@ pub(super) fn run(config: Config, now: i64, arguments: &DoctorArgs, screen: &mut
     let folder = config.config_dir.parent().map_or_else(|| config.config_dir.clone(), Path::to_owned);
     let env = &config.agents;
     let setting = |from: &str| config.agent_setting(from);
-    let is_listed = |it: &AgentRef| it.registration().is_some() || it.home(env).exists();
+    let is_listed = |it: &AgentRef| it.info().registration.is_some() || it.home(env).exists();
     let mut found = Vec::new();
     for agent in agents::ALL.into_iter().filter(is_listed) {
         let (server, hooks) =
-            agent.registration().map_or((false, false), |it| install::installed(env, &folder, it));
+            agent.info().registration.map_or((false, false), |it| install::installed(env, &folder, it));
         let sessions = agents::list(env, Some(agent), None).len();
         let home = agent.home(env);
-        if (sessions > 0 || home.exists()) && !server && agent.registration().is_some() {
+        if (sessions > 0 || home.exists()) && !server && agent.info().registration.is_some() {
             problems.push(Problem::new(
-                format!("{} is installed, but Epitome is not registered with it", agent.title()),
+                format!("{} is installed, but Epitome is not registered with it", agent.info().title),
                 format!("epitome install {}", agent.name()),
             ));
         }
@@ -195,7 +195,7 @@ fn seat(
     agent: AgentRef,
     problems: &mut Vec<Problem>,
 ) -> (String, Option<SeatEntry>) {
-    if agent.has_gateway()
+    if agent.info().has_gateway
         && let Some(reached) = super::gateway::reached(config)
     {
         let last = seat_log::newest(&config.data_dir, agent.name());
@@ -207,19 +207,19 @@ fn seat(
             }
         };
     }
-    let of = agent.registration();
+    let of = agent.info().registration;
     let ours = of.is_some_and(|it| install::seated(&config.agents, folder, it));
     let others = of.map(|it| install::other_seats(&config.agents, folder, it)).unwrap_or_default();
     let last = seat_log::newest(&config.data_dir, agent.name());
     if let Some(why) = last.as_ref().and_then(|it| it.failed.as_deref()).filter(|_| ours) {
         problems.push(Problem {
-            what: format!("{}'s last compaction was left to it: {why}", agent.title()),
+            what: format!("{}'s last compaction was left to it: {why}", agent.info().title),
             remedy: "nothing was lost; if it happens again, epitome install AGENT --no-seat leaves compaction to it".to_owned(),
         });
     }
     for other in others.iter().filter(|_| ours) {
         problems.push(Problem {
-            what: format!("{} may compact in {} too", other.display(), agent.title()),
+            what: format!("{} may compact in {} too", other.display(), agent.info().title),
             remedy: "keep one of the two; ours goes with --no-seat".to_owned(),
         });
     }
@@ -228,11 +228,11 @@ fn seat(
     let deaf = unheard.is_some();
     problems.extend(unheard);
     let name = match (ours, others.first()) {
-        (true, _) if deaf => format!("{} (it does not ask ours)", agent.title()),
+        (true, _) if deaf => format!("{} (it does not ask ours)", agent.info().title),
         (true, None) => "Epitome".to_owned(),
         (true, Some(_)) => "Epitome and another plugin".to_owned(),
         (false, Some(other)) => other.display().to_string(),
-        (false, None) => agent.title().to_owned(),
+        (false, None) => agent.info().title.to_owned(),
     };
     (name, last)
 }

@@ -80,7 +80,7 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
     let (mut changes, mut made) = install::install(&config.agents, &folder(config), of, &wanted)?;
     match (&arguments.gateway, changes.first_mut()) {
         (Some(url), Some(settings)) => gateway::put(settings, url)?,
-        (None, _) if agent.has_gateway() && arguments.no_seat => {
+        (None, _) if agent.info().has_gateway && arguments.no_seat => {
             gateway::take_out(config, &mut changes, false);
         }
         _ => {}
@@ -92,7 +92,7 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
         put_in(config, agent.name(), &changes, made)?;
     }
     show(screen, &changes, arguments.dry_run)?;
-    if agent.has_gateway() && arguments.no_seat {
+    if agent.info().has_gateway && arguments.no_seat {
         gateway::leave(config, arguments.dry_run, screen)?;
     }
     let other =
@@ -112,9 +112,10 @@ pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
 
 /// Refuses an option that the agent has no use for.
 fn expect_taken(arguments: &InstallArgs) -> Result<()> {
-    let can = |which: fn(&Registration) -> bool| agents::names(|it| it.registration().is_some_and(which));
+    let can =
+        |which: fn(&Registration) -> bool| agents::names(|it| it.info().registration.is_some_and(which));
     let agent = agents::named(&arguments.agent);
-    let registered = agent.and_then(|it| it.registration());
+    let registered = agent.and_then(|it| it.info().registration);
     let options: [(&str, bool, fn(&Registration) -> bool); 2] = [
         ("--compact-at", arguments.compact_at.is_some(), |it| it.has_threshold),
         ("--statusline", arguments.statusline, |it| it.status_line.is_some()),
@@ -134,8 +135,8 @@ fn expect_taken(arguments: &InstallArgs) -> Result<()> {
         );
         return Err(Error::new(Kind::Arguments, what));
     }
-    if arguments.gateway.is_some() && !agent.has_gateway() {
-        let only = agents::names(|it| it.has_gateway());
+    if arguments.gateway.is_some() && !agent.info().has_gateway {
+        let only = agents::names(|it| it.info().has_gateway);
         let what = format!("--gateway: {} needs none; only {only} does", agent.name());
         return Err(Error::new(Kind::Arguments, what));
     }
@@ -159,7 +160,7 @@ fn explain(
         for line in registration.seat_explained.into_iter().flatten() {
             screen.note(&format!("seat  {line}"))?;
         }
-        if agent.has_gateway() {
+        if agent.info().has_gateway {
             for line in gateway::explained(gateway) {
                 screen.note(&format!("seat  {line}"))?;
             }
@@ -183,7 +184,7 @@ pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut
         let before = std::fs::read_to_string(&path).ok();
         changes.push(FileChange { path, before, after: None });
     }
-    if agent.has_gateway() {
+    if agent.info().has_gateway {
         let file = agents::gateway::settings(&config.agents).display().to_string();
         let made_file = made.get(&file).is_some_and(|it| it.iter().any(String::is_empty));
         gateway::take_out(config, &mut changes, made_file);
@@ -192,7 +193,7 @@ pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut
         take_out(config, agent.name(), &changes)?;
     }
     show(screen, &changes, arguments.dry_run)?;
-    if agent.has_gateway() {
+    if agent.info().has_gateway {
         gateway::leave(config, arguments.dry_run, screen)?;
     }
     Ok(0)
@@ -253,8 +254,8 @@ fn prompts(
 }
 
 fn named(name: &str) -> Result<(AgentRef, &'static Registration)> {
-    agents::named(name).and_then(|it| Some((it, it.registration()?))).ok_or_else(|| {
-        let known = agents::names(|it| it.registration().is_some());
+    agents::named(name).and_then(|it| Some((it, it.info().registration?))).ok_or_else(|| {
+        let known = agents::names(|it| it.info().registration.is_some());
         let what = format!(
             "expected an agent ({known}; cursor, vscode, goose and zed for what to add by hand), found {name:?}"
         );

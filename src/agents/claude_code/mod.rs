@@ -10,11 +10,10 @@ use history::error::{Error, Kind, Result};
 use sessions::{Format, Memory, Mode, Session, Source};
 
 use super::hooks::{AfterCompaction, AgentHooks, HookMoment};
-use super::install::Registration;
 use super::reach::{self, Job, Reach, Way};
-use super::seat::Seat;
 use super::{
-    Agent, Env, FoundSession, Problem, SessionFile, Variables, files, first_words, objects, spellings,
+    Agent, AgentInfo, Env, FoundSession, Problem, SessionFile, Variables, files, first_words, objects,
+    spellings,
 };
 
 mod install;
@@ -23,24 +22,35 @@ mod seat;
 pub struct ClaudeCode;
 
 impl Agent for ClaudeCode {
-    fn format(&self) -> Format {
-        Format::CLAUDE_CODE
-    }
-
-    fn title(&self) -> &'static str {
-        "Claude Code"
-    }
-
-    fn aliases(&self) -> &'static [&'static str] {
-        &["claude"]
-    }
-
-    fn variables(&self) -> Variables {
-        Variables {
-            inside: &["CLAUDE_CODE_SESSION_ID", "CLAUDECODE"],
-            session: Some("CLAUDE_CODE_SESSION_ID"),
-            project: Some("CLAUDE_PROJECT_DIR"),
-        }
+    fn info(&self) -> &'static AgentInfo {
+        static INFO: AgentInfo = AgentInfo {
+            aliases: &["claude"],
+            variables: Variables {
+                inside: &["CLAUDE_CODE_SESSION_ID", "CLAUDECODE"],
+                session: Some("CLAUDE_CODE_SESSION_ID"),
+                project: Some("CLAUDE_PROJECT_DIR"),
+            },
+            records_follow_shell: true,
+            directory_fields: &["cwd", "workingDirectory"],
+            hooks: AgentHooks {
+                heard_at: &[
+                    HookMoment::Start,
+                    HookMoment::StartCompacted,
+                    HookMoment::BeforeCompaction,
+                    HookMoment::BeforeCheck,
+                    HookMoment::Turn,
+                    HookMoment::Other,
+                ],
+                takes_text: true,
+                after: AfterCompaction::Facts,
+                missing_at_turn: true,
+                ..AgentHooks::NONE
+            },
+            registration: Some(&install::REGISTRATION),
+            seat: Some(&seat::ClaudeCodeSeat),
+            ..AgentInfo::new(Format::CLAUDE_CODE, "Claude Code")
+        };
+        &INFO
     }
 
     fn home(&self, env: &Env) -> PathBuf {
@@ -53,10 +63,6 @@ impl Agent for ClaudeCode {
 
     fn directory_of(&self, _env: &Env, path: &Path) -> Option<PathBuf> {
         directory_of(path)
-    }
-
-    fn records_follow_shell(&self) -> bool {
-        true
     }
 
     fn newer(&self, head: &str) -> Option<String> {
@@ -77,10 +83,6 @@ impl Agent for ClaudeCode {
             return Err(Error::new(Kind::Refused, what).at(cwd.display().to_string(), None));
         }
         Ok(Some(projects(env).join(slug).join(file_name)))
-    }
-
-    fn directory_fields(&self) -> &'static [&'static str] {
-        &["cwd", "workingDirectory"]
     }
 
     fn file_name(&self, session: &Session, name: &str) -> String {
@@ -104,24 +106,6 @@ impl Agent for ClaudeCode {
         _handle: &str,
     ) -> Result<Option<(Memory, Session)>> {
         before_boundary(source, session, at)
-    }
-
-    fn hooks(&self) -> &'static AgentHooks {
-        static HOOKS: AgentHooks = AgentHooks {
-            heard_at: &[
-                HookMoment::Start,
-                HookMoment::StartCompacted,
-                HookMoment::BeforeCompaction,
-                HookMoment::BeforeCheck,
-                HookMoment::Turn,
-                HookMoment::Other,
-            ],
-            takes_text: true,
-            after: AfterCompaction::Facts,
-            missing_at_turn: true,
-            ..AgentHooks::NONE
-        };
-        &HOOKS
     }
 
     fn reported(&self, row: &Value) -> Option<(u64, Option<String>)> {
@@ -155,14 +139,6 @@ impl Agent for ClaudeCode {
         let window =
             number("env:CLAUDE_CODE_AUTO_COMPACT_WINDOW").or_else(|| number("claude-code:autoCompactWindow"));
         window.map_or("when the window is nearly full".to_owned(), |it| format!("near {it} tokens"))
-    }
-
-    fn registration(&self) -> Option<&'static Registration> {
-        Some(&install::REGISTRATION)
-    }
-
-    fn seat(&self) -> Option<&'static dyn Seat> {
-        Some(&seat::ClaudeCodeSeat)
     }
 
     fn unheard(&self, env: &Env, _setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {

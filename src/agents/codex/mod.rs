@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::hooks::{AfterCompaction, AgentHooks, HookMoment};
-use super::install::Registration;
 use super::reach::{self, Job, Reach};
-use super::{Agent, Env, FoundSession, SessionFile, Typed, files, first_words, objects, spellings};
+use super::{
+    Agent, AgentInfo, Env, FoundSession, SessionFile, Typed, files, first_words, objects, spellings,
+};
 use history::error::{Error, Kind, Result};
 use history::{History, Message, Role};
 use sessions::{Format, Memory, Session, Source};
@@ -21,16 +22,28 @@ mod install;
 pub struct Codex;
 
 impl Agent for Codex {
-    fn format(&self) -> Format {
-        Format::CODEX
-    }
-
-    fn title(&self) -> &'static str {
-        "Codex"
-    }
-
-    fn aliases(&self) -> &'static [&'static str] {
-        &["codex-cli"]
+    fn info(&self) -> &'static AgentInfo {
+        static INFO: AgentInfo = AgentInfo {
+            aliases: &["codex-cli"],
+            directory_fields: &["cwd", "runtime_workspace_roots", "writable_roots"],
+            hooks: AgentHooks {
+                file_prefix: Some("rollout-"),
+                heard_at: &[
+                    HookMoment::Start,
+                    HookMoment::StartCompacted,
+                    HookMoment::BeforeCheck,
+                    HookMoment::Turn,
+                    HookMoment::Other,
+                ],
+                after: AfterCompaction::Missing,
+                summary_in_session: true,
+                ..AgentHooks::NONE
+            },
+            registration: Some(&install::REGISTRATION),
+            has_gateway: true,
+            ..AgentInfo::new(Format::CODEX, "Codex")
+        };
+        &INFO
     }
 
     fn calling_session(&self, meta: &serde_json::Map<String, Value>) -> Option<String> {
@@ -78,10 +91,6 @@ impl Agent for Codex {
         Ok(Some(home(env).join("sessions").join(folder).join(file_name)))
     }
 
-    fn directory_fields(&self) -> &'static [&'static str] {
-        &["cwd", "runtime_workspace_roots", "writable_roots"]
-    }
-
     /// It finds a thread by the date and the id in the name.
     fn file_name(&self, session: &Session, name: &str) -> String {
         let meta = &session.history.meta;
@@ -108,23 +117,6 @@ impl Agent for Codex {
         before_line(source, session, at, handle)
     }
 
-    fn hooks(&self) -> &'static AgentHooks {
-        static HOOKS: AgentHooks = AgentHooks {
-            file_prefix: Some("rollout-"),
-            heard_at: &[
-                HookMoment::Start,
-                HookMoment::StartCompacted,
-                HookMoment::BeforeCheck,
-                HookMoment::Turn,
-                HookMoment::Other,
-            ],
-            after: AfterCompaction::Missing,
-            summary_in_session: true,
-            ..AgentHooks::NONE
-        };
-        &HOOKS
-    }
-
     fn reported(&self, row: &Value) -> Option<(u64, Option<String>)> {
         let total = row["payload"]["info"]["last_token_usage"]["total_tokens"].as_u64();
         total.filter(|it| *it > 0).map(|it| (it, None))
@@ -138,14 +130,6 @@ impl Agent for Codex {
         let limit = setting("codex:model_auto_compact_token_limit")
             .and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
         limit.map_or("at 90 % of the window".to_owned(), |it| format!("at {it} tokens"))
-    }
-
-    fn registration(&self) -> Option<&'static Registration> {
-        Some(&install::REGISTRATION)
-    }
-
-    fn has_gateway(&self) -> bool {
-        true
     }
 }
 

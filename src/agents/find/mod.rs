@@ -29,7 +29,7 @@ pub struct FoundSession {
 impl FoundSession {
     /// How to name it as a SESSION: its file, or `database#id`.
     pub fn address(&self) -> String {
-        match self.agent.database() {
+        match self.agent.info().database {
             Some(_) => format!("{}#{}", self.path.display(), self.id),
             None => self.path.display().to_string(),
         }

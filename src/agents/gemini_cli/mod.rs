@@ -11,12 +11,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::hooks::{AgentHooks, HookMoment};
-use super::install::Registration;
 use super::reach::{self, Job, Reach};
-use super::seat::Seat;
 use super::{
-    Agent, Env, FoundSession, HEAD, Problem, SessionFile, Variables, files, first_words, objects, settings,
-    spellings,
+    Agent, AgentInfo, Env, FoundSession, HEAD, Problem, SessionFile, Variables, files, first_words, objects,
+    settings, spellings,
 };
 use history::error::Result;
 use sessions::Format;
@@ -28,20 +26,34 @@ mod seat;
 pub struct GeminiCli;
 
 impl Agent for GeminiCli {
-    fn format(&self) -> Format {
-        Format::GEMINI_CLI
-    }
-
-    fn title(&self) -> &'static str {
-        "Gemini CLI"
-    }
-
-    fn aliases(&self) -> &'static [&'static str] {
-        &["gemini"]
-    }
-
-    fn variables(&self) -> Variables {
-        Variables { inside: &["GEMINI_CLI"], session: Some("GEMINI_SESSION_ID"), project: None }
+    fn info(&self) -> &'static AgentInfo {
+        static INFO: AgentInfo = AgentInfo {
+            aliases: &["gemini"],
+            variables: Variables {
+                inside: &["GEMINI_CLI"],
+                session: Some("GEMINI_SESSION_ID"),
+                project: None,
+            },
+            directory_fields: &["projectHash"],
+            hooks: AgentHooks {
+                own_events: &[
+                    "PreCompress",
+                    "BeforeAgent",
+                    "AfterAgent",
+                    "BeforeModel",
+                    "AfterModel",
+                    "BeforeTool",
+                    "AfterTool",
+                ],
+                file_prefix: Some("session-"),
+                heard_at: &[HookMoment::Turn],
+                ..AgentHooks::NONE
+            },
+            registration: Some(&install::REGISTRATION),
+            seat: Some(&seat::GeminiCliSeat),
+            ..AgentInfo::new(Format::GEMINI_CLI, "Gemini CLI")
+        };
+        &INFO
     }
 
     fn home(&self, env: &Env) -> PathBuf {
@@ -68,10 +80,6 @@ impl Agent for GeminiCli {
         Ok(reach::at_rest(live))
     }
 
-    fn directory_fields(&self) -> &'static [&'static str] {
-        &["projectHash"]
-    }
-
     fn directory_name(&self, directory: &Path) -> Option<String> {
         Some(hash(directory))
     }
@@ -82,24 +90,6 @@ impl Agent for GeminiCli {
 
     fn resume_file(&self, _env: &Env, file: &str, _id: &str) -> String {
         format!("gemini --session-file {file}")
-    }
-
-    fn hooks(&self) -> &'static AgentHooks {
-        static HOOKS: AgentHooks = AgentHooks {
-            own_events: &[
-                "PreCompress",
-                "BeforeAgent",
-                "AfterAgent",
-                "BeforeModel",
-                "AfterModel",
-                "BeforeTool",
-                "AfterTool",
-            ],
-            file_prefix: Some("session-"),
-            heard_at: &[HookMoment::Turn],
-            ..AgentHooks::NONE
-        };
-        &HOOKS
     }
 
     fn reported(&self, row: &Value) -> Option<(u64, Option<String>)> {
@@ -115,14 +105,6 @@ impl Agent for GeminiCli {
         let share = setting("gemini-cli:model.compressionThreshold")
             .and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
         format!("at {:.0} % of the window", share.unwrap_or(0.5) * 100.0)
-    }
-
-    fn registration(&self) -> Option<&'static Registration> {
-        Some(&install::REGISTRATION)
-    }
-
-    fn seat(&self) -> Option<&'static dyn Seat> {
-        Some(&seat::GeminiCliSeat)
     }
 
     fn unheard(&self, _env: &Env, setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {

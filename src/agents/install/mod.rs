@@ -148,8 +148,8 @@ pub(super) const REMINDER: &str = "one line when the context passes 80 %, or is 
 /// # Errors
 /// [`Kind::Arguments`] for one whose settings we do not edit.
 pub fn registration(agent: AgentRef) -> Result<&'static Registration> {
-    agent.registration().ok_or_else(|| {
-        let what = format!("{} cannot be registered with: its sessions are only read", agent.title());
+    agent.info().registration.ok_or_else(|| {
+        let what = format!("{} cannot be registered with: its sessions are only read", agent.info().title);
         Error::new(Kind::Arguments, what)
     })
 }
@@ -187,7 +187,7 @@ pub fn expect_agent(env: &Env, config: &Path, agent: AgentRef) -> Result<()> {
     let what = format!(
         "{} is not installed here: expected {} or `{program}` on the PATH, found neither; install it, start it once, and run \
          this again",
-        agent.title(),
+        agent.info().title,
         folder.display()
     );
     Err(Error::new(Kind::Refused, what))

@@ -75,7 +75,7 @@ fn is_plugin(of: &Registration) -> bool {
 }
 
 fn all() -> impl Iterator<Item = (AgentRef, &'static Registration)> {
-    ALL.into_iter().filter_map(|it| Some((it, it.registration()?)))
+    ALL.into_iter().filter_map(|it| Some((it, it.info().registration?)))
 }
 
 #[test]

@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::hooks::{AgentHooks, HookMoment};
-use super::install::Registration;
 use super::reach::{self, Job, Reach, Way};
-use super::seat::Seat;
-use super::{Agent, Database, Env, FoundSession, Problem, Variables, spellings};
+use super::{Agent, AgentInfo, Env, FoundSession, Problem, Variables, spellings};
 use crate::agents::settings::own;
 use history::error::Result;
 use sessions::{Format, Mode};
@@ -24,16 +22,23 @@ use database::{databases, is_running, newest_version, sessions};
 pub struct OpenCode;
 
 impl Agent for OpenCode {
-    fn format(&self) -> Format {
-        Format::OPENCODE
-    }
-
-    fn title(&self) -> &'static str {
-        "OpenCode"
-    }
-
-    fn variables(&self) -> Variables {
-        Variables { inside: &["OPENCODE"], ..Variables::default() }
+    fn info(&self) -> &'static AgentInfo {
+        static INFO: AgentInfo = AgentInfo {
+            variables: Variables { inside: &["OPENCODE"], ..Variables::NONE },
+            database: Some(&OpenCode),
+            directory_fields: &["directory", "cwd", "root"],
+            hooks: AgentHooks {
+                heard_at: &[HookMoment::BeforeCompaction],
+                takes_text: true,
+                wants_sections: true,
+                summary_in_session: true,
+                ..AgentHooks::NONE
+            },
+            registration: Some(&install::REGISTRATION),
+            seat: Some(&seat::OpenCodeSeat),
+            ..AgentInfo::new(Format::OPENCODE, "OpenCode")
+        };
+        &INFO
     }
 
     fn home(&self, env: &Env) -> PathBuf {
@@ -48,10 +53,6 @@ impl Agent for OpenCode {
         let wanted = cwd.map(spellings);
         let databases = databases(env).into_iter();
         databases.flat_map(|it| sessions(&it, wanted.as_deref(), id).unwrap_or_default()).collect()
-    }
-
-    fn database(&self) -> Option<&'static dyn Database> {
-        Some(&Self)
     }
 
     fn is_running(&self, _env: &Env, id: &str, path: &Path) -> bool {
@@ -78,10 +79,6 @@ impl Agent for OpenCode {
         })
     }
 
-    fn directory_fields(&self) -> &'static [&'static str] {
-        &["directory", "cwd", "root"]
-    }
-
     fn resume(&self, env: &Env, id: &str) -> String {
         format!("{}opencode --session {id}", env.assigned(DATA))
     }
@@ -92,17 +89,6 @@ impl Agent for OpenCode {
 
     fn take_in(&self, file: &str) -> Option<String> {
         Some(format!("opencode import {file}"))
-    }
-
-    fn hooks(&self) -> &'static AgentHooks {
-        static HOOKS: AgentHooks = AgentHooks {
-            heard_at: &[HookMoment::BeforeCompaction],
-            takes_text: true,
-            wants_sections: true,
-            summary_in_session: true,
-            ..AgentHooks::NONE
-        };
-        &HOOKS
     }
 
     fn settings_files(&self, _env: &Env, config: &Path, owner: &str) -> Vec<PathBuf> {
@@ -145,14 +131,6 @@ impl Agent for OpenCode {
             .is_some_and(|it| it.as_str().is_some_and(|it| !["", "0", "false"].contains(&it)));
         let is_off = is_set || setting("opencode:compaction.auto").is_some_and(|it| it == false);
         if is_off { "off" } else { "when the window is full" }.to_owned()
-    }
-
-    fn registration(&self) -> Option<&'static Registration> {
-        Some(&install::REGISTRATION)
-    }
-
-    fn seat(&self) -> Option<&'static dyn Seat> {
-        Some(&seat::OpenCodeSeat)
     }
 
     fn unheard(&self, env: &Env, _setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {

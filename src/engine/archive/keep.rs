@@ -61,7 +61,7 @@ fn keep_one(engine: &Engine, found: &FoundSession) -> Result<Option<u64>> {
     let mark = kept_mark(found.agent.name(), &found.id);
     let last = engine.store.marked(&scope, &mark)?;
     let is_same = |version: &str| last.as_ref().is_some_and(|it| it.value == version);
-    let source: Box<dyn Source> = match found.agent.database() {
+    let source: Box<dyn Source> = match found.agent.info().database {
         // Its rows are read only where they changed.
         Some(_) if is_same(&found.changed_ms.to_string()) => return Ok(None),
         Some(database) => {
@@ -69,7 +69,7 @@ fn keep_one(engine: &Engine, found: &FoundSession) -> Result<Option<u64>> {
         }
         None => Box::new(File::open(&found.path)?),
     };
-    let version = match found.agent.database() {
+    let version = match found.agent.info().database {
         Some(_) => found.changed_ms.to_string(),
         None => format!("{} {}", found.changed_ms, source.len()),
     };

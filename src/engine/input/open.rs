@@ -53,7 +53,8 @@ impl Opened {
     /// The directory that its agent files it under. Where the records name none (Gemini CLI's older `.json`), or the one
     /// that the shell is in, this is the session's own: what is kept of it is found from there.
     fn started_in(mut self, cwd: Option<PathBuf>) -> Self {
-        let follows = || agents::of_format(self.session.format).is_some_and(|it| it.records_follow_shell());
+        let follows =
+            || agents::of_format(self.session.format).is_some_and(|it| it.info().records_follow_shell);
         if let Some(cwd) = &cwd
             && (self.session.history.meta.cwd.is_none() || follows())
         {
@@ -202,7 +203,7 @@ pub fn sessions(engine: &Engine, agent: Option<&str>, here: bool) -> Result<Vec<
 }
 
 fn open_found(reader: &Reader<'_>, found: &FoundSession, format: Option<Format>) -> Result<Opened> {
-    let opened = match found.agent.database() {
+    let opened = match found.agent.info().database {
         Some(database) => read_database(reader, database, &found.path, &found.id),
         None => read_by(reader, Box::new(File::open(&found.path)?), format, Some(found.path.clone())),
     }?;

@@ -111,7 +111,7 @@ fn before_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Resul
         ("Last request and what is open", vec![Topic::Last, Topic::Active, Topic::Open]),
     ];
     let mut text = facts(engine, history, &sections, PINNED - 40)?;
-    if event.agent.hooks().wants_sections {
+    if event.agent.info().hooks.wants_sections {
         // It has no files for its instructions to be taken from: the sections, and what the profile recalls.
         text = [profile_template(engine), recalled_memories(engine, history)?, text]
             .into_iter()
@@ -172,7 +172,7 @@ fn facts(engine: &Engine, history: &History, sections: &[(&str, Vec<Topic>)], bu
 fn after_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     let opened = hook_session(engine, event)?;
     let history = &opened.session.history;
-    match event.agent.hooks().after {
+    match event.agent.info().hooks.after {
         AfterCompaction::Missing => {
             let Some(before) = original(engine, scope, event)? else { return Ok(String::new()) };
             Ok(missing(&before, history))
@@ -204,7 +204,7 @@ fn original(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<Option<
 /// The agent has compacted: its summary is remembered, what it lacks is put down for the next turn.
 fn compacted(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<()> {
     engine.store.mark(scope, &compacted_mark(&event.session), event.agent.name(), engine.now)?;
-    let hooks = event.agent.hooks();
+    let hooks = &event.agent.info().hooks;
     let summary = match &event.summary {
         Some(summary) => Some(summary.clone()),
         None if hooks.summary_in_session => {

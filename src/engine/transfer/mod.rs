@@ -33,7 +33,7 @@ pub struct ImportTo {
 
 /// The agent whose sessions can be moved as files.
 fn movable(format: Format) -> Result<AgentRef> {
-    let can = |it: &AgentRef| !it.directory_fields().is_empty();
+    let can = |it: &AgentRef| !it.info().directory_fields.is_empty();
     agents::of_format(format).filter(can).ok_or_else(|| {
         let names = agents::names(|it| can(&it));
         let what = format!("expected a session of {names}, found one of {}", format.name());
@@ -144,7 +144,7 @@ fn sub_agents(engine: &Engine, agent: AgentRef, opened: &Opened, id: &str) -> Ve
 }
 
 fn named(found: &FoundSession) -> ContainerSubAgent {
-    let name = match found.agent.database() {
+    let name = match found.agent.info().database {
         Some(_) => None,
         None => found.path.file_name().map(|it| it.to_string_lossy().into_owned()),
     };
@@ -155,7 +155,7 @@ fn named(found: &FoundSession) -> ContainerSubAgent {
 }
 
 fn content_of(found: &FoundSession) -> Result<Box<dyn Read>> {
-    match found.agent.database() {
+    match found.agent.info().database {
         Some(database) => Ok(Box::new(Cursor::new(database.export(&found.path, &found.id)?))),
         None => {
             let file = crate::files::open(&found.path).map_err(|error| {
@@ -333,7 +333,7 @@ fn put(
             warnings.push(format!(
                 "the sessions of {} sub-agents stay in the file: they go on in {} alone",
                 arrived.sub_agents.len(),
-                arrived.agent.title()
+                arrived.agent.info().title
             ));
         }
         let installed = carry::carry(engine, &opened, &opened.session.history, agent, &mut warnings)?;
@@ -388,7 +388,7 @@ fn directories(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Dir
     if let Some(home) = &arrived.home {
         pairs.push((home.clone(), engine.config.agents.home.display().to_string()));
     }
-    Directories::new(arrived.agent.directory_fields(), pairs)
+    Directories::new(arrived.agent.info().directory_fields, pairs)
 }
 
 /// Where the session and those of its sub-agents go, if none of them is there already.

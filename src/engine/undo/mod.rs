@@ -145,7 +145,7 @@ pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
     engine.audit(AuditVerb::Undo, &scope, Some(&compaction.session.id), Some(compaction.handle.as_str()));
     let agent = agent_of(format)?;
     let cwd = Some(scope.project.as_str()).filter(|it| !it.is_empty()).map(Path::new);
-    let export = agent.database().is_some() && !done.output.contains('#');
+    let export = agent.info().database.is_some() && !done.output.contains('#');
     let env = &engine.config.agents;
     let resume = match export {
         true => reach::resume_file(env, agent, Path::new(&done.output), &done.id, cwd),
@@ -244,7 +244,7 @@ impl Undo<'_> {
         let env = &self.engine.config.agents;
         let path = &agent.current_file(env, &self.compaction.session.id, path);
         let live = reach::is_live(env, agent, &self.compaction.session.id, path);
-        let export = agent.database().is_some();
+        let export = agent.info().database.is_some();
         let reach = agent.reach(Job::Restore, live, export)?;
         let _claim = if live { None } else { Some(reach::claim(env, agent, &self.compaction.session.id)?) };
         let now = open_path(path, Some(self.session.format))?;

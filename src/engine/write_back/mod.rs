@@ -107,7 +107,7 @@ impl Target {
     pub(crate) fn of(engine: &Engine, opened: &Opened) -> Result<Self> {
         let agent = agent_of(opened.session.format)?;
         let place = Location::of(opened.path.as_deref())?;
-        let export = agent.database().is_some() && matches!(place, Location::File(_));
+        let export = agent.info().database.is_some() && matches!(place, Location::File(_));
         if !engine.store.keeps() {
             let what = "the configuration says that nothing is archived (persistence = \"none\"), and nothing is replaced \
                         without its original; use --out";
@@ -126,7 +126,7 @@ impl Target {
         let what = format!(
             "applying: {} {version} wrote this session, which is newer than what its form is known of; write the result \
              with --out, or look for a newer epitome",
-            self.agent.title()
+            self.agent.info().title
         );
         Err(Error::new(Kind::Refused, what).at(self.place.path().display().to_string(), None))
     }
@@ -296,7 +296,7 @@ pub(crate) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Re
     if !reach::is_found(env, agent, path) {
         return refuse(format!(
             "applying: {} would not find it there; expected it below {}; write the result with --out",
-            agent.title(),
+            agent.info().title,
             agent.home(env).display()
         ));
     }

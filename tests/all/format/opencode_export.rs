@@ -42,7 +42,7 @@ fn exports_like_the_client() {
             db.execute(&sql, rusqlite::params_from_iter(columns)).unwrap();
         }
     }
-    let database = agents::named("opencode").and_then(|it| it.database()).unwrap();
+    let database = agents::named("opencode").and_then(|it| it.info().database).unwrap();
     let expected: Value = serde_json::from_slice(&expected).unwrap();
     let id = expected["info"]["id"].as_str().unwrap();
     let found: Value = serde_json::from_slice(&database.export(&path, id).unwrap()).unwrap();
