@@ -13,10 +13,9 @@ mod past;
 mod plan;
 mod talk;
 pub(crate) mod text;
+pub(crate) mod topic;
 mod voice;
 mod work;
-
-use serde::{Deserialize, Serialize};
 
 pub use good_moment::pause;
 use history::History;
@@ -26,55 +25,10 @@ pub use past::superseded::answered;
 pub use talk::last_step;
 
 pub use text::flat;
+pub use topic::{ClaimPlace, Topic};
 pub use voice::{Voice, Words};
 pub use work::command::{delivers, looks};
 pub use work::outcome::Outcome;
-
-/// What a fact is about. Profiles name topics to say what a section of their summary holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Topic {
-    /// What the session is for: the first request, and what replaced it.
-    Goal,
-    /// Standing orders, prohibitions, preferences of the user; verbatim.
-    Constraints,
-    /// Orders of the user for the task at hand, which do not bind what comes after it; verbatim.
-    Directives,
-    /// What the user asked for along the way.
-    Requests,
-    /// Every word the user wrote, in order, shortened where long.
-    UserMessages,
-    /// What was settled, and what that replaced.
-    Decisions,
-    /// Path and what was last done to it.
-    Files,
-    Directory,
-    /// How to build, test, run; conventions.
-    Setup,
-    Commands,
-    /// Errors and whether they were resolved.
-    Errors,
-    /// Approaches given up, and why.
-    Tried,
-    /// Code said to need tests.
-    Untested,
-    /// Plan items that are done.
-    Done,
-    /// Plan items being worked on.
-    Active,
-    /// Plan items still open.
-    Open,
-    /// Open by an earlier summary or a plan that was left; not confirmed since.
-    Unconfirmed,
-    /// What was last being done, word for word where possible.
-    Current,
-    /// The latest request and the unanswered question.
-    Last,
-    /// URLs, versions, hashes, ports, symbols in use.
-    Identifiers,
-    /// What was found out and said by the model.
-    Findings,
-}
 
 /// Which way a rule points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,6 +57,21 @@ pub enum FileOp {
     Read,
     /// Found by a search, or named in an earlier summary which does not say what was done to it.
     Mentioned,
+}
+
+impl FileOp {
+    /// Whether the file is another since.
+    pub(crate) fn changes(self) -> bool {
+        match self {
+            Self::Created
+            | Self::CreatedThenEdited
+            | Self::Written
+            | Self::Edited
+            | Self::Renamed
+            | Self::Deleted => true,
+            Self::Restored | Self::ReadAfterEdit | Self::Read | Self::Mentioned => false,
+        }
+    }
 }
 
 /// What kind of name an identifier is.

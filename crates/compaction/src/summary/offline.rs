@@ -238,21 +238,7 @@ fn items<'a>(ledger: &'a Ledger, step: Option<&'a Fact>, ask: &OfflineRequest) -
             Topic::Findings => steps.get(&fact.message).is_some_and(|it| begins_alike(it, me.1)),
             // With its outcome it stands among the commands, where there is a place for them.
             Topic::Setup => fact.voice() == Voice::Seen && section(Topic::Commands).is_some(),
-            Topic::Goal
-            | Topic::Constraints
-            | Topic::Directives
-            | Topic::Unconfirmed
-            | Topic::Decisions
-            | Topic::Files
-            | Topic::Directory
-            | Topic::Errors
-            | Topic::Tried
-            | Topic::Untested
-            | Topic::Done
-            | Topic::Active
-            | Topic::Open
-            | Topic::Current
-            | Topic::Identifiers => false,
+            _ => false,
         };
         if twice {
             continue;

@@ -11,6 +11,7 @@ use crate::facts::talk;
 use crate::facts::talk::orders;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{bare, clip, flat, machine};
+use crate::facts::topic::LineKind;
 use crate::facts::voice::{Earlier, Seen};
 use crate::facts::work::outcome::Outcome;
 use crate::facts::work::paths;
@@ -271,20 +272,14 @@ impl Fold<'_> {
         match topic {
             Topic::Goal if goal.is_some() && body.starts_with('"') => self.quoted(Topic::UserMessages, body),
             Topic::Last | Topic::Current if stepped => self.step(topic, body, checked),
-            Topic::Files => self.files(body),
-            Topic::Commands | Topic::Errors | Topic::Setup => self.command(topic, body),
-            Topic::Goal
-            | Topic::Requests
-            | Topic::UserMessages
-            | Topic::Last
-            | Topic::Decisions
-            | Topic::Constraints
-            | Topic::Directives => self.quoted(topic, body),
-            Topic::Identifiers => self.names(body),
-            Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Done => self.step(topic, body, checked),
-            Topic::Directory | Topic::Tried | Topic::Untested | Topic::Current | Topic::Findings => {
-                self.prose(topic, body);
-            }
+            _ => match topic.row().lines {
+                LineKind::Quoted => self.quoted(topic, body),
+                LineKind::Step => self.step(topic, body, checked),
+                LineKind::File => self.files(body),
+                LineKind::Command => self.command(topic, body),
+                LineKind::Name => self.names(body),
+                LineKind::Prose => self.prose(topic, body),
+            },
         }
     }
 

@@ -305,22 +305,7 @@ fn ended(fact: &Fact, over: &HashMap<&str, Vec<&Over>>) -> bool {
     let told = match fact.topic {
         Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Current => true,
         Topic::Findings => left_open(&fact.text),
-        Topic::Goal
-        | Topic::Constraints
-        | Topic::Directives
-        | Topic::Requests
-        | Topic::UserMessages
-        | Topic::Decisions
-        | Topic::Files
-        | Topic::Directory
-        | Topic::Setup
-        | Topic::Commands
-        | Topic::Errors
-        | Topic::Tried
-        | Topic::Untested
-        | Topic::Done
-        | Topic::Last
-        | Topic::Identifiers => false,
+        _ => false,
     };
     if !told {
         return false;

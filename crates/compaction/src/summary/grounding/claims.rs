@@ -8,7 +8,7 @@ use memchr::memmem;
 use regex::Regex;
 
 use super::lexicon::{self, WORDS, clauses, deeds, keys, loose_deeds, overlap, share};
-use crate::facts::{Detail, Ledger, Topic};
+use crate::facts::{ClaimPlace, Detail, Ledger, Topic};
 use history::{History, Kind, Message, Part, Role};
 
 /// A passage somebody said.
@@ -117,38 +117,6 @@ impl Unfounded {
             Self::Order => "speaking to the model instead of reporting",
             Self::Success => "claiming a success that no result shows",
             Self::Path => "naming a path that the conversation does not have",
-        }
-    }
-}
-
-/// Where a sentence stands, as far as it says who must have said it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClaimPlace {
-    /// Among the user's rules.
-    Rules,
-    /// Among what is to be done or was decided.
-    Tasks,
-    Report,
-}
-
-impl ClaimPlace {
-    /// By what a section holds.
-    pub fn of(holds: &[Topic]) -> Self {
-        let any = |topics: &[Topic]| holds.iter().any(|it| topics.contains(it));
-        if any(&[Topic::Constraints, Topic::Directives, Topic::UserMessages, Topic::Requests]) {
-            Self::Rules
-        } else if any(&[
-            Topic::Goal,
-            Topic::Decisions,
-            Topic::Last,
-            Topic::Open,
-            Topic::Active,
-            Topic::Unconfirmed,
-            Topic::Current,
-        ]) {
-            Self::Tasks
-        } else {
-            Self::Report
         }
     }
 }

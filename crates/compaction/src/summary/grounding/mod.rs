@@ -6,11 +6,11 @@ pub mod lexicon;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{Detail, Fact, FileOp, Ledger, Polarity, Topic};
+use crate::facts::{ClaimPlace, Detail, Fact, Ledger, Polarity, Topic};
 use crate::profile::{Section, SummaryShape, SummarySpec, SummaryStyle};
 use crate::summary::check::Parsed;
 use crate::summary::offline;
-use claims::{ClaimPlace, NEAR, Sources, Unfounded, agrees, noes, paths};
+use claims::{NEAR, Sources, Unfounded, agrees, noes, paths};
 use history::History;
 use lexicon::{keys, overlap, sentences, share};
 
@@ -191,38 +191,8 @@ pub fn protected(fact: &Fact) -> bool {
     match fact.topic {
         Topic::Constraints | Topic::Directives | Topic::Last | Topic::Active | Topic::Open => true,
         Topic::Decisions => !matches!(fact.detail, Detail::Choice { superseded: Some(_), .. }),
-        Topic::Files => match fact.detail {
-            Detail::File { deed, .. } => match deed {
-                FileOp::Created
-                | FileOp::CreatedThenEdited
-                | FileOp::Written
-                | FileOp::Edited
-                | FileOp::Renamed
-                | FileOp::Deleted => true,
-                FileOp::Restored | FileOp::ReadAfterEdit | FileOp::Read | FileOp::Mentioned => false,
-            },
-            Detail::None
-            | Detail::Rule(_)
-            | Detail::Command { .. }
-            | Detail::Error { .. }
-            | Detail::Choice { .. }
-            | Detail::Name(_)
-            | Detail::Symbol { .. } => false,
-        },
-        Topic::Goal
-        | Topic::Unconfirmed
-        | Topic::Requests
-        | Topic::UserMessages
-        | Topic::Directory
-        | Topic::Setup
-        | Topic::Commands
-        | Topic::Errors
-        | Topic::Tried
-        | Topic::Untested
-        | Topic::Done
-        | Topic::Current
-        | Topic::Identifiers
-        | Topic::Findings => false,
+        Topic::Files => matches!(fact.detail, Detail::File { deed, .. } if deed.changes()),
+        _ => false,
     }
 }
 
@@ -305,21 +275,7 @@ fn added(missing: &Ledger, ground: &Ground<'_>) -> String {
 
 /// What must stay longest: the lower, the longer.
 fn rank(holds: &[Topic]) -> usize {
-    let of = |it: &Topic| match it {
-        Topic::Constraints | Topic::Directives => 0,
-        Topic::Last | Topic::Current => 1,
-        Topic::Decisions => 2,
-        Topic::Goal => 3,
-        Topic::Active | Topic::Open | Topic::Unconfirmed => 4,
-        Topic::Files => 5,
-        Topic::Errors | Topic::Untested => 6,
-        Topic::Done | Topic::Tried => 7,
-        Topic::Requests | Topic::UserMessages => 8,
-        Topic::Setup | Topic::Commands | Topic::Directory => 9,
-        Topic::Identifiers => 10,
-        Topic::Findings => 11,
-    };
-    holds.iter().map(of).min().unwrap_or(12)
+    holds.iter().map(|it| it.row().rank).min().unwrap_or(usize::MAX)
 }
 
 /// Cuts lines from the end of the least important section until the rest fits; how many went.

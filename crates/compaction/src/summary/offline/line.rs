@@ -113,39 +113,22 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
             single(choice(fact, asked.as_deref(), means.as_deref(), *refused, *superseded, chars))
         }
         Detail::Rule(_) | Detail::None => match fact.topic {
-            Topic::Done => single(format!("{} {}", manner.mark("done"), cut(&fact.text, chars))),
-            Topic::Active => single(format!("{} {}", manner.mark("doing"), cut(&fact.text, chars))),
-            Topic::Open => single(format!("{} {}", manner.mark("open"), cut(&fact.text, chars))),
-            Topic::Unconfirmed => {
-                single(format!("{} {}", manner.mark("not confirmed"), cut(&fact.text, chars)))
-            }
             Topic::Setup if fact.voice() == Voice::Seen => single(command(&fact.text, chars)),
             Topic::Directory => {
                 let text = format!("{} {}", manner.mark("working directory"), fact.text);
                 SummaryLine { label: None, group: String::new(), text }
             }
-            // What is asked now stands elsewhere.
-            Topic::Goal if let Some(by) = manner.answered.filter(|it| *it > fact.message) => {
+            Topic::Goal => {
+                let goal = single(words(fact, chars));
+                // What is asked now stands elsewhere.
+                let Some(by) = manner.answered.filter(|it| *it > fact.message) else { return goal };
                 let now = manner.below.map(|it| format!("; asked now: [#{it}], below"));
-                let now = now.unwrap_or_default();
-                single(words(fact, chars)).ending(&format!(" (answered at [#{by}]{now})"))
+                goal.ending(&format!(" (answered at [#{by}]{})", now.unwrap_or_default()))
             }
-            Topic::Goal
-            | Topic::Constraints
-            | Topic::Directives
-            | Topic::Requests
-            | Topic::UserMessages
-            | Topic::Decisions
-            | Topic::Files
-            | Topic::Setup
-            | Topic::Commands
-            | Topic::Errors
-            | Topic::Tried
-            | Topic::Untested
-            | Topic::Current
-            | Topic::Last
-            | Topic::Identifiers
-            | Topic::Findings => single(words(fact, chars)),
+            _ => match fact.topic.row().mark {
+                Some(mark) => single(format!("{} {}", manner.mark(mark), cut(&fact.text, chars))),
+                None => single(words(fact, chars)),
+            },
         },
     }
 }

@@ -1,0 +1,246 @@
+//! What facts are about, and what each stage does with those of a topic.
+
+use serde::{Deserialize, Serialize};
+
+/// What a fact is about. Profiles name topics to say what a section of their summary holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Topic {
+    /// What the session is for: the first request, and what replaced it.
+    Goal,
+    /// Standing orders, prohibitions, preferences of the user; verbatim.
+    Constraints,
+    /// Orders of the user for the task at hand, which do not bind what comes after it; verbatim.
+    Directives,
+    /// What the user asked for along the way.
+    Requests,
+    /// Every word the user wrote, in order, shortened where long.
+    UserMessages,
+    /// What was settled, and what that replaced.
+    Decisions,
+    /// Path and what was last done to it.
+    Files,
+    Directory,
+    /// How to build, test, run; conventions.
+    Setup,
+    Commands,
+    /// Errors and whether they were resolved.
+    Errors,
+    /// Approaches given up, and why.
+    Tried,
+    /// Code said to need tests.
+    Untested,
+    /// Plan items that are done.
+    Done,
+    /// Plan items being worked on.
+    Active,
+    /// Plan items still open.
+    Open,
+    /// Open by an earlier summary or a plan that was left; not confirmed since.
+    Unconfirmed,
+    /// What was last being done, word for word where possible.
+    Current,
+    /// The latest request and the unanswered question.
+    Last,
+    /// URLs, versions, hashes, ports, symbols in use.
+    Identifiers,
+    /// What was found out and said by the model.
+    Findings,
+}
+
+/// How the lines of a section are read back from an earlier summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::facts) enum LineKind {
+    /// Words of the user, where they stand in quotation marks.
+    Quoted,
+    /// A step of the plan.
+    Step,
+    File,
+    Command,
+    Name,
+    Prose,
+}
+
+/// Where a sentence stands, as far as it says who must have said it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ClaimPlace {
+    /// Among the user's rules.
+    Rules,
+    /// Among what is to be done or was decided.
+    Tasks,
+    Report,
+}
+
+impl ClaimPlace {
+    /// By what a section holds: the topic that binds most.
+    pub fn of(holds: &[Topic]) -> Self {
+        holds.iter().map(|it| it.row().place).min().unwrap_or(Self::Report)
+    }
+}
+
+/// What the stages do with the facts of a topic.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TopicRow {
+    /// What a model is asked to write in a section that holds it.
+    pub(crate) asked: &'static str,
+    /// What stands in front of its lines.
+    pub(crate) mark: Option<&'static str>,
+    pub(in crate::facts) lines: LineKind,
+    pub(crate) place: ClaimPlace,
+    /// Of a model's summary that is too long, the sections with the highest rank are cut first.
+    pub(crate) rank: usize,
+}
+
+impl Topic {
+    pub(crate) const fn row(self) -> TopicRow {
+        match self {
+            Self::Goal => TopicRow {
+                asked: "what the work is for, in the user's words",
+                mark: None,
+                lines: LineKind::Quoted,
+                place: ClaimPlace::Tasks,
+                rank: 3,
+            },
+            Self::Constraints => TopicRow {
+                asked: "every standing order, prohibition and preference of the user, word for word",
+                mark: None,
+                lines: LineKind::Quoted,
+                place: ClaimPlace::Rules,
+                rank: 0,
+            },
+            Self::Directives => TopicRow {
+                asked: "what the user asked for in this task alone, word for word",
+                mark: None,
+                lines: LineKind::Quoted,
+                place: ClaimPlace::Rules,
+                rank: 0,
+            },
+            Self::Requests => TopicRow {
+                asked: "what the user asked for along the way",
+                mark: None,
+                lines: LineKind::Quoted,
+                place: ClaimPlace::Rules,
+                rank: 8,
+            },
+            Self::UserMessages => TopicRow {
+                asked: "what the user wrote, in order",
+                mark: None,
+                lines: LineKind::Quoted,
+                place: ClaimPlace::Rules,
+                rank: 8,
+            },
+            Self::Decisions => TopicRow {
+                asked: "what was decided and why, and what it replaced",
+                mark: None,
+                lines: LineKind::Quoted,
+                place: ClaimPlace::Tasks,
+                rank: 2,
+            },
+            Self::Files => TopicRow {
+                asked: "paths that were created, changed or deleted, and what was done to each",
+                mark: None,
+                lines: LineKind::File,
+                place: ClaimPlace::Report,
+                rank: 5,
+            },
+            Self::Directory => TopicRow {
+                asked: "the working directory",
+                mark: None,
+                lines: LineKind::Prose,
+                place: ClaimPlace::Report,
+                rank: 9,
+            },
+            Self::Setup => TopicRow {
+                asked: "how to build, test and run",
+                mark: None,
+                lines: LineKind::Command,
+                place: ClaimPlace::Report,
+                rank: 9,
+            },
+            Self::Commands => TopicRow {
+                asked: "commands that mattered, with their results",
+                mark: None,
+                lines: LineKind::Command,
+                place: ClaimPlace::Report,
+                rank: 9,
+            },
+            Self::Errors => TopicRow {
+                asked: "errors, and whether each was resolved",
+                mark: None,
+                lines: LineKind::Command,
+                place: ClaimPlace::Report,
+                rank: 6,
+            },
+            Self::Tried => TopicRow {
+                asked: "what was tried and given up, and why",
+                mark: None,
+                lines: LineKind::Prose,
+                place: ClaimPlace::Report,
+                rank: 7,
+            },
+            Self::Untested => TopicRow {
+                asked: "code that still wants a test",
+                mark: None,
+                lines: LineKind::Prose,
+                place: ClaimPlace::Report,
+                rank: 6,
+            },
+            Self::Done => TopicRow {
+                asked: "what is finished",
+                mark: Some("done"),
+                lines: LineKind::Step,
+                place: ClaimPlace::Report,
+                rank: 7,
+            },
+            Self::Active => TopicRow {
+                asked: "what is being worked on",
+                mark: Some("doing"),
+                lines: LineKind::Step,
+                place: ClaimPlace::Tasks,
+                rank: 4,
+            },
+            Self::Open => TopicRow {
+                asked: "steps that are still open",
+                mark: Some("open"),
+                lines: LineKind::Step,
+                place: ClaimPlace::Tasks,
+                rank: 4,
+            },
+            Self::Unconfirmed => TopicRow {
+                asked: "steps that an earlier summary or plan left open and that nothing since shows done or still open",
+                mark: Some("not confirmed"),
+                lines: LineKind::Step,
+                place: ClaimPlace::Tasks,
+                rank: 4,
+            },
+            Self::Current => TopicRow {
+                asked: "what was being done last, precisely",
+                mark: None,
+                lines: LineKind::Prose,
+                place: ClaimPlace::Tasks,
+                rank: 1,
+            },
+            Self::Last => TopicRow {
+                asked: "the user's last request and any question still unanswered",
+                mark: None,
+                lines: LineKind::Quoted,
+                place: ClaimPlace::Tasks,
+                rank: 1,
+            },
+            Self::Identifiers => TopicRow {
+                asked: "URLs, hashes, versions, ports and names that will be needed",
+                mark: None,
+                lines: LineKind::Name,
+                place: ClaimPlace::Report,
+                rank: 10,
+            },
+            Self::Findings => TopicRow {
+                asked: "what was found out",
+                mark: None,
+                lines: LineKind::Prose,
+                place: ClaimPlace::Report,
+                rank: 11,
+            },
+        }
+    }
+}
