@@ -230,8 +230,15 @@ impl Layout<'_, '_> {
             if *topic == Topic::Errors {
                 sorted.sort_by_key(|it| Kind::of(it.0) == Kind::Mended);
             }
+            let mut answered = None;
             for (_, line) in sorted {
                 match &line.label {
+                    // Of goals that an earlier summary tells in several lines, the first says it for all.
+                    None if *topic == Topic::Goal && !line.text.starts_with('"') => {
+                        let (goal, at) = line::apart_from_answer(&line.text);
+                        let said = answered.replace(at) == Some(at);
+                        out.push_str(&format!("- {}\n", if said { goal } else { &line.text }));
+                    }
                     None if section.numbered
                         && matches!(topic, Topic::Done | Topic::Active | Topic::Open) =>
                     {

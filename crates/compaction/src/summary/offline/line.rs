@@ -123,7 +123,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
                 // What is asked now stands elsewhere.
                 let Some(by) = manner.answered.filter(|it| *it > fact.message) else { return goal };
                 let now = manner.below.map(|it| format!("; asked now: [#{it}], below"));
-                goal.ending(&format!(" (answered at [#{by}]{})", now.unwrap_or_default()))
+                goal.ending(&format!("{ANSWERED}{by}]{})", now.unwrap_or_default()))
             }
             _ => match fact.topic.row().mark {
                 Some(mark) => single(format!("{} {}", manner.mark(mark), cut(&fact.text, chars))),
@@ -131,6 +131,14 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
             },
         },
     }
+}
+
+/// Where it is said that a goal was reached: before the number of the message that reports it.
+const ANSWERED: &str = " (answered at [#";
+
+/// The line of a goal, and when it was answered.
+pub(super) fn apart_from_answer(line: &str) -> (&str, Option<&str>) {
+    line.rfind(ANSWERED).map_or((line, None), |at| (&line[..at], Some(&line[at..])))
 }
 
 fn error(
