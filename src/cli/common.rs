@@ -3,8 +3,9 @@
 use clap::Args;
 
 use crate::agents::reach::quoted;
+use crate::answers::LostInfo;
 use crate::config::Config;
-use crate::engine::{self, Ask, Counting, Engine, Opened, SessionRef};
+use crate::engine::{self, Ask, Counting, Engine, Opened, SessionRef, words};
 use history::error::{Error, Kind, Result};
 use sessions::Format;
 
@@ -73,4 +74,11 @@ pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
     }
     let what = format!("--as: expected anthropic, openai-chat, openai-responses or gemini, found {name:?}");
     Err(Error::new(Kind::Arguments, what))
+}
+
+/// A line for a fact that a compaction loses.
+pub(super) fn lost_line(lost: &LostInfo) -> String {
+    let at: Vec<String> = lost.messages.iter().rev().take(3).rev().map(|it| format!("#{it}")).collect();
+    let back = if lost.recoverable { "" } else { " (gone)" };
+    format!("  {:<20}{} [{}]{back}", lost.class, words(&lost.text, 100), at.join(" "))
 }

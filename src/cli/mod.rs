@@ -1,38 +1,15 @@
 //! The command line: arguments in, engine called, answer shown. One file a command.
 
-mod apply;
+mod archive;
 mod arguments;
+mod called;
+mod change;
 mod common;
-mod compact;
-mod cost;
-mod compare;
-mod completions;
-mod doctor;
-mod estimate;
-mod gateway;
-mod handoff;
-mod hook;
-mod install;
-mod keep;
-mod memory;
+mod inspect;
 mod paint;
-mod profiles;
-mod prune;
-mod push;
-mod recall;
-mod repair;
-mod report;
-mod restore;
-mod schema;
-mod score;
 mod screen;
-mod seat;
-mod serve;
-mod sessions;
-mod split;
-mod statusline;
+mod setup;
 mod transfer;
-mod watch;
 
 use std::io::Write;
 
@@ -42,8 +19,14 @@ use crate::store::Face;
 use compaction::facts;
 use history::error::Result;
 
+use archive::{memory, push, recall};
+use called::{hook, seat, serve, statusline};
+use change::{apply, compact, prune, repair, restore, watch};
+use inspect::{compare, cost, estimate, report, score, sessions, split};
+use setup::{completions, doctor, install, profiles, schema};
+
 pub use arguments::{Arguments, Command};
-pub use hook::end_in_time as end_hook_in_time;
+pub use called::hook::end_in_time as end_hook_in_time;
 pub use paint::Paint;
 pub(crate) use screen::Screen;
 
@@ -96,9 +79,9 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
         Some(Command::Recall(command)) => recall::run(&with_store(config)?, command, screen),
         Some(Command::Sessions(command)) => sessions::run(&look(config)?, command, screen),
         Some(Command::Memory(command)) => memory::run(&with_store(config)?, command, screen),
-        Some(Command::Handoff(command)) => handoff::run(&look(config)?, command, screen),
-        Some(Command::Export(command)) => transfer::run_export(&look(config)?, command, screen),
-        Some(Command::Import(command)) => transfer::run_import(&with_store(config)?, command, screen),
+        Some(Command::Handoff(command)) => transfer::handoff::run(&look(config)?, command, screen),
+        Some(Command::Export(command)) => transfer::carry::run_export(&look(config)?, command, screen),
+        Some(Command::Import(command)) => transfer::carry::run_import(&with_store(config)?, command, screen),
         Some(Command::Push(command)) => push::run(&with_store(config)?, command, screen),
         Some(Command::Watch(command)) => watch::run(&look(config)?, command, screen),
     }

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::Screen;
-use super::paint::bytes;
 use crate::agents::FoundSession;
+use crate::cli::Screen;
+use crate::cli::paint::bytes;
 use crate::config::Config;
 use crate::engine::{Engine, keep, push};
 use history::error::{Error, Kind, Result};
@@ -14,7 +14,7 @@ use history::error::{Error, Kind, Result};
 const SELDOM: i64 = 60_000;
 
 /// Puts these sessions into the archive.
-pub(super) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'_>) -> Result<u8> {
     if !engine.store.keeps() {
         let what = "the configuration says that nothing is archived (persistence = \"none\")";
         return Err(Error::new(Kind::Refused, what));
@@ -51,7 +51,7 @@ pub(super) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'
 
 /// Leaves it to a process of its own: the agent waits for its hook, and a session may be large. Whatever it cannot do is
 /// done the next time.
-pub(super) fn later(engine: &Engine, config: &Config, store: Option<&Path>) -> Result<()> {
+pub(in crate::cli) fn later(engine: &Engine, config: &Config, store: Option<&Path>) -> Result<()> {
     const MARK: &str = "keeping";
     let scope = crate::store::Scope { owner: config.owner.clone(), project: String::new() };
     let lately = |it: &crate::store::Mark| engine.now.saturating_sub(it.at) < SELDOM;

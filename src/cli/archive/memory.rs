@@ -5,8 +5,8 @@ use std::io::Read;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::Screen;
-use super::paint::table;
+use crate::cli::Screen;
+use crate::cli::paint::table;
 use crate::config::byte_size;
 use crate::engine::values::moment;
 use crate::engine::{Engine, keep};
@@ -131,7 +131,7 @@ struct Filter {
     limit: Option<u32>,
 }
 
-pub(super) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let filter = Filter {
         scope: arguments.scope.as_deref().map(scope).transpose()?,
         kind: arguments.kind.as_deref().map(MemoryKind::named).transpose()?,

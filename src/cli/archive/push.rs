@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use super::Screen;
-use super::paint::bytes;
+use crate::cli::Screen;
+use crate::cli::paint::bytes;
 use crate::engine::{Engine, push};
 use history::error::Result;
 
@@ -13,7 +13,7 @@ pub struct PushArgs {
     session: Option<String>,
 }
 
-pub(super) fn run(engine: &Engine, arguments: &PushArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &PushArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let answer = push::push(engine, arguments.session.as_deref())?;
     if !screen.json(&answer)? {
         let noun = if answer.pushed == 1 { "session" } else { "sessions" };

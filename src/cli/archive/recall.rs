@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::Screen;
-use super::paint::{size, table};
 use crate::agents;
+use crate::cli::Screen;
+use crate::cli::paint::{size, table};
 use crate::engine::{self, Engine, SessionRef};
 use crate::store::{
     AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, Reach, Scope, SearchScope, Typed,
@@ -65,7 +65,7 @@ impl RecallArgs {
     }
 }
 
-pub(super) fn run(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let query = arguments.query.join(" ");
     if Handle::parse(&query).is_some() && is_known(engine, &query)? {
         return read(engine, arguments, &query, screen).map(|()| 0);

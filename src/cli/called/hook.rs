@@ -4,8 +4,8 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
-use super::Screen;
 use crate::agents::hooks::{self, HookMoment};
+use crate::cli::Screen;
 use crate::config::Config;
 use crate::engine::{self, Engine};
 use crate::store::Face;
@@ -33,7 +33,12 @@ pub fn end_in_time() {
 }
 
 /// Never fails: what an agent does must not depend on us. What went wrong is said on standard error.
-pub(super) fn run(config: Config, now: i64, store: Option<&Path>, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(
+    config: Config,
+    now: i64,
+    store: Option<&Path>,
+    screen: &mut Screen<'_>,
+) -> Result<u8> {
     let mut bytes = Vec::new();
     let read = std::io::stdin().lock().take(MOST).read_to_end(&mut bytes);
     let Some(event) = read.ok().and_then(|_| hooks::read(&history::json::mend(&bytes), config.agents.inside))
@@ -48,7 +53,7 @@ pub(super) fn run(config: Config, now: i64, store: Option<&Path>, screen: &mut S
     }
     let said = Engine::at(config.clone(), now).and_then(|engine| {
         if matches!(event.moment, HookMoment::Start | HookMoment::End)
-            && let Err(error) = super::keep::later(&engine, &config, store)
+            && let Err(error) = crate::cli::archive::keep::later(&engine, &config, store)
         {
             tracing::warn!("hook {}: {}", event.name, error.full());
         }

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use clap::Args;
 
-use super::Screen;
 use crate::agents::seat::{self, Seat};
+use crate::cli::Screen;
 use crate::config::Config;
 use crate::engine::{self, Engine, SeatAnswer, SeatEntry, seat_log};
 use crate::store::Face;
@@ -23,7 +23,12 @@ pub struct SeatArgs {
     client: String,
 }
 
-pub(super) fn run(config: Config, now: i64, arguments: &SeatArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(
+    config: Config,
+    now: i64,
+    arguments: &SeatArgs,
+    screen: &mut Screen<'_>,
+) -> Result<u8> {
     let begun = Instant::now();
     let client = crate::agents::seat_named(&arguments.client)?;
     let folder = config.data_dir.clone();

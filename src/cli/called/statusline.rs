@@ -2,10 +2,10 @@
 
 use std::io::{IsTerminal, Read};
 
-use super::Screen;
-use super::paint::size;
 use crate::agents::statusline;
 use crate::answers::AdviceLevel;
+use crate::cli::Screen;
+use crate::cli::paint::size;
 use crate::config::Config;
 use crate::engine::statusline::{StatusLine, status_line};
 use history::error::Result;
@@ -14,7 +14,7 @@ use history::error::Result;
 const MOST: u64 = 16 << 20;
 
 /// One line, or nothing where nothing is known: a status line must not show errors.
-pub(super) fn run(config: &Config, now: i64, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(config: &Config, now: i64, screen: &mut Screen<'_>) -> Result<u8> {
     if std::io::stdin().is_terminal() {
         tracing::warn!(
             "statusline: expected Claude Code's JSON on standard input; `epitome install claude-code --statusline` sets it up"

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Screen;
+use crate::cli::Screen;
 use crate::engine::{self, Engine, To};
 use history::error::Result;
 
@@ -17,7 +17,7 @@ pub struct ApplyArgs {
     out: Option<PathBuf>,
 }
 
-pub(super) fn run(engine: &Engine, arguments: &ApplyArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &ApplyArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let to = arguments.out.clone().map_or(To::Session, To::File);
     let (compacted, _) = engine::apply_preview(engine, &arguments.handle, to)?;
     super::compact::report(&compacted.answer(), screen)

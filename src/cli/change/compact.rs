@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 use std::io::{IsTerminal, Read, Write};
 use std::sync::Arc;
 
-use super::Screen;
-use super::common::{Common, wire};
-use super::handoff::agent;
-use super::paint::size;
 use crate::agents::reach::quoted;
-use crate::answers::{CompactAnswer, LostInfo, Next, Status, TakesEffect};
+use crate::answers::{CompactAnswer, Next, Status, TakesEffect};
+use crate::cli::Screen;
+use crate::cli::common::{Common, lost_line, wire};
+use crate::cli::paint::size;
+use crate::cli::transfer::handoff::agent;
 use crate::config::{Choice, Override};
-use crate::engine::{self, Ask, CompactOptions, CompactOutcome, Compacted, Edit, Engine, Opened, To, words};
+use crate::engine::{self, Ask, CompactOptions, CompactOutcome, Compacted, Edit, Engine, Opened, To};
 use crate::llm::run::{Progress, Watch};
 use crate::terminal::{LineMode, visible};
 use history::error::{Error, Kind, Result};
@@ -30,7 +30,7 @@ pub struct CompactArgs {
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
-    pub(super) options: CompactOptions,
+    pub(in crate::cli) options: CompactOptions,
     /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible; with a model as NAME/MODEL
     #[arg(long, value_name = "NAME")]
     summarizer: Option<String>,
@@ -58,10 +58,10 @@ pub struct CompactArgs {
     messages_as: Option<String>,
 }
 
-pub(super) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.options.clone_from(&arguments.options);
-    ask.next = arguments.next.as_deref().map(super::estimate::next).transpose()?;
+    ask.next = arguments.next.as_deref().map(crate::cli::inspect::estimate::next).transpose()?;
     let carried = arguments
         .messages_as
         .as_deref()
@@ -273,7 +273,7 @@ fn finish(
 }
 
 /// Prints the result of a compaction; returns the exit code.
-pub(super) fn report(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn report(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<u8> {
     if !screen.json(answer)? {
         show(answer, screen)?;
     }
@@ -310,12 +310,6 @@ fn installing(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compacted) 
 
 /// Lost facts that are listed.
 const LOST: usize = 20;
-
-pub(super) fn lost_line(lost: &LostInfo) -> String {
-    let at: Vec<String> = lost.messages.iter().rev().take(3).rev().map(|it| format!("#{it}")).collect();
-    let back = if lost.recoverable { "" } else { " (gone)" };
-    format!("  {:<20}{} [{}]{back}", lost.class, words(&lost.text, 100), at.join(" "))
-}
 
 fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;

@@ -1,8 +1,8 @@
 //! `epitome prune`.
 
-use super::Screen;
-use super::common::{Common, wire};
-use super::paint::{size, table};
+use crate::cli::Screen;
+use crate::cli::common::{Common, wire};
+use crate::cli::paint::{size, table};
 use crate::engine::{self, Engine, PruneOptions, To};
 use clap::Args;
 use history::error::Result;
@@ -28,7 +28,7 @@ pub struct PruneArgs {
     apply: bool,
 }
 
-pub(super) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.prune.clone_from(&arguments.options);
     ask.options.auto = arguments.auto;

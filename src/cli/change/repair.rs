@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Screen;
 use crate::answers::{RepairAnswer, RepairStatus};
+use crate::cli::Screen;
 use crate::engine::{self, Engine, RepairTo, SessionRef};
 use history::error::Result;
 use sessions::Format;
@@ -32,7 +32,7 @@ pub struct RepairArgs {
 /// Findings of one kind that are shown.
 const SHOWN: usize = 5;
 
-pub(super) fn run(engine: &Engine, arguments: &RepairArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &RepairArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let session = arguments.session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
     let format = arguments.format.as_deref().map(Format::named).transpose()?;
     let to = match (&arguments.out, arguments.apply) {
@@ -48,7 +48,7 @@ pub(super) fn run(engine: &Engine, arguments: &RepairArgs, screen: &mut Screen<'
 }
 
 /// One line for each finding, under what its kind means.
-pub(super) fn show(answer: &RepairAnswer, screen: &mut Screen<'_>) -> Result<()> {
+pub(in crate::cli) fn show(answer: &RepairAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     let mut kinds = BTreeSet::new();
     for first in answer.findings.iter().filter(|it| kinds.insert(it.damage.as_str())) {

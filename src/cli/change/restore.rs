@@ -2,8 +2,8 @@
 
 use clap::Args;
 
-use super::Screen;
 use crate::answers::{RestoreAnswer, RestoreStatus};
+use crate::cli::Screen;
 use crate::engine::{self, Engine};
 use crate::store::{AuditVerb, What};
 use history::error::{Error, Kind, Result};
@@ -26,7 +26,7 @@ pub struct UndoArgs {
     handle: Option<String>,
 }
 
-pub(super) fn undo(engine: &Engine, arguments: &UndoArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn undo(engine: &Engine, arguments: &UndoArgs, screen: &mut Screen<'_>) -> Result<u8> {
     put_back(engine, arguments.handle.as_deref().unwrap_or("last"), screen)
 }
 
@@ -38,7 +38,7 @@ fn put_back(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<u8
     Ok(0)
 }
 
-pub(super) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<'_>) -> Result<u8> {
     if arguments.apply {
         return put_back(engine, &arguments.handle, screen);
     }

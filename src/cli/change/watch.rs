@@ -7,10 +7,10 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 
-use super::Screen;
-use super::common::Common;
-use super::paint::size;
 use crate::agents::reach::quoted;
+use crate::cli::Screen;
+use crate::cli::common::Common;
+use crate::cli::paint::size;
 use crate::engine::{self, Ask, Engine, Opened, SessionRef, To};
 use crate::terminal::{LineMode, visible};
 use compaction::plan::Gate;
@@ -32,7 +32,7 @@ pub struct WatchArgs {
     once: bool,
 }
 
-pub(super) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let common = &arguments.common;
     let mut ask = common.ask(&engine.config)?;
     // The clock goes on from the time that was given: what others do meanwhile is dated later.

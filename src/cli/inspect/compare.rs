@@ -1,9 +1,9 @@
 //! `epitome compare`.
 
-use super::Screen;
-use super::common::Common;
-use super::paint::{fitted, size, wrapped};
 use crate::answers::{CompareAnswer, Status};
+use crate::cli::Screen;
+use crate::cli::common::Common;
+use crate::cli::paint::{fitted, size, wrapped};
 use crate::engine::{self, Engine};
 use clap::Args;
 use history::error::Result;
@@ -14,7 +14,7 @@ pub struct CompareArgs {
     common: Common,
 }
 
-pub(super) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
     let opened = arguments.common.open(engine)?;
     let answer = engine::compare(engine, &opened, &ask)?;

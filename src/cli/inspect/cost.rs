@@ -2,20 +2,20 @@
 
 use clap::Args;
 
-use super::Screen;
-use super::common::Common;
-use super::paint::{size, table};
 use crate::answers::{CostAnswer, MomentInfo, Spent};
+use crate::cli::Screen;
+use crate::cli::common::Common;
+use crate::cli::paint::{size, table};
 use crate::engine::{self, Engine};
 use history::error::Result;
 
 #[derive(Debug, Args)]
 pub struct CostArgs {
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(in crate::cli) common: Common,
 }
 
-pub(super) fn run(engine: &Engine, arguments: &CostArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &CostArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
     let opened = arguments.common.open(engine)?;
     let answer = engine::cost_of(engine, &opened, &ask)?;

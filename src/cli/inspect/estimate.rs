@@ -1,12 +1,12 @@
 //! `epitome estimate`.
 
-use super::common::Common;
+use crate::cli::common::Common;
 use clap::Args;
 use std::path::Path;
 
-use super::Screen;
-use super::paint::{size, table};
 use crate::answers::{AdviceLevel, EstimateAnswer, MethodInfo};
+use crate::cli::Screen;
+use crate::cli::paint::{size, table};
 use crate::config::{Choice, Override};
 use crate::engine::values::tokens;
 use crate::engine::{self, Engine};
@@ -31,7 +31,7 @@ pub struct EstimateArgs {
     check: bool,
 }
 
-pub(super) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
     let next = arguments.next.as_deref().map(next).transpose()?;
     let opened = engine::open_measured(
@@ -83,7 +83,7 @@ fn counter(how: &str) -> Result<(Choice, Option<String>)> {
 }
 
 /// `--next`: a number of tokens, or a file to count.
-pub(super) fn next(text: &str) -> Result<u64> {
+pub(in crate::cli) fn next(text: &str) -> Result<u64> {
     if let Ok(tokens) = tokens(text) {
         return Ok(tokens);
     }

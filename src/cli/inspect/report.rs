@@ -1,7 +1,7 @@
 //! `epitome report`.
 
-use super::Screen;
-use super::common::Common;
+use crate::cli::Screen;
+use crate::cli::common::Common;
 use crate::engine::{self, Amount, Engine};
 use clap::Args;
 use history::error::Result;
@@ -19,7 +19,7 @@ pub struct ReportArgs {
     out: PathBuf,
 }
 
-pub(super) fn run(engine: &Engine, arguments: &ReportArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &ReportArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.options.budget = arguments.budget;
     let opened = arguments.common.open(engine)?;

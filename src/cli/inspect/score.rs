@@ -1,10 +1,9 @@
 //! `epitome score`.
 
-use super::Screen;
-use super::common::Common;
-use super::compact::lost_line;
-use super::paint::{size, table};
 use crate::answers::{HindsightAnswer, ScoreAnswer};
+use crate::cli::Screen;
+use crate::cli::common::{Common, lost_line};
+use crate::cli::paint::{size, table};
 use crate::engine::{self, Engine, SessionRef};
 use clap::Args;
 use history::error::{Error, Kind, Result};
@@ -27,7 +26,7 @@ pub struct ScoreArgs {
     out: PathBuf,
 }
 
-pub(super) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
     if let Some(directory) = &arguments.corpus {
         let card = engine::scorecard(engine, directory, &ask, &mut |what| tracing::info!("{what}"))?;

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
-use super::Screen;
-use super::paint::{Paint, fitted, short_ids, size};
 use crate::agents::FoundSession;
 use crate::agents::reach::quoted;
 use crate::answers::AdviceLevel;
+use crate::cli::Screen;
+use crate::cli::paint::{Paint, fitted, short_ids, size};
 use crate::engine::{self, Ask, Engine, SessionRef};
 use crate::store::Scope;
 use history::error::Result;
@@ -42,7 +42,7 @@ pub struct SessionsArgs {
     limit: usize,
     /// Put those that changed into the archive instead of listing them
     #[arg(long, conflicts_with = "limit")]
-    pub(super) keep: bool,
+    pub(in crate::cli) keep: bool,
     /// Write tables of all of them into this folder (sessions, messages, compactions, facts, tokens: a Parquet file each)
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["limit", "keep"])]
     parquet: Option<PathBuf>,
@@ -95,7 +95,7 @@ struct CompactionRow {
 }
 
 /// `epitome` alone: the sessions of this directory that the user is in.
-pub(super) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
     let mut found = engine::sessions(engine, None, true)?;
     found.retain(|it| it.parent.is_none());
     let continued = engine::continued(engine, &found);
@@ -117,10 +117,10 @@ pub(super) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
     show(&SessionsAnswer { sessions, next, why }, screen)
 }
 
-pub(super) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut found = engine::sessions(engine, arguments.agent.as_deref(), arguments.here)?;
     if arguments.keep {
-        return super::keep::run(engine, &found, screen);
+        return crate::cli::archive::keep::run(engine, &found, screen);
     }
     if let Some(folder) = &arguments.parquet {
         return tables(engine, &found, folder, screen);

@@ -1,8 +1,8 @@
 //! `epitome split`.
 
-use super::Screen;
-use super::common::Common;
-use super::paint::size;
+use crate::cli::Screen;
+use crate::cli::common::Common;
+use crate::cli::paint::size;
 use crate::engine::{self, Amount, Engine};
 use clap::Args;
 use history::error::Result;
@@ -16,7 +16,7 @@ pub struct SplitArgs {
     keep: Option<Amount>,
 }
 
-pub(super) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.options.keep = arguments.keep;
     let opened = arguments.common.open(engine)?;

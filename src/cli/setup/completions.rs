@@ -4,11 +4,11 @@ use std::path::Path;
 
 use clap::CommandFactory;
 
-use super::Screen;
-use super::arguments::{Arguments, CompletionsArgs, ManArgs};
+use crate::cli::Screen;
+use crate::cli::arguments::{Arguments, CompletionsArgs, ManArgs};
 use history::error::{Error, Kind, Result};
 
-pub(super) fn run(arguments: &CompletionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(arguments: &CompletionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Arguments::command(), "epitome", &mut script);
     screen.block(String::from_utf8_lossy(&script).trim_end())?;
@@ -16,7 +16,7 @@ pub(super) fn run(arguments: &CompletionsArgs, screen: &mut Screen<'_>) -> Resul
 }
 
 /// The manual: the page of `epitome`, or a page for each command in a folder.
-pub(super) fn man(arguments: &ManArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn man(arguments: &ManArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let command = Arguments::command();
     let Some(folder) = &arguments.out else {
         screen.block(String::from_utf8_lossy(&page(command)?).trim_end())?;

@@ -6,10 +6,10 @@ use std::path::Path;
 use clap::Args;
 use serde::Serialize;
 
-use super::Screen;
 use crate::agents::reach::quoted;
 use crate::agents::{self, AgentRef, Problem, install};
 use crate::answers::{Next, RepairStatus};
+use crate::cli::Screen;
 use crate::config::{Config, ValueOrigin};
 use crate::engine::{self, Engine, RepairTo, SeatEntry, SessionRef, seat_log};
 use crate::store::StoreAt;
@@ -81,7 +81,7 @@ fn of_session(config: Config, now: i64, session: &str, screen: &mut Screen<'_>) 
         answer.next = Next::user(format!("Mend it with: {command}"));
     }
     if !screen.json(&answer)? {
-        super::repair::show(&answer, screen)?;
+        crate::cli::change::repair::show(&answer, screen)?;
         if !answer.next.what.is_empty() {
             screen.line(&answer.next.what)?;
         }
@@ -89,7 +89,12 @@ fn of_session(config: Config, now: i64, session: &str, screen: &mut Screen<'_>) 
     Ok(0)
 }
 
-pub(super) fn run(config: Config, now: i64, arguments: &DoctorArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(
+    config: Config,
+    now: i64,
+    arguments: &DoctorArgs,
+    screen: &mut Screen<'_>,
+) -> Result<u8> {
     if let Some(session) = &arguments.session {
         return of_session(config, now, session, screen);
     }
@@ -249,7 +254,7 @@ fn value(config: &Config, name: &'static str, value: String) -> Value {
 
 fn show(answer: &DoctorAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
-    let table = |rows: &[Vec<String>]| super::paint::table(rows, paint);
+    let table = |rows: &[Vec<String>]| crate::cli::paint::table(rows, paint);
     let mut rows = vec![["setting", "value", "from"].map(str::to_owned).to_vec()];
     rows.extend(
         answer.config.iter().map(|it| vec![it.name.to_owned(), it.value.clone(), it.from.to_owned()]),
@@ -283,7 +288,7 @@ fn show(answer: &DoctorAnswer, screen: &mut Screen<'_>) -> Result<()> {
     screen.line(&format!(
         "archive  {state}: {} items, {} in {}",
         answer.store.items,
-        super::paint::bytes(answer.store.bytes),
+        crate::cli::paint::bytes(answer.store.bytes),
         answer.store.path
     ))?;
     if let Some(fixed) = answer.store.fixed {

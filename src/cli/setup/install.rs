@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 
-use super::{Screen, gateway};
+use super::gateway;
 use crate::agents::install::{self, Created, FileChange, InstallRequest, Registration, is_our_file};
 use crate::agents::{self, AgentRef, pi};
+use crate::cli::Screen;
 use crate::config::Config;
 use history::error::{Error, Kind, Result};
 
@@ -51,7 +52,11 @@ pub struct UninstallArgs {
     dry_run: bool,
 }
 
-pub(super) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn install(
+    config: &Config,
+    arguments: &InstallArgs,
+    screen: &mut Screen<'_>,
+) -> Result<u8> {
     let program = program(config)?;
     if let Some((file, text)) = install::snippet(&arguments.agent, &program) {
         if !screen.json(&json!({"file": file, "text": text}))? {
@@ -172,7 +177,11 @@ fn explain(
     Ok(())
 }
 
-pub(super) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn uninstall(
+    config: &Config,
+    arguments: &UninstallArgs,
+    screen: &mut Screen<'_>,
+) -> Result<u8> {
     if arguments.agent == pi::NAME {
         return install_pi(config, None, arguments.dry_run, screen);
     }

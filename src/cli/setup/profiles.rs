@@ -1,7 +1,7 @@
 //! `epitome profiles`.
 
-use super::Screen;
-use super::paint::{fitted, wrapped};
+use crate::cli::Screen;
+use crate::cli::paint::{fitted, wrapped};
 use crate::engine::Engine;
 use crate::profiles::{self, BUILT_IN};
 use clap::Args;
@@ -14,7 +14,7 @@ pub struct ProfilesArgs {
     name: Option<String>,
 }
 
-pub(super) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen<'_>) -> Result<u8> {
     if let Some(name) = &arguments.name {
         let profile = engine.config.profile(name)?;
         if screen.document(&profile)? {

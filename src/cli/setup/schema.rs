@@ -1,10 +1,10 @@
 //! `epitome schema`.
 
-use super::Screen;
 use crate::answers::{
     CompactAnswer, CompareAnswer, CostAnswer, EstimateAnswer, ExportAnswer, HandoffAnswer, HindsightAnswer,
     ImportAnswer, KeepAnswer, PruneAnswer, RepairAnswer, RestoreAnswer, ScoreAnswer, SplitAnswer,
 };
+use crate::cli::Screen;
 use crate::engine::statusline::StatusLine;
 use clap::Args;
 use history::error::{Error, Kind, Result};
@@ -36,7 +36,7 @@ pub struct SchemaArgs {
     command: String,
 }
 
-pub(super) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let known = SCHEMAS.iter().find(|(command, _)| *command == arguments.command).ok_or_else(|| {
         let names: Vec<&str> = SCHEMAS.iter().map(|it| it.0).collect();
         let what =

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::Screen;
 use super::handoff::agent;
-use super::paint::bytes;
 use crate::agents::reach::quoted;
+use crate::cli::Screen;
+use crate::cli::paint::bytes;
 use crate::engine::transfer::{ImportTo, export, import};
 use crate::engine::{self, Engine, SessionRef};
 use history::error::Result;
@@ -36,7 +36,11 @@ pub struct ImportArgs {
     here: bool,
 }
 
-pub(super) fn run_export(engine: &Engine, arguments: &ExportArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run_export(
+    engine: &Engine,
+    arguments: &ExportArgs,
+    screen: &mut Screen<'_>,
+) -> Result<u8> {
     let named = SessionRef::Named(arguments.session.clone());
     let opened = engine::open(engine, &named, None, arguments.agent.as_deref())?;
     let answer = export(engine, &opened, &arguments.out)?;
@@ -64,7 +68,11 @@ pub(super) fn run_export(engine: &Engine, arguments: &ExportArgs, screen: &mut S
     Ok(0)
 }
 
-pub(super) fn run_import(engine: &Engine, arguments: &ImportArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run_import(
+    engine: &Engine,
+    arguments: &ImportArgs,
+    screen: &mut Screen<'_>,
+) -> Result<u8> {
     let to = ImportTo {
         agent: arguments.agent.as_deref().map(|it| agent("--agent", it)).transpose()?,
         here: arguments.here,

@@ -2,10 +2,10 @@
 
 use clap::Args;
 
-use super::Screen;
-use super::common::Common;
 use crate::agents::{self, AgentRef};
 use crate::answers::HandoffAnswer;
+use crate::cli::Screen;
+use crate::cli::common::Common;
 use crate::engine::{self, Engine};
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
@@ -28,7 +28,7 @@ pub struct HandoffArgs {
     apply: bool,
 }
 
-pub(super) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(in crate::cli) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let common = &arguments.common;
     let opened = common.open(engine)?;
     let brief = engine::brief(engine, &opened, &arguments.goal)?;
@@ -63,7 +63,7 @@ pub(super) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<
 }
 
 /// The agent of that name, as `option` gave it.
-pub(super) fn agent(option: &str, name: &str) -> Result<AgentRef> {
+pub(in crate::cli) fn agent(option: &str, name: &str) -> Result<AgentRef> {
     agents::named(name).ok_or_else(|| {
         let what = format!("{option}: expected {}, found {name:?}", agents::names(|_| true));
         Error::new(Kind::Arguments, what)

@@ -1,0 +1,6 @@
+//! Commands of what is kept: the archive, memories, the team's server.
+
+pub(super) mod keep;
+pub(super) mod memory;
+pub(super) mod push;
+pub(super) mod recall;
