@@ -97,6 +97,9 @@ fn untagged(text: &str) -> &str {
     tag.filter(|it| name(it.0)).map_or(text, |it| it.1)
 }
 
+/// Characters of a step from which on nothing that stands below it is added.
+const DETAILS: usize = 300;
+
 struct Fold<'a> {
     earlier: Earlier<'a>,
     number: usize,
@@ -192,13 +195,23 @@ impl Fold<'_> {
         let code = nested && machine(lead) && !lead.starts_with(['-', '*']);
         // What stands below a step belongs to it.
         let indent = line.len() - line.trim_start().len();
+        let takes_details = |it: &Fact| match topic {
+            Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Errors => true,
+            // What was done may be a list of its own; what became of files since, each is asked for itself.
+            Topic::Done => {
+                it.text.contains(':')
+                    && it.text.chars().count() < DETAILS
+                    && !matches!(told(&it.text), Some(FileOp::Renamed | FileOp::Deleted))
+            }
+            _ => false,
+        };
         if nested
             && indent > self.indent
-            && matches!(topic, Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Errors)
             && let Some(step) =
                 self.facts.last_mut().filter(|it| it.topic == topic && it.message == self.number)
+            && takes_details(step)
         {
-            if !code && step.text.chars().count() < 300 {
+            if !code && step.text.chars().count() < DETAILS {
                 let apart = if step.text.ends_with([':', '.', ';']) { " " } else { "; " };
                 let more = crate::facts::text::unmarked(bare(lead));
                 step.text.reword(|it| format!("{it}{apart}{more}"));

@@ -40,11 +40,20 @@ pub(in crate::facts) fn named(text: &str) -> Vec<&str> {
     let apart = |c: char| c.is_whitespace() || "()[]<>\"'`,;*|{}".contains(c);
     let words = clip(text, REACH).0.split(apart).filter(|it| it.contains('/') && !it.contains("://"));
     let paths = words.map(|it| it.trim_end_matches(['.', ':', '!', '?']));
-    let mut out: Vec<&str> = paths.filter_map(path).filter(|it| it.contains('/')).collect();
+    let mut out: Vec<&str> =
+        paths.filter_map(path).filter(|it| it.contains('/') && !lists_files(it)).collect();
     out.sort_unstable();
     out.dedup();
     out.truncate(FEW);
     out
+}
+
+/// Whether a slash stands between two files rather than below a directory: `a.md/b.md`.
+fn lists_files(path: &str) -> bool {
+    let ending = |it: &str| it.rsplit_once('.').map(|it| it.1.to_owned());
+    path.split_once('/').is_some_and(|(one, other)| {
+        !other.contains('/') && !one.starts_with('.') && ending(one).is_some() && ending(one) == ending(other)
+    })
 }
 
 /// The path at the beginning of a line.
@@ -85,7 +94,7 @@ mod tests {
 
     #[test]
     fn files_are_read_off_prose() {
-        let text = "It stands in `src/a.rs:12`, see [b](/w/lib/b.ts:3), c/d.py. And and/or, https://x.io/a.html, 1/2.5.";
+        let text = "It stands in `src/a.rs:12`, see [b](/w/lib/b.ts:3), c/d.py. And and/or, A.md/B.md, https://x.io/a.html, 1/2.5.";
         assert_eq!(named(text), ["/w/lib/b.ts", "c/d.py", "src/a.rs"]);
     }
 

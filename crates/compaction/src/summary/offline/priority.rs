@@ -149,7 +149,7 @@ const DETAILED: &[Tier] = &[
     tier(Kind::Tried, 200, 15),
     tier(Kind::Unconfirmed, 240, 20),
     tier(Kind::Mended, 140, 20),
-    tier(Kind::Done, 160, 20),
+    tier(Kind::Done, 300, 20),
     tier(Kind::Decision, 600, 40),
     tier(Kind::Said, 500, 60),
     tier(Kind::Goal, 1_500, 55),
