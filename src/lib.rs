@@ -35,7 +35,6 @@ pub mod profiles;
 
 pub mod store;
 pub mod agents;
-mod vault;
 pub mod config;
 pub mod answers;
 pub mod engine;
@@ -60,8 +59,6 @@ pub mod cli;
 #[cfg(feature = "otel")]
 #[doc(hidden)]
 pub mod otel;
-#[cfg(feature = "parquet")]
-mod tables;
 
 pub use config::{Config, Environment};
 pub use engine::{

@@ -10,12 +10,12 @@ use std::collections::BTreeMap;
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 
-use super::commands::{command_key, only_looks};
-use super::done;
-use super::idents::{is_hash, is_version, url_at};
-use super::index::Index;
-use super::phrases::looks_like_path;
+use super::kept::index::Index;
+use super::kept::phrases::looks_like_path;
 use super::probe::Fact;
+use super::source::commands::{command_key, only_looks};
+use super::source::done;
+use super::source::idents::{is_hash, is_version, url_at};
 use super::text::{clip, normal, strings, tokens};
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Message, Part};

@@ -6,24 +6,15 @@
 //! merit: only facts that were established before it are scored.
 
 pub mod baselines;
-mod commands;
 // Word lists are read by eye: one word a line would hide them.
 #[rustfmt::skip]
 mod cues;
-mod decisions;
-mod done;
 mod hindsight;
-mod idents;
-mod index;
-mod phrases;
+mod kept;
 mod probe;
-mod rules;
-mod said;
-mod support;
-mod survive;
+mod source;
 pub mod synthetic;
 mod text;
-mod truth;
 
 use std::collections::BTreeMap;
 
@@ -31,10 +22,10 @@ use foldhash::HashSet;
 use serde::Serialize;
 
 pub use hindsight::{Hindsight, UseTally, Used, UsedKind, hindsight, used_later};
+pub use kept::support::{Claim, Unsupported};
+pub use kept::survive::Contradiction;
+pub use kept::truth::{Told, Truth, truth};
 pub use probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
-pub use support::{Claim, Unsupported};
-pub use survive::Contradiction;
-pub use truth::{Told, Truth, truth};
 
 use history::{History, Message, Part};
 
@@ -44,8 +35,8 @@ pub const VERSION: u32 = 4;
 /// Facts of a history, by class, then by where they were established.
 pub fn probes(source: &History) -> Vec<Probe> {
     let mut out = spoken(source);
-    out.extend(done::probes(source));
-    out.extend(idents::probes(source));
+    out.extend(source::done::probes(source));
+    out.extend(source::idents::probes(source));
     out.sort_by_key(|it| (it.class, it.message()));
     out
 }
@@ -173,9 +164,9 @@ pub fn score_probes(
         .flat_map(|it| &it.parts)
         .filter_map(|it| if let Part::Text(text) = it { Some(text.as_str()) } else { None })
         .collect();
-    let index = index::Index::new(rest, &known, probes.len());
+    let index = kept::index::Index::new(rest, &known, probes.len());
     let evicted = History::new(rest.to_vec(), source.meta.clone());
-    let scene = survive::Scene::new(source, probes, index, evicted, split);
+    let scene = kept::survive::Scene::new(source, probes, index, evicted, split);
 
     let mut classes: BTreeMap<Class, Tally> = BTreeMap::new();
     let mut last_request = Tally::default();
@@ -209,7 +200,7 @@ pub fn score_probes(
             });
         }
     }
-    let contradictions = survive::distinct(contradictions, source);
+    let contradictions = kept::survive::distinct(contradictions, source);
     let weighted = |share: &dyn Fn(&Tally) -> f64| weighted(&classes, share);
     let kept = weighted(&|it| it.kept as f64 / it.found as f64);
     let evicted_probes: usize = classes.values().map(|it| it.found).sum();
@@ -230,7 +221,7 @@ pub fn score_probes(
             tail: sum(&source.messages()[split..]),
         },
         lost,
-        unsupported: support::unsupported(source, probes, &scene.index),
+        unsupported: kept::support::unsupported(source, probes, &scene.index),
         contradictions,
     }
 }
@@ -264,10 +255,10 @@ fn same(a: &Message, b: &Message) -> bool {
 
 /// Facts of what user and model said, in the order of the history.
 fn spoken(source: &History) -> Vec<Probe> {
-    let mut out = rules::probes(source);
+    let mut out = source::rules::probes(source);
     let known: Vec<String> = out.iter().map(Probe::text).collect();
-    decisions::probes(source, &known, &mut out);
-    said::given_up(source, &mut out);
-    said::ends(source, &mut out);
+    source::decisions::probes(source, &known, &mut out);
+    source::said::given_up(source, &mut out);
+    source::said::ends(source, &mut out);
     out
 }

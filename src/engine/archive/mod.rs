@@ -5,6 +5,7 @@ pub mod push;
 pub(super) mod passages;
 pub(super) mod readable;
 pub(super) mod recall;
+mod server;
 
 use crate::engine::{Ask, Engine, Opened, session_info};
 use crate::store::{Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, SessionRef, What};

@@ -5,11 +5,11 @@
 
 use std::collections::HashSet;
 
+use super::server::{About, Delivery, Server};
 use crate::answers::PushAnswer;
 use crate::engine::Engine;
 use crate::engine::marks::pushed_mark;
 use crate::store::{AuditVerb, Entry, Reach, Scope};
-use crate::vault::{About, Delivery, Server};
 use history::error::{Error, Kind, Result};
 
 /// Versions of sessions that one push looks at, the newest.

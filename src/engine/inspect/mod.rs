@@ -1,6 +1,8 @@
 //! Verbs that only look.
 
 pub(super) mod estimate;
+#[cfg(feature = "parquet")]
+mod parquet;
 pub(super) mod report;
 pub(super) mod session_cost;
 pub(super) mod split;

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use super::parquet::ColumnType::{Bool, Int, Text, Time};
+use super::parquet::{Cell, Columns, Table};
 use crate::agents::FoundSession;
 use crate::answers::TablesAnswer;
 use crate::engine::{Ask, Engine, Opened, SessionRef, input::measured, input::open};
 use crate::store::{Compaction, Scope};
-use crate::tables::ColumnType::{Bool, Int, Text, Time};
-use crate::tables::{Cell, Columns, Table};
 use history::error::{Error, Kind, Result};
 use history::{Kind as Why, Message, Role};
 

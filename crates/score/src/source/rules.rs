@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
-use super::cues::{self, Cue, Place, Sign};
-use super::probe::{Class, Fact, Polarity, Probe};
 use super::said::{has_phrase, is_prompt, is_question, own, weight};
-use super::text::{Row, Sentence, Shape, Word, content, is_dense, rows, sentences, unquoted, words};
+use crate::cues::{self, Cue, Place, Sign};
+use crate::probe::{Class, Fact, Polarity, Probe};
+use crate::text::{Row, Sentence, Shape, Word, content, is_dense, rows, sentences, unquoted, words};
 use history::{History, Kind};
 
 /// Rules of the prompts, and of what earlier summaries give as the user's.
-pub(super) fn probes(source: &History) -> Vec<Probe> {
+pub(crate) fn probes(source: &History) -> Vec<Probe> {
     // By normal text: probes, in order of first appearance.
     let mut order: Vec<String> = Vec::new();
     let mut found: HashMap<String, (Vec<usize>, Polarity)> = HashMap::new();
@@ -83,7 +83,7 @@ pub(super) fn probes(source: &History) -> Vec<Probe> {
 }
 
 /// Whether a row says, itself or by its labels, that it gives the user's rules or words.
-pub(super) fn of_the_user(rows: &[Row], row: &Row) -> bool {
+pub(crate) fn of_the_user(rows: &[Row], row: &Row) -> bool {
     let says = |text: &str| {
         let lower = text.to_lowercase();
         cues::OF_THE_USER.iter().any(|it| lower.contains(it))
@@ -124,12 +124,12 @@ fn gives_rules(rows: &[Row], row: &Row) -> bool {
 }
 
 /// A text without its quotation marks: where the user is quoted, what the quotation says is what the user says.
-pub(super) fn dequoted(text: &str) -> String {
+pub(crate) fn dequoted(text: &str) -> String {
     text.replace(['"', '“', '”', '「', '」'], " ").trim().to_string()
 }
 
 /// Whether a label heads a list of rules.
-pub(super) fn names_rules(label: &str) -> bool {
+pub(crate) fn names_rules(label: &str) -> bool {
     let lower = label.to_lowercase();
     label.chars().count() <= 60
         && (polarity(label).is_some()
@@ -158,7 +158,7 @@ pub(super) fn names_rules(label: &str) -> bool {
 type Parts = (Vec<&'static str>, &'static Cue);
 
 /// Which way the cues of obligation in a sentence point, if there are any.
-pub(super) fn polarity(sentence: &str) -> Option<Polarity> {
+pub(crate) fn polarity(sentence: &str) -> Option<Polarity> {
     static BY_FIRST: LazyLock<HashMap<&'static str, Vec<Parts>>> = LazyLock::new(|| {
         let mut map: HashMap<_, Vec<_>> = HashMap::new();
         for cue in cues::OBLIGATION.iter().filter(|it| !it.words.contains(is_dense)) {

@@ -7,18 +7,18 @@ use serde_json::Value;
 use super::commands::{
     command_key, only_looks, outcome, says_error, signature, still_runs, strength, whole_command,
 };
-use super::probe::{Class, Fact, FileOp, Outcome, Probe};
-use super::text::{clip, normal, outside_transcripts, own_words, typed};
+use crate::probe::{Class, Fact, FileOp, Outcome, Probe};
+use crate::text::{clip, normal, outside_transcripts, own_words, typed};
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Output, Part, Role, Text};
 
 /// File, command, error and plan facts of a history.
-pub(super) fn probes(source: &History) -> Vec<Probe> {
+pub(crate) fn probes(source: &History) -> Vec<Probe> {
     deeds(source).into_probes()
 }
 
 /// Steps of the plan that are done at the end of a history.
-pub(super) fn finished(source: &History) -> Vec<String> {
+pub(crate) fn finished(source: &History) -> Vec<String> {
     let plan = deeds(source).plan;
     let open = |item: &str| plan.iter().any(|it| it.2 && it.1 == item);
     plan.iter().filter(|it| !it.2 && !open(&it.1)).map(|it| it.1.clone()).collect()
@@ -434,7 +434,7 @@ fn is_open(item: &Value) -> bool {
 }
 
 /// A path as the source names it best: relative to the working directory below it, with `/`, without `./`.
-pub(super) fn canonical(path: &str, dir: Option<&str>, cwd: &str) -> String {
+pub(crate) fn canonical(path: &str, dir: Option<&str>, cwd: &str) -> String {
     let mut whole = path.trim().replace('\\', "/");
     let absolute = |it: &str| it.starts_with(['/', '~']) || it.get(1..3) == Some(":/");
     if let Some(dir) = dir.filter(|_| !absolute(&whole)) {

@@ -2,13 +2,13 @@
 
 use foldhash::{HashMap, HashSet};
 
-use super::rules::of_the_user;
-use super::text::{Shape, clip, content, normal, rows, sentences, tokens};
+use crate::source::rules::of_the_user;
+use crate::text::{Shape, clip, content, normal, rows, sentences, tokens};
 use history::{Kind, Message, Part, Role};
 
 /// Where a line comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(crate) enum Origin {
     /// Text of a message.
     Text,
     Output,
@@ -17,32 +17,32 @@ pub(super) enum Origin {
 }
 
 /// A line of what replaces the evicted region.
-pub(super) struct Line {
-    pub(super) text: String,
+pub(crate) struct Line {
+    pub(crate) text: String,
     /// Number of the message in the compacted history.
-    pub(super) message: usize,
-    pub(super) origin: Origin,
-    pub(super) shape: Shape,
+    pub(crate) message: usize,
+    pub(crate) origin: Origin,
+    pub(crate) shape: Shape,
     /// Whether the text it stands in is new, not carried over from the source.
-    pub(super) fresh: bool,
+    pub(crate) fresh: bool,
     /// Whether it stands among the user's rules or words.
-    pub(super) of_user: bool,
+    pub(crate) of_user: bool,
     /// The label and the heading above it.
-    pub(super) labels: [Option<usize>; 2],
+    pub(crate) labels: [Option<usize>; 2],
 }
 
 /// A text of content tokens that can be looked up.
 #[derive(Default)]
-pub(super) struct Bag {
+pub(crate) struct Bag {
     docs: Vec<Vec<u32>>,
     postings: Vec<Vec<u32>>,
 }
 
 /// Lines, sentences, and where their tokens stand.
-pub(super) struct Index {
-    pub(super) lines: Vec<Line>,
+pub(crate) struct Index {
+    pub(crate) lines: Vec<Line>,
     /// For each sentence, its line and its text.
-    pub(super) sentences: Vec<(usize, String)>,
+    pub(crate) sentences: Vec<(usize, String)>,
     vocabulary: HashMap<String, u32>,
     by_sentence: Bag,
     by_line: Bag,
@@ -77,7 +77,7 @@ const LONGEST_LINE: usize = 4_000;
 impl Index {
     /// Indexes messages in which so many facts will be looked for. `known` holds the texts of the source: what is in it
     /// is not fresh.
-    pub(super) fn new(messages: &[Message], known: &HashSet<&str>, facts: usize) -> Self {
+    pub(crate) fn new(messages: &[Message], known: &HashSet<&str>, facts: usize) -> Self {
         let mut index = Self {
             lines: Vec::new(),
             sentences: Vec::new(),
@@ -187,12 +187,12 @@ impl Index {
     }
 
     /// The text and labels above a line, nearest first.
-    pub(super) fn labels(&self, line: &Line) -> impl Iterator<Item = &str> {
+    pub(crate) fn labels(&self, line: &Line) -> impl Iterator<Item = &str> {
         line.labels.into_iter().flatten().filter_map(|it| self.lines.get(it)).map(|it| it.text.as_str())
     }
 
     /// Lines in which the rarest of the tokens of `text` stands: candidates for holding `text` verbatim.
-    pub(super) fn around(&self, text: &str) -> Vec<&Line> {
+    pub(crate) fn around(&self, text: &str) -> Vec<&Line> {
         let rarest = tokens(text)
             .into_iter()
             .map(|it| {
@@ -221,17 +221,17 @@ impl Index {
     }
 
     /// Sentences that hold `share` of `wanted`, close together and in order.
-    pub(super) fn sentences_with(&self, wanted: &[String], share: f64) -> impl Iterator<Item = usize> {
+    pub(crate) fn sentences_with(&self, wanted: &[String], share: f64) -> impl Iterator<Item = usize> {
         self.by_sentence.find(self.needle(wanted, share), self.places)
     }
 
     /// Lines that hold `share` of `wanted`, close together and in order.
-    pub(super) fn lines_with(&self, wanted: &[String], share: f64) -> impl Iterator<Item = usize> {
+    pub(crate) fn lines_with(&self, wanted: &[String], share: f64) -> impl Iterator<Item = usize> {
         self.by_line.find(self.needle(wanted, share), self.places)
     }
 
     /// Whether a stretch of text, over line ends, holds `share` of `wanted`, close together and in order.
-    pub(super) fn stretch_with(&self, wanted: &[String], share: f64) -> bool {
+    pub(crate) fn stretch_with(&self, wanted: &[String], share: f64) -> bool {
         let needle = self.needle(wanted, share);
         holds(&self.stream, &needle)
     }

@@ -3,13 +3,13 @@
 
 use std::collections::HashSet;
 
-use super::commands::counts;
-use super::cues;
-use super::probe::{FileOp, Outcome};
-use super::text::{clip, content, ending, fold, is_dense, words};
+use crate::cues;
+use crate::probe::{FileOp, Outcome};
+use crate::source::commands::counts;
+use crate::text::{clip, content, ending, fold, is_dense, words};
 
 /// Whether a value stands in a line with nothing grown onto it.
-pub(super) fn find_bounded(line: &str, value: &str) -> bool {
+pub(crate) fn find_bounded(line: &str, value: &str) -> bool {
     line.match_indices(value).any(|(at, _)| {
         let before = line[..at].chars().next_back();
         let after = line[at + value.len()..].chars().next();
@@ -19,7 +19,7 @@ pub(super) fn find_bounded(line: &str, value: &str) -> bool {
 }
 
 /// Where a path stands in a line as a whole path.
-pub(super) fn find_path(line: &str, path: &str) -> Option<(usize, usize)> {
+pub(crate) fn find_path(line: &str, path: &str) -> Option<(usize, usize)> {
     line.match_indices(path).find_map(|(at, _)| {
         let before = line[..at].strip_suffix("./").unwrap_or(&line[..at]).chars().next_back();
         let mut after = line[at + path.len()..].chars();
@@ -34,7 +34,7 @@ pub(super) fn find_path(line: &str, path: &str) -> Option<(usize, usize)> {
 }
 
 /// Operations that a stretch of text names, without those it denies or only intends.
-pub(super) fn ops_in(text: &str) -> Vec<FileOp> {
+pub(crate) fn ops_in(text: &str) -> Vec<FileOp> {
     let all = words(text);
     let mut out = Vec::new();
     for (at, word) in all.iter().enumerate() {
@@ -59,7 +59,7 @@ pub(super) fn ops_in(text: &str) -> Vec<FileOp> {
 
 /// What a line says was done to the path that stands at `from..to`. With several paths in it, the words before the
 /// first path decide whether operations precede or follow the paths they speak of.
-pub(super) fn ops_in_line(line: &str, from: usize, to: usize) -> Vec<FileOp> {
+pub(crate) fn ops_in_line(line: &str, from: usize, to: usize) -> Vec<FileOp> {
     // `M src/a.rs`, as git writes it.
     let letter = line.split_whitespace().next().unwrap_or_default();
     let named = match letter {
@@ -131,7 +131,7 @@ pub(super) fn ops_in_line(line: &str, from: usize, to: usize) -> Vec<FileOp> {
 }
 
 /// Whether a word can be a path: it has a slash inside, or ends like a file.
-pub(super) fn looks_like_path(word: &str) -> bool {
+pub(crate) fn looks_like_path(word: &str) -> bool {
     if !word.bytes().any(|it| matches!(it, b'.' | b'/')) {
         return false;
     }
@@ -146,15 +146,15 @@ pub(super) fn looks_like_path(word: &str) -> bool {
 
 /// What a text says of how a command ended.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) ok: bool,
+pub(crate) struct Told {
+    pub(crate) ok: bool,
     passed: Option<u64>,
     failed: Option<u64>,
     exit: Option<i64>,
 }
 
 /// How a text says that the command before it ended.
-pub(super) fn outcome_in(text: &str) -> Option<Told> {
+pub(crate) fn outcome_in(text: &str) -> Option<Told> {
     // What is said of this command ends where the next one is named.
     let text = clip(text, 240);
     let lower = text.to_lowercase();
@@ -190,7 +190,7 @@ pub(super) fn outcome_in(text: &str) -> Option<Told> {
 }
 
 /// Whether what is told fits what is known; numbers need not be told, but must be right.
-pub(super) fn agrees(told: &Told, outcome: &Outcome) -> bool {
+pub(crate) fn agrees(told: &Told, outcome: &Outcome) -> bool {
     let same = |told: Option<u64>, known: Option<u64>| told.is_none() || known.is_none() || told == known;
     told.ok == outcome.ok
         && same(told.passed, outcome.passed)
@@ -202,7 +202,7 @@ pub(super) fn agrees(told: &Told, outcome: &Outcome) -> bool {
 }
 
 /// Whether a text says that something is settled or open; words of the thing itself, `own`, say nothing.
-pub(super) fn status_in(text: &str, own: &HashSet<String>) -> Option<bool> {
+pub(crate) fn status_in(text: &str, own: &HashSet<String>) -> Option<bool> {
     let lower = text.to_lowercase();
     let all = words(&lower);
     let mut out = None;
@@ -232,7 +232,7 @@ pub(super) fn status_in(text: &str, own: &HashSet<String>) -> Option<bool> {
 }
 
 /// The two things that a sentence sets against each other.
-pub(super) fn contrast(text: &str) -> Option<(String, String)> {
+pub(crate) fn contrast(text: &str) -> Option<(String, String)> {
     let lower = text.to_lowercase();
     let (at, cue) = cues::CONTRAST.iter().find_map(|it| {
         let mut hits = lower.match_indices(it);
@@ -247,6 +247,6 @@ pub(super) fn contrast(text: &str) -> Option<(String, String)> {
 }
 
 /// Whether two sentences set the same two things against each other the other way round.
-pub(super) fn turned_around(one: &(String, String), other: &(String, String)) -> bool {
+pub(crate) fn turned_around(one: &(String, String), other: &(String, String)) -> bool {
     one.0 == other.1 && one.1 == other.0 && one.0 != one.1
 }

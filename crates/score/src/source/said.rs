@@ -2,20 +2,20 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::cues;
-use super::probe::{Class, Fact, Probe};
-use super::text::{
+use crate::cues;
+use crate::probe::{Class, Fact, Probe};
+use crate::text::{
     Row, Sentence, Shape, clip, content, is_dense, is_function, normal, own_words, rows, sentences,
 };
 use history::{History, Kind, Message, Role};
 
 /// Every sentence of the prompts, as [`sentences`] cuts them.
-pub(super) fn sentences_of_the_user(source: &History) -> HashSet<String> {
+pub(crate) fn sentences_of_the_user(source: &History) -> HashSet<String> {
     let prompts = source.messages().iter().filter(|it| is_prompt(it) || it.kind == Kind::Summary);
     prompts.flat_map(|it| rows(&it.plain())).flat_map(|row| sentences(&row.text)).map(|it| it.text).collect()
 }
 
-pub(super) fn is_prompt(message: &Message) -> bool {
+pub(crate) fn is_prompt(message: &Message) -> bool {
     message.is_prompt() && !is_noise(&message.plain())
 }
 
@@ -36,7 +36,7 @@ fn is_noise(text: &str) -> bool {
         || text.starts_with('/') && !text.trim_end().contains([' ', '\n'])
 }
 
-pub(super) fn is_question(sentence: &Sentence, lower: &str) -> bool {
+pub(crate) fn is_question(sentence: &Sentence, lower: &str) -> bool {
     if cues::POLITE.iter().any(|it| lower.starts_with(it)) {
         return false;
     }
@@ -52,13 +52,13 @@ pub(super) fn is_question(sentence: &Sentence, lower: &str) -> bool {
 }
 
 /// How many tokens of a text carry meaning; none of them may.
-pub(super) fn weight(text: &str) -> usize {
+pub(crate) fn weight(text: &str) -> usize {
     content(text).iter().filter(|it| !is_function(it)).count()
 }
 
 /// The own words of a message, part by part: what one part pastes does not end another. Of a transcript that was handed
 /// over an entry a part, `[12] assistant: …`, those of the user.
-pub(super) fn own(message: &Message) -> String {
+pub(crate) fn own(message: &Message) -> String {
     let mut out = Vec::new();
     let mut others = false;
     for text in message.texts().map(|it| it.as_str()) {
@@ -78,18 +78,18 @@ pub(super) fn own(message: &Message) -> String {
 
 /// Whether a sentence is a question, with or without its mark. A question mark after Chinese particles often hides an
 /// order, but nobody can tell.
-pub(super) fn asks(sentence: &Sentence) -> bool {
+pub(crate) fn asks(sentence: &Sentence) -> bool {
     let lower = sentence.text.replace('’', "'").to_lowercase();
     is_question(sentence, &lower) && !lower.contains("吧")
 }
 
-pub(super) fn undecided(sentence: &Sentence) -> bool {
+pub(crate) fn undecided(sentence: &Sentence) -> bool {
     let lower = sentence.text.replace('’', "'").to_lowercase();
     cues::NOT_A_DECISION.iter().any(|it| lower.contains(it))
 }
 
 /// Whether `cue` stands in `lower` as whole words; anywhere if it is dense.
-pub(super) fn has_phrase(lower: &str, cue: &str) -> bool {
+pub(crate) fn has_phrase(lower: &str, cue: &str) -> bool {
     // Most do not stand there at all, which is found out faster.
     lower.contains(cue)
         && lower.match_indices(cue).any(|(at, _)| {
@@ -102,7 +102,7 @@ pub(super) fn has_phrase(lower: &str, cue: &str) -> bool {
 }
 
 /// Sentences that say that something was tried and left, and why.
-pub(super) fn given_up(source: &History, out: &mut Vec<Probe>) {
+pub(crate) fn given_up(source: &History, out: &mut Vec<Probe>) {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for (number, message) in source.messages().iter().enumerate() {
         if message.kind != Kind::Said {
@@ -133,7 +133,7 @@ pub(super) fn given_up(source: &History, out: &mut Vec<Probe>) {
 }
 
 /// Goal, last request, and the question left open.
-pub(super) fn ends(source: &History, out: &mut Vec<Probe>) {
+pub(crate) fn ends(source: &History, out: &mut Vec<Probe>) {
     let messages = source.messages();
     let request = |message: &Message| -> Option<String> {
         if !is_prompt(message) {

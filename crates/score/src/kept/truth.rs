@@ -5,14 +5,15 @@
 use foldhash::HashSet;
 use serde::Serialize;
 
-use super::commands::is_cut;
 use super::index::{Index, Line, Origin};
-use super::probe::{Class, Fact, Probe};
-use super::rules::{dequoted, names_rules};
-use super::said;
 use super::survive::Scene;
-use super::text::{Shape, content, tokens};
-use super::{done, probes, tail};
+use crate::probe::{Class, Fact, Probe};
+use crate::source::commands::is_cut;
+use crate::source::done;
+use crate::source::rules::{dequoted, names_rules};
+use crate::source::said;
+use crate::text::{Shape, content, tokens};
+use crate::{probes, tail};
 use history::{History, Kind, Part};
 
 /// Statements of one kind, and how many of them are right.
@@ -28,7 +29,7 @@ impl Told {
         (self.told > 0).then(|| self.right as f64 / self.told as f64)
     }
 
-    pub(super) fn count(&mut self, right: bool) {
+    pub(crate) fn count(&mut self, right: bool) {
         self.told += 1;
         self.right += usize::from(right);
     }

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::cues;
-use super::probe::{Class, Fact, Probe};
 use super::said::{asks, has_phrase, is_prompt, own, undecided, weight};
-use super::text::{Sentence, Shape, clip, content, is_dense, normal, rows, sentences, unquoted, words};
+use crate::cues;
+use crate::probe::{Class, Fact, Probe};
+use crate::text::{Sentence, Shape, clip, content, is_dense, normal, rows, sentences, unquoted, words};
 use history::tools;
 use history::{Call, History, Output, Part, Role};
 
@@ -48,7 +48,7 @@ impl Offer {
 }
 
 /// What the user chose, allowed, refused.
-pub(super) fn probes(source: &History, rules: &[String], out: &mut Vec<Probe>) {
+pub(crate) fn probes(source: &History, rules: &[String], out: &mut Vec<Probe>) {
     let mut asked: HashMap<&str, &Call> = HashMap::new();
     let mut answers = Answers::default();
     let mut assistant = Offer::default();

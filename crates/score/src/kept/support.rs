@@ -5,15 +5,15 @@ mod rows;
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 
-use super::commands::plain;
-use super::cues;
-use super::done::canonical;
-use super::idents::is_hash;
 use super::index::{Index, Line};
 use super::phrases::looks_like_path;
-use super::probe::{Fact, Probe};
 use super::survive::states;
-use super::text::{Shape, clip, normal, strings, tokens, words, words_of};
+use crate::cues;
+use crate::probe::{Fact, Probe};
+use crate::source::commands::plain;
+use crate::source::done::canonical;
+use crate::source::idents::is_hash;
+use crate::text::{Shape, clip, normal, strings, tokens, words, words_of};
 use history::parallel;
 use history::{Call, History, Message, Part, Role};
 use rows::{Rows, hash};
@@ -83,7 +83,7 @@ enum Success {
 const SHIPPING: [&str; 4] = ["deploy", "publish", "release", "push"];
 
 /// Statements in fresh lines that have no support in `source`.
-pub(super) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> Vec<Unsupported> {
+pub(crate) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> Vec<Unsupported> {
     let lines: Vec<&Line> = index.lines.iter().filter(|it| states(it)).collect();
     let asked: Vec<(&Line, Vec<Asked>)> = lines.into_iter().map(|it| (it, asked(it, index))).collect();
     if asked.iter().all(|it| it.1.is_empty()) {
@@ -504,7 +504,7 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
                     continue;
                 }
                 if inside.split_whitespace().count() >= 4
-                    || inside.chars().filter(|c| super::text::is_dense(*c)).count() >= 6
+                    || inside.chars().filter(|c| crate::text::is_dense(*c)).count() >= 6
                 {
                     out.push(inside.to_string());
                 }

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Serialize;
 
-use super::commands::{behind_its_scene, is_cut};
-use super::done;
-use super::idents::is_hash;
 use super::index::{Index, Line, Origin};
 use super::phrases::{
     Told, agrees, contrast, find_bounded, find_path, ops_in, ops_in_line, outcome_in, status_in,
     turned_around,
 };
-use super::probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
-use super::rules::{dequoted, polarity};
-use super::text::{Shape, clip, content, ending, tokens};
+use crate::probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
+use crate::source::commands::{behind_its_scene, is_cut};
+use crate::source::done;
+use crate::source::idents::is_hash;
+use crate::source::rules::{dequoted, polarity};
+use crate::text::{Shape, clip, content, ending, tokens};
 use history::{History, Part};
 
 /// Something that the compacted history says and the source contradicts.
@@ -31,17 +31,17 @@ pub struct Contradiction {
     pub message: usize,
     /// The words of the line that say so, where the source may have the same.
     #[serde(skip)]
-    pub(super) words: Option<String>,
+    pub(crate) words: Option<String>,
 }
 
 /// Lines that are reported against one fact.
 const AGAINST: usize = 8;
 
 /// What there is to look in.
-pub(super) struct Scene<'a> {
-    pub(super) index: Index,
+pub(crate) struct Scene<'a> {
+    pub(crate) index: Index,
     /// Number of the first source message that stands in the verbatim tail.
-    pub(super) split: usize,
+    pub(crate) split: usize,
     kept: Kept,
     names: Names<'a>,
     /// Of each sentence of the index.
@@ -78,7 +78,7 @@ struct Names<'a> {
 
 impl<'a> Scene<'a> {
     /// `evicted`: the compacted messages before the verbatim tail.
-    pub(super) fn new(
+    pub(crate) fn new(
         source: &History,
         probes: &'a [Probe],
         index: Index,
@@ -115,14 +115,14 @@ impl<'a> Scene<'a> {
             .collect();
         commands.sort_unstable();
         let cwd = source.meta.cwd.as_deref().unwrap_or_default().replace('\\', "/");
-        let user = super::said::sentences_of_the_user(source);
+        let user = crate::source::said::sentences_of_the_user(source);
         let read = index.sentences.iter().map(|_| OnceCell::new()).collect();
         let words = index.lines.iter().map(|_| OnceCell::new()).collect();
         Self { index, split, kept, names: Names { cwd, commands, user }, read, words }
     }
 
     /// Whether `probe` survives; what speaks against it is added to `against`.
-    pub(super) fn finds(&self, probe: &Probe, against: &mut Vec<Contradiction>) -> bool {
+    pub(crate) fn finds(&self, probe: &Probe, against: &mut Vec<Contradiction>) -> bool {
         let most = against.len() + AGAINST;
         let mut says = |line: &Line, words: Option<&str>| {
             if against.len() == most {
@@ -341,7 +341,7 @@ impl<'a> Scene<'a> {
     }
 
     /// The lines that say how a command ended.
-    pub(super) fn endings_told(&self, command: &str) -> impl Iterator<Item = (&Line, Told)> {
+    pub(crate) fn endings_told(&self, command: &str) -> impl Iterator<Item = (&Line, Told)> {
         let texts = self.index.around(command).into_iter().filter(|it| it.origin == Origin::Text);
         texts.filter_map(move |line| {
             let (from, to) = self.find_command(&line.text, command)?;
@@ -533,7 +533,7 @@ fn lists(heading: &str) -> bool {
 
 /// Contradictions once each, in order, without those that are the source's own words: they contradict nothing that it
 /// says, only what our rules read in them.
-pub(super) fn distinct(all: Vec<Contradiction>, source: &History) -> Vec<Contradiction> {
+pub(crate) fn distinct(all: Vec<Contradiction>, source: &History) -> Vec<Contradiction> {
     let mut seen: BTreeMap<(usize, String, String), ()> = BTreeMap::new();
     all.into_iter()
         .filter(|it| seen.insert((it.message, it.line.clone(), it.expected.clone()), ()).is_none())
@@ -557,6 +557,6 @@ fn is_quoted(sentence: &str, source: &History) -> bool {
 }
 
 /// Whether a line is worth judging as a statement: not code, not a label.
-pub(super) fn states(line: &Line) -> bool {
+pub(crate) fn states(line: &Line) -> bool {
     line.fresh && line.origin == Origin::Text && line.shape != Shape::Label
 }

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::probe::{Class, Fact, Probe};
-use super::text::{Shape, Word, ending, normal, outside_transcripts, own_words, rows, words};
+use crate::probe::{Class, Fact, Probe};
+use crate::text::{Shape, Word, ending, normal, outside_transcripts, own_words, rows, words};
 use history::tools::{self, Meaning};
 use history::{History, Kind, Part, Role, Text};
 
 /// Identifiers in what user and model said, and in what commits and pull requests answered.
-pub(super) fn probes(source: &History) -> Vec<Probe> {
+pub(crate) fn probes(source: &History) -> Vec<Probe> {
     let mut found: BTreeMap<(Option<String>, String), Vec<usize>> = BTreeMap::new();
     let mut making: HashSet<&str> = HashSet::new();
     for (number, message) in source.messages().iter().enumerate() {
@@ -130,7 +130,7 @@ fn in_row(row: &str) -> Vec<(Option<String>, String)> {
 }
 
 /// The URL that starts at byte `at`.
-pub(super) fn url_at(row: &str, at: usize) -> Option<&str> {
+pub(crate) fn url_at(row: &str, at: usize) -> Option<&str> {
     let rest = row.get(at..)?;
     if !rest.starts_with("http://") && !rest.starts_with("https://") {
         return None;
@@ -147,7 +147,7 @@ pub(super) fn url_at(row: &str, at: usize) -> Option<&str> {
 }
 
 /// Whether a word is an abbreviated or whole hash: 7 to 64 hex digits, of both sorts.
-pub(super) fn is_hash(word: &str) -> bool {
+pub(crate) fn is_hash(word: &str) -> bool {
     (7..=64).contains(&word.len())
         && word.chars().all(|c| matches!(c, '0'..='9' | 'a'..='f'))
         && word.contains(|c: char| c.is_ascii_digit())
@@ -241,7 +241,7 @@ fn number(row: &str, word: &Word<'_>, key: String) -> Option<(Option<String>, St
 }
 
 /// `1.2`, `v1.2.3`, `2.0.0-rc.1`.
-pub(super) fn is_version(text: &str) -> bool {
+pub(crate) fn is_version(text: &str) -> bool {
     let bare = text.strip_prefix('v').unwrap_or(text);
     let core = bare.split(['-', '+']).next().unwrap_or_default();
     let parts: Vec<&str> = core.split('.').collect();

@@ -1,12 +1,12 @@
 //! Commands: what names one, whether it only looks around, how it ended, which line of its answer is the error.
 
-use super::cues;
-use super::probe::Outcome;
-use super::text::{clip, ending, normal};
+use crate::cues;
+use crate::probe::Outcome;
+use crate::text::{clip, ending, normal};
 use history::Output;
 
 /// Codex: the number of the session that a command still runs in.
-pub(super) fn still_runs(text: &str) -> Option<String> {
+pub(crate) fn still_runs(text: &str) -> Option<String> {
     let head = clip(text, 400);
     if let Some((_, rest)) = head.split_once("Process running with session ID ") {
         return Some(rest.chars().take_while(char::is_ascii_alphanumeric).collect());
@@ -18,19 +18,19 @@ pub(super) fn still_runs(text: &str) -> Option<String> {
 const KEY: usize = 120;
 
 /// Whether what names a command is only the beginning of it.
-pub(super) fn is_cut(key: &str) -> bool {
+pub(crate) fn is_cut(key: &str) -> bool {
     /// Signs that are taken off its end.
     const TRIMMED: usize = 4;
     key.chars().count() + TRIMMED > KEY
 }
 
 /// What names a command: the beginning of its [`whole_command`].
-pub(super) fn command_key(command: &str) -> String {
+pub(crate) fn command_key(command: &str) -> String {
     clip(&whole_command(command), KEY).trim_end_matches([' ', '&', '|', ';']).to_string()
 }
 
 /// A command's first line up to a here-document, without what sets the scene before it and filters after it.
-pub(super) fn whole_command(command: &str) -> String {
+pub(crate) fn whole_command(command: &str) -> String {
     let mut rest = behind_its_scene(command.trim());
     let mut telling = rest.lines().filter(|it| !it.trim().is_empty() && !it.trim_start().starts_with('#'));
     let first = telling.clone().next().unwrap_or_default();
@@ -69,7 +69,7 @@ pub(super) fn whole_command(command: &str) -> String {
 }
 
 /// A command without the `cd DIR &&`, `export A=b;` and `a="b";` in front of it.
-pub(super) fn behind_its_scene(command: &str) -> &str {
+pub(crate) fn behind_its_scene(command: &str) -> &str {
     // Nobody goes into more directories, or into one by more words.
     const STEPS: usize = 64;
     const REACH: usize = 4_000;
@@ -108,7 +108,7 @@ fn value_assigned(text: &str) -> Option<&str> {
 }
 
 /// Whether a command only looks around, in all its parts.
-pub(super) fn only_looks(command: &str) -> bool {
+pub(crate) fn only_looks(command: &str) -> bool {
     let mut parts: Vec<String> = vec![String::new()];
     let mut quote: Option<char> = None;
     for c in command.chars() {
@@ -159,7 +159,7 @@ pub(super) fn only_looks(command: &str) -> bool {
 }
 
 /// How a command ended, if its answer tells. `silent`: an answer that is not marked as failed says nothing.
-pub(super) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Outcome> {
+pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Outcome> {
     let text = &*plain(output.text.as_str());
     if output.cleared || clip(text, 200).contains("[Request interrupted") {
         return None;
@@ -238,7 +238,7 @@ fn exit_code(text: &str) -> Option<i64> {
 }
 
 /// Numbers of passed and failed tests in the last line that counts them.
-pub(super) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
+pub(crate) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
     let (mut passed, mut failed) = (None, None);
     for line in text.lines().rev().take(40) {
         let lower = line.to_lowercase();
@@ -266,7 +266,7 @@ pub(super) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
 }
 
 /// A text without the escape sequences that colour terminals.
-pub(super) fn plain(text: &str) -> std::borrow::Cow<'_, str> {
+pub(crate) fn plain(text: &str) -> std::borrow::Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return text.into();
     }
@@ -280,7 +280,7 @@ pub(super) fn plain(text: &str) -> std::borrow::Cow<'_, str> {
 }
 
 /// The most telling error line of an answer, in normal form.
-pub(super) fn signature(text: &str) -> Option<String> {
+pub(crate) fn signature(text: &str) -> Option<String> {
     let text = &*plain(text);
     let mut best: Option<(u8, &str)> = None;
     for line in text.lines().take(4_000) {
@@ -299,7 +299,7 @@ pub(super) fn signature(text: &str) -> Option<String> {
 }
 
 /// How surely a line is an error: 0 not at all; 5 it names its kind and place.
-pub(super) fn strength(line: &str) -> u8 {
+pub(crate) fn strength(line: &str) -> u8 {
     let first = line.split_whitespace().next().unwrap_or_default();
     let kind = first.trim_end_matches(':');
     let named = first.ends_with(':')
@@ -362,7 +362,7 @@ pub(super) fn strength(line: &str) -> u8 {
 }
 
 /// Whether a line starts by saying that it is an error: what a command finds may only look like one.
-pub(super) fn says_error(line: &str) -> bool {
+pub(crate) fn says_error(line: &str) -> bool {
     ["fatal:", "error:", "Error:", "Error ", "ERROR:"].iter().any(|it| line.starts_with(it))
 }
 

@@ -1,0 +1,8 @@
+//! What is read from the source: rules, decisions, commands, names, and what is done.
+
+pub(crate) mod commands;
+pub(crate) mod decisions;
+pub(crate) mod done;
+pub(crate) mod idents;
+pub(crate) mod rules;
+pub(crate) mod said;
