@@ -18,6 +18,10 @@ lint:
     cargo fmt --all --check
     cargo clippy --all-targets -- -D warnings
 
+# With the oldest Rust that Cargo.toml promises: rustup toolchain install 1.89.0 --profile minimal
+msrv:
+    cargo +1.89.0 check --workspace --all-targets
+
 # With the tools installed: cargo install cargo-deny
 deny:
     cargo deny check

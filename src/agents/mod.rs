@@ -358,7 +358,7 @@ pub fn of_format(format: Format) -> Option<AgentRef> {
 
 /// The names of the agents that `which` chooses, for a sentence.
 pub fn names(which: impl Fn(AgentRef) -> bool) -> String {
-    let names: Vec<_> = ALL.into_iter().filter(|it| which(*it)).map(|it| it.name()).collect();
+    let names: Vec<_> = ALL.into_iter().filter(|it| which(*it)).map(Agent::name).collect();
     names.join(", ")
 }
 
@@ -369,7 +369,7 @@ pub fn names(which: impl Fn(AgentRef) -> bool) -> String {
 pub fn seat_named(name: &str) -> Result<&'static dyn Seat> {
     let all = || ALL.into_iter().filter_map(|it| it.info().seat).chain([&pi::PiSeat as &dyn Seat]);
     all().find(|it| it.name() == name).ok_or_else(|| {
-        let names: Vec<_> = all().map(|it| it.name()).collect();
+        let names: Vec<_> = all().map(seat::Seat::name).collect();
         Error::new(Kind::Arguments, format!("expected a client ({}), found {name:?}", names.join(", ")))
     })
 }

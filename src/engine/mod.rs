@@ -116,7 +116,13 @@ impl Engine {
 
     /// Notes in the audit log what was done. Where that fails it was done all the same.
     pub(crate) fn audit(&self, verb: AuditVerb, scope: &Scope, session: Option<&str>, handle: Option<&str>) {
-        self.audit_by(self.config.agents.inside.map(|it| it.name()), verb, scope, session, handle);
+        self.audit_by(
+            self.config.agents.inside.map(super::agents::Agent::name),
+            verb,
+            scope,
+            session,
+            handle,
+        );
     }
 
     /// The same where it is known which agent asked.

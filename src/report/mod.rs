@@ -247,7 +247,7 @@ impl Page {
                     box_of(out, format!("{:.0} %", (kept * 100.0).floor()), small, bars(0.0, kept));
                 }
                 None => {
-                    box_of(out, "–".into(), "the removed messages contain no facts".into(), String::new())
+                    box_of(out, "–".into(), "the removed messages contain no facts".into(), String::new());
                 }
             }
         }

@@ -73,7 +73,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut S
     }
     match &answer.output {
         Some(path) => {
-            screen.note(&format!("written to {path}; the originals are archived (epitome recall HANDLE)"))?
+            screen.note(&format!("written to {path}; the originals are archived (epitome recall HANDLE)"))?;
         }
         None => screen.note("nothing was written; --apply changes the session, --out FILE writes a copy")?,
     }

@@ -91,7 +91,7 @@ pub(in crate::cli) fn install(
         _ => {}
     }
     if arguments.prompts {
-        changes.extend(prompts(config, agent, of, &mut made)?);
+        changes.extend(prompts(config, agent, of, &mut made));
     }
     if !arguments.dry_run {
         put_in(config, agent.name(), &changes, made)?;
@@ -238,14 +238,9 @@ fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &m
 }
 
 /// The server's prompts as files. One of that name that is not ours stays as it is.
-fn prompts(
-    config: &Config,
-    agent: AgentRef,
-    of: &Registration,
-    made: &mut Created,
-) -> Result<Vec<FileChange>> {
+fn prompts(config: &Config, agent: AgentRef, of: &Registration, made: &mut Created) -> Vec<FileChange> {
     let Some(folder) = of.prompts.map(|it| it(&config.agents, &folder(config))) else {
-        return Ok(Vec::new());
+        return Vec::new();
     };
     let known = records(config).remove(agent.name()).unwrap_or_default();
     let mut out = Vec::new();
@@ -259,7 +254,7 @@ fn prompts(
         made.insert(place, vec![String::new()]);
         out.push(FileChange { path, before, after: Some(text) });
     }
-    Ok(out)
+    out
 }
 
 fn named(name: &str) -> Result<(AgentRef, &'static Registration)> {

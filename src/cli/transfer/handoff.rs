@@ -55,7 +55,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut
     match (&answer.resume, &arguments.out) {
         (Some(resume), _) => screen.line(&format!("resume   {}", screen.paint.strong(resume)))?,
         (None, Some(path)) => {
-            screen.note(&format!("{} tokens written to {}", answer.tokens, path.display()))?
+            screen.note(&format!("{} tokens written to {}", answer.tokens, path.display()))?;
         }
         (None, None) => screen.block(answer.brief.trim_end())?,
     }

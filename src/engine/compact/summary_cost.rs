@@ -289,7 +289,7 @@ impl CostInfo {
         match self.pays_after_turns {
             Some(1) => out.push_str("; that is paid for after 1 turn of the smaller context"),
             Some(turns) => {
-                out.push_str(&format!("; that is paid for after {turns} turns of the smaller context"))
+                out.push_str(&format!("; that is paid for after {turns} turns of the smaller context"));
             }
             None => {}
         }

@@ -79,8 +79,8 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
         }
     }
     let archived = |it: &Handle| engine.store.reader(scope, it.as_str()).map(|it| it as Box<dyn Read + '_>);
-    let mut open: Vec<Open<'_>> = vec![Box::new(|| content(&*opened.source))];
-    open.extend(beside.iter().map(|(_, it)| Box::new(|| content(it)) as Open<'_>));
+    let mut open: Vec<Open<'_>> = vec![Box::new(|| Ok(content(&*opened.source)))];
+    open.extend(beside.iter().map(|(_, it)| Box::new(|| Ok(content(it))) as Open<'_>));
     open.extend(sub_agents.iter().map(|it| Box::new(|| content_of(it)) as Open<'_>));
     open.extend(originals.iter().map(|it| Box::new(move || archived(it)) as Open<'_>));
     let belongs = std::iter::once(Belongs::default())
@@ -118,8 +118,8 @@ fn compactions(engine: &Engine, scope: &Scope, id: &str) -> Result<Vec<Compactio
     Ok(all)
 }
 
-fn content(source: &dyn Source) -> Result<Box<dyn Read + '_>> {
-    Ok(Box::new(store::Body::Source(source).reader()))
+fn content(source: &dyn Source) -> Box<dyn Read + '_> {
+    Box::new(store::Body::Source(source).reader())
 }
 
 /// The files that belong to a session, by their paths from its folder.

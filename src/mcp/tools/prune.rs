@@ -93,8 +93,8 @@ pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) 
 /// The tools' names as the history has them, however the caller writes them; and what is said of those it has not.
 fn tools_of(opened: &Opened, names: &[String]) -> (Vec<String>, Option<String>) {
     let messages = opened.session.history.messages();
-    let called = messages.iter().flat_map(|it| it.calls()).map(|it| &*it.name);
-    let answered = messages.iter().flat_map(|it| it.outputs()).filter_map(|it| it.name.as_deref());
+    let called = messages.iter().flat_map(history::Message::calls).map(|it| &*it.name);
+    let answered = messages.iter().flat_map(history::Message::outputs).filter_map(|it| it.name.as_deref());
     let all: BTreeSet<&str> = called.chain(answered).collect();
     let is_one = |name: &&String| all.iter().any(|it| it.eq_ignore_ascii_case(name));
     let unknown: Vec<&str> = names.iter().filter(|it| !is_one(it)).map(String::as_str).collect();

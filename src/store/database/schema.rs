@@ -18,7 +18,7 @@ pub(in crate::store) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The steps, oldest first. A database's version is how many of them it has seen; a step is never changed once
 /// released, only followed by another.
-const STEPS: &[&str] = &[r#"
+const STEPS: &[&str] = &[r"
 -- Anything that has a handle.
 CREATE TABLE item (
   id       INTEGER PRIMARY KEY,
@@ -116,10 +116,10 @@ CREATE TABLE count (
 CREATE VIRTUAL TABLE words USING fts5(
   body, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
 );
-"#, "
+", "
 -- Originals whose words the next search puts into the index: so many came at once that a compaction would have waited.
 CREATE TABLE pending (item INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE) STRICT;
-", r#"
+", r"
 -- Chunks are cut by content and stored once for each owner; new ones are compressed together, a pack at a time. What was
 -- a chunk (1 MiB of an original, whoever's) becomes a pack with one chunk: nothing is copied, `doctor --fix` cuts anew.
 ALTER TABLE chunk RENAME TO pack;
@@ -172,7 +172,7 @@ DROP INDEX item_blob;
 DROP TABLE piece;
 ALTER TABLE item DROP COLUMN blob;
 DROP TABLE blob;
-"#, r#"
+", r"
 -- What was said in archived sessions, each text once a session, for searching.
 CREATE TABLE conversation (
   id      INTEGER PRIMARY KEY,
@@ -208,7 +208,7 @@ END;
 INSERT INTO unindexed SELECT DISTINCT item FROM place WHERE what = 'session';
 -- Originals and compactions that stay, whatever their age.
 CREATE TABLE pinned (item INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE) STRICT;
-"#, "
+", "
 -- What was done with the archive. It outlives what it names.
 CREATE TABLE audit (
   id      INTEGER PRIMARY KEY,

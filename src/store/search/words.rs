@@ -225,7 +225,7 @@ impl Words {
     pub fn snippet(&self, text: &str) -> Snippet {
         // The first thousand places are enough to choose from, and keep this linear in what is shown.
         let found: Vec<_> = self.pattern.find_iter(text).take(1_000).collect();
-        let mut best = (0, found.first().map_or(0, |it| it.start()));
+        let mut best = (0, found.first().map_or(0, regex::Match::start));
         for (number, first) in found.iter().enumerate() {
             let near = found[number..].iter().take(16).take_while(|it| it.end() - first.start() < SNIPPET);
             let mut kinds: Vec<_> = near.map(|it| it.as_str().to_lowercase()).collect();

@@ -81,6 +81,7 @@ impl ClaimPlace {
 /// What the stages do with the facts of a topic.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TopicRow {
+    topic: Topic,
     /// What a model is asked to write in a section that holds it.
     pub(crate) asked: &'static str,
     /// What stands in front of its lines.
@@ -92,155 +93,187 @@ pub(crate) struct TopicRow {
 }
 
 impl Topic {
-    pub(crate) const fn row(self) -> TopicRow {
-        match self {
-            Self::Goal => TopicRow {
-                asked: "what the work is for, in the user's words",
-                mark: None,
-                lines: LineKind::Quoted,
-                place: ClaimPlace::Tasks,
-                rank: 3,
-            },
-            Self::Constraints => TopicRow {
-                asked: "every standing order, prohibition and preference of the user, word for word",
-                mark: None,
-                lines: LineKind::Quoted,
-                place: ClaimPlace::Rules,
-                rank: 0,
-            },
-            Self::Directives => TopicRow {
-                asked: "what the user asked for in this task alone, word for word",
-                mark: None,
-                lines: LineKind::Quoted,
-                place: ClaimPlace::Rules,
-                rank: 0,
-            },
-            Self::Requests => TopicRow {
-                asked: "what the user asked for along the way",
-                mark: None,
-                lines: LineKind::Quoted,
-                place: ClaimPlace::Rules,
-                rank: 8,
-            },
-            Self::UserMessages => TopicRow {
-                asked: "what the user wrote, in order",
-                mark: None,
-                lines: LineKind::Quoted,
-                place: ClaimPlace::Rules,
-                rank: 8,
-            },
-            Self::Decisions => TopicRow {
-                asked: "what was decided and why, and what it replaced",
-                mark: None,
-                lines: LineKind::Quoted,
-                place: ClaimPlace::Tasks,
-                rank: 2,
-            },
-            Self::Files => TopicRow {
-                asked: "paths that were created, changed or deleted, and what was done to each",
-                mark: None,
-                lines: LineKind::File,
-                place: ClaimPlace::Report,
-                rank: 5,
-            },
-            Self::Directory => TopicRow {
-                asked: "the working directory",
-                mark: None,
-                lines: LineKind::Prose,
-                place: ClaimPlace::Report,
-                rank: 9,
-            },
-            Self::Setup => TopicRow {
-                asked: "how to build, test and run",
-                mark: None,
-                lines: LineKind::Command,
-                place: ClaimPlace::Report,
-                rank: 9,
-            },
-            Self::Commands => TopicRow {
-                asked: "commands that mattered, with their results",
-                mark: None,
-                lines: LineKind::Command,
-                place: ClaimPlace::Report,
-                rank: 9,
-            },
-            Self::Errors => TopicRow {
-                asked: "errors, and whether each was resolved",
-                mark: None,
-                lines: LineKind::Command,
-                place: ClaimPlace::Report,
-                rank: 6,
-            },
-            Self::Tried => TopicRow {
-                asked: "what was tried and given up, and why",
-                mark: None,
-                lines: LineKind::Prose,
-                place: ClaimPlace::Report,
-                rank: 7,
-            },
-            Self::Untested => TopicRow {
-                asked: "code that still wants a test",
-                mark: None,
-                lines: LineKind::Prose,
-                place: ClaimPlace::Report,
-                rank: 6,
-            },
-            Self::Done => TopicRow {
-                asked: "what is finished",
-                mark: Some("done"),
-                lines: LineKind::Step,
-                place: ClaimPlace::Report,
-                rank: 7,
-            },
-            Self::Active => TopicRow {
-                asked: "what is being worked on",
-                mark: Some("doing"),
-                lines: LineKind::Step,
-                place: ClaimPlace::Tasks,
-                rank: 4,
-            },
-            Self::Open => TopicRow {
-                asked: "steps that are still open",
-                mark: Some("open"),
-                lines: LineKind::Step,
-                place: ClaimPlace::Tasks,
-                rank: 4,
-            },
-            Self::Unconfirmed => TopicRow {
-                asked: "steps that an earlier summary or plan left open and that nothing since shows done or still open",
-                mark: Some("not confirmed"),
-                lines: LineKind::Step,
-                place: ClaimPlace::Tasks,
-                rank: 4,
-            },
-            Self::Current => TopicRow {
-                asked: "what was being done last, precisely",
-                mark: None,
-                lines: LineKind::Prose,
-                place: ClaimPlace::Tasks,
-                rank: 1,
-            },
-            Self::Last => TopicRow {
-                asked: "the user's last request and any question still unanswered",
-                mark: None,
-                lines: LineKind::Quoted,
-                place: ClaimPlace::Tasks,
-                rank: 1,
-            },
-            Self::Identifiers => TopicRow {
-                asked: "URLs, hashes, versions, ports and names that will be needed",
-                mark: None,
-                lines: LineKind::Name,
-                place: ClaimPlace::Report,
-                rank: 10,
-            },
-            Self::Findings => TopicRow {
-                asked: "what was found out",
-                mark: None,
-                lines: LineKind::Prose,
-                place: ClaimPlace::Report,
-                rank: 11,
-            },
-        }
+    pub(crate) fn row(self) -> &'static TopicRow {
+        &ROWS[self as usize]
     }
 }
+
+/// A row a topic, in the order of the topics.
+static ROWS: [TopicRow; Topic::Findings as usize + 1] = [
+    TopicRow {
+        topic: Topic::Goal,
+        asked: "what the work is for, in the user's words",
+        mark: None,
+        lines: LineKind::Quoted,
+        place: ClaimPlace::Tasks,
+        rank: 3,
+    },
+    TopicRow {
+        topic: Topic::Constraints,
+        asked: "every standing order, prohibition and preference of the user, word for word",
+        mark: None,
+        lines: LineKind::Quoted,
+        place: ClaimPlace::Rules,
+        rank: 0,
+    },
+    TopicRow {
+        topic: Topic::Directives,
+        asked: "what the user asked for in this task alone, word for word",
+        mark: None,
+        lines: LineKind::Quoted,
+        place: ClaimPlace::Rules,
+        rank: 0,
+    },
+    TopicRow {
+        topic: Topic::Requests,
+        asked: "what the user asked for along the way",
+        mark: None,
+        lines: LineKind::Quoted,
+        place: ClaimPlace::Rules,
+        rank: 8,
+    },
+    TopicRow {
+        topic: Topic::UserMessages,
+        asked: "what the user wrote, in order",
+        mark: None,
+        lines: LineKind::Quoted,
+        place: ClaimPlace::Rules,
+        rank: 8,
+    },
+    TopicRow {
+        topic: Topic::Decisions,
+        asked: "what was decided and why, and what it replaced",
+        mark: None,
+        lines: LineKind::Quoted,
+        place: ClaimPlace::Tasks,
+        rank: 2,
+    },
+    TopicRow {
+        topic: Topic::Files,
+        asked: "paths that were created, changed or deleted, and what was done to each",
+        mark: None,
+        lines: LineKind::File,
+        place: ClaimPlace::Report,
+        rank: 5,
+    },
+    TopicRow {
+        topic: Topic::Directory,
+        asked: "the working directory",
+        mark: None,
+        lines: LineKind::Prose,
+        place: ClaimPlace::Report,
+        rank: 9,
+    },
+    TopicRow {
+        topic: Topic::Setup,
+        asked: "how to build, test and run",
+        mark: None,
+        lines: LineKind::Command,
+        place: ClaimPlace::Report,
+        rank: 9,
+    },
+    TopicRow {
+        topic: Topic::Commands,
+        asked: "commands that mattered, with their results",
+        mark: None,
+        lines: LineKind::Command,
+        place: ClaimPlace::Report,
+        rank: 9,
+    },
+    TopicRow {
+        topic: Topic::Errors,
+        asked: "errors, and whether each was resolved",
+        mark: None,
+        lines: LineKind::Command,
+        place: ClaimPlace::Report,
+        rank: 6,
+    },
+    TopicRow {
+        topic: Topic::Tried,
+        asked: "what was tried and given up, and why",
+        mark: None,
+        lines: LineKind::Prose,
+        place: ClaimPlace::Report,
+        rank: 7,
+    },
+    TopicRow {
+        topic: Topic::Untested,
+        asked: "code that still wants a test",
+        mark: None,
+        lines: LineKind::Prose,
+        place: ClaimPlace::Report,
+        rank: 6,
+    },
+    TopicRow {
+        topic: Topic::Done,
+        asked: "what is finished",
+        mark: Some("done"),
+        lines: LineKind::Step,
+        place: ClaimPlace::Report,
+        rank: 7,
+    },
+    TopicRow {
+        topic: Topic::Active,
+        asked: "what is being worked on",
+        mark: Some("doing"),
+        lines: LineKind::Step,
+        place: ClaimPlace::Tasks,
+        rank: 4,
+    },
+    TopicRow {
+        topic: Topic::Open,
+        asked: "steps that are still open",
+        mark: Some("open"),
+        lines: LineKind::Step,
+        place: ClaimPlace::Tasks,
+        rank: 4,
+    },
+    TopicRow {
+        topic: Topic::Unconfirmed,
+        asked: "steps that an earlier summary or plan left open and that nothing since shows done or still open",
+        mark: Some("not confirmed"),
+        lines: LineKind::Step,
+        place: ClaimPlace::Tasks,
+        rank: 4,
+    },
+    TopicRow {
+        topic: Topic::Current,
+        asked: "what was being done last, precisely",
+        mark: None,
+        lines: LineKind::Prose,
+        place: ClaimPlace::Tasks,
+        rank: 1,
+    },
+    TopicRow {
+        topic: Topic::Last,
+        asked: "the user's last request and any question still unanswered",
+        mark: None,
+        lines: LineKind::Quoted,
+        place: ClaimPlace::Tasks,
+        rank: 1,
+    },
+    TopicRow {
+        topic: Topic::Identifiers,
+        asked: "URLs, hashes, versions, ports and names that will be needed",
+        mark: None,
+        lines: LineKind::Name,
+        place: ClaimPlace::Report,
+        rank: 10,
+    },
+    TopicRow {
+        topic: Topic::Findings,
+        asked: "what was found out",
+        mark: None,
+        lines: LineKind::Prose,
+        place: ClaimPlace::Report,
+        rank: 11,
+    },
+];
+
+const _: () = {
+    let mut number = 0;
+    while number < ROWS.len() {
+        assert!(ROWS[number].topic as usize == number, "a topic has no row, or not at its place");
+        number += 1;
+    }
+};

@@ -164,7 +164,7 @@ impl<'a> Earlier<'a> {
     }
 
     pub(super) fn texts(self) -> impl Iterator<Item = &'a str> {
-        self.message.texts().map(|it| it.as_str())
+        self.message.texts().map(history::Text::as_str)
     }
 
     /// What it quotes of the user.

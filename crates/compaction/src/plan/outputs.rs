@@ -22,7 +22,8 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Outputs) -> Result<(), Reason> {
             let text = format!("none of the calls {} has an output here", draft.request.only.join(", "));
             return Err(Reason { code: "nothing_to_compact", text });
         }
-        return replace(draft, step, &at, "asked for by its id");
+        replace(draft, step, &at, "asked for by its id");
+        return Ok(());
     }
     if step.idle_minutes > 0 {
         let newest = draft.history.messages().iter().rev().find_map(|it| it.at);
@@ -67,7 +68,8 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Outputs) -> Result<(), Reason> {
         return Err(Reason { code: "too_small", text });
     }
     let at: Vec<_> = candidates.iter().map(|it| it.at).collect();
-    replace(draft, step, &at, &why)
+    replace(draft, step, &at, &why);
+    Ok(())
 }
 
 /// From the newest, each that does not fit into what is left of a budget; what takes its place counts.
@@ -79,7 +81,7 @@ fn unfit(draft: &mut Draft<'_>, step: &Outputs, candidates: &[Candidate], most: 
             sum += it.tokens;
             continue;
         }
-        replace(draft, step, &[it.at], &why)?;
+        replace(draft, step, &[it.at], &why);
         match draft.replaced.get(&it.at) {
             Some((_, op)) => {
                 sum += draft.native.text(&Text::new(op.text.as_str()));
@@ -200,7 +202,7 @@ fn batches(
             if sum <= limit {
                 break;
             }
-            replace(draft, step, &[it.at], &why)?;
+            replace(draft, step, &[it.at], &why);
             if let Some((_, op)) = draft.replaced.get(&it.at) {
                 sum = sum - it.chars + op.text.encode_utf16().count() as u64;
                 done += 1;
@@ -215,7 +217,7 @@ fn batches(
 }
 
 /// Replaces the outputs at these places.
-fn replace(draft: &mut Draft<'_>, step: &Outputs, at: &[(usize, usize)], why: &str) -> Result<(), Reason> {
+fn replace(draft: &mut Draft<'_>, step: &Outputs, at: &[(usize, usize)], why: &str) {
     for &at in at {
         let Some(output) = draft.output(at.0, at.1) else { continue };
         let tokens = draft.counter.text(&output.text);
@@ -232,7 +234,7 @@ fn replace(draft: &mut Draft<'_>, step: &Outputs, at: &[(usize, usize)], why: &s
         };
         match &step.replace {
             Replace::Placeholder(text) => {
-                draft.replace(at, How::Clear, why, |handle| fill(text, handle, chars))
+                draft.replace(at, How::Clear, why, |handle| fill(text, handle, chars));
             }
             Replace::Ends(it) => {
                 let by_lines = it.lines.as_ref().filter(|lines| lines.tools.iter().any(|it| it == tool));
@@ -261,7 +263,6 @@ fn replace(draft: &mut Draft<'_>, step: &Outputs, at: &[(usize, usize)], why: &s
             }
         }
     }
-    Ok(())
 }
 
 /// The first and last lines of a text, `each` of them, and how many are left out. None if nothing would be.

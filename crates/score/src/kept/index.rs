@@ -92,7 +92,7 @@ impl Index {
             for part in &message.parts {
                 match part {
                     Part::Text(text) => {
-                        index.text(number, message, text.as_str(), !known.contains(text.as_str()))
+                        index.text(number, message, text.as_str(), !known.contains(text.as_str()));
                     }
                     Part::Call(call) => index.plain(number, call.input.as_str(), Origin::Call),
                     Part::Output(output) => index.plain(number, output.text.as_str(), Origin::Output),

@@ -55,7 +55,7 @@ pub fn truth(source: &History, compacted: &History) -> Truth {
     let rest = &compacted.messages()[..compacted.messages().len() - tail];
     let evicted = History::new(source.messages()[..split].to_vec(), source.meta.clone());
     let known: HashSet<&str> =
-        source.messages().iter().flat_map(|it| it.texts()).map(|it| it.as_str()).collect();
+        source.messages().iter().flat_map(history::Message::texts).map(history::Text::as_str).collect();
     let all = probes(&evicted);
     let index = Index::new(rest, &known, all.len());
     let scene = Scene::new(source, &all, index, History::new(rest.to_vec(), source.meta.clone()), split);

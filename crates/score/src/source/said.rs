@@ -61,7 +61,7 @@ pub(crate) fn weight(text: &str) -> usize {
 pub(crate) fn own(message: &Message) -> String {
     let mut out = Vec::new();
     let mut others = false;
-    for text in message.texts().map(|it| it.as_str()) {
+    for text in message.texts().map(history::Text::as_str) {
         let entry = text.trim_start().strip_prefix('[').and_then(|it| it.split_once("] "));
         let entry = entry.filter(|it| !it.0.is_empty() && it.0.bytes().all(|b| b.is_ascii_digit()));
         match entry {

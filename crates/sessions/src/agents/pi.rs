@@ -62,7 +62,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         match serde_json::from_str::<Value>(&history::json::mend(bytes)) {
             Ok(value) if value["type"].is_string() => entries.push(TreeEntry { record: number, line, value }),
             Ok(_) => {
-                notes.push(Note { line, what: "expected an entry with a type, found none; skipped".into() })
+                notes.push(Note { line, what: "expected an entry with a type, found none; skipped".into() });
             }
             Err(it) => notes.push(Note { line, what: format!("expected JSON: {it}; skipped") }),
         }

@@ -295,7 +295,7 @@ impl<'a> Cursor<'a> {
     /// Any value, as it stands.
     pub fn value(&mut self) -> Option<&'a str> {
         let (begin, ()) = (self.at, self.pass()?);
-        simdutf8::basic::from_utf8(&self.bytes[begin..self.at]).ok().map(|it| it.trim_ascii_start())
+        simdutf8::basic::from_utf8(&self.bytes[begin..self.at]).ok().map(str::trim_ascii_start)
     }
 
     /// Passes over any value.

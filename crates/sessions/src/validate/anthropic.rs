@@ -153,7 +153,7 @@ fn result_content(content: Option<&Value>, message: usize, found: &mut Violation
                 let block = Block { message, kind: string(value, "type"), value };
                 match block.kind {
                     "text" | "image" | "document" | "search_result" | "tool_reference" => {
-                        shape(&block, false, found)
+                        shape(&block, false, found);
                     }
                     other => found.add(
                         "anthropic/content",

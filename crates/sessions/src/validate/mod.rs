@@ -36,7 +36,7 @@ pub fn check(api: Format, bytes: &[u8]) -> Vec<Violation> {
             match keys.into_iter().find_map(|it| body.get(it)?.as_array()) {
                 Some(elements) => judge(elements, Some(&body), &mut found),
                 None => {
-                    found.add("json", 0, "expected an array of messages in the object, found none".into())
+                    found.add("json", 0, "expected an array of messages in the object, found none".into());
                 }
             }
         }

@@ -263,7 +263,7 @@ impl Fitted<'_> {
         match message.role {
             Role::Assistant => self.assistant(new_source, message.kind, part),
             Role::System if !self.rules.alternates => {
-                self.other(new_source, Role::System, message.kind, part)
+                self.other(new_source, Role::System, message.kind, part);
             }
             Role::System | Role::User | Role::Tool => self.other(new_source, Role::User, message.kind, part),
         }

@@ -234,7 +234,7 @@ fn acts(command: &str) -> Vec<Act> {
             ["git" | "gh" | "glab", ..] => {}
             _ => {
                 let parts =
-                    words.iter().take(5).flat_map(|it| it.rsplit('/').next()).flat_map(|it| it.split(':'));
+                    words.iter().take(5).filter_map(|it| it.rsplit('/').next()).flat_map(|it| it.split(':'));
                 out.extend(parts.filter_map(|part| DONE.iter().find(|it| it.0 == part)).map(|it| it.1));
             }
         }

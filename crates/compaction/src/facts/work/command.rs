@@ -336,7 +336,11 @@ pub(in crate::facts) fn discards(command: &str) -> bool {
 /// The files whose changes a command throws away, as far as it names them.
 pub(in crate::facts) fn restored(command: &str) -> Vec<String> {
     let named = |words: &[&str]| -> Vec<String> {
-        words.iter().filter(|it| !it.starts_with('-') && **it != ".").map(|it| it.to_string()).collect()
+        words
+            .iter()
+            .filter(|it| !it.starts_with('-') && **it != ".")
+            .map(std::string::ToString::to_string)
+            .collect()
     };
     tools::programs(command)
         .iter()

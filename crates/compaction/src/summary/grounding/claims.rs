@@ -145,7 +145,7 @@ impl<'a> Sources<'a> {
                     out.told.push('\n');
                 }
                 (Role::System, _) | (_, Kind::Context) => {
-                    out.context.extend(paragraphs(&text).map(Passage::of))
+                    out.context.extend(paragraphs(&text).map(Passage::of));
                 }
                 (Role::Assistant, _) => out.model.extend(paragraphs(&text).map(Passage::of)),
                 (Role::User | Role::Tool, _) => {}
@@ -158,7 +158,7 @@ impl<'a> Sources<'a> {
                     out.user.push(Passage::of(&parts.into_iter().flatten().collect::<Vec<_>>().join("\n")));
                 }
                 (_, Topic::Active | Topic::Open | Topic::Done | Topic::Decisions | Topic::Commands) => {
-                    out.model.push(Passage::of(&fact.text))
+                    out.model.push(Passage::of(&fact.text));
                 }
                 (_, _) => {}
             }

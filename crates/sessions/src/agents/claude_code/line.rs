@@ -373,7 +373,7 @@ impl<'k> Reader<'k> {
         match &*kind.unwrap_or_default() {
             "text" => {}
             "thinking" | "redacted_thinking" | "tool_use" | "tool_result" | "fallback" => {
-                joined.truncate(from)
+                joined.truncate(from);
             }
             kind => match source.and_then(|it: MediaSource<'_>| it.media(kind)) {
                 Some(it) => {

@@ -308,7 +308,7 @@ fn legacy(items: Vec<Box<Live>>, message: &str, record: u32) -> Vec<Box<Live>> {
         if !said || left == 0 {
             continue;
         }
-        let text: String = live.message.texts().map(|it| it.as_str()).collect();
+        let text: String = live.message.texts().map(history::Text::as_str).collect();
         let tokens = text.len().div_ceil(4);
         let fits = tokens <= left;
         let text = if fits { text } else { truncated(&text, left) };

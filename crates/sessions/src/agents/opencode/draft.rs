@@ -42,7 +42,7 @@ pub(super) fn append(export: &Export<'_>, session: &Session, after: &History) ->
 }
 
 /// A session of its own: the compaction pair, then copies.
-pub(super) fn new(export: Option<&Export<'_>>, session: &Session, after: &History) -> Result<Written> {
+pub(super) fn new(export: Option<&Export<'_>>, session: &Session, after: &History) -> Written {
     let mut draft = Draft::begin(export, session, after, "new");
     draft.session = format!("ses_{}", draft.id_tail(true));
     let rest = match head(after.messages()) {
@@ -70,12 +70,12 @@ pub(super) fn new(export: Option<&Export<'_>>, session: &Session, after: &Histor
     let document = json!({ "info": draft.info(export, after), "messages": draft.out });
     let mut bytes = compact(&document).into_bytes();
     bytes.push(b'\n');
-    Ok(Written {
+    Written {
         pieces: vec![Piece::New(bytes)],
         file_name: Some(format!("{}.json", draft.session)),
         session: Some(draft.session),
         warnings: draft.warnings,
-    })
+    }
 }
 
 /// The summary, if nothing but its marker stands before it, and what follows it.
