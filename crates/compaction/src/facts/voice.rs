@@ -89,13 +89,17 @@ impl Deref for Quote {
 }
 
 /// What clients and hooks put where a user's words would stand.
-const NOT_SAID: [&str; 6] = [
+const NOT_SAID: [&str; 9] = [
     "EXECUTION RESULT of [",
     "[Request interrupted",
     "Operation stopped by hook",
     "Caveat:",
     "This session is being continued",
     "System: ",
+    // What Codex frames a command with that its reviewer is to judge.
+    ">>> APPROVAL REQUEST ",
+    ">>> TRANSCRIPT ",
+    "Planned action JSON:",
 ];
 
 /// The user's own words in a message that a person wrote.

@@ -84,7 +84,9 @@ fn path(line: &str) -> Option<&str> {
         && path.len() >= 5
         && path.len() <= LONGEST
         && path.chars().all(plain)
-        && !path.contains("//"))
+        && !path.contains("//")
+        // `git diff --stat` leaves out the beginning of a long one.
+        && !path.starts_with("..."))
     .then_some(path)
 }
 
@@ -100,7 +102,7 @@ mod tests {
 
     #[test]
     fn lists_of_files_are_read_and_prose_is_not() {
-        let output = "src/a.rs:12:fn main() {\nsrc/a.rs:30:}\n M docs/b.md\n?? new/c.toml\n./lib/c.ts\n src/d.rs | 4 ++--\n\
+        let output = "src/a.rs:12:fn main() {\nsrc/a.rs:30:}\n M docs/b.md\n?? new/c.toml\n./lib/c.ts\n src/d.rs | 4 ++--\n .../deep/e.rs | 2 +-\n\
             See docs/README.md for more.\nchalk.green:3: x\nbare.rs\nMakefile.md:7:x\n12.5 ms\nhttps://example.org/x.html\nFound 3 files\n";
         assert_eq!(
             paths(output),
