@@ -2,50 +2,193 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a fact is about. Profiles name topics to say what a section of their summary holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Topic {
+/// Declares the topics, a row each: a new one is a row here and its extraction.
+macro_rules! topics {
+    ($($(#[$doc:meta])* $topic:ident { $($row:tt)* })*) => {
+        /// What a fact is about. Profiles name topics to say what a section of their summary holds.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum Topic {
+            $($(#[$doc])* $topic,)*
+        }
+
+        impl Topic {
+            pub(crate) const fn row(self) -> TopicRow {
+                match self {
+                    $(Self::$topic => TopicRow { $($row)* },)*
+                }
+            }
+        }
+    };
+}
+
+topics! {
     /// What the session is for: the first request, and what replaced it.
-    Goal,
+    Goal {
+        asked: "what the work is for, in the user's words",
+        mark: None,
+        lines: LineKind::Quoted,
+        place: ClaimPlace::Tasks,
+        rank: 3,
+    }
     /// Standing orders, prohibitions, preferences of the user; verbatim.
-    Constraints,
+    Constraints {
+        asked: "every standing order, prohibition and preference of the user, word for word",
+        mark: None,
+        lines: LineKind::Quoted,
+        place: ClaimPlace::Rules,
+        rank: 0,
+    }
     /// Orders of the user for the task at hand, which do not bind what comes after it; verbatim.
-    Directives,
+    Directives {
+        asked: "what the user asked for in this task alone, word for word",
+        mark: None,
+        lines: LineKind::Quoted,
+        place: ClaimPlace::Rules,
+        rank: 0,
+    }
     /// What the user asked for along the way.
-    Requests,
+    Requests {
+        asked: "what the user asked for along the way",
+        mark: None,
+        lines: LineKind::Quoted,
+        place: ClaimPlace::Rules,
+        rank: 8,
+    }
     /// Every word the user wrote, in order, shortened where long.
-    UserMessages,
+    UserMessages {
+        asked: "what the user wrote, in order",
+        mark: None,
+        lines: LineKind::Quoted,
+        place: ClaimPlace::Rules,
+        rank: 8,
+    }
     /// What was settled, and what that replaced.
-    Decisions,
+    Decisions {
+        asked: "what was decided and why, and what it replaced",
+        mark: None,
+        lines: LineKind::Quoted,
+        place: ClaimPlace::Tasks,
+        rank: 2,
+    }
     /// Path and what was last done to it.
-    Files,
-    Directory,
+    Files {
+        asked: "paths that were created, changed or deleted, and what was done to each",
+        mark: None,
+        lines: LineKind::File,
+        place: ClaimPlace::Report,
+        rank: 5,
+    }
+    Directory {
+        asked: "the working directory",
+        mark: None,
+        lines: LineKind::Prose,
+        place: ClaimPlace::Report,
+        rank: 9,
+    }
     /// How to build, test, run; conventions.
-    Setup,
-    Commands,
+    Setup {
+        asked: "how to build, test and run",
+        mark: None,
+        lines: LineKind::Command,
+        place: ClaimPlace::Report,
+        rank: 9,
+    }
+    Commands {
+        asked: "commands that mattered, with their results",
+        mark: None,
+        lines: LineKind::Command,
+        place: ClaimPlace::Report,
+        rank: 9,
+    }
     /// Errors and whether they were resolved.
-    Errors,
+    Errors {
+        asked: "errors, and whether each was resolved",
+        mark: None,
+        lines: LineKind::Command,
+        place: ClaimPlace::Report,
+        rank: 6,
+    }
     /// Approaches given up, and why.
-    Tried,
+    Tried {
+        asked: "what was tried and given up, and why",
+        mark: None,
+        lines: LineKind::Prose,
+        place: ClaimPlace::Report,
+        rank: 7,
+    }
     /// Code said to need tests.
-    Untested,
+    Untested {
+        asked: "code that still wants a test",
+        mark: None,
+        lines: LineKind::Prose,
+        place: ClaimPlace::Report,
+        rank: 6,
+    }
     /// Plan items that are done.
-    Done,
+    Done {
+        asked: "what is finished",
+        mark: Some("done"),
+        lines: LineKind::Step,
+        place: ClaimPlace::Report,
+        rank: 7,
+    }
     /// Plan items being worked on.
-    Active,
+    Active {
+        asked: "what is being worked on",
+        mark: Some("doing"),
+        lines: LineKind::Step,
+        place: ClaimPlace::Tasks,
+        rank: 4,
+    }
     /// Plan items still open.
-    Open,
+    Open {
+        asked: "steps that are still open",
+        mark: Some("open"),
+        lines: LineKind::Step,
+        place: ClaimPlace::Tasks,
+        rank: 4,
+    }
     /// Open by an earlier summary or a plan that was left; not confirmed since.
-    Unconfirmed,
+    Unconfirmed {
+        asked: "steps that an earlier summary or plan left open and that nothing since shows done or still open",
+        mark: Some("not confirmed"),
+        lines: LineKind::Step,
+        place: ClaimPlace::Tasks,
+        rank: 4,
+    }
     /// What was last being done, word for word where possible.
-    Current,
+    Current {
+        asked: "what was being done last, precisely",
+        mark: None,
+        lines: LineKind::Prose,
+        place: ClaimPlace::Tasks,
+        rank: 1,
+    }
     /// The latest request and the unanswered question.
-    Last,
+    Last {
+        asked: "the user's last request and any question still unanswered",
+        mark: None,
+        lines: LineKind::Quoted,
+        place: ClaimPlace::Tasks,
+        rank: 1,
+    }
     /// URLs, versions, hashes, ports, symbols in use.
-    Identifiers,
+    Identifiers {
+        asked: "URLs, hashes, versions, ports and names that will be needed",
+        mark: None,
+        lines: LineKind::Name,
+        place: ClaimPlace::Report,
+        rank: 10,
+    }
     /// What was found out and said by the model.
-    Findings,
+    Findings {
+        asked: "what was found out",
+        mark: None,
+        lines: LineKind::Prose,
+        place: ClaimPlace::Report,
+        rank: 11,
+    }
 }
 
 /// How the lines of a section are read back from an earlier summary.
@@ -81,7 +224,6 @@ impl ClaimPlace {
 /// What the stages do with the facts of a topic.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TopicRow {
-    topic: Topic,
     /// What a model is asked to write in a section that holds it.
     pub(crate) asked: &'static str,
     /// What stands in front of its lines.
@@ -91,189 +233,3 @@ pub(crate) struct TopicRow {
     /// Of a model's summary that is too long, the sections with the highest rank are cut first.
     pub(crate) rank: usize,
 }
-
-impl Topic {
-    pub(crate) fn row(self) -> &'static TopicRow {
-        &ROWS[self as usize]
-    }
-}
-
-/// A row a topic, in the order of the topics.
-static ROWS: [TopicRow; Topic::Findings as usize + 1] = [
-    TopicRow {
-        topic: Topic::Goal,
-        asked: "what the work is for, in the user's words",
-        mark: None,
-        lines: LineKind::Quoted,
-        place: ClaimPlace::Tasks,
-        rank: 3,
-    },
-    TopicRow {
-        topic: Topic::Constraints,
-        asked: "every standing order, prohibition and preference of the user, word for word",
-        mark: None,
-        lines: LineKind::Quoted,
-        place: ClaimPlace::Rules,
-        rank: 0,
-    },
-    TopicRow {
-        topic: Topic::Directives,
-        asked: "what the user asked for in this task alone, word for word",
-        mark: None,
-        lines: LineKind::Quoted,
-        place: ClaimPlace::Rules,
-        rank: 0,
-    },
-    TopicRow {
-        topic: Topic::Requests,
-        asked: "what the user asked for along the way",
-        mark: None,
-        lines: LineKind::Quoted,
-        place: ClaimPlace::Rules,
-        rank: 8,
-    },
-    TopicRow {
-        topic: Topic::UserMessages,
-        asked: "what the user wrote, in order",
-        mark: None,
-        lines: LineKind::Quoted,
-        place: ClaimPlace::Rules,
-        rank: 8,
-    },
-    TopicRow {
-        topic: Topic::Decisions,
-        asked: "what was decided and why, and what it replaced",
-        mark: None,
-        lines: LineKind::Quoted,
-        place: ClaimPlace::Tasks,
-        rank: 2,
-    },
-    TopicRow {
-        topic: Topic::Files,
-        asked: "paths that were created, changed or deleted, and what was done to each",
-        mark: None,
-        lines: LineKind::File,
-        place: ClaimPlace::Report,
-        rank: 5,
-    },
-    TopicRow {
-        topic: Topic::Directory,
-        asked: "the working directory",
-        mark: None,
-        lines: LineKind::Prose,
-        place: ClaimPlace::Report,
-        rank: 9,
-    },
-    TopicRow {
-        topic: Topic::Setup,
-        asked: "how to build, test and run",
-        mark: None,
-        lines: LineKind::Command,
-        place: ClaimPlace::Report,
-        rank: 9,
-    },
-    TopicRow {
-        topic: Topic::Commands,
-        asked: "commands that mattered, with their results",
-        mark: None,
-        lines: LineKind::Command,
-        place: ClaimPlace::Report,
-        rank: 9,
-    },
-    TopicRow {
-        topic: Topic::Errors,
-        asked: "errors, and whether each was resolved",
-        mark: None,
-        lines: LineKind::Command,
-        place: ClaimPlace::Report,
-        rank: 6,
-    },
-    TopicRow {
-        topic: Topic::Tried,
-        asked: "what was tried and given up, and why",
-        mark: None,
-        lines: LineKind::Prose,
-        place: ClaimPlace::Report,
-        rank: 7,
-    },
-    TopicRow {
-        topic: Topic::Untested,
-        asked: "code that still wants a test",
-        mark: None,
-        lines: LineKind::Prose,
-        place: ClaimPlace::Report,
-        rank: 6,
-    },
-    TopicRow {
-        topic: Topic::Done,
-        asked: "what is finished",
-        mark: Some("done"),
-        lines: LineKind::Step,
-        place: ClaimPlace::Report,
-        rank: 7,
-    },
-    TopicRow {
-        topic: Topic::Active,
-        asked: "what is being worked on",
-        mark: Some("doing"),
-        lines: LineKind::Step,
-        place: ClaimPlace::Tasks,
-        rank: 4,
-    },
-    TopicRow {
-        topic: Topic::Open,
-        asked: "steps that are still open",
-        mark: Some("open"),
-        lines: LineKind::Step,
-        place: ClaimPlace::Tasks,
-        rank: 4,
-    },
-    TopicRow {
-        topic: Topic::Unconfirmed,
-        asked: "steps that an earlier summary or plan left open and that nothing since shows done or still open",
-        mark: Some("not confirmed"),
-        lines: LineKind::Step,
-        place: ClaimPlace::Tasks,
-        rank: 4,
-    },
-    TopicRow {
-        topic: Topic::Current,
-        asked: "what was being done last, precisely",
-        mark: None,
-        lines: LineKind::Prose,
-        place: ClaimPlace::Tasks,
-        rank: 1,
-    },
-    TopicRow {
-        topic: Topic::Last,
-        asked: "the user's last request and any question still unanswered",
-        mark: None,
-        lines: LineKind::Quoted,
-        place: ClaimPlace::Tasks,
-        rank: 1,
-    },
-    TopicRow {
-        topic: Topic::Identifiers,
-        asked: "URLs, hashes, versions, ports and names that will be needed",
-        mark: None,
-        lines: LineKind::Name,
-        place: ClaimPlace::Report,
-        rank: 10,
-    },
-    TopicRow {
-        topic: Topic::Findings,
-        asked: "what was found out",
-        mark: None,
-        lines: LineKind::Prose,
-        place: ClaimPlace::Report,
-        rank: 11,
-    },
-];
-
-const _: () = {
-    let mut number = 0;
-    while number < ROWS.len() {
-        assert!(ROWS[number].topic as usize == number, "a topic has no row, or not at its place");
-        number += 1;
-    }
-};
