@@ -3,6 +3,7 @@
 //! `config.toml` in the configuration directory, then `EPITOME_*`, then flags; the later wins. No project's own file is
 //! read: a hostile repository must not be able to send a history anywhere.
 
+pub mod profiles;
 mod summarizer;
 
 use std::collections::BTreeMap;
@@ -12,11 +13,11 @@ use serde::Deserialize;
 
 use crate::agents::{self, AgentRef, Env};
 use crate::cost::{Prices, prices};
-use crate::profiles::{self, BUILT_IN, meant};
 use crate::store::{StoreAt, TeamStore};
 use compaction::profile::Profile;
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
+use profiles::{BUILT_IN, meant};
 use tokens::Tokenizer;
 
 pub use summarizer::{Choice, Override, Summarizers};

@@ -31,8 +31,6 @@
 
 pub use ::{compaction, history, score, sessions, tokens};
 
-pub mod profiles;
-
 pub mod store;
 pub mod agents;
 pub mod config;
@@ -56,11 +54,8 @@ pub mod gateway;
 pub mod mcp;
 #[doc(hidden)]
 pub mod cli;
-#[cfg(feature = "otel")]
-#[doc(hidden)]
-pub mod otel;
 
-pub use config::{Config, Environment};
+pub use config::{Config, Environment, profiles};
 pub use engine::{
     Amount, Ask, Compacted, Engine, Opened, SessionRef, To, compact, estimate, open, prune, recall, split,
     undo,

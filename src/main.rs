@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let result = Config::load(environment).and_then(|config| cli::run(arguments, config, style, &mut out));
     let flushed = out.flush();
     #[cfg(feature = "otel")]
-    epitome::otel::finish();
+    epitome::engine::otel::finish();
     match result {
         // Whoever closed the pipe has seen enough.
         Ok(_) if flushed.is_err() => ExitCode::SUCCESS,

@@ -27,7 +27,6 @@ mod qwen_code;
 pub mod reach;
 pub mod seat;
 pub mod settings;
-pub mod statusline;
 
 pub use codex::gateway;
 pub use find::{FoundSession, Typed, current, find, find_beginning, list, sub_agents, typed};

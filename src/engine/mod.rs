@@ -8,7 +8,6 @@ mod compact;
 mod events;
 mod input;
 mod inspect;
-mod marks;
 mod prune;
 mod repair;
 mod score;
@@ -41,6 +40,9 @@ pub use compact::compacted::{
 pub use compact::min_kept::{HistoryFacts, MinKept};
 pub use compact::preview::{apply_preview, can_apply, keep_preview};
 pub use compact::summary_cost::estimate_by_provider;
+#[cfg(feature = "otel")]
+#[doc(hidden)]
+pub use events::otel;
 pub use events::{Event, Listener};
 pub use input::open::{Opened, SessionRef, continued, open, open_measured, sessions};
 pub use input::options::{Amount, Ask, CompactOptions, Counting, Edit, Editor, PruneOptions, To, Writer};

@@ -4,7 +4,7 @@
 //! A file `prompts/NAME.md` may begin with `description` and `argument-hint` between two lines `---`; `$ARGUMENTS` in
 //! it stands for all that was typed, `$1` to `$9` for its words. That is what coding agents use for their own commands.
 
-use crate::profiles::{self, BUILT_IN, prompt};
+use crate::config::profiles::{self, BUILT_IN, prompt};
 use std::path::Path;
 use std::time::SystemTime;
 

@@ -1,7 +1,7 @@
 //! Resources: sessions by their figures, summaries and originals by their handles, the profiles.
 
+use crate::config::profiles::{self, BUILT_IN};
 use crate::engine;
-use crate::profiles::{self, BUILT_IN};
 use crate::store::AuditVerb;
 use rmcp::model::{ErrorData, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;

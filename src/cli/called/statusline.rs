@@ -2,7 +2,7 @@
 
 use std::io::{IsTerminal, Read};
 
-use crate::agents::statusline;
+use crate::agents::hooks::statusline;
 use crate::answers::AdviceLevel;
 use crate::cli::Screen;
 use crate::cli::paint::size;

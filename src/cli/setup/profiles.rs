@@ -2,8 +2,8 @@
 
 use crate::cli::Screen;
 use crate::cli::paint::{fitted, wrapped};
+use crate::config::profiles::{self, BUILT_IN};
 use crate::engine::Engine;
-use crate::profiles::{self, BUILT_IN};
 use clap::Args;
 use compaction::profile::{Collapse, Keep, Outputs, Pass, Profile, Slot, Snip, SummaryShape, Trigger};
 use history::error::Result;

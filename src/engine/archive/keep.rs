@@ -2,7 +2,7 @@
 
 use crate::agents::FoundSession;
 use crate::answers::KeepAnswer;
-use crate::engine::marks::kept_mark;
+use crate::engine::archive::marks::kept_mark;
 use crate::engine::{Engine, archive::passages};
 use crate::files::File;
 use crate::store::{Batch, Body, Collected, Gone, Original, Retention, Scope, SessionRef, What};

@@ -2,6 +2,7 @@
 
 pub mod keep;
 pub mod push;
+pub(super) mod marks;
 pub(super) mod passages;
 pub(super) mod readable;
 pub(super) mod recall;

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use super::server::{About, Delivery, Server};
 use crate::answers::PushAnswer;
 use crate::engine::Engine;
-use crate::engine::marks::pushed_mark;
+use crate::engine::archive::marks::pushed_mark;
 use crate::store::{AuditVerb, Entry, Reach, Scope};
 use history::error::{Error, Kind, Result};
 

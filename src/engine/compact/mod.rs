@@ -15,6 +15,7 @@ use std::time::Duration;
 use crate::agents::reach::Job;
 use crate::config::Choice;
 use crate::engine::archive::PlanResult;
+use crate::engine::archive::marks::overhead_mark;
 use crate::engine::compact::attempt::Attempt;
 use crate::engine::compact::compacted::{
     About, Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer,
@@ -23,7 +24,6 @@ use crate::engine::compact::min_kept::MinKept;
 use crate::engine::compact::summarize::{Drafted, Heard};
 use crate::engine::input::measured::{Measured, warnings};
 use crate::engine::inspect::session_cost::AfterChange;
-use crate::engine::marks::overhead_mark;
 use crate::engine::{
     Ask, Engine, Event, HistoryFacts, Opened, To, archive, events, input::measured, input::request,
     inspect::session_cost, method_info, session_info, transfer::carry, write_back, write_back::readback,
@@ -68,7 +68,7 @@ pub(crate) fn compact_heard(
     let compacted = compact_told(engine, opened, ask, heard);
     #[cfg(feature = "otel")]
     if ask.to != To::Plan {
-        crate::otel::compacted(engine, started, opened, ask, &compacted);
+        events::otel::compacted(engine, started, opened, ask, &compacted);
     }
     compacted
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::answers::{CostInfo, Next, UsageInfo};
 use crate::config::Choice;
+use crate::config::profiles;
 use crate::engine::compact::compacted::{Question, Summarizer};
 use crate::engine::compact::summary_cost::{affordable, failures, told};
 use crate::engine::input::measured::Measured;
@@ -15,7 +16,6 @@ use crate::engine::{
     compact::summary_cost, events,
 };
 use crate::llm::run::{self, Progress, Sampling, Watch};
-use crate::profiles;
 use compaction::plan::{self, Plan};
 use compaction::profile::{Summarize, SummaryShape, TooLong};
 use compaction::summary::dialogue::{

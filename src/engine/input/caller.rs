@@ -2,7 +2,7 @@
 
 use crate::agents::hooks::HookEvent;
 use crate::engine::Engine;
-use crate::engine::marks::caller_mark;
+use crate::engine::archive::marks::caller_mark;
 use crate::store::Scope;
 use history::error::Result;
 

@@ -1,6 +1,7 @@
 //! A session with its token counter and context window; every verb counts through it.
 
-use crate::engine::{Ask, Engine, Opened, marks};
+use crate::engine::archive::marks;
+use crate::engine::{Ask, Engine, Opened};
 use compaction::plan::ModelLimits;
 use history::{History, Usage};
 use sessions::Session;

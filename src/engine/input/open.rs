@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::agents::{self, AgentRef, Database, FoundSession};
 use crate::engine::Engine;
-use crate::engine::marks::undone_mark;
+use crate::engine::archive::marks::undone_mark;
 use crate::engine::{archive::readable, input::caller};
 use crate::files::File;
 use crate::store::{Handle, Scope};

@@ -323,7 +323,7 @@ mod tests {
             files_from_disk: true,
             ..CompactOptions::default()
         };
-        let profile = crate::profiles::built_in("codex").unwrap();
+        let profile = crate::config::profiles::built_in("codex").unwrap();
         let ask = Ask { options, next: Some(7), ..Ask::new(profile) };
         let mut kept = serde_json::to_value(&ask).unwrap();
         let read = |it: &serde_json::Value| serde_json::from_value::<Ask>(it.clone());

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
+use crate::engine::archive::marks::{failed_mark, snapshot_mark};
 use crate::engine::input::measured::Measured;
-use crate::engine::marks::{failed_mark, snapshot_mark};
 use crate::engine::{Ask, Engine, write_back};
 use crate::store::{Digest, Handle};
 use compaction::plan::{Moment, PlanRequest, Snapshot};

@@ -6,12 +6,12 @@ use crate::answers::{
     Advice, AdviceLevel, CategoryInfo, EstimateAnswer, ItemCounts, Large, NextCost, NextInfo, PastInfo,
     ReportedUsage, TriggerInfo,
 };
+use crate::config::profiles::{self, BUILT_IN};
 use crate::engine::compact::compacted::percent;
 use crate::engine::input::measured::{Measured, warnings};
 use crate::engine::{
     Ask, Engine, Opened, input::measured, input::request, inspect::session_cost, method_info, session_info,
 };
-use crate::profiles::{self, BUILT_IN};
 use compaction::facts;
 use compaction::plan;
 use history::error::Result;

@@ -6,7 +6,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::agents::statusline::StatusInput;
+use crate::agents::hooks::statusline::StatusInput;
 use crate::answers::AdviceLevel;
 use crate::config::Config;
 use crate::cost::replay::Replay;

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use crate::answers::{CompareAnswer, CompareRow};
+use crate::config::profiles::{self, BUILT_IN};
 use crate::engine::{Ask, Engine, Opened, To, compact, input::measured, input::request, session_info};
-use crate::profiles::{self, BUILT_IN};
 use compaction::plan;
 use compaction::profile::Profile;
 use history::error::Result;

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
+use crate::config::profiles::{self, BUILT_IN};
 use crate::engine::compact::min_kept::HistoryFacts;
 use crate::engine::score::hindsight::{self, CompactionWay, SIZES, SessionCut, WAYS};
 use crate::engine::score::subject::{HANDLE, Subject, session, subject};
 use crate::engine::{Amount, Ask, Engine, compact::attempt, input::measured, input::open};
-use crate::profiles::{self, BUILT_IN};
 use crate::report::scorecard::{Card, Chain, HindsightCard, Link, Looked, LookedRow, Row, Trial};
 use compaction::plan;
 use history::error::{Error, Kind, Result};

@@ -4,8 +4,8 @@
 
 use crate::agents::hooks::{self, AfterCompaction, HookEvent, HookMoment};
 use crate::answers::NextCost;
+use crate::engine::archive::marks::{before_mark, compacted_mark, expired_mark, missing_mark, reminded_mark};
 use crate::engine::inspect::estimate::SOON_IF_EXPIRED;
-use crate::engine::marks::{before_mark, compacted_mark, expired_mark, missing_mark, reminded_mark};
 use crate::engine::{
     Ask, Engine, Opened, SessionRef, archive, compact::memories, input::caller, input::measured, input::open,
     inspect::session_cost, prune,

@@ -11,9 +11,9 @@ pub mod log;
 use std::time::Duration;
 
 use crate::engine::archive::PlanResult;
+use crate::engine::archive::marks::compacted_mark;
 use crate::engine::compact::attempt::header;
 use crate::engine::input::measured::Measured;
-use crate::engine::marks::compacted_mark;
 use crate::engine::write_back::{Mark, agent_of};
 use crate::engine::{
     Amount, Ask, CompactOptions, Counting, Engine, Event, Opened, archive, compact::attempt,
@@ -122,7 +122,7 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
     let begun = std::time::Instant::now();
     let made = seat_made(engine, original, &measured, &ask);
     #[cfg(feature = "otel")]
-    crate::otel::seated(engine, begun, original, &ask, &made);
+    events::otel::seated(engine, begun, original, &ask, &made);
     let ended = match &made {
         Ok(made) => Event::Compacted {
             tokens_before: made.tokens_before,

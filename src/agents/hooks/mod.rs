@@ -5,6 +5,8 @@
 //! the model from SessionStart, UserPromptSubmit and PostToolUse in Claude Code and Codex, and from BeforeAgent in
 //! Gemini CLI, whose SessionStart must print nothing, or the user's message is lost at the next resume.
 
+pub mod statusline;
+
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,8 @@
 //! What happens during a compaction, as plain data: to a listener, to the log, and to the user's own commands.
 
+#[cfg(feature = "otel")]
+pub mod otel;
+
 use std::io::{Read, Write};
 use std::process::{ChildStderr, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};

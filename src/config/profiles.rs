@@ -11,7 +11,7 @@ macro_rules! profiles {
     ($($name:literal),* $(,)?) => {
         /// The built-in profiles: name and text, in the order of the table.
         pub const BUILT_IN: &[(&str, &str)] =
-            &[$(($name, include_str!(concat!("../prompts/", $name, "/profile.toml")))),*];
+            &[$(($name, include_str!(concat!("../../prompts/", $name, "/profile.toml")))),*];
     };
 }
 
@@ -34,7 +34,7 @@ profiles!(
 
 macro_rules! prompts {
     ($($name:literal),* $(,)?) => {
-        const PROMPTS: &[(&str, &str)] = &[$(($name, include_str!(concat!("../prompts/", $name)))),*];
+        const PROMPTS: &[(&str, &str)] = &[$(($name, include_str!(concat!("../../prompts/", $name)))),*];
     };
 }
 
@@ -61,7 +61,7 @@ prompts!(
 /// What people call a system, each name without case, blanks and punctuation, and the built-in profile that they mean.
 static MEANT: LazyLock<HashMap<String, &'static str>> = LazyLock::new(|| {
     let others: HashMap<String, Vec<String>> =
-        toml::from_str(include_str!("../prompts/names.toml")).unwrap_or_default();
+        toml::from_str(include_str!("../../prompts/names.toml")).unwrap_or_default();
     let mut out = HashMap::new();
     for (name, _) in BUILT_IN {
         let (system, version) = name.split_once('@').unwrap_or((name, ""));
@@ -106,16 +106,16 @@ pub fn parse(text: &str, place: &str) -> Result<Profile> {
 
 /// What a model that writes summaries is told.
 pub const TEXTS: Texts = Texts {
-    system: include_str!("../prompts/summarizer/system.md"),
-    ask: include_str!("../prompts/summarizer/ask.md"),
-    again: include_str!("../prompts/summarizer/again.md"),
-    chunk: include_str!("../prompts/summarizer/chunk.md"),
-    fold: include_str!("../prompts/summarizer/fold.md"),
-    repair: include_str!("../prompts/summarizer/repair.md"),
-    shorten: include_str!("../prompts/summarizer/shorten.md"),
-    verify: include_str!("../prompts/summarizer/verify.md"),
-    prefix: include_str!("../prompts/summarizer/prefix.md"),
-    host: include_str!("../prompts/summarizer/host.md"),
+    system: include_str!("../../prompts/summarizer/system.md"),
+    ask: include_str!("../../prompts/summarizer/ask.md"),
+    again: include_str!("../../prompts/summarizer/again.md"),
+    chunk: include_str!("../../prompts/summarizer/chunk.md"),
+    fold: include_str!("../../prompts/summarizer/fold.md"),
+    repair: include_str!("../../prompts/summarizer/repair.md"),
+    shorten: include_str!("../../prompts/summarizer/shorten.md"),
+    verify: include_str!("../../prompts/summarizer/verify.md"),
+    prefix: include_str!("../../prompts/summarizer/prefix.md"),
+    host: include_str!("../../prompts/summarizer/host.md"),
 };
 
 /// A prompt by the name that profiles give it: one that comes with the program, or else the text itself.
@@ -154,7 +154,7 @@ mod tests {
         }
         // Every line of names.toml is for a system, and no name means two.
         let others: HashMap<String, Vec<String>> =
-            toml::from_str(include_str!("../prompts/names.toml")).unwrap();
+            toml::from_str(include_str!("../../prompts/names.toml")).unwrap();
         let mut seen = std::collections::BTreeSet::new();
         for (system, names) in &others {
             assert_eq!(meant(system), Some(system.as_str()));
