@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Read, Write};
 use serde::Serialize;
 
 use super::Paint;
+use super::paint::{fitted, wrapped};
 use crate::answers::Document;
 use crate::terminal::LineMode;
 use history::error::{Error, Kind, Result};
@@ -32,6 +33,22 @@ impl Screen<'_> {
         let text = serde_json::to_string_pretty(document).map_err(unwritable)?;
         self.write(&format!("{text}\n"))?;
         Ok(true)
+    }
+
+    /// A table as wide as the terminal: of the columns named, those that have no room are hidden, and that is said.
+    pub(super) fn table(&mut self, rows: &[Vec<String>], dispensable: &[&str]) -> Result<()> {
+        let (lines, hidden) = fitted(rows, dispensable, self.paint);
+        for line in lines {
+            self.line(line.trim_end())?;
+        }
+        if hidden.is_empty() {
+            return Ok(());
+        }
+        let note = format!("columns hidden (terminal too narrow): {}; --json has all", hidden.join(", "));
+        for line in wrapped(&note, self.paint) {
+            self.note(&self.paint.faint(&line))?;
+        }
+        Ok(())
     }
 
     /// An answer on one line, with the contract's version before its fields.

@@ -100,7 +100,6 @@ pub struct Tokens {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Score {
-    /// [`VERSION`].
     pub version: u32,
     /// Weighted share of the facts kept, over the classes that had any; nothing if none were evicted.
     pub kept: Option<f64>,

@@ -413,7 +413,7 @@ fn time(option: &str, text: &str, now: i64) -> Result<i64> {
 fn merged(tidied: &[Tidied], dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
     let would = if dry_run { "would be " } else { "" };
     for it in tidied {
-        let old: Vec<&str> = it.superseded.iter().map(crate::store::handle::Handle::as_str).collect();
+        let old: Vec<&str> = it.superseded.iter().map(|it| it.as_str()).collect();
         screen.line(&format!("{} {would}merged into {}: {}", old.join(", "), it.kept, it.why))?;
     }
     Ok(())

@@ -3,7 +3,7 @@
 use crate::answers::{CompareAnswer, Status};
 use crate::cli::Screen;
 use crate::cli::common::Common;
-use crate::cli::paint::{fitted, size, wrapped};
+use crate::cli::paint::{size, wrapped};
 use crate::engine::{self, Engine};
 use clap::Args;
 use history::error::Result;
@@ -74,16 +74,7 @@ fn show_rows(answer: &CompareAnswer, screen: &mut Screen<'_>) -> Result<()> {
             it.milliseconds.to_string(),
         ]);
     }
-    let (lines, gone) = fitted(&rows, &DISPENSABLE, screen.paint);
-    for line in lines {
-        screen.line(line.trim_end())?;
-    }
-    if !gone.is_empty() {
-        let note = format!("columns hidden (terminal too narrow): {}; --json has all", gone.join(", "));
-        for line in wrapped(&note, screen.paint) {
-            screen.note(&screen.paint.faint(&line))?;
-        }
-    }
+    screen.table(&rows, &DISPENSABLE)?;
     Ok(())
 }
 

@@ -1,7 +1,6 @@
 //! `epitome profiles`.
 
 use crate::cli::Screen;
-use crate::cli::paint::{fitted, wrapped};
 use crate::config::profiles::{self, BUILT_IN};
 use crate::engine::Engine;
 use clap::Args;
@@ -44,16 +43,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mu
             it.follows.clone(),
         ]);
     }
-    let (lines, gone) = fitted(&rows, &["new context", "follows", "summary", "auto-compacts"], screen.paint);
-    for line in lines {
-        screen.line(line.trim_end())?;
-    }
-    if !gone.is_empty() {
-        let note = format!("columns hidden (terminal too narrow): {}; --json has all", gone.join(", "));
-        for line in wrapped(&note, screen.paint) {
-            screen.note(&screen.paint.faint(&line))?;
-        }
-    }
+    screen.table(&rows, &["new context", "follows", "summary", "auto-compacts"])?;
     screen.note("")?;
     screen.note("epitome profiles NAME prints one, with its numbers and where it deviates; saved, it is yours: --profile FILE.toml")?;
     Ok(0)

@@ -278,7 +278,7 @@ fn session_by_id(engine: &Engine, id: &str, agent: Option<&str>) -> Result<Found
 
 /// Without a name: the calling agent's session, else the newest here; else the newest anywhere are listed.
 pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<FoundSession> {
-    let inside = engine.config.agents.inside.map(crate::agents::Agent::name);
+    let inside = engine.config.agents.inside.map(|it| it.name());
     if inside.is_some() && agent.is_none_or(|it| inside == Some(it)) {
         match named_session(engine, "current", agent) {
             Ok(found) => return Ok(found),

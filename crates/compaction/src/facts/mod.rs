@@ -21,6 +21,7 @@ pub use good_moment::pause;
 use history::History;
 use history::parallel;
 use history::verbatim;
+pub(crate) use past::ANSWERED;
 pub use past::superseded::answered;
 pub use talk::last_step;
 

@@ -185,38 +185,24 @@ impl<'a> Earlier<'a> {
 /// Topics of what is not the user's to say: these facts are the model's, or seen in what tools were asked and answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// [`Topic::Files`].
     Files,
-    /// [`Topic::Directory`].
     Directory,
-    /// [`Topic::Setup`].
     Setup,
-    /// [`Topic::Commands`].
     Commands,
-    /// [`Topic::Errors`].
     Errors,
-    /// [`Topic::Tried`].
     Tried,
-    /// [`Topic::Identifiers`].
     Identifiers,
 }
 
 /// Topics of what the model says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
-    /// [`Topic::Tried`].
     Tried,
-    /// [`Topic::Untested`].
     Untested,
-    /// [`Topic::Findings`].
     Findings,
-    /// [`Topic::Current`].
     Current,
-    /// [`Topic::Open`].
     Open,
-    /// [`Topic::Active`].
     Active,
-    /// [`Topic::Done`].
     Done,
     /// [`Topic::Last`]: its question that nobody answered.
     Asked,

@@ -1,7 +1,6 @@
 //! What a model is told.
 
 use super::check::Fault;
-
 use crate::profile::{SummaryShape, SummarySpec, SummaryStyle};
 
 /// A text that a model is told, by its place in a dialogue.

@@ -67,6 +67,9 @@ pub(in crate::facts) const SECTIONS: [(&str, Topic); 61] = [
     ("finding", Topic::Findings),
 ];
 
+/// How the line of a goal says that it was answered, up to the number of the message that reports it.
+pub(crate) const ANSWERED: &str = " (answered at [#";
+
 /// Words that say what was done to a file, in lower case; the first that fits counts.
 pub(in crate::facts) const DEEDS: [(&str, FileOp); 25] = [
     ("created, edited", FileOp::CreatedThenEdited),

@@ -16,6 +16,7 @@ use crate::facts::voice::{Earlier, Seen};
 use crate::facts::work::outcome::Outcome;
 use crate::facts::work::paths;
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
+pub(crate) use headings::ANSWERED;
 use headings::{DEEDS, SECTIONS, told};
 use history::History;
 
@@ -272,8 +273,7 @@ impl Fold<'_> {
         let quotes = body.starts_with('"') || body.contains("→ \"");
         let body = if quotes { body } else { crate::facts::text::unmarked(&body) };
         // Ours: what the session began with, which is over.
-        let goal =
-            body.rsplit_once(" (answered at [#").filter(|it| topic == Topic::Goal && it.1.ends_with(')'));
+        let goal = body.rsplit_once(ANSWERED).filter(|it| topic == Topic::Goal && it.1.ends_with(')'));
         let body = REFS.replace_all(goal.map_or(&body, |it| it.0), "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();

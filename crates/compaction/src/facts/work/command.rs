@@ -336,11 +336,8 @@ pub(in crate::facts) fn discards(command: &str) -> bool {
 /// The files whose changes a command throws away, as far as it names them.
 pub(in crate::facts) fn restored(command: &str) -> Vec<String> {
     let named = |words: &[&str]| -> Vec<String> {
-        words
-            .iter()
-            .filter(|it| !it.starts_with('-') && **it != ".")
-            .map(std::string::ToString::to_string)
-            .collect()
+        let named = words.iter().filter(|it| !it.starts_with('-') && **it != ".");
+        named.copied().map(str::to_owned).collect()
     };
     tools::programs(command)
         .iter()

@@ -50,10 +50,11 @@ pub(in crate::facts) fn named(text: &str) -> Vec<&str> {
 
 /// Whether a slash stands between two files rather than below a directory: `a.md/b.md`.
 fn lists_files(path: &str) -> bool {
-    let ending = |it: &str| it.rsplit_once('.').map(|it| it.1.to_owned());
-    path.split_once('/').is_some_and(|(one, other)| {
-        !other.contains('/') && !one.starts_with('.') && ending(one).is_some() && ending(one) == ending(other)
-    })
+    let Some((one, other)) = path.split_once('/') else { return false };
+    let same = |(stem, ending): (&str, &str)| {
+        !stem.is_empty() && !other.contains('/') && other.rsplit_once('.').is_some_and(|it| it.1 == ending)
+    };
+    one.rsplit_once('.').is_some_and(same)
 }
 
 /// The path at the beginning of a line.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::facts::text::handed::{Stretch, stretches};
 use crate::facts::text::{clip, clip_end, flat, shortened};
-use crate::facts::{Detail, Fact, FileOp, Name, Outcome, Topic, Voice};
+use crate::facts::{ANSWERED, Detail, Fact, FileOp, Name, Outcome, Topic, Voice};
 
 /// A fact as written: lines with the same label and directory are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,9 +133,6 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
     }
 }
 
-/// Where it is said that a goal was reached: before the number of the message that reports it.
-const ANSWERED: &str = " (answered at [#";
-
 /// The line of a goal, and when it was answered.
 pub(super) fn apart_from_answer(line: &str) -> (&str, Option<&str>) {
     line.rfind(ANSWERED).map_or((line, None), |at| (&line[..at], Some(&line[at..])))
@@ -238,8 +235,8 @@ fn named(kind: Name) -> &'static str {
 fn file(fact: &Fact, what: FileOp, to: Option<&str>, manner: &Manner, at: &str) -> SummaryLine {
     let done = manner.word(deed(what));
     // What was changed or read in the working directory is told by its whole path there.
-    let writes = |it: &&String| it.starts_with('/') || what == FileOp::Mentioned;
-    let above = manner.roots.iter().filter(writes).filter(|it| below(&fact.text, it).is_some());
+    let applies = |it: &&String| it.starts_with('/') || what == FileOp::Mentioned;
+    let above = manner.roots.iter().filter(applies).filter(|it| below(&fact.text, it).is_some());
     let root = above.max_by_key(|it| it.len());
     let within = |path: &str| root.and_then(|root| below(path, root)).unwrap_or(path).to_string();
     let (label, group) = match root {
