@@ -55,7 +55,7 @@ pub const ALL: [AgentRef; 5] = [
 /// The agent that is meant where nothing says which one.
 const ASSUMED: AgentRef = &claude_code::ClaudeCode;
 
-/// What is the same of an agent on every machine.
+/// What is constant about an agent.
 pub struct AgentInfo {
     pub format: Format,
     pub title: &'static str,
