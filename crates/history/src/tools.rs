@@ -3,6 +3,7 @@
 //! Says only what a call asks for. Whether it worked stands in its output, which is not looked at here. Arguments may
 //! be broken or hostile: then an action without path or command comes out, never an error.
 
+pub mod code_mode;
 mod patch;
 mod shell;
 
@@ -254,7 +255,10 @@ pub fn actions(call: &Call) -> Vec<Action> {
     }
     let (name, meaning) = known(&call.name).unwrap_or(("", Meaning::Other));
     match meaning {
-        Meaning::Run if call.freeform && name == "exec" => scripted(text),
+        Meaning::Run if call.freeform && name == "exec" => {
+            let made: Vec<Action> = code_mode::calls(call).iter().flat_map(actions).collect();
+            if made.is_empty() { vec![Action::new(Meaning::Other)] } else { made }
+        }
         Meaning::Run => ran(&input, text, call.freeform),
         Meaning::Edit if name.ends_with("patch") || name == "apply_diff" => {
             let patch = ["patchText", "input", "patch", "diff"]
@@ -364,23 +368,6 @@ fn commanded(command: &str, dir: Option<&str>) -> Vec<Action> {
     out
 }
 
-/// Codex's code mode: JavaScript that calls `tools.exec_command({cmd: "…"})` and `tools.apply_patch(…)`.
-fn scripted(script: &str) -> Vec<Action> {
-    let mut out = Vec::new();
-    for (before, literal) in shell::literals(script) {
-        let key = before.trim_end().trim_end_matches(':').trim_end().trim_end_matches(['"', '\'']);
-        if literal.contains("*** Begin Patch") {
-            out.extend(patch::actions(&literal));
-        } else if before.trim_end().ends_with(':') && (key.ends_with("cmd") || key.ends_with("command")) {
-            out.extend(commanded(&literal, None));
-        }
-    }
-    if out.is_empty() {
-        out.push(Action { command: Some(script.into()), ..Action::new(Meaning::Run) });
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -466,6 +453,6 @@ mod tests {
         let script =
             "const p = `*** Begin Patch\n*** Add File: n.rs\n+x\n*** End Patch`; tools.apply_patch(p)";
         assert_eq!(shown("exec", script, true), "create n.rs");
-        assert_eq!(shown("exec", "1 + 1", true), "run 1 + 1");
+        assert_eq!(shown("exec", "1 + 1", true), "other");
     }
 }

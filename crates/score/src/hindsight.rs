@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::kept::index::Index;
 use super::kept::phrases::looks_like_path;
 use super::probe::Fact;
+use super::scripts_expanded;
 use super::source::commands::{command_key, only_looks};
 use super::source::done;
 use super::source::idents::{is_hash, is_version, url_at};
@@ -86,6 +87,7 @@ impl Hindsight {
 
 /// The things before message `cut` that the agent used from there on.
 pub fn used_later(source: &History, cut: usize) -> Vec<Used> {
+    let source = &*scripts_expanded(source);
     let cwd = source.meta.cwd.as_deref().unwrap_or_default();
     let (before, later) = source.messages().split_at(cut.min(source.messages().len()));
     let mut first = Vocabulary::new(cwd);
@@ -176,6 +178,7 @@ const SHORTEST: usize = 5;
 
 /// How many of the things `used` a history holds.
 pub fn hindsight(used: &[Used], compacted: &History) -> Hindsight {
+    let compacted = &*scripts_expanded(compacted);
     let mut held = Vocabulary::new(compacted.meta.cwd.as_deref().unwrap_or_default());
     let mut text = String::new();
     for message in compacted.messages() {

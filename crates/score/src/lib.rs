@@ -16,6 +16,7 @@ mod source;
 pub mod synthetic;
 mod text;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use foldhash::HashSet;
@@ -27,6 +28,7 @@ pub use kept::survive::Contradiction;
 pub use kept::truth::{Told, Truth, truth};
 pub use probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
 
+use history::tools::code_mode;
 use history::{History, Message, Part};
 
 /// Version of the extraction and survival rules. Scores of different versions cannot be compared.
@@ -34,11 +36,17 @@ pub const VERSION: u32 = 4;
 
 /// Facts of a history, by class, then by where they were established.
 pub fn probes(source: &History) -> Vec<Probe> {
+    let source = &*scripts_expanded(source);
     let mut out = spoken(source);
     out.extend(source::done::probes(source));
     out.extend(source::idents::probes(source));
     out.sort_by_key(|it| (it.class, it.message()));
     out
+}
+
+/// The history with what scripts called in place of the scripts.
+fn scripts_expanded(history: &History) -> Cow<'_, History> {
+    code_mode::expanded(history).map_or(Cow::Borrowed(history), Cow::Owned)
 }
 
 /// Facts of one class, counted.
@@ -156,16 +164,18 @@ pub fn score_probes(
 ) -> Score {
     let tail = tail(source.messages(), compacted.messages());
     let split = source.messages().len() - tail;
-    let rest = &compacted.messages()[..compacted.messages().len() - tail];
-    let known: HashSet<&str> = source
+    let expanded = scripts_expanded(source);
+    let evicted =
+        History::new(compacted.messages()[..compacted.messages().len() - tail].to_vec(), source.meta.clone());
+    let evicted = scripts_expanded(&evicted).into_owned();
+    let known: HashSet<&str> = expanded
         .messages()
         .iter()
         .flat_map(|it| &it.parts)
         .filter_map(|it| if let Part::Text(text) = it { Some(text.as_str()) } else { None })
         .collect();
-    let index = kept::index::Index::new(rest, &known, probes.len());
-    let evicted = History::new(rest.to_vec(), source.meta.clone());
-    let scene = kept::survive::Scene::new(source, probes, index, evicted, split);
+    let index = kept::index::Index::new(evicted.messages(), &known, probes.len());
+    let scene = kept::survive::Scene::new(&expanded, probes, index, evicted, split);
 
     let mut classes: BTreeMap<Class, Tally> = BTreeMap::new();
     let mut last_request = Tally::default();
@@ -199,7 +209,7 @@ pub fn score_probes(
             });
         }
     }
-    let contradictions = kept::survive::distinct(contradictions, source);
+    let contradictions = kept::survive::distinct(contradictions, &expanded);
     let weighted = |share: &dyn Fn(&Tally) -> f64| weighted(&classes, share);
     let kept = weighted(&|it| it.kept as f64 / it.found as f64);
     let evicted_probes: usize = classes.values().map(|it| it.found).sum();
@@ -220,7 +230,7 @@ pub fn score_probes(
             tail: sum(&source.messages()[split..]),
         },
         lost,
-        unsupported: kept::support::unsupported(source, probes, &scene.index),
+        unsupported: kept::support::unsupported(&expanded, probes, &scene.index),
         contradictions,
     }
 }

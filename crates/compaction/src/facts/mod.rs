@@ -20,6 +20,7 @@ mod work;
 pub use good_moment::pause;
 use history::History;
 use history::parallel;
+use history::tools::code_mode;
 use history::verbatim;
 pub(crate) use past::ANSWERED;
 pub use past::superseded::answered;
@@ -222,6 +223,8 @@ pub fn read(history: &History) -> Ledger {
 }
 
 fn read_messages(history: &History) -> Ledger {
+    let expanded = code_mode::expanded(history);
+    let history = expanded.as_ref().unwrap_or(history);
     let mut facts = Vec::new();
     let directory = work::paths::directory(history);
     past::read(history, directory.as_deref(), &mut facts);

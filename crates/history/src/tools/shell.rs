@@ -362,36 +362,6 @@ impl Lexer<'_> {
     }
 }
 
-/// The string literals of a JavaScript text, each with the text on its line before it.
-pub(super) fn literals(script: &str) -> Vec<(&str, String)> {
-    let mut out = Vec::new();
-    let mut line = 0;
-    let mut chars = script.char_indices();
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '\n' => line = at + 1,
-            '"' | '\'' | '`' => {
-                let mut text = String::new();
-                while let Some((_, next)) = chars.next() {
-                    match next {
-                        '\\' => match chars.next() {
-                            Some((_, 'n')) => text.push('\n'),
-                            Some((_, 't')) => text.push('\t'),
-                            Some((_, '\n')) | None => {}
-                            Some((_, other)) => text.push(other),
-                        },
-                        next if next == c => break,
-                        next => text.push(next),
-                    }
-                }
-                out.push((&script[line..at], text));
-            }
-            _ => {}
-        }
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,7 +13,7 @@ use crate::source::done;
 use crate::source::rules::{dequoted, names_rules};
 use crate::source::said;
 use crate::text::{Shape, content, tokens};
-use crate::{probes, tail};
+use crate::{probes, scripts_expanded, tail};
 use history::{History, Kind, Part};
 
 /// Statements of one kind, and how many of them are right.
@@ -52,13 +52,15 @@ pub struct Truth {
 pub fn truth(source: &History, compacted: &History) -> Truth {
     let tail = tail(source.messages(), compacted.messages());
     let split = source.messages().len() - tail;
-    let rest = &compacted.messages()[..compacted.messages().len() - tail];
+    let rest = compacted.messages()[..compacted.messages().len() - tail].to_vec();
+    let rest = scripts_expanded(&History::new(rest, source.meta.clone())).into_owned();
+    let source = &*scripts_expanded(source);
     let evicted = History::new(source.messages()[..split].to_vec(), source.meta.clone());
     let known: HashSet<&str> =
         source.messages().iter().flat_map(history::Message::texts).map(history::Text::as_str).collect();
     let all = probes(&evicted);
-    let index = Index::new(rest, &known, all.len());
-    let scene = Scene::new(source, &all, index, History::new(rest.to_vec(), source.meta.clone()), split);
+    let index = Index::new(rest.messages(), &known, all.len());
+    let scene = Scene::new(source, &all, index, rest, split);
     let mut out = Truth::default();
     open(source, &scene, &mut out);
     for probe in &all {
