@@ -89,13 +89,14 @@ impl Deref for Quote {
 }
 
 /// What clients and hooks put where a user's words would stand.
-const NOT_SAID: [&str; 9] = [
+const NOT_SAID: [&str; 10] = [
     "EXECUTION RESULT of [",
     "[Request interrupted",
     "Operation stopped by hook",
     "Caveat:",
     "This session is being continued",
     "System: ",
+    "Another Claude session sent a message:",
     // What Codex frames a command with that its reviewer is to judge.
     ">>> APPROVAL REQUEST ",
     ">>> TRANSCRIPT ",

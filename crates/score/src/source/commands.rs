@@ -175,8 +175,19 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
         .or_else(|| exit_code(start))
         .or_else(|| exit_code(ending(end, 300)))
         .or(exit);
-    let (passed, failed) = counts(end);
-    let piped = command.contains('|') && signature(text).is_some_and(|it| strength(&it) >= 4);
+    let exit = match printed_code(command, own) {
+        Some(code) if exit.is_none_or(|it| it == 0) => Some(code),
+        Some(_) | None => exit,
+    };
+    let shows = shows_contents(command);
+    let (passed, failed) = if shows { (None, None) } else { counts(end) };
+    let piped = !shows
+        && (command.contains('|') || own.len() < text.len() && text.starts_with("Script completed"))
+        && signature(own).is_some_and(|it| strength(&it) >= 4);
+    // Codex's code mode says that its script ended, not how the command in it did.
+    if exit.is_none() && text.starts_with("Script completed") && failed.or(passed).is_none() && !piped {
+        return None;
+    }
     let ok = match exit {
         Some(code) => code == 0,
         // Where no exit code is told, the three ways in which programs end that say so themselves.
@@ -187,6 +198,7 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
                     .is_some_and(|it| it.contains(" error") && !it.starts_with('0'))
             };
             !output.failed
+                && !(own.trim().lines().count() < 3 && own.trim().lines().any(refuses))
                 && !own.trim_start().starts_with("Traceback")
                 && ![own.lines().next(), text.trim_end().lines().last()].into_iter().flatten().any(dies)
                 && !ending(text, 400).lines().any(found)
@@ -200,6 +212,51 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
         return None;
     }
     Some(Outcome { ok, exit, passed, failed })
+}
+
+/// The exit code that a command prints of its own accord: `make; echo "EXIT=$?"`.
+fn printed_code(command: &str, text: &str) -> Option<i64> {
+    if !command.contains("$?") && !command.contains("PIPESTATUS") {
+        return None;
+    }
+    let codes: Vec<i64> = ending(text, 2_000)
+        .lines()
+        .filter_map(|line| {
+            let (before, code) = line.trim().rsplit_once([':', '='])?;
+            let before = before.to_lowercase();
+            let named = ["exit", "code", "status", "rc"].iter().any(|it| before.trim_end().ends_with(it));
+            code.trim().trim_matches(['=', '-', ' ']).parse().ok().filter(|_| named && before.len() < 40)
+        })
+        .collect();
+    codes.iter().copied().find(|it| *it != 0).or_else(|| codes.first().copied())
+}
+
+/// Whether a command shows what is written somewhere: errors in its answer may have happened elsewhere.
+fn shows_contents(command: &str) -> bool {
+    const SHOWING: [&str; 14] = [
+        "cat ",
+        "nl ",
+        "sed -n",
+        "git show",
+        "git diff",
+        "git log",
+        "git blame",
+        "rg ",
+        "ast-grep ",
+        "gh api ",
+        "gh run view",
+        "gh pr view",
+        "curl ",
+        "xargs sed",
+    ];
+    command
+        .split(['&', ';', '|', '\n', '('])
+        .any(|part| SHOWING.iter().any(|it| part.trim_start().starts_with(it)))
+}
+
+/// Whether a shell or program says in a line that what was asked for is not there.
+fn refuses(line: &str) -> bool {
+    line.contains(": No module named ") || line.ends_with(": command not found")
 }
 
 /// Whether a program says with its first or last line that it did not do what it was asked to. A task runner (mise)

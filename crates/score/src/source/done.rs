@@ -262,6 +262,10 @@ impl Deeds {
     fn restored(&mut self, number: usize, command: &str) {
         for part in command.split(['&', ';', '\n']) {
             let part = part.trim();
+            // In a merge, one side of what conflicts is taken.
+            if part.contains(" --ours") || part.contains(" --theirs") {
+                continue;
+            }
             let files = match part.strip_prefix("git restore ") {
                 Some(rest) if !rest.contains("--staged") => rest,
                 Some(_) => continue,

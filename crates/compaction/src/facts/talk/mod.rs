@@ -49,6 +49,8 @@ static FILLER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// Sentences that say of something that it is not so, as a rule.
 static NEGATIVE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:no|not|nothing|still)\b"));
+/// What stands for an image in a prompt (Claude Code).
+static IMAGE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"\[Image(?: #\d+)?\]"));
 /// Reads all that was said. `goal`: it is known already.
 pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     let mut facts = Vec::new();
@@ -147,7 +149,13 @@ fn objected(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fac
 
 /// Whether a prompt asks for nothing by itself: "yes", "continue", "hi".
 pub(in crate::facts) fn trivial(text: &str) -> bool {
-    let text = text.trim();
+    // An image says what is wanted only beside words.
+    let unmarked = IMAGE.replace_all(text, "");
+    let shows = unmarked.len() < text.len();
+    let text = unmarked.trim();
+    if shows && text.split_whitespace().count() < 3 {
+        return true;
+    }
     let count = text.chars().count();
     let greets = ["hi", "hello", "hey", "thanks", "thank you", "test", "/"];
     count <= 2

@@ -200,16 +200,21 @@ pub(in crate::facts) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fa
         // What a question is about orders nothing.
         let asked_about =
             document.is_some_and(|at| stretches[..at].iter().any(|it| it.1.contains(['?', '？'])));
-        let placed = sentences(part).into_iter().filter_map(|it| {
-            let within = |text: &str| text.as_bytes().as_ptr_range().contains(&it.as_ptr());
-            let kind = stretches.iter().find(|stretch| within(stretch.1)).map_or(Stretch::Typed, |it| it.0);
+        let orders = |kind: Stretch| match kind {
+            Stretch::Typed => true,
+            Stretch::Document | Stretch::Manual => !asked_about,
+            Stretch::Block | Stretch::Diff | Stretch::Log | Stretch::Talk => false,
+        };
+        let own = |it: &str| {
             let at = (it.as_ptr() as usize).saturating_sub(part.as_ptr() as usize);
-            let own = turns.iter().rev().find(|turn| turn.0 <= at).is_some_and(|it| it.1);
-            let typed = kind == Stretch::Typed;
-            (own && (typed || kind != Stretch::Talk && !asked_about)).then_some((*part, !typed, it))
+            turns.iter().rev().find(|turn| turn.0 <= at).is_some_and(|it| it.1)
+        };
+        let told = stretches.into_iter().filter(|it| orders(it.0)).flat_map(|(kind, text)| {
+            sentences(text).into_iter().map(move |it| (*part, kind != Stretch::Typed, it))
         });
-        placed.collect::<Vec<_>>()
+        told.filter(|it| own(it.2)).collect::<Vec<_>>()
     });
+    let mut of_document: Vec<Fact> = Vec::new();
     // Where the last list ends: what stands in it was told with it.
     let mut told = std::ptr::null();
     for (part, handed, sentence) in all {
@@ -231,11 +236,18 @@ pub(in crate::facts) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fa
             } else {
                 sentence
             };
-            let quote = prompt.quote(text);
-            facts.extend(quote.map(|it| Fact::user(topic, number, it, Detail::Rule(polarity))));
+            let rule = prompt.quote(text).map(|it| Fact::user(topic, number, it, Detail::Rule(polarity)));
+            if handed { of_document.extend(rule) } else { facts.extend(rule) }
         }
     }
+    // A document that is full of them describes something: it is told as what was handed over.
+    if of_document.len() <= MOST_HANDED {
+        facts.append(&mut of_document);
+    }
 }
+
+/// Sentences of a document that may be orders for the task.
+const MOST_HANDED: usize = 8;
 
 /// A sentence that announces a list, with the items below it: as many as a rule may be long.
 fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {

@@ -12,6 +12,8 @@ pub(crate) enum Stretch {
     Typed,
     /// A fenced block.
     Block,
+    /// Changes to code: what its lines say was said by nobody.
+    Diff,
     /// Lines of a machine: how they end matters as much as how they begin.
     Log,
     /// What others said, or an earlier session.
@@ -53,11 +55,12 @@ static MANUAL: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 
 /// Cuts a text into stretches, in order; nothing is lost.
 pub(crate) fn stretches(text: &str) -> Vec<(Stretch, &str)> {
-    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let lines = pieces(text);
     let mut kinds = vec![Stretch::Typed; lines.len()];
     logs(&lines, &mut kinds);
     talk(&lines, &mut kinds);
     document(&lines, &mut kinds);
+    diffs(&lines, &mut kinds);
     fences(&lines, &mut kinds);
     preamble(&lines, &mut kinds);
     let mut out: Vec<(Stretch, &str)> = Vec::new();
@@ -72,16 +75,62 @@ pub(crate) fn stretches(text: &str) -> Vec<(Stretch, &str)> {
     out
 }
 
+const FENCE: &str = "```";
+
+/// The lines of a text, cut where a fence opens or closes within one.
+fn pieces(text: &str) -> Vec<&str> {
+    let mut out = Vec::new();
+    let mut open = false;
+    for line in text.split_inclusive('\n') {
+        let fenced = line.trim_start().starts_with(FENCE);
+        // A fence that closes has nothing but a language's name behind it, if that.
+        let at = line.find(FENCE).filter(|_| line.matches(FENCE).count() % 2 == 1);
+        let (from, to) = match at {
+            Some(at) if open => (0, at + FENCE.len()),
+            Some(at) if !fenced => (at, line.len()),
+            Some(_) | None => (0, line.len()),
+        };
+        open ^= at.is_some();
+        let rest = &line[to..];
+        let to = if rest.trim().contains(' ') { to } else { line.len() };
+        out.extend([&line[..from], &line[from..to], &line[to..]].into_iter().filter(|it| !it.is_empty()));
+    }
+    out
+}
+
 /// Blocks between fences; the fences belong to them.
 fn fences(lines: &[&str], kinds: &mut [Stretch]) {
     let mut open = false;
     for (line, kind) in lines.iter().zip(kinds) {
-        let fence = line.trim_start().starts_with("```");
-        if open || fence {
+        let fence = line.matches(FENCE).count() % 2 == 1;
+        if open || fence || line.trim_start().starts_with(FENCE) {
             *kind = Stretch::Block;
         }
         open ^= fence;
     }
+}
+
+/// Diffs, from what heads one to its last line.
+fn diffs(lines: &[&str], kinds: &mut [Stretch]) {
+    let heads = |it: &str| ["diff --git ", "@@ -", "=== DIFF"].iter().any(|head| it.starts_with(head));
+    let goes_on = |it: &str| {
+        it.trim().is_empty()
+            || it.starts_with(['+', '-', ' ', '\t', '\\'])
+            || it.starts_with("index ")
+            || heads(it)
+    };
+    let Some(from) = lines.iter().position(|it| heads(it)) else { return };
+    let from = lines[..from]
+        .iter()
+        .rposition(|it| !it.starts_with("--- ") && !it.starts_with("+++ "))
+        .map_or(0, |it| it + 1);
+    let mut to = from;
+    for (at, line) in lines.iter().enumerate().skip(from) {
+        if heads(line) || goes_on(line) && to == at {
+            to = at + 1;
+        }
+    }
+    kinds[from..to].fill(Stretch::Diff);
 }
 
 /// Runs of lines that a machine wrote: of those with a time or a number in front four, of others eight.
@@ -138,10 +187,13 @@ fn talk(lines: &[&str], kinds: &mut [Stretch]) {
     kinds[from..to].fill(Stretch::Talk);
 }
 
-/// A document from a heading behind a few words that end with a colon; a page of a forum from its first word on.
+/// A document from a heading behind a few words that announce it or behind a rule; a page of a forum from its first word
+/// on.
 fn document(lines: &[&str], kinds: &mut [Stretch]) {
     /// Bytes of the longest announcement.
     const INTRODUCED: usize = 400;
+    /// Bytes that may stand before a rule behind which a document begins.
+    const RULED: usize = 6_000;
     /// Lines by which a page with many voices is told.
     const VOICES: usize = 3;
     const BUTTONS: [&str; 8] =
@@ -150,9 +202,10 @@ fn document(lines: &[&str], kinds: &mut [Stretch]) {
     let mut at = 0;
     let mut before = "";
     let heading = lines.iter().position(|line| {
-        let found = at <= INTRODUCED
-            && (line.starts_with("# ") || line.starts_with("## "))
-            && before.ends_with([':', '：']);
+        let heading = line.starts_with("# ") || line.starts_with("## ");
+        let announced = before.ends_with([':', '：']) || before.contains(" below");
+        let ruled = before == "---" && (1..=RULED).contains(&at);
+        let found = heading && (ruled || announced && at <= INTRODUCED);
         at += line.len();
         if !line.trim().is_empty() {
             before = line.trim_end();
@@ -244,6 +297,18 @@ mod tests {
                 "Typed: Make it like this: | Block: body { | Typed: but darker",
             ),
             ("Implement this plan:\n\n# Plan\n\nAlways a.", "Typed: Implement this plan: | Document: # Plan"),
+            (
+                "Look at this change.\n\n=== DIFF: a.ts ===\n+// never do this\n \n+x();\n\nThen list what you find.",
+                "Typed: Look at this change. | Diff: === DIFF: a.ts === | Typed: Then list what you find.",
+            ),
+            (
+                "As context: ```Given a page\nyou must cap it``` do you agree to add one?\nfine",
+                "Typed: As context:  | Block: ```Given a page | Typed:  do you agree to add one?",
+            ),
+            (
+                "Assess what changed.\nGive your verdict.\n\n---\n\n# Roadmap\n\n- [ ] It must scale.",
+                "Typed: Assess what changed. | Document: # Roadmap",
+            ),
             ("Nice idea\nReply\nShare\nI must say no\nReply\n", "Document: Nice idea"),
         ] {
             assert_eq!(shown(text), expected, "{text}");

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use ascii_first::AsciiFirstRegex;
 
 /// Elements that clients put into a user's message. Never the user's words.
-const INJECTED: [&str; 16] = [
+const INJECTED: [&str; 17] = [
     "system-reminder",
     "ide_opened_file",
     "ide_selection",
@@ -24,6 +24,7 @@ const INJECTED: [&str; 16] = [
     "user_instructions",
     "task-notification",
     "teammate-message",
+    "agent-message",
     "subagent_notification",
     "turn_aborted",
     "skill",
@@ -40,6 +41,12 @@ const TRANSCRIPTS: [[&str; 2]; 2] = [
 pub(in crate::facts) fn own<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     // Codex's editor extension puts the editor's state before the request.
     let request = |it: &'a str| it.split_once("## My request for Codex:\n").map_or(it, |it| it.1);
+    // Claude Code puts what was typed behind a prompt command's name into an element.
+    let request = |it: &'a str| {
+        let typed =
+            it.trim_start().starts_with("<command-").then(|| it.split_once("<command-args>")).flatten();
+        typed.and_then(|it| it.1.split_once("</command-args>")).map_or(request(it), |it| it.0)
+    };
     let texts: Vec<&str> = texts.map(request).collect();
     let mut out = Vec::new();
     for [start, end] in TRANSCRIPTS {

@@ -242,6 +242,32 @@ fn doing(words: &[&str]) -> Option<Doing> {
     Some(Doing { kind, named })
 }
 
+/// Whether a command prints what is in files, logs or pages: errors in its output may be theirs.
+pub(in crate::facts) fn shows(command: &str) -> bool {
+    tools::programs(command).iter().any(|words| {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let head = words[0].rsplit('/').next().unwrap_or(words[0]);
+        // What comes through a pipe is the output of what ran before it.
+        let named = words[1..].iter().any(|it| !it.starts_with('-') && it.parse::<u32>().is_err());
+        match (head, words.get(1).copied()) {
+            ("cat" | "nl" | "bat" | "less" | "head" | "tail", _) => named,
+            ("rg" | "grep" | "egrep" | "ag" | "sed", _) => {
+                words[1..].iter().filter(|it| !it.starts_with('-')).count() > 1
+            }
+            ("ast-grep" | "sg" | "curl" | "strings" | "journalctl", _) => true,
+            ("git", Some("show" | "diff" | "log" | "blame" | "grep" | "cat-file")) => true,
+            ("git", Some("-C")) => {
+                matches!(words.get(3), Some(&("show" | "diff" | "log" | "blame" | "grep")))
+            }
+            ("kubectl" | "docker" | "podman", Some("logs")) => true,
+            ("gh", Some("api")) => true,
+            ("gh", Some(_)) => matches!(words.get(2), Some(&("view" | "diff"))),
+            ("xargs", _) => words.iter().any(|it| ["cat", "sed", "head", "tail", "nl"].contains(it)),
+            _ => false,
+        }
+    })
+}
+
 /// Whether the end of a command says nothing of how its parts ended: `make | grep error`, `make || true`.
 pub(in crate::facts) fn hides(command: &str) -> bool {
     /// Programs that end as their search does.

@@ -16,7 +16,7 @@ use outcome::Outcome;
 use paths::{LONGEST_PATH, path, printed};
 
 use history::tools::{self, Action, Meaning};
-use history::{Call, History, Output, Refusal, Role};
+use history::{Call, History, Kind, Output, Refusal, Role};
 
 /// How an output begins when an edit or a read did not happen, in lower case (all agents).
 const FAILED: [&str; 22] = [
@@ -66,6 +66,10 @@ struct Work<'a> {
     open: Option<String>,
     /// Commands that go on in the background, by session.
     background: HashMap<String, String>,
+    /// A command that the user ran and that has not answered yet.
+    typed: Option<String>,
+    /// Where the last commands ran, where it was not the working directory.
+    dirs: Vec<String>,
     /// Errors not resolved yet, by what they came from and what they say: numbers in `errors`.
     failing: HashMap<String, HashMap<String, Vec<usize>>>,
     /// Of `errors`, the conflicts that stand.
@@ -118,6 +122,9 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                 history::Part::Text(text) if message.role == Role::Assistant => {
                     work.named(number, text.as_str());
                 }
+                history::Part::Text(text) if message.kind == Kind::Context => {
+                    work.by_the_client(number, text.as_str());
+                }
                 history::Part::Text(_)
                 | history::Part::Reasoning(_)
                 | history::Part::Media(_)
@@ -135,7 +142,19 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     facts.extend(work.errors);
     facts.extend(work.commands);
     facts.extend(work.facts);
-    facts.extend(base.map(|it| Fact::seen(Seen::Directory, 0, it.into(), Detail::None)));
+    facts.extend(base.map(|it| {
+        let at = work.dirs.first().filter(|_| moved(&work.dirs));
+        let text = at.map_or(it.to_owned(), |at| format!("{it}; the last commands ran in {at}"));
+        Fact::seen(Seen::Directory, 0, text, Detail::None)
+    }));
+}
+
+/// Commands that tell where the work is.
+const LATELY: usize = 12;
+
+/// Whether the last commands all ran in one other directory.
+fn moved(dirs: &[String]) -> bool {
+    dirs.len() >= LATELY && dirs.iter().all(|it| *it == dirs[0] && !it.is_empty())
 }
 
 /// The same line from two commands is the same error: when one of them went well later, it is gone.
@@ -411,12 +430,25 @@ impl Work<'_> {
                 self.found(number, actions, output);
             }
         }
-        for command in actions.iter().filter_map(|it| it.command.as_deref()) {
+        for (command, dir) in
+            actions.iter().filter_map(|it| Some((it.command.as_deref()?, it.dir.as_deref())))
+        {
+            self.ran_in(command, dir);
             if let Some(session) = &outcome.running {
                 self.background.insert(session.clone(), command.into());
             }
             self.came_to(number, command, outcome.clone(), output);
         }
+    }
+
+    fn ran_in(&mut self, command: &str, dir: Option<&str>) {
+        let gone = command.trim_start().strip_prefix("cd ").and_then(|it| it.split_once("&&"));
+        let dir = gone.map(|it| it.0.trim().trim_matches(['"', '\''])).or(dir).unwrap_or_default();
+        let other = dir.starts_with('/') && Some(dir.trim_end_matches('/')) != self.base;
+        if self.dirs.len() == LATELY {
+            self.dirs.remove(0);
+        }
+        self.dirs.push(if other { dir.to_owned() } else { String::new() });
     }
 
     fn attended(&mut self, number: usize, call: &Call, output: &Output) {
@@ -435,6 +467,34 @@ impl Work<'_> {
             outcome = Outcome { ok: None, ..outcome };
         }
         self.came_to(number, &command, outcome, output);
+    }
+
+    /// What Claude Code says in the user's place: a command that the user ran, and how one in the background ended.
+    fn by_the_client(&mut self, number: usize, text: &str) {
+        let element = |name: &str| {
+            let rest = text.split_once(&format!("<{name}>"))?.1;
+            Some(rest.split_once(&format!("</{name}>")).map_or(rest, |it| it.0))
+        };
+        if let Some(command) = element("bash-input") {
+            self.typed = Some(command.trim().to_owned());
+        }
+        if let Some(printed) = element("bash-stdout")
+            && let Some(command) = self.typed.take()
+        {
+            let printed = format!("{printed}\n{}", element("bash-stderr").unwrap_or_default());
+            let output =
+                printed_by_user(printed.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"));
+            let outcome = outcome::read(&output, &command, false);
+            self.came_to(number, &command, outcome, &output);
+        }
+        if let Some(id) = element("task-id")
+            && let Some((_, code)) = element("summary").and_then(|it| it.rsplit_once("exit code "))
+            && let Some(code) = code.trim_end_matches([')', '.']).parse::<i32>().ok()
+            && let Some(command) = self.background.remove(id)
+        {
+            let outcome = Outcome { ok: Some(code == 0), exit: Some(code), ..Outcome::default() };
+            self.came_to(number, &command, outcome, &printed_by_user(String::new()));
+        }
     }
 
     fn came_to(&mut self, number: usize, command: &str, mut outcome: Outcome, output: &Output) {
@@ -546,6 +606,19 @@ impl Work<'_> {
             let detail = Detail::Choice { asked: question, means: None, refused, superseded: None };
             self.facts.push(Fact::user(Topic::Decisions, number, answer, detail));
         }
+    }
+}
+
+fn printed_by_user(text: String) -> Output {
+    Output {
+        id: "".into(),
+        name: None,
+        text: text.into(),
+        media: [].into(),
+        failed: false,
+        cleared: false,
+        exit: None,
+        refusal: None,
     }
 }
 

@@ -40,7 +40,26 @@ static EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// A command that goes on in the background, with its id (Codex 0.169, Claude Code 2.1).
 static RUNNING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
-        r"(?m)^(?:Process running with session ID|Command running in background with ID:) (\w+)",
+        r"(?m)^(?:Process running with session ID |Command running in background with ID: |Command did not complete .*moved to the background \(ID: )(\w+)",
+    )
+});
+/// What a command that prints its own end says: `EXIT: 2`, `exit=0`, `rc=1`.
+static PRINTED_EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?im)^\W*(?:\w+[ _-])?(?:exit(?:[ _]?(?:code|status))?|rc|status)\s*[:=]\s*(-?\d{1,3})\s*\W*$",
+    )
+});
+/// Lines of code and of diffs: what they say went wrong nowhere.
+static CODE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"^\s*(?:(?:[-+]\s*)?(?:\}?\s*(?:except|catch)\b|raise\b|throw\b|return\b|if\b|elif\b|const\b|let\b|var\b|//|\*\s|<!--|#\s)",
+        r"|[-+] ?[\w$./-]+=|@@ )|^[\w./\\@\[\]-]+\.\w+[:-]\d+[:-](?:\d+:)?\s*(?:except|catch|raise|throw|return|if|const|let|var|//|#|\*)\b",
+    ))
+});
+/// What a shell or a program says in the only lines that it prints, because it could not do its work.
+static REFUSED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?m)^\S.*: (?:No module named \S+|command not found|[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
     )
 });
 /// Counts that test runners, linters and compilers print.
@@ -55,6 +74,8 @@ static COMMIT: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
 static PULL: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
+/// Of [`WRONG`], the first that only speaks of an error; those before it name a test or a place in code.
+const WORD: usize = 2;
 /// Of [`WRONG`], the phrases that a program which went well may print.
 const PHRASE: usize = 3;
 /// Of [`WRONG`], the first that only marks a failure: beside an exit code of 0 it says nothing.
@@ -73,7 +94,7 @@ static WRONG: LazyLock<[AsciiFirstRegex; 6]> = LazyLock::new(|| {
         ),
         AsciiFirstRegex::new(concat!(
             r"(?m)(?:^|\s)(?:error(?:\[\w+\])?:|Error:|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|panic:|[a-z]\w*[a-z](?:Error|Exception):|\w+\.?\w*(?:Error|Exception)\b:",
-            r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|AssertionError|SyntaxError|undefined reference",
+            r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|! \[(?:remote )?rejected\]|AssertionError|SyntaxError|undefined reference",
             r"|npm (?:ERR!|error)|TypeError)",
         )),
         AsciiFirstRegex::new(concat!(
@@ -100,7 +121,9 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let (head, tail) = (unescaped(head), unescaped(tail));
     // Codex's code mode says that its script ended, not how the command in it did.
     let masked = command::masks(command) || text.starts_with("Script completed\n");
-    let printed = exit(&head, &tail, masked || output.failed || !reports);
+    let shows = command::shows(command);
+    let printed = exit(&head, &tail, !shows && (masked || output.failed || !reports));
+    let printed = printed.or_else(|| exit_printed(command, &tail));
     let mut out =
         Outcome { exit: printed.filter(|it| *it != 0).or(output.exit).or(printed), ..Outcome::default() };
     if let Some(found) = RUNNING.captures(&head) {
@@ -114,6 +137,9 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let task = tail.trim_end().lines().last().is_some_and(|it| it.ends_with("] ERROR task failed"));
     let failures = task || counts.as_ref().is_some_and(|it| it.failed);
     let wrong = [wrong(head), wrong(&tail)].into_iter().flatten().min_by_key(|it| it.1);
+    // What a file or log says went wrong did not go wrong here.
+    let telling = wrong.as_ref().filter(|_| !shows);
+    let refused = head.trim().lines().count() <= 2 && REFUSED.is_match(head.trim());
     let committed = COMMIT.captures(head).or_else(|| COMMIT.captures(&tail));
     let passes = counts.as_ref().is_some_and(|it| !it.failed && it.tests);
     let commit = committed
@@ -125,21 +151,32 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     }
     // A pipe that ends in `head` reports how `head` ended.
     out.exit = out.exit.filter(|it| *it != 0 || !command::ends_in_a_viewer(command));
+    // A search that finds nothing ends with 1.
+    let nothing_found = out.exit == Some(1) && command::hides(command) && wrong.is_none() && !failures;
     out.ok = match (output.failed, out.exit) {
+        _ if nothing_found => None,
         (true, _) => Some(false),
         (false, Some(code)) if code != 0 => Some(false),
         (false, Some(_)) if !masked => Some(true),
+        _ if masked && refused => Some(false),
         // A pipe into `head` hides how the program ended that says so itself.
         (false, None) if command::ends_in_a_viewer(command) && dies(head) => Some(false),
         (false, None) if reports && !masked => Some(true),
         _ if committed.is_some() => Some(true),
-        _ if failures => Some(false),
-        _ if passes => Some(true),
-        (false, Some(_)) => Some(out.result.is_some() || wrong.as_ref().is_none_or(|it| it.1 < MARK)),
-        (false, None) if wrong.as_ref().is_some_and(|it| it.1 != PHRASE) => Some(false),
-        (false, None) => reports.then_some(true),
+        _ if failures && !shows => Some(false),
+        _ if passes && !shows => Some(true),
+        // A test or compiler names what failed, whatever ran after it.
+        _ if telling.is_some_and(|it| it.1 < WORD) => Some(false),
+        (false, Some(_)) => Some(out.result.is_some() || telling.is_none_or(|it| it.1 < MARK)),
+        (false, None) if telling.is_some_and(|it| it.1 != PHRASE) => Some(false),
+        // Of a script or pipe it is not known how it ended.
+        (false, None) => {
+            (reports && !(masked && (shows || text.starts_with("Script completed\n")))).then_some(true)
+        }
     };
     if out.ok == Some(false) {
+        // The 0 is of something else that ran.
+        out.exit = out.exit.filter(|it| *it != 0);
         out.error = wrong.map(|it| it.0).or_else(|| first_line(head));
         let panicked = out.error.as_deref().and_then(|it| panicked(it, head).or_else(|| panicked(it, &tail)));
         out.error = panicked.or(out.error);
@@ -178,6 +215,17 @@ fn exit(head: &str, tail: &str, within: bool) -> Option<i32> {
     };
     let first = head.lines().take(6).find_map(code);
     first.or_else(|| tail.lines().rev().take(6).find_map(code))
+}
+
+/// The exit code that a command prints itself: `make | tail; echo "EXIT: ${PIPESTATUS[0]}"`.
+fn exit_printed(command: &str, tail: &str) -> Option<i32> {
+    if !command.contains("$?") && !command.contains("PIPESTATUS") {
+        return None;
+    }
+    let codes = tail.lines().filter_map(|it| PRINTED_EXIT.captures(it)?.get(1)?.as_str().parse().ok());
+    // Of several, the first that is not 0 says that something failed.
+    let codes: Vec<i32> = codes.collect();
+    codes.iter().copied().find(|it| *it != 0).or_else(|| codes.last().copied())
 }
 
 struct Counts {
@@ -230,7 +278,10 @@ fn counted(text: &str) -> Option<Counts> {
     let bad =
         |what: &str| what.starts_with("fail") || what.starts_with("error") || what.starts_with("problem");
     totals.retain(|(what, number)| *number > 0 || bad(what) || what.starts_with("issue"));
-    let failed = totals.iter().any(|(what, number)| *number > 0 && bad(what));
+    // "18 problems (0 errors, 18 warnings)" are warnings.
+    let only_warned = totals.iter().any(|it| it.0.starts_with("error") && it.1 == 0);
+    let fails = |what: &str| bad(what) && !(only_warned && what.starts_with("problem"));
+    let failed = totals.iter().any(|(what, number)| *number > 0 && fails(what));
     let tests = totals.iter().any(|(what, _)| what.starts_with("pass"));
     let shown: Vec<String> = totals.iter().map(|(what, number)| format!("{number} {what}")).collect();
     (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), tests, failed })
@@ -297,6 +348,7 @@ fn wrong(text: &str) -> Option<(String, usize)> {
             let line = text[start..].lines().next().unwrap_or_default().trim();
             if !EMPTY.is_match(line)
                 && !NUMBERED.is_match(line)
+                && !CODE.is_match(line)
                 && !line.starts_with("0 errors")
                 && line.len() > 3
             {

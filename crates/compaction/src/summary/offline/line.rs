@@ -301,6 +301,9 @@ const ASIDE: usize = 120;
 /// Characters of a log that are told at most, both ends of it: it is looked up, not read.
 const LOGGED: usize = 1_200;
 
+/// Characters of a diff that are told at most.
+const DIFF: usize = 300;
+
 /// Characters of what a harness says to every model that are told at most: what binds stands among the orders.
 const MANUAL: usize = 400;
 
@@ -351,6 +354,7 @@ fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
                 continue;
             }
             Stretch::Block | Stretch::Document => usize::MAX,
+            Stretch::Diff => DIFF,
             Stretch::Log | Stretch::Talk => LOGGED,
             Stretch::Manual => MANUAL,
         };
@@ -391,7 +395,8 @@ fn command(text: &str, chars: usize) -> String {
             || it.starts_with('#')
             || it.starts_with("set -")
             || assigns(it)
-            || (it.starts_with("export ") && it.ends_with('\\'))
+            || it.starts_with("trap ")
+            || it.strip_prefix("export ").is_some_and(|it| assigns(it) || it.ends_with('\\'))
             || (it.starts_with("cd ") && !it.contains("&&"))
     };
     let (text, whole) = text.trim().strip_suffix(" …").map_or((text.trim(), true), |it| (it, false));
