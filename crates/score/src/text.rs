@@ -411,6 +411,7 @@ pub(super) fn own_words(text: &str) -> String {
     let mut fenced = false;
     let mut tag: Option<&str> = None;
     let mut in_log = false;
+    let mut in_diff = false;
     let closed: BTreeSet<&str> =
         text.lines().flat_map(|it| it.match_indices("</").map(|(at, _)| tag_name(&it[at + 2..]))).collect();
     for line in text.lines() {
@@ -418,9 +419,20 @@ pub(super) fn own_words(text: &str) -> String {
         if cues::ENDS_OWN_WORDS.iter().any(|it| bare.starts_with(it)) {
             break;
         }
-        if bare.starts_with("```") || bare.starts_with("~~~") {
+        if bare.starts_with("~~~") || bare.matches("```").count() % 2 == 1 {
+            // What is typed on the line of a fence stands on its outer side.
+            let (before, after) = bare.split_once("```").unwrap_or_default();
+            let typed = if fenced && after.contains(' ') { after } else { before };
             fenced = !fenced;
             in_log = false;
+            out.push_str(typed);
+            out.push('\n');
+            continue;
+        }
+        in_diff = ["diff --git ", "@@ -", "=== DIFF"].iter().any(|it| line.starts_with(it))
+            || in_diff
+                && (bare.is_empty() || line.starts_with(['+', '-', ' ', '\t']) || line.starts_with("index "));
+        if in_diff {
             out.push('\n');
             continue;
         }

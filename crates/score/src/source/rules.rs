@@ -20,39 +20,18 @@ pub(crate) fn probes(source: &History) -> Vec<Probe> {
             continue;
         }
         let text = if summary { message.plain() } else { own(message) };
-        let all = rows(&text);
-        for row in &all {
-            if matches!(row.shape, Shape::Code) || row.shape == Shape::Quote && !summary {
-                continue;
-            }
-            if summary && !gives_rules(&all, row) {
-                continue;
-            }
-            let inherited = row
-                .labels
-                .iter()
-                .flatten()
-                .next()
-                .and_then(|it| all.get(*it))
-                .filter(|it| row.shape == Shape::Item && names_rules(&it.text))
-                .map(|it| polarity(&it.text).unwrap_or(Polarity::Require));
-            let spoken = if summary { dequoted(&row.text) } else { row.text.clone() };
-            for sentence in sentences(&spoken) {
-                let inherited =
-                    inherited.filter(|_| weight(&sentence.text) >= 2 && sentence.text.chars().count() <= 300);
-                if row.shape == Shape::Label && sentence.text.ends_with([':', '：']) {
-                    continue;
-                }
-                if let Some(polarity) = rule(&sentence).or(inherited) {
-                    let key = sentence.text.clone();
-                    let entry = found.entry(key.clone()).or_insert_with(|| {
-                        order.push(key);
-                        (Vec::new(), polarity)
-                    });
-                    if entry.0.last() != Some(&number) {
-                        entry.0.push(number);
-                    }
-                }
+        let (said, handed) = if summary { (text.as_str(), "") } else { text.split_at(attached(&text)) };
+        let mut given = rules_in(said, summary);
+        // A paper full of them describes something.
+        given
+            .extend(Some(rules_in(handed, false)).filter(|it| it.len() <= MOST_ATTACHED).unwrap_or_default());
+        for (key, polarity) in given {
+            let entry = found.entry(key.clone()).or_insert_with(|| {
+                order.push(key);
+                (Vec::new(), polarity)
+            });
+            if entry.0.last() != Some(&number) {
+                entry.0.push(number);
             }
         }
     }
@@ -77,6 +56,59 @@ pub(crate) fn probes(source: &History) -> Vec<Probe> {
         let Some((messages, polarity)) = found.remove(&text) else { continue };
         if latest.get(&tokens(&text)).is_some_and(|it| it.1 == polarity) {
             out.push(Probe { class: Class::UserRule, messages, fact: Fact::Rule { text, polarity } });
+        }
+    }
+    out
+}
+
+/// Rules of an attached paper that may be meant for the task.
+const MOST_ATTACHED: usize = 8;
+
+/// Where a paper begins that is attached to what was typed: at a heading behind a colon, behind "below", or a rule.
+fn attached(text: &str) -> usize {
+    let mut at = 0;
+    let mut last = "";
+    for line in text.split_inclusive('\n') {
+        let heading = line.starts_with("# ") || line.starts_with("## ");
+        let announced = last.ends_with([':', '：']) || last.contains(" below") || last == "---";
+        if heading && announced && at <= 6_000 {
+            return at;
+        }
+        if !line.trim().is_empty() {
+            last = line.trim();
+        }
+        at += line.len();
+    }
+    text.len()
+}
+
+/// The rules of a text, with their polarity.
+fn rules_in(text: &str, summary: bool) -> Vec<(String, Polarity)> {
+    let mut out = Vec::new();
+    let all = rows(text);
+    for row in &all {
+        if matches!(row.shape, Shape::Code) || row.shape == Shape::Quote && !summary {
+            continue;
+        }
+        if summary && !gives_rules(&all, row) {
+            continue;
+        }
+        let inherited = row
+            .labels
+            .iter()
+            .flatten()
+            .next()
+            .and_then(|it| all.get(*it))
+            .filter(|it| row.shape == Shape::Item && names_rules(&it.text))
+            .map(|it| polarity(&it.text).unwrap_or(Polarity::Require));
+        let spoken = if summary { dequoted(&row.text) } else { row.text.clone() };
+        for sentence in sentences(&spoken) {
+            let inherited =
+                inherited.filter(|_| weight(&sentence.text) >= 2 && sentence.text.chars().count() <= 300);
+            if row.shape == Shape::Label && sentence.text.ends_with([':', '：']) {
+                continue;
+            }
+            out.extend(rule(&sentence).or(inherited).map(|it| (sentence.text.clone(), it)));
         }
     }
     out
