@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::said::{has_phrase, is_prompt, is_question, own, weight};
 use crate::cues::{self, Cue, Place, Sign};
 use crate::probe::{Class, Fact, Polarity, Probe};
-use crate::text::{Row, Sentence, Shape, Word, content, is_dense, rows, sentences, unquoted, words};
+use crate::text::{Row, Sentence, Shape, Word, clip, content, is_dense, rows, sentences, unquoted, words};
 use history::{History, Kind};
 
 /// Rules of the prompts, and of what earlier summaries give as the user's.
@@ -66,6 +66,14 @@ const MOST_ATTACHED: usize = 8;
 
 /// Where a paper begins that is attached to what was typed: at a heading behind a colon, behind "below", or a rule.
 fn attached(text: &str) -> usize {
+    // What a harness tells every model binds, however long it is.
+    let head = clip(text, 600).to_lowercase();
+    if ["you are a", "your name is", "we are currently", "we're currently", "the following issue"]
+        .iter()
+        .any(|it| head.contains(it))
+    {
+        return text.len();
+    }
     let mut at = 0;
     let mut last = "";
     for line in text.split_inclusive('\n') {

@@ -209,15 +209,16 @@ pub(in crate::facts) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fa
             let at = (it.as_ptr() as usize).saturating_sub(part.as_ptr() as usize);
             turns.iter().rev().find(|turn| turn.0 <= at).is_some_and(|it| it.1)
         };
-        let told = stretches.into_iter().filter(|it| orders(it.0)).flat_map(|(kind, text)| {
-            sentences(text).into_iter().map(move |it| (*part, kind != Stretch::Typed, it))
-        });
+        let told = stretches
+            .into_iter()
+            .filter(|it| orders(it.0))
+            .flat_map(|(kind, text)| sentences(text).into_iter().map(move |it| (*part, kind, it)));
         told.filter(|it| own(it.2)).collect::<Vec<_>>()
     });
     let mut of_document: Vec<Fact> = Vec::new();
     // Where the last list ends: what stands in it was told with it.
     let mut told = std::ptr::null();
-    for (part, handed, sentence) in all {
+    for (part, stretch, sentence) in all {
         let count = sentence.chars().count();
         let within = part.as_bytes().as_ptr_range();
         let listed = within.start <= told && told <= within.end && sentence.as_ptr() < told;
@@ -225,7 +226,8 @@ pub(in crate::facts) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fa
             continue;
         }
         if let Some(polarity) = polarity(sentence).filter(|_| !ASKS.is_match(sentence)) {
-            let topic = if handed { Topic::Directives } else { order(sentence, polarity) };
+            let typed = stretch == Stretch::Typed;
+            let topic = if typed { order(sentence, polarity) } else { Topic::Directives };
             let text = if sentence.ends_with([':', '：']) {
                 // "The code should either:" is no rule without what follows.
                 let Some(list) = with_items(part, sentence) else { continue };
@@ -237,7 +239,7 @@ pub(in crate::facts) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fa
                 sentence
             };
             let rule = prompt.quote(text).map(|it| Fact::user(topic, number, it, Detail::Rule(polarity)));
-            if handed { of_document.extend(rule) } else { facts.extend(rule) }
+            if stretch == Stretch::Document { of_document.extend(rule) } else { facts.extend(rule) }
         }
     }
     // A document that is full of them describes something: it is told as what was handed over.

@@ -198,13 +198,14 @@ fn document(lines: &[&str], kinds: &mut [Stretch]) {
     const VOICES: usize = 3;
     const BUTTONS: [&str; 8] =
         ["reply", "share", "upvote", "downvote", "award", "permalink", "more replies", "like"];
+    let harness = lines.iter().take(8).any(|it| PREAMBLE.is_match(it));
     let button = |it: &&&str| BUTTONS.iter().any(|known| it.trim().eq_ignore_ascii_case(known));
     let mut at = 0;
     let mut before = "";
     let heading = lines.iter().position(|line| {
         let heading = line.starts_with("# ") || line.starts_with("## ");
         let announced = before.ends_with([':', '：']) || before.contains(" below");
-        let ruled = before == "---" && (1..=RULED).contains(&at);
+        let ruled = before == "---" && (1..=RULED).contains(&at) && !harness;
         let found = heading && (ruled || announced && at <= INTRODUCED);
         at += line.len();
         if !line.trim().is_empty() {
