@@ -405,7 +405,7 @@ impl Work<'_> {
     fn ran(&mut self, number: usize, actions: &[Action], output: &Output) {
         let commands: Vec<&str> = actions.iter().filter_map(|it| it.command.as_deref()).collect();
         let mut outcome = outcome::read(output, &commands.join("\n"), self.reports == Some(true));
-        if outcome.ok.is_none() && outcome.running.is_none() && !output.cleared {
+        if outcome.ok.is_none() && outcome.exit.is_none() && outcome.running.is_none() && !output.cleared {
             let failed = failed(output);
             outcome.ok = (failed || self.reports.is_none()).then_some(!failed);
             outcome.error = failed.then(|| said(output));

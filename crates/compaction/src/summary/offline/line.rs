@@ -358,7 +358,12 @@ fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
             Stretch::Log | Stretch::Talk => LOGGED,
             Stretch::Manual => MANUAL,
         };
-        let bare = stretch.lines().filter(|it| !it.trim_start().starts_with("```"));
+        // A fence may stand on the line of what it encloses; a language's name is none of it.
+        let bare = stretch.lines().map(|it| match it.trim_start().strip_prefix("```") {
+            Some(rest) if !rest.trim().contains(' ') => "",
+            Some(rest) => rest,
+            None => it.trim_end().trim_end_matches("```"),
+        });
         pasted.push(Pasted { most, text: flat(&bare.collect::<Vec<_>>().join("\n")) });
     }
     typed.retain(|it| !it.is_empty());
