@@ -178,6 +178,19 @@ fn only_looks(words: &[&str]) -> bool {
             rest.first().is_none_or(lists) && !rest.contains(&"--unset") && !rest.contains(&"--delete")
         }
         ("git", ["worktree" | "stash" | "submodule", "list" | "show" | "status", ..]) => true,
+        // Without what changes something, these show what is there.
+        ("ast-grep" | "sg", rest) => {
+            !rest.iter().any(|it| ["-U", "-i", "--update-all", "--interactive"].contains(it))
+        }
+        ("curl", rest) => !rest.iter().any(|it| {
+            ["-X", "--request", "-o", "-O", "-T", "--json"].contains(it)
+                || it.starts_with("-d")
+                || it.starts_with("--data")
+        }),
+        ("gh", ["api", rest @ ..]) => !rest
+            .iter()
+            .any(|it| ["-X", "--method", "-f", "-F", "--field", "--raw-field", "--input"].contains(it)),
+        ("git", ["check-ignore", ..]) => true,
         ("gh", [_, verb, ..]) if ["view", "list", "diff", "checks"].contains(verb) => true,
         // `bd worktree info`, `kubectl config view`.
         (_, [verb, rest @ ..]) => {
@@ -402,6 +415,10 @@ mod tests {
             ("sed -n 1,5p a; rg x | wc -l", true),
             ("sed -i s/a/b/ x", false),
             ("bd show x", true),
+            ("gh api repos/a/b/pulls/7/comments --jq .", true),
+            ("gh api -X POST repos/a/b/issues", false),
+            ("curl -fsSL https://x.y | rg z", true),
+            ("curl -d a=b https://x.y", false),
             ("cargo --help", true),
             ("for f in a b; do echo \"$f\"; wc -l $f; done", true),
             ("for f in a b; do rm $f; done", false),

@@ -23,7 +23,9 @@ pub struct Outcome {
 }
 
 static HEADER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"^(?:Chunk ID: |Exit code: |Wall time: |Script completed\n)[^\x00]*?\nOutput:\n")
+    AsciiFirstRegex::new(
+        r"^(?:Chunk ID: |Exit code: |Wall time: |Script completed\n|Process exited with code )[^\x00]*?\nOutput:\n",
+    )
 });
 /// Code with line numbers, as viewers print it: not a message, whatever it says.
 static NUMBERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]"));
