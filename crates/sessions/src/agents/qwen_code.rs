@@ -106,7 +106,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     for at in chain(&lines, &mut notes) {
         out.record(&lines[at], &mut notes);
     }
-    session(out, records, notes, meta)
+    session(out, &lines, records, notes, meta)
 }
 
 /// A line that is a record.
@@ -281,6 +281,7 @@ fn content(message: &Value) -> Value {
 
 fn session(
     mut out: Contents,
+    lines: &[Line],
     records: Vec<crate::Record>,
     mut notes: Vec<Note>,
     meta: Meta,
@@ -288,7 +289,8 @@ fn session(
     let contents: Vec<Value> = out.all.iter_mut().map(|it| it.value.take()).collect();
     let array = Memory::new("contents", history::json::compact(&contents).into_bytes());
     let read = wire::read(&array, Format::GEMINI)?;
-    notes.extend(read.notes.into_iter().map(|it| Note { line: line_of(&out, it.line), what: it.what }));
+    notes
+        .extend(read.notes.into_iter().map(|it| Note { line: line_of(&out, lines, it.line), what: it.what }));
     notes.sort_by_key(|it| it.line);
     let mut messages = read.history.into_messages();
     for (message, from) in messages.iter_mut().zip(&out.all) {
@@ -316,9 +318,11 @@ fn session(
 }
 
 /// The line of a content, by its number from 1.
-fn line_of(out: &Contents, number: u64) -> u64 {
+fn line_of(out: &Contents, lines: &[Line], number: u64) -> u64 {
     let content = usize::try_from(number).ok().and_then(|it| out.all.get(it.checked_sub(1)?));
-    content.and_then(|it| it.records.first()).map_or(number, |it| u64::from(*it) + 1)
+    let record = content.and_then(|it| it.records.first());
+    let line = record.and_then(|it| lines.binary_search_by_key(it, |line| line.record).ok());
+    line.map_or(number, |it| lines[it].line)
 }
 
 /// The summary among the messages that a compaction left: known by its words, or by the answer that follows it.

@@ -145,7 +145,7 @@ impl Rollout {
             reader.texts.at = record.at;
             let entry = reader
                 .line(bytes)
-                .and_then(|it| rollout.take(it, record, keep.is_some()))
+                .and_then(|it| rollout.take(it, record, line, keep.is_some()))
                 .unwrap_or_else(|what| {
                     rollout.notes.push(Note { line, what });
                     RolloutEntry::Other
@@ -217,14 +217,14 @@ impl Rollout {
         Ok(rollout)
     }
 
-    /// What a line says, or what is wrong with it.
-    fn take(&mut self, line: Line, record: Record, is_kept: bool) -> Result<RolloutEntry, String> {
+    /// What a line says, or what is wrong with it. `at`: the line's number.
+    fn take(&mut self, line: Line, record: Record, at: u64, is_kept: bool) -> Result<RolloutEntry, String> {
         let number = self.records.len() as u32;
         self.known += 1;
         self.max_ordinal = self.max_ordinal.max(line.ordinal);
-        if let Some(at) = line.at {
-            let (first, last) = self.times.unwrap_or((at, at));
-            self.times = Some((first.min(at), last.max(at)));
+        if let Some(time) = line.at {
+            let (first, last) = self.times.unwrap_or((time, time));
+            self.times = Some((first.min(time), last.max(time)));
         }
         self.window = line.payload.window.or(self.window);
         Ok(match line.payload.said? {
@@ -233,7 +233,7 @@ impl Rollout {
                     (self.session_meta, self.paginated) = (Some(number), is_paginated);
                     if goes_on {
                         let what = "this thread continues another one, whose file is not read".to_owned();
-                        self.notes.push(Note { line: u64::from(number) + 1, what });
+                        self.notes.push(Note { line: at, what });
                     }
                 }
                 RolloutEntry::Other

@@ -7,10 +7,10 @@ use super::items::{NOT_SENT, items, kind_of, output_value};
 use super::replay::{Replayed, kind_name};
 use super::rollout::Rollout;
 use crate::parse::raw::{Fields, array, place, quoted, spliced};
-use crate::{Keep, Mode, Piece, Session, Source, Written, derive};
+use crate::{Keep, Mode, Piece, Session, Source, Written, derive, wire};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::json;
-use history::{History, Kind, Message, Part, Role};
+use history::{History, Kind, Message, Part, Role, Text};
 
 /// Writes `after` back. `session` is what [`read`](super::read) gave for `source`.
 ///
@@ -362,6 +362,8 @@ pub fn fresh(session: &Session, after: &History) -> Written {
         for part in &mut message.parts {
             if let Part::Call(call) = part {
                 call.signature = None;
+                // The tool is none of Codex's: what it takes is JSON.
+                call.input = Text::new(wire::input(call).get());
                 call.freeform = false;
             }
         }

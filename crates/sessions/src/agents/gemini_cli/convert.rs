@@ -68,7 +68,7 @@ pub(super) fn converted(journal: &mut Journal, origins: bool) -> Vec<Live> {
                 all.push(&entry, results, said(Which::Results));
             }
             Draft::Unknown(what) => {
-                journal.notes.push(Note { line: u64::from(entry.item.record) + 1, what });
+                journal.notes.push(Note { line: journal.line_of(entry.item.record), what });
             }
         }
     }
