@@ -238,6 +238,12 @@ impl Profile {
                     Error::new(ErrorKind::Arguments, what).at(place, check::line_of_mistake(text, message))
                 })?
             }
+            Some(toml::Value::String(base)) => {
+                let what = format!(
+                    "extends: expected a chain of at most {DEEPEST} profiles, found a circle or a longer one at {base:?}"
+                );
+                return Err(Error::new(ErrorKind::Arguments, what).at(place, None));
+            }
             Some(other) => {
                 let what = format!("extends: expected the name of a built-in profile, found {other}");
                 return Err(Error::new(ErrorKind::Arguments, what).at(place, None));

@@ -351,11 +351,15 @@ impl Dialogue {
         if let FailureCause::Overflow { sent, limit } = failure.cause {
             let known = match (sent, limit) {
                 // The provider's tokens are not ours: the share is what counts.
-                (Some(sent), Some(limit)) if sent > limit => size.saturating_mul(limit) / sent * 9 / 10,
-                (_, Some(limit)) => limit.saturating_sub(self.answer(material)) * SAFE_PERCENT / 100,
-                (_, None) => size * 7 / 10,
+                (Some(sent), Some(limit)) if sent > limit => {
+                    (size.saturating_mul(limit) / sent).saturating_mul(9) / 10
+                }
+                (_, Some(limit)) => {
+                    limit.saturating_sub(self.answer(material)).saturating_mul(SAFE_PERCENT) / 100
+                }
+                (_, None) => size.saturating_mul(7) / 10,
             };
-            return self.shrink(material, known.min(size * 9 / 10), failure);
+            return self.shrink(material, known.min(size.saturating_mul(9) / 10), failure);
         }
         self.failed += 1;
         let bounds = &material.bounds;

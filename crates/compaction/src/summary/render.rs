@@ -153,14 +153,14 @@ pub fn drop_outputs(passages: &mut [Passage], most: u64, size: &dyn Fn(&Passage)
 pub fn drop_oldest(passages: &mut Vec<Passage>, most: u64, size: &dyn Fn(&Passage) -> u64) -> bool {
     let mut total: u64 = passages.iter().map(size).sum();
     let last = passages.last().map(|it| it.unit);
-    let units: Vec<usize> = passages.iter().map(|it| it.unit).collect();
     let mut gone = std::collections::BTreeSet::new();
-    for unit in units {
+    for unit in passages.chunk_by(|one, other| one.unit == other.unit) {
         if total <= most {
             break;
         }
-        if Some(unit) != last && gone.insert(unit) {
-            total -= passages.iter().filter(|it| it.unit == unit && !it.prompt).map(size).sum::<u64>();
+        if Some(unit[0].unit) != last {
+            gone.insert(unit[0].unit);
+            total -= unit.iter().filter(|it| !it.prompt).map(size).sum::<u64>();
         }
     }
     passages.retain(|it| it.prompt || !gone.contains(&it.unit));

@@ -218,7 +218,9 @@ impl Dialogue {
 
     /// Tokens of the transcript that fit into one request.
     fn room(&self, material: &SummaryRequest<'_>) -> Option<u64> {
-        let window = material.window.map(|it| it.saturating_sub(self.answer(material)) * SAFE_PERCENT / 100);
+        let window = material
+            .window
+            .map(|it| it.saturating_sub(self.answer(material)).saturating_mul(SAFE_PERCENT) / 100);
         let most = match (window, self.limit) {
             (Some(one), Some(other)) => one.min(other),
             (one, other) => one.or(other)?,
@@ -231,7 +233,7 @@ impl Dialogue {
     /// Tokens that the model may answer.
     pub(super) fn answer(&self, material: &SummaryRequest<'_>) -> u64 {
         // Our count is not the model's, and cut-off answers are useless.
-        material.max_tokens * 3 / 2 + material.thinking
+        (material.max_tokens.saturating_mul(3) / 2).saturating_add(material.thinking)
     }
 
     /// Tokens that the notes on a part may have: several must fit into one request to be folded.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::line::{self, Manner, SummaryLine};
 use super::priority::{self, Kind};
-use super::{Candidate, OfflineRequest, fitting};
+use super::{Candidate, OfflineRequest, patterns};
 use crate::facts::{self, Detail, Fact, Topic, Voice};
 use crate::profile::{Section, SummaryShape};
 use history::History;
@@ -70,11 +70,11 @@ impl Layout<'_, '_> {
         for (number, item) in items.iter().enumerate() {
             by_kind.entry(item.kind).or_default().push(number);
         }
+        let first_files = patterns(&self.ask.spec.first_files);
         for numbers in by_kind.values_mut() {
             let first = |fact: &Fact| {
-                let globs = &self.ask.spec.first_files;
                 if fact.topic == Topic::Files {
-                    fitting(globs, &fact.text).unwrap_or(usize::MAX)
+                    first_files.iter().position(|it| it.is_match(&fact.text)).unwrap_or(usize::MAX)
                 } else {
                     usize::MAX
                 }
