@@ -19,7 +19,7 @@ pub enum Role {
     Tool,
 }
 
-/// How the first line of a summary begins that this crate writes, in every profile.
+/// The first line of every summary that Epitome writes begins like this.
 pub const SUMMARY_START: &str = "Earlier conversation compacted:";
 
 /// Why a message is there.
@@ -244,7 +244,7 @@ impl Message {
         out
     }
 
-    /// Whether it holds thinking or blocks that must stay next to what follows them.
+    /// Whether it is signed thinking alone, which must stay with the assistant's next message.
     fn leads_on(&self) -> bool {
         self.role == Role::Assistant
             && !self.parts.is_empty()

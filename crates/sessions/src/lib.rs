@@ -285,7 +285,7 @@ impl<T: IntoIterator<Item = u32>> FromIterator<T> for Origins {
 }
 
 impl Session {
-    /// Without what only a writer needs, and with what was read apart from its records as `keep` leaves it.
+    /// Without records and origins, which only a writer needs.
     fn measured_only(mut self) -> Self {
         (self.records, self.of_message) = (Vec::new(), Origins::default());
         self

@@ -1,11 +1,11 @@
 //! The dialogue with a summarizer, as a state machine without I/O.
 //!
 //! ```text
-//!            ┌──────────────── smaller input ◀── too long ──┐
-//!            ▼                                              │
-//! start ─▶ whole ─┬─▶ Ask ─▶ heard ─┬─▶ failure ─▶ Wait, or give up
-//!          chunk ─┤                 ├─▶ faults  ─▶ one repair ─▶ cut by rank, or give up
-//!          fold  ─┤                 └─▶ a summary ─▶ [second draft] ─▶ mended ─▶ Done
+//!            ┌──────────────── smaller input ◀─── too long ────┐
+//!            ▼                                                 │
+//! start ─▶ whole ─┬─▶ Ask ─▶ on_reply ─┬─▶ failure ─▶ Wait, or give up
+//!          chunk ─┤                    ├─▶ faults  ─▶ one repair ─▶ cut by rank, or give up
+//!          fold  ─┤                    └─▶ a summary ─▶ [second draft] ─▶ mended ─▶ Done
 //!          repair ┘
 //! ```
 //!
@@ -203,7 +203,7 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Dialogue {
     stage: Stage,
-    /// InputReduction of the ladder that is tried.
+    /// Index into `SummaryRequest::reductions`.
     reduction: usize,
     /// Tokens of input that the model takes, as far as is known.
     limit: Option<u64>,
@@ -252,7 +252,7 @@ impl Dialogue {
         }
     }
 
-    /// What comes next; the same until something was heard or waited for.
+    /// What comes next. The same until `on_reply` or `waited` is called.
     pub fn next(&self, material: &SummaryRequest<'_>) -> Step {
         match &self.stage {
             Stage::Done { text, notes } => return Step::Done(text.clone(), notes.clone()),

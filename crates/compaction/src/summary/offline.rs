@@ -58,7 +58,7 @@ struct Candidate<'a> {
     now: Option<(SummaryLine, u64)>,
 }
 
-/// Writes a summary of `ask.region`. Never above `ask.budget` by `count`: pins that do not fit even alone are left out,
+/// Writes a summary of `ask.region`. Never above `ask.max_tokens` by `count`: pins that do not fit even alone are left out,
 /// so a caller that must keep them checks that they are there.
 pub fn write(
     history: &History,
@@ -151,7 +151,6 @@ fn write_slice(
 ) -> String {
     let step = facts::last_step(history, &ask.region);
     let mut items = items(ledger, step.as_ref(), ask);
-    // The same text is often measured twice; the counter is the dearest thing here.
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let answered = facts::answered(history);
     let pursued = ledger.about(Topic::Goal).map(|it| it.message).max();

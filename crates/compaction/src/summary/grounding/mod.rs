@@ -263,7 +263,7 @@ fn added(missing: &Ledger, ground: &Ground<'_>) -> String {
         region: ground.region.clone(),
         cleared: &[],
         spec: &spec,
-        max_tokens: ground.max_tokens * ADDED_SHARE / 100,
+        max_tokens: ground.max_tokens.saturating_mul(ADDED_SHARE) / 100,
         shares_of: None,
         style: SummaryStyle::Detailed,
         focus: None,

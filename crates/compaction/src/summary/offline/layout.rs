@@ -44,6 +44,7 @@ pub(super) struct Layout<'a, 'c> {
     pub(super) manner: Manner,
     /// Messages of the user that are to be quoted.
     pub(super) quoted: usize,
+    /// By text: the same is often measured twice, and the counter is the dearest thing here.
     pub(super) costs: HashMap<String, u64>,
     pub(super) count: &'c dyn Fn(&str) -> u64,
     pub(super) used: u64,

@@ -69,7 +69,7 @@ pub fn sniff(first_lines: &str) -> bool {
         && document::member(first, "role").is_none()
 }
 
-/// What was read: the journal, its live messages, and which of them begin after which compaction.
+/// The journal, its live messages, and the compactions before the last.
 struct Read {
     journal: Journal,
     live: Vec<Live>,
