@@ -531,7 +531,7 @@ pub(super) fn boundary_from(draft: &Draft<'_>, at: usize) -> usize {
 }
 
 /// The last position at or before `at` where no unit is cut.
-pub(super) fn boundary_to(draft: &Draft<'_>, at: usize) -> usize {
+fn boundary_to(draft: &Draft<'_>, at: usize) -> usize {
     (0..=at).rev().find(|it| is_boundary(draft, *it)).unwrap_or(0)
 }
 

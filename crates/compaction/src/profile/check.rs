@@ -1,6 +1,5 @@
 //! Where a profile contradicts itself.
 
-use super::settings::layouts;
 use super::{Budget, Keep, Pass, Profile, Replace, Select, Slot, Summarize, SummaryShape, TooLong, Turns};
 
 pub(super) struct ProfileProblem {
@@ -69,6 +68,11 @@ fn trigger(profile: &Profile, say: &mut dyn FnMut(String)) {
     {
         say(format!("trigger: keeps {reserve} tokens or more free of a window of {window}"));
     }
+}
+
+/// The slots that a summary's step lays out for any cause, in order.
+fn layouts(step: &Summarize) -> impl Iterator<Item = &Vec<Slot>> {
+    [Some(&step.layout), step.layout_auto.as_ref(), step.layout_overflow.as_ref()].into_iter().flatten()
 }
 
 fn summarize(profile: &Profile, step: &Summarize, say: &mut dyn FnMut(String)) {
