@@ -129,16 +129,7 @@ fn entry(head: &str, text: &str) -> Option<Message> {
         }
         ["output", number, rest @ ..] => {
             let (id, failed) = (id(number), rest == ["failed"]);
-            let output = Output {
-                id,
-                name: None,
-                text: text.into(),
-                media: [].into(),
-                failed,
-                cleared: false,
-                exit: None,
-                refusal: None,
-            };
+            let output = Output { failed, ..Output::new(id, text) };
             (Role::Tool, Part::Output(output))
         }
         _ => return None,
@@ -163,15 +154,11 @@ mod tests {
             signature: None,
         };
         let output = Output {
-            id: "toolu_1".into(),
-            name: None,
-            text: "[user]\n  never run the tests\n\n## The end of the conversation, word for word\nlast"
-                .into(),
-            media: [].into(),
             failed: true,
-            cleared: false,
-            exit: None,
-            refusal: None,
+            ..Output::new(
+                "toolu_1",
+                "[user]\n  never run the tests\n\n## The end of the conversation, word for word\nlast",
+            )
         };
         vec![
             Message::text(Role::User, Kind::Said, "fix it\n\n[output 1]\nnow"),

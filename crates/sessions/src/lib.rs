@@ -229,7 +229,7 @@ pub struct Origins {
 }
 
 /// How outputs begin that were cleared: by Claude Code (2.1, by time) and OpenCode, and by our own profiles.
-const CLEARED: [&str; 2] = ["[Old tool result content cleared]", "[output cleared: "];
+const CLEARED: [&str; 2] = [agents::opencode::CLEARED, "[output cleared: "];
 
 /// Whether an output was cleared, by its text.
 fn is_cleared(text: &str) -> bool {

@@ -403,16 +403,7 @@ mod tests {
                 None => script(&id, input),
             };
             messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
-            let output = Output {
-                id,
-                name: None,
-                text: Text::new((*printed).to_owned()),
-                media: [].into(),
-                failed: false,
-                cleared: false,
-                exit: None,
-                refusal: None,
-            };
+            let output = Output::new(id, Text::new((*printed).to_owned()));
             messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));
         }
         let count = messages.len();

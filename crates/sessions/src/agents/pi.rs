@@ -171,9 +171,7 @@ fn meta(entries: &[TreeEntry], model: Option<(String, String)>) -> Meta {
         session: get("id"),
         model: model.map(|it| it.1.into()).or_else(|| get("modelId")),
         cwd: get("cwd"),
-        times: times.fold(None, |range: Option<(i64, i64)>, it| {
-            Some(range.map_or((it, it), |(first, last)| (first.min(it), last.max(it))))
-        }),
+        times: times.fold(None, derive::widened),
         ..Meta::default()
     }
 }
@@ -308,14 +306,11 @@ impl Reader {
         }
         let text = texts.join("\n");
         let output = Output {
-            id: id.into(),
             name: message["toolName"].as_str().map(Into::into),
             cleared: is_cleared(&text),
-            exit: None,
-            refusal: None,
-            text: text.into(),
             media: media.into(),
             failed: message["isError"] == true,
+            ..Output::new(id, text)
         };
         let mut made = Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]);
         made.id = entry.value["id"].as_str().map(Into::into);
@@ -326,17 +321,7 @@ impl Reader {
     /// pi answers calls that were left open before it goes on.
     fn answer_open(&mut self) {
         for (id, name, record) in std::mem::take(&mut self.open) {
-            let text = "No result provided".into();
-            let output = Output {
-                id,
-                name: Some(name),
-                text,
-                media: [].into(),
-                failed: true,
-                cleared: false,
-                exit: None,
-                refusal: None,
-            };
+            let output = Output { name: Some(name), failed: true, ..Output::new(id, "No result provided") };
             self.messages.push((Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]), record));
         }
     }

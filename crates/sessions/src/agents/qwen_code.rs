@@ -11,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
+use super::gemini_cli::ACK;
 use crate::format::{Api, Row};
 use crate::parse::lines::each_line;
 use crate::requests::{Collector, each_row, text, time};
@@ -44,8 +45,6 @@ const SIDE: [&str; 6] = [
     "managed_session_event_v1",
     "managed_session_commit_v1",
 ];
-/// What the model's side says to a summary.
-const ACK: &str = "Got it. Thanks for the additional context!";
 
 /// Whether a line is a record with Gemini's `parts`, or one of the program's own with its `systemPayload`: Claude Code's
 /// rows, which are like it otherwise, have neither.
@@ -347,9 +346,7 @@ fn meta(lines: &[Line]) -> Meta {
         model: lines.iter().rev().find_map(|it| it.value["model"].as_str()).map(Into::into),
         cwd: first("cwd"),
         window: lines.iter().rev().find_map(|it| it.value["contextWindowSize"].as_u64()),
-        times: times.fold(None, |range: Option<(i64, i64)>, it| {
-            Some(range.map_or((it, it), |(first, last)| (first.min(it), last.max(it))))
-        }),
+        times: times.fold(None, derive::widened),
         ..Meta::default()
     }
 }

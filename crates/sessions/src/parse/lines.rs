@@ -148,6 +148,15 @@ pub fn backwards<T: Send>(
     })
 }
 
+/// Whether something can be appended that is a line of its own.
+///
+/// # Errors
+/// What [`Source::read_at`] gives.
+pub(crate) fn ends_whole(source: &dyn Source) -> Result<bool> {
+    let len = source.len();
+    Ok(len == 0 || source.bytes(len - 1..len)? == b"\n")
+}
+
 fn give(
     each: &mut impl FnMut(u64, Record, &[u8]) -> Result<bool>,
     number: u64,

@@ -8,7 +8,7 @@ use super::blocks::block_of;
 use super::line::Reader;
 use super::load::SYNTHETIC;
 use super::patch::{ASIDE, changed, contents, patch, raw_blocks};
-use crate::parse::lines::each_line;
+use crate::parse::lines::{each_line, ends_whole};
 use crate::parse::raw::Fields;
 use crate::parse::texts::WHOLE;
 use crate::{Format, Mode, Piece, Session, Source, Written, derive, refusal};
@@ -140,7 +140,7 @@ impl<'a> Rows<'a> {
             Mode::Append | Mode::Patch => {
                 let end = source.len();
                 // A last line that was cut off must not swallow the first of ours.
-                if end > 0 && source.bytes(end - 1..end)? != b"\n" {
+                if !ends_whole(source)? {
                     rows.lines.insert(0, '\n');
                 }
                 written.pieces = vec![Piece::Keep(0..end), Piece::New(rows.lines.into_bytes())];

@@ -9,8 +9,9 @@ use crate::parse::cursor::Cursor;
 use crate::parse::raw::{Fields, text};
 use crate::parse::spans;
 use crate::parse::texts::{Held, Texts};
+use crate::wire::media_of_url;
 use crate::{Keep, is_cleared, refusal};
-use history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
+use history::{Call, Kind, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
 
 /// Reads response items, and holds what it needs for that again and again.
 pub(super) struct Reader<'k> {
@@ -383,17 +384,10 @@ fn recorded_kind(noted: Option<&str>) -> Kind {
 fn part(tag: &str, found: PieceFields<'_>) -> Option<Part> {
     Some(match tag {
         "input_text" | "output_text" | "text" | "refusal" => Part::Text(found.text.unwrap_or_default()),
-        "input_image" => Part::Media(media(MediaKind::Image, "", &found.url?)),
-        "input_audio" => Part::Media(media(MediaKind::Audio, "", &found.url?)),
+        "input_image" => Part::Media(media_of_url(MediaKind::Image, &found.url?)),
+        "input_audio" => Part::Media(media_of_url(MediaKind::Audio, &found.url?)),
         _ => return None,
     })
-}
-
-/// A data URL taken apart; any other URL stays one.
-fn media(kind: MediaKind, mime: &str, url: &str) -> Media {
-    let data = url.strip_prefix("data:").and_then(|it| it.split_once(";base64,"));
-    let (mime, data) = data.unwrap_or((mime, url));
-    Media { kind, mime: mime.into(), data: data.into(), size: None }
 }
 
 fn opaque(tag: &str, raw: &str) -> Part {

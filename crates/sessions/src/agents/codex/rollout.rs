@@ -9,7 +9,7 @@ use super::line::{Line, Said};
 use super::usage::Report;
 use crate::media::SharedData;
 use crate::parse::lines;
-use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source};
+use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::json;
 use history::{Kind, Message, Role};
@@ -181,10 +181,7 @@ impl Rollout {
             all.entries.extend(part.entries);
             all.notes.extend(part.notes.into_iter().map(|it| Note { line: it.line + all.lines, ..it }));
             all.lines += part.lines;
-            if let Some((from, to)) = part.times {
-                let (first, last) = all.times.unwrap_or((from, to));
-                all.times = Some((first.min(from), last.max(to)));
-            }
+            all.times = part.times.into_iter().flat_map(<[i64; 2]>::from).fold(all.times, derive::widened);
             if all.session_meta.is_none() {
                 (all.session_meta, all.paginated) = (part.session_meta.map(|it| it + by), part.paginated);
             }
@@ -222,10 +219,7 @@ impl Rollout {
         let number = self.records.len() as u32;
         self.known += 1;
         self.max_ordinal = self.max_ordinal.max(line.ordinal);
-        if let Some(time) = line.at {
-            let (first, last) = self.times.unwrap_or((time, time));
-            self.times = Some((first.min(time), last.max(time)));
-        }
+        self.times = line.at.into_iter().fold(self.times, derive::widened);
         self.window = line.payload.window.or(self.window);
         Ok(match line.payload.said? {
             Said::SessionMeta { is_paginated, goes_on } => {

@@ -8,14 +8,12 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use serde_json::Value;
 
+use super::ACK;
 use super::journal::{Journal, JournalEntry};
 use super::part::Piece;
 use super::record::{Draft, is_snapshot};
 use crate::Note;
 use history::{Kind, Message, Part, Role};
-
-/// What Gemini CLI answers to its own summary.
-const ACK: &str = "Got it. Thanks for the additional context!";
 
 /// A live message and where it came from.
 pub(super) struct Live {

@@ -220,8 +220,7 @@ impl Journal {
 
     fn time(&mut self, at: Option<i64>) {
         let Some(at) = at else { return };
-        let (first, last) = self.times.unwrap_or((at, at));
-        self.times = Some((first.min(at), last.max(at)));
+        self.times = derive::widened(self.times, at);
     }
 
     fn number(&mut self, id: &Arc<str>) -> u32 {

@@ -158,6 +158,9 @@ fn session(Read { journal, live, past }: Read) -> Session {
     }
 }
 
+/// What Gemini CLI answers to its own summary.
+pub(crate) const ACK: &str = "Got it. Thanks for the additional context!";
+
 /// Under this field a record that we write says its kind, where the text alone would not: Gemini CLI keeps fields
 /// that it does not know.
 const KIND_FIELD: &str = "epitome";

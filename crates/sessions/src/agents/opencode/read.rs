@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::element::{Live, assistant, is_completed, usage, user};
 use crate::parse::document;
-use crate::{Format, Keep, Note, PastCompaction, Record, Session, hold};
+use crate::{Format, Keep, Note, PastCompaction, Record, Session, derive, hold};
 use history::error::{Error, Kind as ErrorKind, Result as OrError};
 use history::parallel;
 use history::{History, Kind, Meta};
@@ -231,9 +231,7 @@ impl<'a> Export<'a> {
         let answered = infos().rev().find_map(|it| text(&it["modelID"]));
         let times = infos().flat_map(|it| [&it["time"]["created"], &it["time"]["completed"]]);
         let times = times.chain([&self.info["time"]["created"], &self.info["time"]["updated"]]);
-        let times = times.filter_map(Value::as_i64).fold(None, |range: Option<(i64, i64)>, it| {
-            Some(range.map_or((it, it), |(first, last)| (first.min(it), last.max(it))))
-        });
+        let times = times.filter_map(Value::as_i64).fold(None, derive::widened);
         Meta {
             agent: Some("opencode".into()),
             session: text(&self.info["id"]),
