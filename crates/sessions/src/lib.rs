@@ -212,7 +212,7 @@ pub struct Session {
     /// All records of the source, in order.
     pub records: Vec<Record>,
     /// For each live message, the numbers of the records it was made from.
-    pub of_message: Origins,
+    pub origins: Origins,
     /// What was not understood.
     pub notes: Vec<Note>,
     pub past: Vec<PastCompaction>,
@@ -287,7 +287,7 @@ impl<T: IntoIterator<Item = u32>> FromIterator<T> for Origins {
 impl Session {
     /// Without records and origins, which only a writer needs.
     fn measured_only(mut self) -> Self {
-        (self.records, self.of_message) = (Vec::new(), Origins::default());
+        (self.records, self.origins) = (Vec::new(), Origins::default());
         self
     }
 }

@@ -108,13 +108,13 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         out.entry(&entries[*index]);
     }
     out.notes.sort_by_key(|it| it.line);
-    let of_message = out.messages.iter().map(|it| [it.1]).collect();
+    let origins = out.messages.iter().map(|it| [it.1]).collect();
     let mut messages: Vec<_> = out.messages.into_iter().map(|it| it.0).collect();
     for (index, message) in messages.iter_mut().enumerate() {
         message.from = Some(index as u32);
     }
     let history = History::new(messages, meta(&entries, out.model));
-    Ok(Session { format: Format::PI, records, of_message, notes: out.notes, past, history })
+    Ok(Session { format: Format::PI, records, origins, notes: out.notes, past, history })
 }
 
 struct TreeEntry {
@@ -443,7 +443,7 @@ mod tests {
         "#);
         assert_eq!(session.notes.iter().map(|it| it.line).collect::<Vec<_>>(), [6, 7]);
         assert_eq!(session.history.messages()[1].usage.unwrap().context(), 8);
-        assert!(session.of_message.iter().eq([[1], [2], [3], [2], [7], [8]]));
+        assert!(session.origins.iter().eq([[1], [2], [3], [2], [7], [8]]));
     }
 
     #[test]

@@ -305,11 +305,11 @@ fn session(
     if let (Some(at), Some(last)) = (summary, out.past.last_mut()) {
         (last.message, last.summary) = (Some(at), messages[at].plain());
     }
-    let of_message = out.all.into_iter().map(|it| it.records).collect();
+    let origins = out.all.into_iter().map(|it| it.records).collect();
     Ok(Session {
         format: Format::QWEN_CODE,
         records,
-        of_message,
+        origins,
         notes,
         past: out.past,
         history: History::new(messages, meta),
@@ -447,7 +447,7 @@ mod tests {
         Assistant Said: "One file."
         "#);
         assert_eq!(session.notes, []);
-        assert!(session.of_message.iter().eq([&[0][..], &[2], &[3, 4], &[5], &[6]]));
+        assert!(session.origins.iter().eq([&[0][..], &[2], &[3, 4], &[5], &[6]]));
         let meta = &session.history.meta;
         assert_eq!(
             (meta.session.as_deref(), meta.cwd.as_deref(), meta.window),

@@ -92,20 +92,13 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         cwd: inner(&last["state"])["working_dir"].as_str().map(Into::into),
         ..Meta::default()
     };
-    let of_message = out.messages.iter().map(|it| [it.1]).collect();
+    let origins = out.messages.iter().map(|it| [it.1]).collect();
     let mut messages: Vec<_> = out.messages.into_iter().map(|it| it.0).collect();
     for (index, message) in messages.iter_mut().enumerate() {
         message.from = Some(index as u32);
     }
     let history = History::new(messages, meta);
-    Ok(Session {
-        format: Format::SWE_AGENT,
-        records,
-        of_message,
-        notes: out.notes,
-        past: Vec::new(),
-        history,
-    })
+    Ok(Session { format: Format::SWE_AGENT, records, origins, notes: out.notes, past: Vec::new(), history })
 }
 
 /// An object, or one that was written into a string.
@@ -314,7 +307,7 @@ mod tests {
         Assistant Said: bash#action-2("submit")
         "#);
         assert_eq!(session.notes.len(), 1);
-        assert_eq!(session.of_message[5], [6]);
+        assert_eq!(session.origins[5], [6]);
         assert_eq!(session.history.meta.model.as_deref(), Some("gpt-x"));
         assert_eq!(session.history.meta.cwd.as_deref(), Some("/repo"));
     }

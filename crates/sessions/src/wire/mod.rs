@@ -107,9 +107,9 @@ pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
     if api == Api::Anthropic {
         mark_refused(&mut messages);
     }
-    let of_message = (0..messages.len()).map(|it| u32::try_from(it).ok()).collect();
+    let origins = (0..messages.len()).map(|it| u32::try_from(it).ok()).collect();
     notes.sort_by_key(|it| it.line);
-    Ok(Session { format, records, of_message, notes, past, history: History::new(messages, meta) })
+    Ok(Session { format, records, origins, notes, past, history: History::new(messages, meta) })
 }
 
 /// Any history as a JSON array that `api` accepts, and a sentence for each kind of thing it could not express.

@@ -37,7 +37,7 @@ pub(super) fn patch(source: &dyn Source, session: &Session, after: &History) -> 
         if changed.is_empty() {
             continue;
         }
-        for &record in &session.of_message[number] {
+        for &record in &session.origins[number] {
             let place = session.records[record as usize];
             let bytes = source.bytes(place.range())?;
             let text = json::mend(&bytes);

@@ -8,7 +8,7 @@ use super::items::{API, Family, Item, NOT_SENT, Pair, kind_of, own_summary};
 use crate::parse::cursor::Cursor;
 use crate::parse::raw::{Fields, text};
 use crate::parse::spans;
-use crate::parse::texts::{Held, Texts};
+use crate::parse::texts::{Scratch, Texts};
 use crate::wire::media_of_url;
 use crate::{Keep, is_cleared, refusal};
 use history::{Call, Kind, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
@@ -17,7 +17,7 @@ use history::{Call, Kind, MediaKind, Message, Opaque, Output, Part, Reasoning, R
 pub(super) struct Reader<'k> {
     /// Texts that tell whether an item begins a turn are made in any case.
     pub(super) texts: Texts<'k>,
-    held: Held,
+    held: Scratch,
 }
 
 /// What an item holds, as its fields come.
@@ -48,7 +48,7 @@ struct PieceFields<'a> {
 
 impl<'k> Reader<'k> {
     pub(super) fn new(keep: Option<&'k Keep<'k>>, at: u64) -> Self {
-        Self { texts: Texts { keep, at }, held: Held::default() }
+        Self { texts: Texts { keep, at }, held: Scratch::default() }
     }
 
     /// Reads a response item. `given` is its type where that stands around it (`{"Message":{…}}`), else the item says it.

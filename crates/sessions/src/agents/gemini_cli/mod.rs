@@ -146,12 +146,12 @@ fn session(Read { journal, live, past }: Read) -> Session {
         times: journal.times,
         automatic: false,
     };
-    let of_message = live.iter().filter_map(|it| Some(it.origin.as_ref()?.records.clone())).collect();
+    let origins = live.iter().filter_map(|it| Some(it.origin.as_ref()?.records.clone())).collect();
     let messages: Vec<Message> = live.into_iter().map(|it| it.message).collect();
     Session {
         format: Format::GEMINI_CLI,
         records: journal.records,
-        of_message,
+        origins,
         notes: journal.notes,
         past,
         history: History::new(messages, meta),

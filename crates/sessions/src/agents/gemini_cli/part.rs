@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::parse::cursor::Cursor;
 use crate::parse::raw::Fields;
-use crate::parse::texts::{Held, Texts};
+use crate::parse::texts::{Scratch, Texts};
 use crate::{Keep, is_cleared};
 use history::{Call, Media, MediaKind, Opaque, Output, Part, Text, TextSize};
 
@@ -77,7 +77,7 @@ pub(super) struct Wanted<'a> {
 /// Reads one record after another, and holds what it needs for that again and again.
 pub(super) struct Reader<'a> {
     pub(super) texts: Texts<'a>,
-    pub(super) held: Held,
+    pub(super) held: Scratch,
     /// The JSON of each part is asked for.
     pub(super) raw: bool,
     /// The content at hand as the client shows it to itself: texts, and a name in brackets for any other part.
@@ -87,7 +87,7 @@ pub(super) struct Reader<'a> {
 impl<'w> Reader<'w> {
     pub(super) fn new(wanted: Wanted<'w>) -> Self {
         let texts = Texts { keep: Some(wanted.keep), at: 0 };
-        Self { texts, held: Held::default(), raw: wanted.raw, shown: String::new() }
+        Self { texts, held: Scratch::default(), raw: wanted.raw, shown: String::new() }
     }
 
     pub(super) fn parts(&mut self, it: &mut Cursor<'_>) -> Option<Vec<Piece>> {

@@ -215,14 +215,14 @@ impl<'a> Export<'a> {
             .iter()
             .map(|it| Record { at: it.span.start as u64, len: it.span.len() as u64 })
             .collect();
-        let of_message = live.iter().map(|it| [it.record as u32]).collect();
+        let origins = live.iter().map(|it| [it.record as u32]).collect();
         let past = self.past(&live);
         let mut messages: Vec<_> = live.into_iter().map(|it| it.message).collect();
         for (index, message) in messages.iter_mut().enumerate() {
             message.from = Some(index as u32);
         }
         let history = History::new(messages, self.meta());
-        Session { format: Format::OPENCODE, records, of_message, notes: self.notes, past, history }
+        Session { format: Format::OPENCODE, records, origins, notes: self.notes, past, history }
     }
 
     fn meta(&self) -> Meta {

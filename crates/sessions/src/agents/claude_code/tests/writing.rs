@@ -284,7 +284,7 @@ fn another_agents_session_is_carried_over() {
     let session = Session {
         format: crate::Format::CODEX,
         records: vec![crate::Record { at: 0, len: 8 }],
-        of_message: vec![[0]; 4].into_iter().collect(),
+        origins: vec![[0]; 4].into_iter().collect(),
         notes: vec![],
         past: vec![],
         history: History::new(messages, meta),

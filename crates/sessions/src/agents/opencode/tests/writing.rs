@@ -133,7 +133,7 @@ fn carries_over_from_elsewhere() {
     let session = Session {
         format: crate::Format::CLAUDE_CODE,
         records: vec![],
-        of_message: vec![[]; 7].into_iter().collect(),
+        origins: vec![[]; 7].into_iter().collect(),
         notes: vec![],
         past: vec![],
         history: history.clone(),
@@ -205,7 +205,7 @@ mod laws {
         let session = Session {
             format: crate::Format::CODEX,
             records: vec![],
-            of_message: history.messages().iter().map(|_| []).collect(),
+            origins: history.messages().iter().map(|_| []).collect(),
             notes: vec![],
             past: vec![],
             history: history.clone(),
