@@ -441,8 +441,8 @@ fn hold(part: &mut Part, keep: &Keep, at: u64) {
     }
 }
 
-/// Up to so many bytes all records are looked at, even if the history does not depend on them: then all earlier
-/// compactions are known.
+/// Maximum bytes of a session of which all records are looked at, even if the history does not depend on them: then all
+/// earlier compactions are known.
 const LOOKED_AT_WHOLE: u64 = if cfg!(test) { 1 } else { 8 << 20 };
 
 /// Reads a session that is only measured. Its history is that of [`read`], but for what `keep` does to parts; records

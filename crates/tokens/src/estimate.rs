@@ -159,7 +159,7 @@ fn codex_media(media: &Media) -> u64 {
     }
 }
 
-/// Bytes of thought in so many bytes of encrypted reasoning or compaction.
+/// Bytes of thought in encrypted reasoning or an encrypted compaction of `bytes`.
 fn encrypted(bytes: u64) -> u64 {
     (bytes * 3 / 4).saturating_sub(650)
 }

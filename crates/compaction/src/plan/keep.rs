@@ -11,7 +11,7 @@ use tokens::middle;
 /// Below this, a summary would cost more than it saves. Tokens.
 const SMALLEST: u64 = 2_000;
 
-/// In a session below that, a summary's first line, its rules and the last request need so much. Tokens.
+/// Tokens that a summary's first line, its rules and the last request need in a session below that.
 const LEAST: u64 = 500;
 
 /// What a summary replaces and what stays.

@@ -37,7 +37,7 @@ use history::History;
 #[serde(rename_all = "kebab-case")]
 pub enum InputReduction {
     Whole,
-    /// Outputs keep so many characters.
+    /// Maximum characters of an output.
     Outputs(usize),
     /// Outputs are left out, those in the middle first; at most this share of the input, in percent.
     WithoutOutputs(u64),
@@ -193,7 +193,7 @@ impl GaveUp {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     Ask(Box<ModelRequest>),
-    /// Wait so many milliseconds, then call [`Dialogue::waited`]. The text is for whoever watches.
+    /// Milliseconds to wait before [`Dialogue::waited`] is called. The text is for whoever watches.
     Wait(u64, String),
     Done(String, Vec<String>),
     /// There is none; write the offline one.

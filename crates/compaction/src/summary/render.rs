@@ -103,7 +103,7 @@ pub fn fenced(passages: &[Passage], fence: &str) -> String {
     out
 }
 
-/// Longer outputs keep so many characters of their beginning and end.
+/// Outputs longer than `chars` keep that many characters of their beginning and end.
 pub fn cut_outputs(passages: &[Passage], chars: usize) -> Vec<Passage> {
     let cut = |it: &Passage| Passage {
         text: if it.output { ends(&it.text, chars) } else { it.text.clone() },
@@ -230,7 +230,7 @@ fn prefix(whole: &Passage, room: u64, size: &dyn Fn(&Passage) -> u64) -> Passage
     of(beginning(&whole.text, room, &|it| size(&of(it))))
 }
 
-/// A beginning of a text of at most so many tokens.
+/// A beginning of a text, of at most `most` tokens.
 pub fn beginning<'t>(text: &'t str, most: u64, count: &dyn Fn(&str) -> u64) -> &'t str {
     let mut len = text.len();
     loop {

@@ -75,8 +75,8 @@ const LEAST_PLACES: usize = 8;
 const LONGEST_LINE: usize = 4_000;
 
 impl Index {
-    /// Indexes messages in which so many facts will be looked for. `known` holds the texts of the source: what is in it
-    /// is not fresh.
+    /// Indexes messages. `known` holds the texts of the source: what is in it is not fresh. `facts`: number of facts that
+    /// will be looked for.
     pub(crate) fn new(messages: &[Message], known: &HashSet<&str>, facts: usize) -> Self {
         let mut index = Self {
             lines: Vec::new(),

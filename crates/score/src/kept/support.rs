@@ -59,7 +59,7 @@ pub struct Unsupported {
     pub message: usize,
 }
 
-/// So many claims are looked up letter for letter. A summary with more is no summary of this source.
+/// Maximum number of claims that are looked up letter for letter. A summary with more is no summary of this source.
 const LOOKED_UP: usize = 100;
 
 /// A statement that the source is to support.

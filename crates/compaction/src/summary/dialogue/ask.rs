@@ -13,7 +13,7 @@ pub(super) enum AfterAnswer {
     Final,
     /// It is notes; the next part begins there.
     Chunk { at: Position, end: bool },
-    /// It stands for so many notes at the front.
+    /// Number of notes at the front that it stands for.
     Folded(usize),
 }
 

@@ -436,7 +436,7 @@ fn supported(sentence: &str, pools: &[&[Passage]]) -> bool {
     if consequences { close(&bare, pools, 0.34, 0.7) } else { close(&bare, pools, 0.3, 0.4) }
 }
 
-/// Whether pools speak of what a sentence speaks of: so much of it in one passage, or so much of it anywhere.
+/// Whether pools speak of what a sentence speaks of. `one`, `any`: the minimum share of it in one passage, or anywhere.
 fn close(sentence: &str, pools: &[&[Passage]], one: f64, any: f64) -> bool {
     let mine = keys(sentence);
     let all = || pools.iter().flat_map(|it| it.iter());

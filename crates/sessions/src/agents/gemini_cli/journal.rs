@@ -144,7 +144,7 @@ impl Journal {
         (self.ids, self.known, self.seen) = Default::default();
     }
 
-    /// What the lines of a part say that stands behind so many.
+    /// What the lines of a part say. `before`: number of lines in front of it.
     fn take(&mut self, part: Seen, before: u64) {
         for (line, record, said) in part.said {
             let number = self.records.len() as u32;

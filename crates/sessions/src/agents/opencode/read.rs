@@ -13,7 +13,7 @@ use history::error::{Error, Kind as ErrorKind, Result as OrError};
 use history::parallel;
 use history::{History, Kind, Meta};
 
-/// So many elements are worth a thread.
+/// Minimum number of elements per thread.
 const MANY: usize = 64;
 
 /// An export, opened: every element's head, but no part's content.
