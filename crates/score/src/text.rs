@@ -166,11 +166,6 @@ pub(super) fn fold(word: &str) -> String {
     if marked || camel { word.to_string() } else { word.to_lowercase().replace('’', "'") }
 }
 
-/// Letters and digits alone.
-pub(super) fn squeezed(text: &str) -> String {
-    text.chars().filter(|it| it.is_alphanumeric()).collect()
-}
-
 /// All tokens of a text in order: folded words, and pairs of neighbouring characters of dense script.
 pub(super) fn tokens(text: &str) -> Vec<String> {
     let mut out = Vec::new();

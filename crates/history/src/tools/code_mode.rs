@@ -487,6 +487,15 @@ mod tests {
                 vec![(two, "Script failed\nOutput:\n\nScript error:\nTypeError: a is null")],
                 vec!["s0.0 Script completed·Output:··Script error:·TypeError: a is null"],
             ),
+        ] {
+            assert_eq!(outputs(&turns), expected, "{turns:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_script_began_and_what_ends_it() {
+        let one = r#"const r = await tools.exec_command({cmd:"a"}); text(r)"#;
+        for (turns, expected) in [
             // A script that goes on, and the wait for it.
             (
                 vec![

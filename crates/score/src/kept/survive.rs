@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::index::{Index, Line, Origin};
 use super::phrases::{
-    Told, agrees, contrast, find_bounded, find_path, ops_in, ops_in_line, outcome_in, status_in,
+    Told, agrees, contrast, find_bounded, find_path, ops_in, ops_in_line, outcome_in, squeezed, status_in,
     turned_around,
 };
 use crate::probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
@@ -15,7 +15,7 @@ use crate::source::commands::{behind_its_scene, is_cut};
 use crate::source::done;
 use crate::source::idents::is_hash;
 use crate::source::rules::{dequoted, polarity};
-use crate::text::{Shape, clip, content, ending, squeezed, tokens};
+use crate::text::{Shape, clip, content, ending, tokens};
 use history::{History, Message, Part, Text};
 
 /// Something that the compacted history says and the source contradicts.

@@ -6,13 +6,14 @@ use foldhash::HashSet;
 use serde::Serialize;
 
 use super::index::{Index, Line, Origin};
+use super::phrases::squeezed;
 use super::survive::Scene;
 use crate::probe::{Class, Fact, Probe};
 use crate::source::commands::is_cut;
 use crate::source::done;
 use crate::source::rules::{dequoted, names_rules};
 use crate::source::said;
-use crate::text::{Shape, content, squeezed, tokens};
+use crate::text::{Shape, content, tokens};
 use crate::{probes, replacement, scripts_expanded};
 use history::{History, Kind, Part};
 
