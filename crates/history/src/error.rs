@@ -1,4 +1,4 @@
-//! The one error of the crate: what kind it is (for programs), and a sentence that says while doing what, what was
+//! The error type of all crates: what kind it is (for programs), and a sentence that says while doing what, what was
 //! expected, what was found, where, and what to do (for people).
 
 use std::fmt;
@@ -45,7 +45,7 @@ pub struct Place {
     pub line: Option<u64>,
 }
 
-/// An error of this crate. Small to move, cheap to make.
+/// An error. Small to move, cheap to make.
 #[derive(Debug)]
 pub struct Error(Box<Repr>);
 

@@ -19,7 +19,7 @@ pub enum Role {
     Tool,
 }
 
-/// How the first line of a summary begins that this crate writes, in every profile.
+/// The first line of every summary that Epitome writes begins like this.
 pub const SUMMARY_START: &str = "Earlier conversation compacted:";
 
 /// Why a message is there.
@@ -94,6 +94,22 @@ pub struct Output {
     pub refusal: Option<Box<Refusal>>,
 }
 
+impl Output {
+    /// A text that a tool answered, and no more.
+    pub fn new(id: impl Into<Arc<str>>, text: impl Into<Text>) -> Self {
+        Self {
+            id: id.into(),
+            name: None,
+            text: text.into(),
+            media: [].into(),
+            failed: false,
+            cleared: false,
+            exit: None,
+            refusal: None,
+        }
+    }
+}
+
 /// A call that the user refused. Only the readers of the agents' formats make one: the text of an output never is one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Refusal {
@@ -108,6 +124,17 @@ pub enum MediaKind {
     Pdf,
     Audio,
     Other,
+}
+
+impl MediaKind {
+    pub fn of_mime(mime: &str) -> Self {
+        match mime.split('/').next() {
+            Some("image") => Self::Image,
+            Some("audio") => Self::Audio,
+            _ if mime == "application/pdf" => Self::Pdf,
+            _ => Self::Other,
+        }
+    }
 }
 
 /// An image, a document, a sound. Kept whole or replaced by a typed stub.
@@ -244,7 +271,7 @@ impl Message {
         out
     }
 
-    /// Whether it holds thinking or blocks that must stay next to what follows them.
+    /// Whether it is signed thinking alone, which must stay with the assistant's next message.
     fn leads_on(&self) -> bool {
         self.role == Role::Assistant
             && !self.parts.is_empty()
@@ -420,16 +447,7 @@ mod tests {
     }
 
     fn output(id: &str) -> Message {
-        let output = Output {
-            id: id.into(),
-            name: None,
-            text: "".into(),
-            media: [].into(),
-            failed: false,
-            cleared: false,
-            exit: None,
-            refusal: None,
-        };
+        let output = Output::new(id, "");
         Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
     }
 

@@ -1,4 +1,4 @@
-//! The one door through which session text enters: JSON that survives what agents write.
+//! Makes JSON of what is not quite (lone surrogates, broken UTF-8), without moving a byte.
 //!
 //! JavaScript cuts emoji in two and writes lone surrogates; serde_json refuses them. Files are cut in the middle of a
 //! character. [`mend`] replaces both by something of the same length, so that every position stays what it was.

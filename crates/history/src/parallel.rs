@@ -27,20 +27,20 @@ pub fn join<A: Send, B>(one: impl Fn() -> A + Sync, other: impl FnOnce() -> B) -
 }
 
 /// `make` of one chunk of the items per core, in their order; it is given the index of the chunk's first item. Fewer
-/// than `many` items are not worth a thread: where all cores are busy, a new one waits for milliseconds.
+/// than `min_chunk` items are not worth a thread: where all cores are busy, a new one waits for milliseconds.
 pub fn par_chunks<'t, T: Sync, R: Send>(
     items: &'t [T],
-    many: usize,
+    min_chunk: usize,
     make: impl Fn(usize, &'t [T]) -> R + Sync,
 ) -> Vec<R> {
-    let many = items.len().div_ceil(threads()).max(many);
+    let min_chunk = items.len().div_ceil(threads()).max(min_chunk);
     std::thread::scope(|scope| {
-        let mut shares = items.chunks(many).enumerate();
+        let mut shares = items.chunks(min_chunk).enumerate();
         let mine = shares.next();
         let make = &make;
         let others: Vec<_> = shares
             .map(|(at, share)| {
-                let work = move || make(at * many, share);
+                let work = move || make(at * min_chunk, share);
                 Builder::new().spawn_scoped(scope, work).map_err(|_| work)
             })
             .collect();
@@ -53,10 +53,10 @@ pub fn par_chunks<'t, T: Sync, R: Send>(
     })
 }
 
-/// `make` of every item, in their order; see [`par_chunks`] for `many`.
-pub fn par_map<T: Sync, R: Send>(items: &[T], many: usize, make: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// `make` of every item, in their order; see [`par_chunks`] for `min_chunk`.
+pub fn par_map<T: Sync, R: Send>(items: &[T], min_chunk: usize, make: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let mut shares =
-        par_chunks(items, many, |_, share| share.iter().map(&make).collect::<Vec<R>>()).into_iter();
+        par_chunks(items, min_chunk, |_, share| share.iter().map(&make).collect::<Vec<R>>()).into_iter();
     let mut out = shares.next().unwrap_or_default();
     shares.for_each(|it| out.extend(it));
     out

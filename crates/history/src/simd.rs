@@ -67,24 +67,24 @@ fn bit_planes(row: &Block) -> [u64; 8] {
 }
 
 /// Bytes that [`special`] looks at.
-pub const SIDE: usize = 16;
+pub const LANES: usize = 16;
 
 /// Which of the bytes a JSON string does not hold as they stand, a bit each: quotes, backslashes, control characters.
 #[inline]
-pub fn special(side: &[u8; SIDE]) -> u32 {
+pub fn special(block: &[u8; LANES]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     {
         #[expect(unsafe_code, reason = "the compiler asks for it though there is nothing to find out")]
         // SAFETY: every x86-64 has these registers.
-        return unsafe { x86::special(side) };
+        return unsafe { x86::special(block) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    special_anywhere(side)
+    special_anywhere(block)
 }
 
 #[cfg(any(test, not(target_arch = "x86_64")))]
-fn special_anywhere(side: &[u8; SIDE]) -> u32 {
-    let bits = side.iter().enumerate();
+fn special_anywhere(block: &[u8; LANES]) -> u32 {
+    let bits = block.iter().enumerate();
     bits.fold(0, |out, (at, it)| out | u32::from(matches!(it, b'"' | b'\\' | 0..0x20)) << at)
 }
 
@@ -96,17 +96,17 @@ mod x86 {
         _mm_set1_epi8, _mm256_movemask_epi8, _mm256_set_epi64x, _mm256_slli_epi16,
     };
 
-    use super::{Block, Kernel, SIDE};
+    use super::{Block, Kernel, LANES};
 
     /// As everywhere, with one instruction for the sixteen bits.
     #[target_feature(enable = "sse2")]
     #[inline]
-    pub(super) fn special(side: &[u8; SIDE]) -> u32 {
-        let (words, _) = side.as_chunks::<8>();
-        let side = _mm_set_epi64x(i64::from_le_bytes(words[1]), i64::from_le_bytes(words[0]));
-        let quote = _mm_cmpeq_epi8(side, _mm_set1_epi8(b'"' as i8));
-        let backslash = _mm_cmpeq_epi8(side, _mm_set1_epi8(b'\\' as i8));
-        let control = _mm_cmpeq_epi8(_mm_min_epu8(side, _mm_set1_epi8(0x1F)), side);
+    pub(super) fn special(block: &[u8; LANES]) -> u32 {
+        let (words, _) = block.as_chunks::<8>();
+        let block = _mm_set_epi64x(i64::from_le_bytes(words[1]), i64::from_le_bytes(words[0]));
+        let quote = _mm_cmpeq_epi8(block, _mm_set1_epi8(b'"' as i8));
+        let backslash = _mm_cmpeq_epi8(block, _mm_set1_epi8(b'\\' as i8));
+        let control = _mm_cmpeq_epi8(_mm_min_epu8(block, _mm_set1_epi8(0x1F)), block);
         _mm_movemask_epi8(_mm_or_si128(_mm_or_si128(quote, backslash), control)) as u32
     }
 
@@ -179,10 +179,10 @@ mod tests {
     #[test]
     fn special_bytes_everywhere() {
         for byte in 0..=255 {
-            for at in 0..SIDE {
-                let mut side = [b'a'; SIDE];
-                (side[at], side[(at * 7 + 3) % SIDE]) = (byte, b'"');
-                assert_eq!(special(&side), special_anywhere(&side), "{side:?}");
+            for at in 0..LANES {
+                let mut block = [b'a'; LANES];
+                (block[at], block[(at * 7 + 3) % LANES]) = (byte, b'"');
+                assert_eq!(special(&block), special_anywhere(&block), "{block:?}");
             }
         }
     }

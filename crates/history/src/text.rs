@@ -126,8 +126,8 @@ enum TextCache {
     Wide(Box<(TextSize, [AtomicU64; Measure::COUNT])>),
 }
 
-/// Up to so many bytes nothing that is said of a text needs more than 32 bits: not the thousandths of its tokens, of
-/// which it has no more than bytes, and not its escapes, of which each byte takes five at most.
+/// Maximum bytes of a text of which every figure fits into 32 bits: the thousandths of its tokens, of which it has no
+/// more than bytes, and its escapes, of which each byte takes five at most.
 const NARROW: u64 = 4 << 20;
 
 /// Not measured yet; no measure returns this value.

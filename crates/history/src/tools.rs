@@ -253,12 +253,12 @@ pub fn actions(call: &Call) -> Vec<Action> {
     if editor(&call.name) {
         return vec![edited_by_command(&input)];
     }
+    if code_mode::is_script(call) {
+        let made: Vec<Action> = code_mode::calls(call).iter().flat_map(actions).collect();
+        return if made.is_empty() { vec![Action::new(Meaning::Other)] } else { made };
+    }
     let (name, meaning) = known(&call.name).unwrap_or(("", Meaning::Other));
     match meaning {
-        Meaning::Run if call.freeform && name == "exec" => {
-            let made: Vec<Action> = code_mode::calls(call).iter().flat_map(actions).collect();
-            if made.is_empty() { vec![Action::new(Meaning::Other)] } else { made }
-        }
         Meaning::Run => ran(&input, text, call.freeform),
         Meaning::Edit if name.ends_with("patch") || name == "apply_diff" => {
             let patch = ["patchText", "input", "patch", "diff"]

@@ -106,10 +106,9 @@ fn newest(source: &History, budget: u64, count: &dyn Fn(&Message) -> u64) -> usi
     from
 }
 
-/// As many of `lines` as fit, the newest and as many of the oldest: cut in the middle.
+/// The newest lines that fit, by bisection: a summary's price rises with its lines.
 fn summary(lines: &[String], budget: u64, count: &dyn Fn(&Message) -> u64) -> Vec<Message> {
     let make = |lines: &[String]| Message::text(Role::User, Kind::Summary, lines.join("\n"));
-    // The longest half-open prefix that fits, by bisection: a summary's price rises with its lines.
     let (mut fits, mut over) = (0, lines.len() + 1);
     while fits + 1 < over {
         let middle = fits.midpoint(over);

@@ -19,7 +19,6 @@ mod text;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use foldhash::HashSet;
 use serde::Serialize;
 
 pub use hindsight::{Hindsight, UseTally, Used, UsedKind, hindsight, used_later};
@@ -162,20 +161,9 @@ pub fn score_probes(
     recoverable: &dyn Fn(usize) -> bool,
     count: &dyn Fn(&Message) -> u64,
 ) -> Score {
-    let tail = tail(source.messages(), compacted.messages());
-    let split = source.messages().len() - tail;
+    let (replacement, split) = replacement(source, compacted);
     let expanded = scripts_expanded(source);
-    let evicted =
-        History::new(compacted.messages()[..compacted.messages().len() - tail].to_vec(), source.meta.clone());
-    let evicted = scripts_expanded(&evicted).into_owned();
-    let known: HashSet<&str> = expanded
-        .messages()
-        .iter()
-        .flat_map(|it| &it.parts)
-        .filter_map(|it| if let Part::Text(text) = it { Some(text.as_str()) } else { None })
-        .collect();
-    let index = kept::index::Index::new(evicted.messages(), &known, probes.len());
-    let scene = kept::survive::Scene::new(&expanded, probes, index, evicted, split);
+    let scene = kept::survive::Scene::new(&expanded, probes, &replacement, split);
 
     let mut classes: BTreeMap<Class, Tally> = BTreeMap::new();
     let mut last_request = Tally::default();
@@ -222,7 +210,7 @@ pub fn score_probes(
         kept_less_contradicted: kept.map(|it| it * (1.0 - contradicted).max(0.0)),
         classes,
         last_request,
-        tail_messages: tail,
+        tail_messages: source.messages().len() - split,
         messages: (source.messages().len(), compacted.messages().len()),
         tokens: Tokens {
             before: sum(source.messages()),
@@ -239,6 +227,15 @@ fn weighted(classes: &BTreeMap<Class, Tally>, share: &dyn Fn(&Tally) -> f64) -> 
     let weights: f64 = classes.keys().map(|it| it.weight()).sum();
     let sum: f64 = classes.iter().map(|(class, tally)| class.weight() * share(tally)).sum();
     (weights > 0.0).then(|| sum / weights)
+}
+
+/// What a compacted history has in the place of the messages before its verbatim end, and how many of the source those
+/// are.
+fn replacement(source: &History, compacted: &History) -> (History, usize) {
+    let tail = tail(source.messages(), compacted.messages());
+    let rest = compacted.messages()[..compacted.messages().len() - tail].to_vec();
+    let rest = scripts_expanded(&History::new(rest, source.meta.clone())).into_owned();
+    (rest, source.messages().len() - tail)
 }
 
 /// How many messages at the end are the same in both. Thinking does not count: APIs drop it by themselves.

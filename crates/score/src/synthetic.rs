@@ -138,16 +138,7 @@ fn call(random: &mut Random, tool: &str, input: String, text: String, failed: bo
     let id: std::sync::Arc<str> = random.word().into();
     let call =
         Call { id: id.clone(), name: tool.into(), input: input.into(), freeform: false, signature: None };
-    let output = Output {
-        id,
-        name: Some(tool.into()),
-        text: text.into(),
-        media: [].into(),
-        failed,
-        cleared: false,
-        exit: None,
-        refusal: None,
-    };
+    let output = Output { name: Some(tool.into()), failed, ..Output::new(id, text) };
     [
         Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]),
         Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]),

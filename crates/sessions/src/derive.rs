@@ -38,6 +38,11 @@ pub fn time(ms: i64) -> String {
     jiff::Timestamp::from_millisecond(ms).map(|it| format!("{it:.3}")).unwrap_or_default()
 }
 
+/// A first and last time, with one more.
+pub(crate) fn widened(times: Option<(i64, i64)>, at: i64) -> Option<(i64, i64)> {
+    Some(times.map_or((at, at), |(first, last)| (first.min(at), last.max(at))))
+}
+
 /// Reads an RFC 3339 time as milliseconds since 1970.
 pub fn parse_time(text: &str) -> Option<i64> {
     usual_time(text).or_else(|| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond))

@@ -212,7 +212,7 @@ pub struct Session {
     /// All records of the source, in order.
     pub records: Vec<Record>,
     /// For each live message, the numbers of the records it was made from.
-    pub of_message: Origins,
+    pub origins: Origins,
     /// What was not understood.
     pub notes: Vec<Note>,
     pub past: Vec<PastCompaction>,
@@ -229,7 +229,7 @@ pub struct Origins {
 }
 
 /// How outputs begin that were cleared: by Claude Code (2.1, by time) and OpenCode, and by our own profiles.
-const CLEARED: [&str; 2] = ["[Old tool result content cleared]", "[output cleared: "];
+const CLEARED: [&str; 2] = [agents::opencode::CLEARED, "[output cleared: "];
 
 /// Whether an output was cleared, by its text.
 fn is_cleared(text: &str) -> bool {
@@ -285,9 +285,9 @@ impl<T: IntoIterator<Item = u32>> FromIterator<T> for Origins {
 }
 
 impl Session {
-    /// Without what only a writer needs, and with what was read apart from its records as `keep` leaves it.
+    /// Without records and origins, which only a writer needs.
     fn measured_only(mut self) -> Self {
-        (self.records, self.of_message) = (Vec::new(), Origins::default());
+        (self.records, self.origins) = (Vec::new(), Origins::default());
         self
     }
 }
@@ -441,8 +441,8 @@ fn hold(part: &mut Part, keep: &Keep, at: u64) {
     }
 }
 
-/// Up to so many bytes all records are looked at, even if the history does not depend on them: then all earlier
-/// compactions are known.
+/// Maximum bytes of a session of which all records are looked at, even if the history does not depend on them: then all
+/// earlier compactions are known.
 const LOOKED_AT_WHOLE: u64 = if cfg!(test) { 1 } else { 8 << 20 };
 
 /// Reads a session that is only measured. Its history is that of [`read`], but for what `keep` does to parts; records

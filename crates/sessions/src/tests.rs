@@ -264,3 +264,71 @@ fn sessions_are_recognised() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+/// Notes name the line of the file, also where blank ones stand before it.
+#[test]
+fn notes_name_their_line() {
+    let at = r#""timestamp":"2026-11-20T09:15:35.675Z""#;
+    let gemini = [
+        &format!(r#"{{"sessionId":"s","projectHash":"h","startTime":"x",{at}}}"#),
+        "",
+        &format!(r#"{{"id":"1",{at},"type":"user","content":"a"}}"#),
+        "",
+        "",
+        &format!(r#"{{"id":"2",{at},"type":"odd","content":"b"}}"#),
+    ];
+    let codex = [
+        "",
+        "",
+        &format!(
+            r#"{{{at},"type":"session_meta","payload":{{"id":"i","cwd":"/p","history_base":{{"id":"j"}}}}}}"#
+        ),
+    ];
+    let tree = format!(r#""sessionId":"s",{at},"cwd":"/p","version":"0.22.2""#);
+    let qwen = [
+        "",
+        &format!(
+            r#"{{"uuid":"1","parentUuid":null,"type":"user",{tree},"message":{{"role":"odd","parts":[{{"text":"a"}}]}}}}"#
+        ),
+    ];
+    for (lines, line) in [(&gemini[..], 6), (&codex, 3), (&qwen, 2)] {
+        let (_, session) = shown(lines);
+        assert_eq!(session.notes.iter().map(|it| it.line).collect::<Vec<_>>(), [line], "{:?}", session.notes);
+    }
+}
+
+/// Codex refuses a call whose arguments are no JSON.
+#[test]
+fn free_text_is_carried_as_an_object() {
+    let old = r#"{"messages":[{"role":"user","content":"list it"}]}"#;
+    let source = Memory::new("t", old);
+    let session = read(&source, Some(Format::ANTHROPIC)).unwrap();
+    let mut messages = session.history.messages().to_vec();
+    let call = history::Call {
+        id: "c".into(),
+        name: "bash".into(),
+        input: "ls -la".into(),
+        freeform: true,
+        signature: None,
+    };
+    messages.push(history::Message::new(Role::Assistant, history::Kind::Said, vec![Part::Call(call)]));
+    let after = History::new(messages, session.history.meta.clone());
+    let written = carry(&source, &session, &after, Format::CODEX).unwrap().bytes(&source).unwrap();
+    let carried = read(&Memory::new("t", written), Some(Format::CODEX)).unwrap();
+    let call = carried.history.messages().iter().flat_map(|it| it.calls()).next().unwrap();
+    assert_eq!((call.input.as_str(), call.freeform), (r#"{"input":"ls -la"}"#, false));
+}
+
+#[test]
+fn parts_within_parts_are_looked_into_once() {
+    let deep = 100_000;
+    let part = r#"{"functionResponse":{"id":"c","name":"n","response":{},"parts":["#.repeat(deep)
+        + &"]}}".repeat(deep);
+    let text = format!(
+        r#"{{"sessionId":"s","projectHash":"h"}}
+{{"id":"1","type":"gemini","content":"","toolCalls":[{{"id":"c","name":"n","args":{{}},"result":[{part}]}}]}}
+"#
+    );
+    let repaired = repair::repair(&Memory::new("t", text), Format::GEMINI_CLI, &|_| "h".into()).unwrap();
+    assert!(repaired.findings.is_empty(), "{:?}", repaired.findings);
+}

@@ -50,7 +50,7 @@ pub struct TokenCounter {
 }
 
 /// Minimum number of messages per thread: measuring that many again takes most of a millisecond.
-pub const MANY: usize = 4096;
+pub const MIN_MESSAGES_PER_THREAD: usize = 4096;
 
 /// What counts a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -237,7 +237,7 @@ impl TokenCounter {
 
     /// Tokens of each message.
     pub fn messages(&self, messages: &[Message]) -> Vec<u64> {
-        parallel::par_map(messages, MANY, |it| self.message(it))
+        parallel::par_map(messages, MIN_MESSAGES_PER_THREAD, |it| self.message(it))
     }
 
     /// A counter by the model's own tokenizer, where that is public. It counts texts without their frames.
@@ -281,7 +281,9 @@ impl TokenCounter {
     /// Where the context goes. The sum is the overhead and all messages.
     pub fn by_category(&self, history: &History) -> Categories {
         let overhead = Categories { system: self.overhead, ..Categories::default() };
-        let shares = parallel::par_chunks(history.messages(), MANY, |_, share| self.categories(share));
+        let shares = parallel::par_chunks(history.messages(), MIN_MESSAGES_PER_THREAD, |_, share| {
+            self.categories(share)
+        });
         shares.into_iter().fold(overhead, Add::add)
     }
 
@@ -338,13 +340,15 @@ impl TokenCounter {
         }
         // Tokens before each message, unscaled.
         let mut before = vec![0.0];
-        before.extend(parallel::par_map(history.messages(), MANY, |it| self.raw(it)).iter().scan(
-            0.0,
-            |sum, it| {
-                *sum += it;
-                Some(*sum)
-            },
-        ));
+        before.extend(
+            parallel::par_map(history.messages(), MIN_MESSAGES_PER_THREAD, |it| self.raw(it)).iter().scan(
+                0.0,
+                |sum, it| {
+                    *sum += it;
+                    Some(*sum)
+                },
+            ),
+        );
         let mut reports: Vec<Report> = reports(history, self.rates).collect();
         let refused = reports.iter().rfind(|it| !it.is_of(before[it.start]));
         self.disbelieved = refused.map(|it| (it.message, it.context));

@@ -21,8 +21,8 @@ pub(super) fn text(heuristic: Heuristic, weight: TextSize) -> u64 {
         Heuristic::Chars4 => weight.utf16.div_ceil(4),
         Heuristic::Chars4Round => (weight.utf16 + 2) / 4,
         Heuristic::Bytes4 => weight.bytes.div_ceil(4),
-        Heuristic::GeminiCli => gemini_text(weight, 4) / UNIT,
-        Heuristic::GeminiCli061 => gemini_text_061(weight, 4) / UNIT,
+        Heuristic::GeminiCli => gemini_text(weight) / UNIT,
+        Heuristic::GeminiCli061 => gemini_text_061(weight) / UNIT,
     }
 }
 
@@ -159,7 +159,7 @@ fn codex_media(media: &Media) -> u64 {
     }
 }
 
-/// Bytes of thought in so many bytes of encrypted reasoning or compaction.
+/// Bytes of thought in encrypted reasoning or an encrypted compaction of `bytes`.
 fn encrypted(bytes: u64) -> u64 {
     (bytes * 3 / 4).saturating_sub(650)
 }
@@ -177,26 +177,25 @@ fn len(literal: &str) -> u64 {
 
 const UNIT: u64 = 60;
 
-/// 0.25 for each ASCII character (one over `per` in general) and 1.3 for each other (December 2025).
-fn gemini_text(weight: TextSize, per: u64) -> u64 {
-    weight.ascii * (UNIT / per) + (weight.chars - weight.ascii) * 78
+/// 0.25 for each ASCII character and 1.3 for each other (December 2025).
+fn gemini_text(weight: TextSize) -> u64 {
+    weight.ascii * (UNIT / 4) + (weight.chars - weight.ascii) * 78
 }
 
-/// 0.61: 1.5 for each UTF-16 unit that is not ASCII, and length / `per` for all above 100,000 units, whatever they
-/// are.
-fn gemini_text_061(weight: TextSize, per: u64) -> u64 {
+/// 0.61: 1.5 for each UTF-16 unit that is not ASCII, and length / 4 for all above 100,000 units, whatever they are.
+fn gemini_text_061(weight: TextSize) -> u64 {
     if weight.utf16 > 100_000 {
-        weight.utf16 * (UNIT / per)
+        weight.utf16 * (UNIT / 4)
     } else {
-        weight.ascii * (UNIT / per) + (weight.utf16 - weight.ascii) * 90
+        weight.ascii * (UNIT / 4) + (weight.utf16 - weight.ascii) * 90
     }
 }
 
 /// December 2025: text by its characters, everything else JSON length / 4.
 fn gemini_part(part: &Part) -> u64 {
     match part {
-        Part::Text(text) => gemini_text(text.weight(), 4),
-        Part::Reasoning(reasoning) => gemini_text(reasoning.text.weight(), 4),
+        Part::Text(text) => gemini_text(text.weight()),
+        Part::Reasoning(reasoning) => gemini_text(reasoning.text.weight()),
         Part::Call(call) => gemini_call(call),
         Part::Output(output) => {
             let name = output.name.as_deref().unwrap_or_default();
@@ -212,8 +211,8 @@ fn gemini_part(part: &Part) -> u64 {
 /// 0.61: an output by the length of its name and payload, images 3,000, PDFs 25,800.
 fn gemini_part_061(part: &Part) -> u64 {
     match part {
-        Part::Text(text) => gemini_text_061(text.weight(), 4),
-        Part::Reasoning(reasoning) => gemini_text_061(reasoning.text.weight(), 4),
+        Part::Text(text) => gemini_text_061(text.weight()),
+        Part::Reasoning(reasoning) => gemini_text_061(reasoning.text.weight()),
         Part::Call(call) => gemini_call(call),
         Part::Output(output) => {
             let name = output.name.as_deref().map_or(0, |it| TextSize::plain(it).utf16);
@@ -284,16 +283,7 @@ mod tests {
 
     fn output(name: &str, text: impl Into<Text>) -> Output {
         let name = Some(name.into());
-        Output {
-            id: "".into(),
-            name,
-            text: text.into(),
-            media: [].into(),
-            failed: false,
-            cleared: false,
-            exit: None,
-            refusal: None,
-        }
+        Output { name, ..Output::new("", text) }
     }
 
     fn call(name: &str, input: &str) -> Part {
@@ -333,11 +323,9 @@ mod tests {
     }
 
     #[test]
-    fn gemini_cli_with_other_characters_per_token() {
-        let twelve = TextSize::of("Hello world!");
-        assert_eq!((gemini_text_061(twelve, 3) / UNIT, gemini_text_061(twelve, 2) / UNIT), (4, 6));
-        let long = TextSize::of(&"a".repeat(120_000));
-        assert_eq!((gemini_text_061(long, 4) / UNIT, gemini_text_061(long, 3) / UNIT), (30_000, 40_000));
+    fn gemini_cli_0_61_counts_long_texts_by_their_length() {
+        assert_eq!(gemini_text_061(TextSize::of(&"a".repeat(120_000))) / UNIT, 30_000);
+        assert_eq!(gemini_text_061(TextSize::of(&"é".repeat(120_000))) / UNIT, 30_000);
     }
 
     #[test]

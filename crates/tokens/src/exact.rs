@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Builder;
 
 use super::bpe::{self, Vocabulary};
 use super::middle::{ceil, floor};
@@ -96,7 +97,9 @@ fn on_all_cores<T: Sync, U: Send>(
         }
     };
     let mut done = std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads).map(|_| scope.spawn(some)).collect();
+        // Where the system gives no thread, the others do it all.
+        let others: Vec<_> =
+            (1..threads).map_while(|_| Builder::new().spawn_scoped(scope, some).ok()).collect();
         let mut done = some();
         for it in others {
             match it.join() {

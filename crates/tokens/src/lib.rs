@@ -11,7 +11,7 @@ mod counter;
 mod shape;
 mod window;
 
-pub use counter::MANY;
+pub use counter::MIN_MESSAGES_PER_THREAD;
 pub use counter::TokenCounter;
 pub use window::{Window, at_least, gemini_cli_limit, gemini_cli_limit_0_20, window};
 

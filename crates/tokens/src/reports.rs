@@ -29,7 +29,7 @@ const ROOM: u64 = 1_000_000;
 /// least, as far as was seen).
 const LEAST: f64 = 0.05;
 
-/// Messages may be so many times what our own count makes of them.
+/// Maximum ratio of a report to our own count.
 const MORE: f64 = 4.0;
 
 impl Report {
@@ -73,9 +73,9 @@ pub(super) fn reports(history: &History, rates: Rates) -> impl Iterator<Item = R
 /// request, the reports behind them still hold what is gone: more than what is there can be by any scale. Where the
 /// client cleared them and reported afterwards, they do not.
 pub(super) fn up_to_clearing(reports: &[Report], before: &[f64], history: &History) -> usize {
-    /// What is beyond the messages grows by itself, by reminders and tools that come later: by less than so many tokens.
+    /// Maximum tokens by which what is beyond the messages grows by itself, by reminders and tools that come later.
     const GROWTH: f64 = 4_000.0;
-    /// What is there may grow by so much more than it does as a rule.
+    /// Maximum ratio of how much what is there grows to how much it does as a rule.
     const MORE: f64 = 1.15;
     let cleared = || history.messages().iter().position(|it| it.outputs().any(|it| it.cleared));
     let Some((last, cleared)) = reports.last().and_then(|it| Some((it, cleared()?))) else {

@@ -184,7 +184,7 @@ fn newest_version(env: &Env) -> Option<[u32; 3]> {
 /// The part of a transcript in front of the compaction whose summary is message `at`. The archived one may lack rows that
 /// were written a moment later.
 fn before_boundary(source: &dyn Source, session: &Session, at: usize) -> Result<Option<(Memory, Session)>> {
-    let Some(record) = session.of_message[at].first() else { return Ok(None) };
+    let Some(record) = session.origins[at].first() else { return Ok(None) };
     let end = session.records[*record as usize].at;
     let bytes = source.bytes(0..end)?;
     let Some(mark) = memchr::memmem::rfind(&bytes, b"\"compact_boundary\"") else { return Ok(None) };

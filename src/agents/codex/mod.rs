@@ -147,7 +147,7 @@ fn before_line(
     at: usize,
     handle: &str,
 ) -> Result<Option<(Memory, Session)>> {
-    let Some(record) = session.of_message[at].first() else { return Ok(None) };
+    let Some(record) = session.origins[at].first() else { return Ok(None) };
     let bytes = source.bytes(0..session.records[*record as usize].at)?;
     if !bytes.ends_with(b"\n") {
         return Ok(None);

@@ -125,7 +125,7 @@ pub(crate) fn open_unread(
         Ok(Session {
             format: format.map_or_else(|| sessions::sniff(source), Ok)?,
             records: Vec::new(),
-            of_message: Default::default(),
+            origins: Default::default(),
             notes: Vec::new(),
             past: Vec::new(),
             history: History::default(),

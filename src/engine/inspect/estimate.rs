@@ -119,19 +119,20 @@ fn largest(measured: &Measured<'_>) -> Vec<Large> {
         out.sort_unstable_by_key(order);
         out.truncate(LARGEST);
     };
-    let shares = parallel::par_chunks(measured.history.messages(), tokens::MANY, |from, share| {
-        let mut out = Vec::new();
-        for (index, message) in share.iter().enumerate() {
-            for (place, part) in message.parts.iter().enumerate() {
-                out.push((measured.counter.part(part), from + index, place, part));
+    let shares =
+        parallel::par_chunks(measured.history.messages(), tokens::MIN_MESSAGES_PER_THREAD, |from, share| {
+            let mut out = Vec::new();
+            for (index, message) in share.iter().enumerate() {
+                for (place, part) in message.parts.iter().enumerate() {
+                    out.push((measured.counter.part(part), from + index, place, part));
+                }
+                // All but the largest are dropped now and then, so that few are held.
+                if out.len() > 100 * LARGEST {
+                    first(&mut out);
+                }
             }
-            // All but the largest are dropped now and then, so that few are held.
-            if out.len() > 100 * LARGEST {
-                first(&mut out);
-            }
-        }
-        out
-    });
+            out
+        });
     let mut out = shares.into_iter().flatten().collect();
     first(&mut out);
     let describe = |(tokens, message, _, part): (u64, usize, usize, &Part)| {

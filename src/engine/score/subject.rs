@@ -27,7 +27,7 @@ pub(crate) fn session(history: History) -> Session {
     Session {
         format: Format::ANTHROPIC,
         records: Vec::new(),
-        of_message: Default::default(),
+        origins: Default::default(),
         notes: Vec::new(),
         past: Vec::new(),
         history,

@@ -47,13 +47,13 @@ fn reads_every_session() {
         })
         .unwrap();
         assert_eq!(session.records.len(), lines, "{path:?}");
-        assert_eq!(session.of_message.len(), history.messages().len());
+        assert_eq!(session.origins.len(), history.messages().len());
         let mut used = std::collections::HashSet::new();
         for (number, message) in history.messages().iter().enumerate() {
             assert_eq!(message.from, Some(number as u32));
             assert!(!message.parts.is_empty(), "{path:?}: message {number}");
             assert!(
-                session.of_message[number].iter().all(|it| used.insert(*it)),
+                session.origins[number].iter().all(|it| used.insert(*it)),
                 "{path:?}: a record in two messages"
             );
             for output in message.outputs() {

@@ -176,7 +176,7 @@ fn reads_every_kind_of_item() {
     assert_eq!(meta.cwd.as_deref(), Some("/p/q"));
     assert_eq!(meta.system.as_ref().map(|it| it.as_str()), Some("Be good."));
     assert!(session.notes.is_empty(), "{:?}", session.notes);
-    assert_eq!(session.of_message[2], [5]);
+    assert_eq!(session.origins[2], [5]);
 }
 
 #[test]

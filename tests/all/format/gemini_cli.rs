@@ -98,7 +98,7 @@ fn sends_each_response_once() {
             "Assistant Said done",
         ]
     );
-    assert!(session.of_message.iter().eq([vec![2], vec![3], vec![3, 4, 5], vec![6]]));
+    assert!(session.origins.iter().eq([vec![2], vec![3], vec![3, 4, 5], vec![6]]));
     let usage = session.history.messages()[3].usage.unwrap();
     assert_eq!((usage.input, usage.cache_read, usage.output, usage.reasoning), (61, 40, 8, 3));
     let meta = &session.history.meta;

@@ -69,11 +69,11 @@ fn bytes(source: &dyn Source) -> Vec<u8> {
 pub fn after_laws(source: &Memory, read: Read, write: Write, session: &Session) {
     for (number, message) in session.history.messages().iter().enumerate() {
         assert_eq!(message.from, Some(number as u32));
-        for record in &session.of_message[number] {
+        for record in &session.origins[number] {
             assert!((*record as usize) < session.records.len());
         }
     }
-    assert_eq!(session.of_message.len(), session.history.messages().len());
+    assert_eq!(session.origins.len(), session.history.messages().len());
     let patched = write(source, session, &session.history, Mode::Patch).unwrap();
     assert!(
         patched.bytes(source).unwrap() == bytes(source),
@@ -139,7 +139,7 @@ pub fn stub_largest(source: &Memory, read: Read, write: Write, session: &Session
             == text[new.at as usize..][..new.len as usize];
         assert_eq!(
             same,
-            !session.of_message[index].contains(&(number as u32)),
+            !session.origins[index].contains(&(number as u32)),
             "{} record {number} of message {index}",
             source.name()
         );

@@ -28,7 +28,7 @@ fn reads_what_is_there() {
         assert_eq!(session.notes, [], "{name}");
         let messages = session.history.messages();
         assert!(messages.len() > 1, "{name}");
-        assert_eq!(session.of_message.len(), messages.len());
+        assert_eq!(session.origins.len(), messages.len());
         let text = source.bytes(0..source.len()).unwrap();
         for record in &session.records {
             let element: serde_json::Value =
@@ -78,7 +78,7 @@ fn one_output_changes_one_record() {
             assert_eq!(again.records.len(), session.records.len());
             for (number, (old, new)) in session.records.iter().zip(&again.records).enumerate() {
                 let same = source.bytes(old.range()).unwrap() == out.bytes(new.range()).unwrap();
-                assert_eq!(same, session.of_message[index] != [number as u32], "{name} {number}");
+                assert_eq!(same, session.origins[index] != [number as u32], "{name} {number}");
             }
         }
     }

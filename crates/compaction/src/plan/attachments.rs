@@ -113,16 +113,7 @@ mod tests {
         let input = r#"{"path":"shot.png"}"#.into();
         let call = Call { id: "c".into(), name: "Read".into(), input, freeform: false, signature: None };
         messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
-        let output = Output {
-            id: "c".into(),
-            name: None,
-            text: "a screenshot".into(),
-            media: [image(8_500)].into(),
-            failed: false,
-            cleared: false,
-            refusal: None,
-            exit: None,
-        };
+        let output = Output { media: [image(8_500)].into(), ..Output::new("c", "a screenshot") };
         messages.push(Message::new(Role::User, Kind::Said, vec![Part::Output(output)]));
         for (number, message) in (0..).zip(&mut messages) {
             message.from = Some(number);

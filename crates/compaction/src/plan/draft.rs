@@ -144,7 +144,7 @@ impl<'a> Draft<'a> {
         self.answered.get_or_init(|| outputs().collect()).contains(id)
     }
 
-    /// The output at a place, unless it was replaced before.
+    /// The output at a place, as the history has it.
     pub(super) fn output(&self, message: usize, part: usize) -> Option<&'a Output> {
         match self.history.messages().get(message)?.parts.get(part)? {
             Part::Output(output) => Some(output),
@@ -239,7 +239,7 @@ pub fn json_len(message: &Message) -> u64 {
     (r#"{"role":"","parts":[]}"#.len() + role + commas) as u64 + message.parts.iter().map(part).sum::<u64>()
 }
 
-/// Whether an item is instructions or context that a client put before the first prompt.
+/// Whether a message is instructions or context of a client.
 pub(super) fn is_head(message: &Message) -> bool {
     message.role == Role::System || message.kind == Kind::Context
 }

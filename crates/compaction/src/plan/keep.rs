@@ -11,7 +11,7 @@ use tokens::middle;
 /// Below this, a summary would cost more than it saves. Tokens.
 const SMALLEST: u64 = 2_000;
 
-/// In a session below that, a summary's first line, its rules and the last request need so much. Tokens.
+/// Tokens that a summary's first line, its rules and the last request need in a session below that.
 const LEAST: u64 = 500;
 
 /// What a summary replaces and what stays.
@@ -116,7 +116,7 @@ fn whole(draft: &Draft<'_>, step: &Summarize, user: Vec<Segment>, joined: String
 /// What the user wrote, newest first, within a budget; the message that crosses is cut in the middle. Or all of it as
 /// one text.
 fn user_messages(draft: &Draft<'_>, rule: &UserMessages, before: &str) -> (Vec<Segment>, String) {
-    let bytes = (rule.tokens * 4) as usize;
+    let bytes = rule.tokens.saturating_mul(4) as usize;
     let mut left = rule.tokens;
     let (mut out, mut texts) = (Vec::new(), Vec::new());
     for item in draft.items.iter().rev() {
@@ -146,7 +146,7 @@ fn user_messages(draft: &Draft<'_>, rule: &UserMessages, before: &str) -> (Vec<S
             left -= tokens;
             out.push(apart(draft, item));
         } else {
-            out.push(made(Role::User, Kind::Said, &cut(&whole, (left * 4) as usize, &rule.cut)));
+            out.push(made(Role::User, Kind::Said, &cut(&whole, left.saturating_mul(4) as usize, &rule.cut)));
             left = 0;
         }
     }
@@ -531,7 +531,7 @@ pub(super) fn boundary_from(draft: &Draft<'_>, at: usize) -> usize {
 }
 
 /// The last position at or before `at` where no unit is cut.
-pub(super) fn boundary_to(draft: &Draft<'_>, at: usize) -> usize {
+fn boundary_to(draft: &Draft<'_>, at: usize) -> usize {
     (0..=at).rev().find(|it| is_boundary(draft, *it)).unwrap_or(0)
 }
 

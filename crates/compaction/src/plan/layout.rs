@@ -9,12 +9,12 @@ use super::{Cause, Need, Op, Reason, counts, is_work, restore};
 use crate::profile::{Keep, Slot, Summarize, TooLong};
 use history::{Kind, Media, MediaKind, Message, Part, Role, Text};
 
-/// Of what is summarised, at most this part is put back as text: one in so many tokens.
+/// Minimum ratio of what is summarised to what of it is put back as text, in tokens.
 const RESTORED: u64 = 4;
 
-/// A summary takes at most one in so many tokens of what it replaces …
+/// Minimum ratio of what a summary replaces to the summary, in tokens …
 const SUMMARY_SHARE: u64 = 3;
-/// … but may always have so many.
+/// … and the tokens that it may always have.
 const SMALLEST_SUMMARY: u64 = 200;
 
 /// Replaces messages by a summary, in the profile's layout.

@@ -339,7 +339,7 @@ pub fn plan(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>
     plan.split = draft.split;
     plan.reason = match ran.refusal {
         Some(reason) if !plan.act => reason,
-        _ if plan.act => Reason { code: "", text: said(&plan) },
+        _ if plan.act => Reason { code: "", text: describe(&plan) },
         _ => Reason {
             code: "nothing_to_compact",
             text: format!(
@@ -433,7 +433,7 @@ fn is_off(pass: &Pass, request: &PlanRequest<'_>) -> bool {
 }
 
 /// One sentence for what a plan does.
-fn said(plan: &Plan) -> String {
+fn describe(plan: &Plan) -> String {
     let outputs = plan.ops.iter().filter(|it| matches!(it, Op::Clear(_) | Op::Shorten(_))).count();
     let dropped: usize =
         plan.ops.iter().map(|it| if let Op::Drop { from, to, .. } = it { to - from } else { 0 }).sum();

@@ -15,7 +15,7 @@ pub struct Split {
     pub plan: Plan,
     /// Messages before the cut; nothing where there is no place.
     pub split: Option<usize>,
-    /// What stands at the cut: `prompt`, `unit`, `end`.
+    /// What stands at the cut: `prompt`, `unit`, `end` or `none`.
     pub boundary: &'static str,
     /// Other places where no unit is cut: prompts, nearest to the chosen one first.
     pub alternatives: Vec<usize>,

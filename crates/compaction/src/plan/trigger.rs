@@ -101,12 +101,12 @@ pub(super) fn size(profile: &Profile, limits: &ModelLimits<'_>) -> Option<u64> {
     at
 }
 
-/// Whether a context of so many tokens passes a threshold.
+/// Whether the tokens of a context pass a threshold.
 pub fn passes(trigger: &Trigger, context: u64, at: u64) -> bool {
     at > 0 && if trigger.strict { context > at } else { context >= at }
 }
 
-/// Whether so many characters pass a fixed size.
+/// Whether the characters of a context pass a fixed size.
 fn passes_chars(trigger: &Trigger, chars: u64, limit: u64) -> bool {
     if trigger.strict { chars > limit } else { chars >= limit }
 }

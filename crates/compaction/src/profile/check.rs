@@ -1,6 +1,5 @@
 //! Where a profile contradicts itself.
 
-use super::settings::layouts;
 use super::{Budget, Keep, Pass, Profile, Replace, Select, Slot, Summarize, SummaryShape, TooLong, Turns};
 
 pub(super) struct ProfileProblem {
@@ -69,6 +68,11 @@ fn trigger(profile: &Profile, say: &mut dyn FnMut(String)) {
     {
         say(format!("trigger: keeps {reserve} tokens or more free of a window of {window}"));
     }
+}
+
+/// The slots that a summary's step lays out for any cause, in order.
+fn layouts(step: &Summarize) -> impl Iterator<Item = &Vec<Slot>> {
+    [Some(&step.layout), step.layout_auto.as_ref(), step.layout_overflow.as_ref()].into_iter().flatten()
 }
 
 fn summarize(profile: &Profile, step: &Summarize, say: &mut dyn FnMut(String)) {
@@ -220,5 +224,12 @@ mod tests {
         }
         let (error, _) = mistake("[trigger]\n");
         assert!(error.contains("pass"), "{error}");
+    }
+
+    #[test]
+    fn a_circle_of_profiles_is_called_one() {
+        let bases = [("a", "extends = \"b\""), ("b", "extends = \"a\"")];
+        let error = Profile::parse("extends = \"a\"", "mine", &bases).unwrap_err().to_string();
+        assert!(error.contains("found a circle or a longer one at \"a\""), "{error}");
     }
 }

@@ -78,8 +78,8 @@ pub struct Trigger {
     /// Tokens left free besides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<u64>,
-    /// Where the maker tells the largest input apart: so many tokens below that instead, or the largest output if that
-    /// is less.
+    /// Where the maker tells the largest input apart: tokens kept free of that instead, or the largest output if that is
+    /// less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_buffer: Option<u64>,
     /// That buffer was set by hand, so it is not held to the largest output.
@@ -100,13 +100,13 @@ pub struct Trigger {
     /// What was written to a cache is not counted.
     #[serde(skip_serializing_if = "is_default")]
     pub without_cache_writes: bool,
-    /// Never below so many tokens.
+    /// Minimum tokens of the context.
     #[serde(skip_serializing_if = "is_default")]
     pub minimum: u64,
-    /// Not again within so many seconds.
+    /// Minimum seconds between two compactions.
     #[serde(skip_serializing_if = "is_default")]
     pub cool_down: u64,
-    /// After so many failures in a row, not by itself any more. 0: no such limit.
+    /// Maximum failures in a row, after which it is not done automatically. 0: no such limit.
     #[serde(skip_serializing_if = "is_default")]
     pub failures: u32,
     /// The window to assume for a model nobody knows.
@@ -180,9 +180,9 @@ pub struct Notices {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Remember {
-    /// A summary is remembered for the project from so many characters on.
+    /// Minimum characters of a summary that is remembered for the project.
     pub least_chars: usize,
-    /// So many of the project's memories are given to the next summary, the newest first.
+    /// Maximum number of the project's memories that are given to the next summary, the newest first.
     pub recalled: u32,
 }
 
@@ -237,6 +237,12 @@ impl Profile {
                     let what = format!("reading the profile: {message}");
                     Error::new(ErrorKind::Arguments, what).at(place, check::line_of_mistake(text, message))
                 })?
+            }
+            Some(toml::Value::String(base)) => {
+                let what = format!(
+                    "extends: expected a chain of at most {DEEPEST} profiles, found a circle or a longer one at {base:?}"
+                );
+                return Err(Error::new(ErrorKind::Arguments, what).at(place, None));
             }
             Some(other) => {
                 let what = format!("extends: expected the name of a built-in profile, found {other}");

@@ -82,7 +82,7 @@ pub struct Outputs {
     /// Only where more outputs than this could be taken, the ones that stay among them.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub above: usize,
-    /// Only if nothing was said for so many minutes.
+    /// Minutes of silence required.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub idle_minutes: u64,
     /// Nothing is replaced unless more tokens than this are gained.
@@ -96,13 +96,14 @@ pub struct Outputs {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub enum Select {
-    /// From the newest: those beyond so many tokens. The one that crosses the line is taken.
+    /// Tokens of the newest outputs that are protected; the one that crosses the line is taken.
     Beyond(u64),
-    /// From the newest: each that does not fit into what is left of so many tokens; what takes its place counts.
+    /// Tokens for all outputs, the newest first: each that does not fit into what is left is taken, and what takes its
+    /// place counts.
     Unfit(u64),
-    /// All but the newest so many.
+    /// Number of the newest outputs that stay.
     AllButLast(usize),
-    /// Of the newest batch, if it exceeds so many characters: the largest first, until it fits.
+    /// Maximum characters of the newest batch: the largest are taken first, until it fits.
     Batch(u64),
     /// The same of every batch: the outputs between two messages of the model.
     EachBatch(u64),
@@ -150,7 +151,7 @@ pub struct Ends {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Lines {
     pub tools: Vec<String>,
-    /// So many at each end.
+    /// Lines at each end.
     pub each: usize,
     /// The line between; `{omitted}` lines are left out.
     pub between: String,
@@ -218,7 +219,7 @@ pub struct Summarize {
     /// By itself, left out after a compaction that failed.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub not_after_failure: bool,
-    /// A stored snapshot that covers what would be summarised is used instead, if it has at most so many tokens.
+    /// A stored snapshot that covers what would be summarised is used instead, if it has at most this many tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<u64>,
     /// Which messages are not shown to a model when they are too many for it.
@@ -272,7 +273,7 @@ pub enum Keep {
     Budget(Budget),
     /// The end of the history from the first prompt behind this share of its JSON characters.
     ShareBehind(f64),
-    /// The newest messages, so many, moved back where that would part a call from its output.
+    /// Number of the newest messages, more where that would part a call from its output.
     Messages(usize),
     /// The newest turns that fit.
     Turns(Turns),
@@ -286,14 +287,14 @@ pub enum Keep {
 pub struct Turns {
     /// Share of the usable window.
     pub share: f64,
-    /// At least so many tokens.
+    /// Minimum tokens.
     pub minimum: u64,
-    /// At most so many tokens.
+    /// Maximum tokens.
     pub maximum: u64,
-    /// So many turns at most; 0 none, absent all that fit.
+    /// Maximum number of turns; 0 none, absent all that fit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
-    /// Instead of all that: so many tokens.
+    /// Maximum tokens, instead of all that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
@@ -337,9 +338,9 @@ pub enum Cut {
 pub struct Budget {
     /// Budget when none is asked for: share of the messages' tokens before any pass, at most half of those after.
     pub share: f64,
-    /// … but at least so many tokens
+    /// Minimum tokens of that budget.
     pub minimum: u64,
-    /// … and at most so many.
+    /// Maximum tokens of that budget.
     pub maximum: u64,
     /// Of the budget, what the summary may take.
     pub summary: f64,
@@ -383,7 +384,7 @@ pub struct Restore {
     pub what: Restored,
     /// Line before each; `{name}` is filled in.
     pub title: String,
-    /// So many at most, the newest first.
+    /// Maximum number, the newest first.
     pub count: usize,
     /// Tokens of each; what is larger is only named, unless [`cut`](Self::cut).
     pub each: u64,

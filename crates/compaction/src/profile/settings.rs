@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Keep, Pass, Profile, Slot};
+use super::{Keep, Pass, Profile};
 
 /// A setting of an agent that a profile honours when it runs by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,9 +160,4 @@ fn truth(value: &Value) -> Option<bool> {
         }
         Value::Null | Value::Array(_) | Value::Object(_) => None,
     }
-}
-
-/// The slots that a summary's step lays out for any cause, in order.
-pub(super) fn layouts(step: &super::Summarize) -> impl Iterator<Item = &Vec<Slot>> {
-    [Some(&step.layout), step.layout_auto.as_ref(), step.layout_overflow.as_ref()].into_iter().flatten()
 }

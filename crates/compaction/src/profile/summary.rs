@@ -35,7 +35,7 @@ pub struct SummarySpec {
     /// What lines begin with instead: our word for what was done to a file, or for a step of the plan, and the system's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub words: BTreeMap<String, String>,
-    /// Cuts what is summarised into stretches of so many minutes, each under its own heading. 0: not at all.
+    /// Minutes of the stretches into which what is summarised is cut, each under its own heading. 0: not cut.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub slice_minutes: u64,
 }
@@ -101,7 +101,7 @@ pub struct PromptFiles {
     /// Whose models these are: the name of a summarizer. Asked only there, and only if the user names no model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// Of each output, the model is shown so many characters of the beginning; otherwise all.
+    /// Maximum characters of the beginning of each output that the model is shown; otherwise all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_chars: Option<usize>,
     /// Further tries of a request that failed, unless the user says how many.

@@ -1,5 +1,5 @@
 //! The form of an answer: whether it is a summary at all, of the asked sections, language and length. What it says is
-//! the business of [`ground`](super::grounding). Pure.
+//! the business of [`grounding`](super::grounding). Pure.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,11 +1,11 @@
 //! The dialogue with a summarizer, as a state machine without I/O.
 //!
 //! ```text
-//!            ┌──────────────── smaller input ◀── too long ──┐
-//!            ▼                                              │
-//! start ─▶ whole ─┬─▶ Ask ─▶ heard ─┬─▶ failure ─▶ Wait, or give up
-//!          chunk ─┤                 ├─▶ faults  ─▶ one repair ─▶ cut by rank, or give up
-//!          fold  ─┤                 └─▶ a summary ─▶ [second draft] ─▶ mended ─▶ Done
+//!            ┌──────────────── smaller input ◀─── too long ────┐
+//!            ▼                                                 │
+//! start ─▶ whole ─┬─▶ Ask ─▶ on_reply ─┬─▶ failure ─▶ Wait, or give up
+//!          chunk ─┤                    ├─▶ faults  ─▶ one repair ─▶ cut by rank, or give up
+//!          fold  ─┤                    └─▶ a summary ─▶ [second draft] ─▶ mended ─▶ Done
 //!          repair ┘
 //! ```
 //!
@@ -37,7 +37,7 @@ use history::History;
 #[serde(rename_all = "kebab-case")]
 pub enum InputReduction {
     Whole,
-    /// Outputs keep so many characters.
+    /// Maximum characters of an output.
     Outputs(usize),
     /// Outputs are left out, those in the middle first; at most this share of the input, in percent.
     WithoutOutputs(u64),
@@ -193,7 +193,7 @@ impl GaveUp {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     Ask(Box<ModelRequest>),
-    /// Wait so many milliseconds, then call [`Dialogue::waited`]. The text is for whoever watches.
+    /// Milliseconds to wait before [`Dialogue::waited`] is called. The text is for whoever watches.
     Wait(u64, String),
     Done(String, Vec<String>),
     /// There is none; write the offline one.
@@ -203,7 +203,7 @@ pub enum Step {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Dialogue {
     stage: Stage,
-    /// InputReduction of the ladder that is tried.
+    /// Index into `SummaryRequest::reductions`.
     reduction: usize,
     /// Tokens of input that the model takes, as far as is known.
     limit: Option<u64>,
@@ -252,8 +252,8 @@ impl Dialogue {
         }
     }
 
-    /// What comes next; the same until something was heard or waited for.
-    pub fn next(&self, material: &SummaryRequest<'_>) -> Step {
+    /// What comes next. The same until `on_reply` or `waited` is called.
+    pub fn next(&self, request: &SummaryRequest<'_>) -> Step {
         match &self.stage {
             Stage::Done { text, notes } => return Step::Done(text.clone(), notes.clone()),
             Stage::Over { why } => return Step::GaveUp(why.clone()),
@@ -266,13 +266,13 @@ impl Dialogue {
         if let Some((ms, why)) = &self.wait {
             return Step::Wait(*ms, why.clone());
         }
-        let ask = match self.ask(material) {
+        let ask = match self.ask(request) {
             Ok((ask, _)) => ask,
             Err(why) => return Step::GaveUp(why),
         };
         // What a host reads of its own it need not be sent.
-        let size = if material.host { 0 } else { (material.count)(&ask.text()) };
-        let most = material.bounds.tokens;
+        let size = if request.host { 0 } else { (request.count)(&ask.text()) };
+        let most = request.bounds.tokens;
         if self.sent.saturating_add(size) > most {
             let all = self.sent.saturating_add(size);
             let why = format!("the limit of {most} tokens for one summary does not allow the {all} it takes");
@@ -287,9 +287,9 @@ impl Dialogue {
     }
 
     /// Which part of about how many is being asked for, for whoever watches.
-    pub fn part(&self, material: &SummaryRequest<'_>) -> Option<(usize, usize)> {
+    pub fn part(&self, request: &SummaryRequest<'_>) -> Option<(usize, usize)> {
         match &self.stage {
-            Stage::Chunk { number, .. } => Some((*number, self.parts(material).max(*number))),
+            Stage::Chunk { number, .. } => Some((*number, self.parts(request).max(*number))),
             Stage::Whole
             | Stage::Fold { .. }
             | Stage::Repair { .. }
@@ -300,15 +300,15 @@ impl Dialogue {
     }
 
     /// Takes in what came of the last ask. `elapsed`: milliseconds since the dialogue began.
-    pub fn on_reply(&mut self, material: &SummaryRequest<'_>, heard: Result<Reply, Failure>, elapsed: u64) {
-        let (asked, next) = match self.ask(material) {
+    pub fn on_reply(&mut self, request: &SummaryRequest<'_>, heard: Result<Reply, Failure>, elapsed: u64) {
+        let (asked, next) = match self.ask(request) {
             Ok(it) => it,
             Err(why) => {
                 self.stage = Stage::Over { why };
                 return;
             }
         };
-        let size = (material.count)(&asked.text());
+        let size = (request.count)(&asked.text());
         self.requests += 1;
         // Where nobody answered the call, nothing went out.
         if !matches!(&heard, Err(it) if it.status.is_none() && matches!(it.cause, FailureCause::Network | FailureCause::Tls))
@@ -319,11 +319,11 @@ impl Dialogue {
             Ok(reply) => {
                 self.tokens.add(reply.tokens);
                 self.model = reply.model.clone().or(self.model.take());
-                self.replied(material, &reply, next, size);
+                self.replied(request, &reply, next, size);
             }
-            Err(failure) => self.failure(material, failure, size, elapsed),
+            Err(failure) => self.failure(request, failure, size, elapsed),
         }
-        self.bound(&material.bounds, elapsed);
+        self.bound(&request.bounds, elapsed);
     }
 
     fn over(&self) -> bool {
@@ -347,18 +347,22 @@ impl Dialogue {
         self.stage = Stage::Over { why: GaveUp::Bound(why) };
     }
 
-    fn failure(&mut self, material: &SummaryRequest<'_>, failure: Failure, size: u64, elapsed: u64) {
+    fn failure(&mut self, request: &SummaryRequest<'_>, failure: Failure, size: u64, elapsed: u64) {
         if let FailureCause::Overflow { sent, limit } = failure.cause {
             let known = match (sent, limit) {
                 // The provider's tokens are not ours: the share is what counts.
-                (Some(sent), Some(limit)) if sent > limit => size.saturating_mul(limit) / sent * 9 / 10,
-                (_, Some(limit)) => limit.saturating_sub(self.answer(material)) * SAFE_PERCENT / 100,
-                (_, None) => size * 7 / 10,
+                (Some(sent), Some(limit)) if sent > limit => {
+                    (size.saturating_mul(limit) / sent).saturating_mul(9) / 10
+                }
+                (_, Some(limit)) => {
+                    limit.saturating_sub(self.answer(request)).saturating_mul(SAFE_PERCENT) / 100
+                }
+                (_, None) => size.saturating_mul(7) / 10,
             };
-            return self.shrink(material, known.min(size * 9 / 10), failure);
+            return self.shrink(request, known.min(size.saturating_mul(9) / 10), failure);
         }
         self.failed += 1;
-        let bounds = &material.bounds;
+        let bounds = &request.bounds;
         // What is slow once is slow twice; a third time costs minutes.
         let tries = if failure.cause == FailureCause::Slow { bounds.tries.min(2) } else { bounds.tries };
         if !failure.passes() || self.failed >= tries {
@@ -384,31 +388,31 @@ impl Dialogue {
     }
 
     /// The input was too long: what is known of the limit, and the next way to make it smaller.
-    fn shrink(&mut self, material: &SummaryRequest<'_>, limit: u64, failure: Failure) {
+    fn shrink(&mut self, request: &SummaryRequest<'_>, limit: u64, failure: Failure) {
         if limit < LEAST_INPUT {
             self.stage = Stage::Over { why: GaveUp::Failed(failure) };
             return;
         }
         self.limit = Some(self.limit.map_or(limit, |it| it.min(limit)));
         if let Stage::Whole = self.stage {
-            self.climb(material);
+            self.reduce_input(request);
         }
         // Chunks and folds ask for less by themselves; a repair goes on without the transcript.
         if let Stage::Verify { draft } = &self.stage {
             let draft = draft.clone();
-            self.accept(material, &draft);
+            self.accept(request, &draft);
         }
     }
 
     /// Goes to the first reduction whose input fits.
-    fn climb(&mut self, material: &SummaryRequest<'_>) {
-        while let Some(reduction) = material.reductions.get(self.reduction) {
+    fn reduce_input(&mut self, request: &SummaryRequest<'_>) {
+        while let Some(reduction) = request.reductions.get(self.reduction) {
             if *reduction == InputReduction::Chunks {
                 break;
             }
             self.reduction += 1;
-            if self.whole(material).is_some()
-                && material.reductions.get(self.reduction) != Some(&InputReduction::Chunks)
+            if self.whole(request).is_some()
+                && request.reductions.get(self.reduction) != Some(&InputReduction::Chunks)
             {
                 return;
             }
@@ -416,24 +420,24 @@ impl Dialogue {
         self.stage = Stage::Chunk { at: (0, 0), notes: Vec::new(), number: 1 };
     }
 
-    fn replied(&mut self, material: &SummaryRequest<'_>, reply: &Reply, next: AfterAnswer, size: u64) {
-        if reply.text.trim().is_empty() && !self.was_empty && !material.host {
+    fn replied(&mut self, request: &SummaryRequest<'_>, reply: &Reply, next: AfterAnswer, size: u64) {
+        if reply.text.trim().is_empty() && !self.was_empty && !request.host {
             // LM Studio answers 200 and nothing to an input that is too long.
             self.was_empty = true;
             let smaller = Failure::new(FailureCause::Overflow { sent: None, limit: None }, "an empty answer");
-            return self.shrink(material, size * 7 / 10, smaller);
+            return self.shrink(request, size * 7 / 10, smaller);
         }
         match next {
             AfterAnswer::Final => {
                 self.failed = 0;
-                self.finish(material, reply);
+                self.finish(request, reply);
             }
-            AfterAnswer::Chunk { .. } | AfterAnswer::Folded(_) => match check::notes(reply, material.spec) {
-                Ok(text) => self.noted(material, text, next),
+            AfterAnswer::Chunk { .. } | AfterAnswer::Folded(_) => match check::notes(reply, request.spec) {
+                Ok(text) => self.noted(request, text, next),
                 // Notes that were cut off are still notes; what is missing is in the ledger.
                 Err(faults) if faults == [Fault::CutOff] && !reply.text.trim().is_empty() => {
                     let text = reply.text.replace("<summary>", "");
-                    self.noted(material, text.trim().to_owned(), next);
+                    self.noted(request, text.trim().to_owned(), next);
                 }
                 Err(faults) => {
                     self.failed += 1;
@@ -445,10 +449,10 @@ impl Dialogue {
         }
     }
 
-    fn noted(&mut self, material: &SummaryRequest<'_>, text: String, next: AfterAnswer) {
+    fn noted(&mut self, request: &SummaryRequest<'_>, text: String, next: AfterAnswer) {
         self.failed = 0;
         // Notes that are far too long would never be folded.
-        let text = render::beginning(&text, self.note_size(material) * 2, material.count).to_owned();
+        let text = render::beginning(&text, self.note_size(request) * 2, request.count).to_owned();
         self.stage = match (std::mem::replace(&mut self.stage, Stage::Whole), next) {
             (Stage::Chunk { mut notes, number, .. }, AfterAnswer::Chunk { at, end }) => {
                 notes.push(text);
@@ -467,7 +471,7 @@ impl Dialogue {
             (stage, _) => stage,
         };
         if let Stage::Chunk { .. } | Stage::Fold { .. } = self.stage {
-            self.reduction = material
+            self.reduction = request
                 .reductions
                 .iter()
                 .position(|it| *it == InputReduction::Chunks)
@@ -476,31 +480,31 @@ impl Dialogue {
     }
 
     /// A final answer: accepted, repaired once, cut, or given up.
-    fn finish(&mut self, material: &SummaryRequest<'_>, reply: &Reply) {
-        let needed = needed(material);
-        let of: u64 = material.passages.iter().map(|it| (material.count)(&it.text)).sum();
+    fn finish(&mut self, request: &SummaryRequest<'_>, reply: &Reply) {
+        let needed = needed(request);
+        let of: u64 = request.passages.iter().map(|it| (request.count)(&it.text)).sum();
         let form = AnswerForm {
-            spec: material.spec,
+            spec: request.spec,
             needed: &needed,
-            most: material.max_tokens,
+            most: request.max_tokens,
             of,
-            language: material.language,
-            count: material.count,
+            language: request.language,
+            count: request.count,
         };
         let result = check::form(reply, &form);
         if let Stage::Verify { draft } = &self.stage {
             // The second draft is taken if it can be; the first was good.
             let text = if result.is_ok() { reply.text.clone() } else { draft.clone() };
-            return self.accept(material, &text);
+            return self.accept(request, &text);
         }
         match result {
             Ok(_)
-                if material.own.verify.is_some()
+                if request.own.verify.is_some()
                     && !matches!(self.stage, Stage::Repair { .. } | Stage::Fold { .. }) =>
             {
                 self.stage = Stage::Verify { draft: reply.text.clone() };
             }
-            Ok(_) => self.accept(material, &reply.text),
+            Ok(_) => self.accept(request, &reply.text),
             Err((faults, parsed)) => {
                 let (again, notes) = match &self.stage {
                     Stage::Repair { .. } => (false, None),
@@ -515,22 +519,22 @@ impl Dialogue {
                 match parsed {
                     _ if again => self.stage = Stage::Repair { draft: reply.text.clone(), faults, notes },
                     // Still too long, and nothing else: cut by rank.
-                    Some(_) if faults.iter().all(long) => self.accept(material, &reply.text),
+                    Some(_) if faults.iter().all(long) => self.accept(request, &reply.text),
                     Some(_) | None => self.stage = Stage::Over { why: GaveUp::Unusable(faults) },
                 }
             }
         }
     }
 
-    fn accept(&mut self, material: &SummaryRequest<'_>, text: &str) {
+    fn accept(&mut self, request: &SummaryRequest<'_>, text: &str) {
         let reply = Reply { text: text.to_owned(), ..Reply::default() };
         let form = AnswerForm {
-            spec: material.spec,
+            spec: request.spec,
             needed: &[],
             most: u64::MAX,
             of: u64::MAX,
             language: None,
-            count: material.count,
+            count: request.count,
         };
         let parsed = match check::form(&reply, &form) {
             Ok(parsed) | Err((_, Some(parsed))) => parsed,
@@ -539,7 +543,7 @@ impl Dialogue {
                 return;
             }
         };
-        let mended = mended(material, parsed);
+        let mended = mended(request, parsed);
         self.stage = match mended.text.is_empty() {
             true => Stage::Over { why: GaveUp::Unusable(vec![Fault::Empty]) },
             false => Stage::Done { notes: mended.notes(), text: mended.text },
@@ -547,25 +551,25 @@ impl Dialogue {
     }
 }
 
-/// Holds a summary against the material.
-pub fn mended(material: &SummaryRequest<'_>, parsed: check::Parsed) -> Mended {
+/// Holds a summary against the request.
+pub fn mended(request: &SummaryRequest<'_>, parsed: check::Parsed) -> Mended {
     let ground = Ground {
-        history: material.history,
-        ledger: material.ledger,
-        region: material.region.clone(),
-        spec: material.spec,
-        pins: material.pins,
-        max_tokens: material.max_tokens,
-        count: material.count,
+        history: request.history,
+        ledger: request.ledger,
+        region: request.region.clone(),
+        spec: request.spec,
+        pins: request.pins,
+        max_tokens: request.max_tokens,
+        count: request.count,
     };
     grounding::mend(parsed, &ground)
 }
 
 /// The sections that have something to say.
-fn needed(material: &SummaryRequest<'_>) -> Vec<usize> {
-    let within = |it: &&crate::facts::Fact| material.region.contains(&it.message) && grounding::protected(it);
-    let topics: Vec<_> = material.ledger.facts.iter().filter(within).map(|it| it.topic).collect();
-    let sections = material.spec.sections.iter().enumerate();
+fn needed(request: &SummaryRequest<'_>) -> Vec<usize> {
+    let within = |it: &&crate::facts::Fact| request.region.contains(&it.message) && grounding::protected(it);
+    let topics: Vec<_> = request.ledger.facts.iter().filter(within).map(|it| it.topic).collect();
+    let sections = request.spec.sections.iter().enumerate();
     sections.filter(|(_, it)| it.holds.iter().any(|it| topics.contains(it))).map(|it| it.0).collect()
 }
 

@@ -68,7 +68,7 @@ impl Failure {
     /// What an answer with an error status means. `headers` gives a header's value.
     pub fn of_status(status: u16, headers: &dyn Fn(&str) -> Option<String>, body: &str) -> Self {
         let parsed: Option<Value> = serde_json::from_str(body).ok();
-        let said = parsed.as_ref().map_or_else(|| plain(body), said);
+        let said = parsed.as_ref().map_or_else(|| plain(body), error_message);
         let kind = parsed.as_ref().map(kind).unwrap_or_default();
         let cause = cause(status, &kind, &said);
         let found = if said.is_empty() {
@@ -92,7 +92,7 @@ impl Failure {
             return None;
         }
         let event = if of_response { &event["response"] } else { event };
-        let (said, kind) = (said(event), kind(event));
+        let (said, kind) = (error_message(event), kind(event));
         let status = event.pointer("/error/code").or_else(|| event.get("code")).and_then(Value::as_u64);
         let status = status.and_then(|it| u16::try_from(it).ok()).unwrap_or(match kind.as_str() {
             kind if kind.contains("overloaded") => 529,
@@ -253,7 +253,7 @@ fn sizes(said: &str) -> (Option<u64>, Option<u64>) {
 }
 
 /// The error's message, in the shapes that providers and local servers have for it.
-fn said(body: &Value) -> String {
+fn error_message(body: &Value) -> String {
     let body = body.get(0).unwrap_or(body);
     let places = ["/error/message", "/message", "/detail", "/error"];
     let found = places.iter().find_map(|it| text(body, it));

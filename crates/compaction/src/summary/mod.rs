@@ -1,8 +1,8 @@
 //! Who writes the summary, without the writing's effects: the offline summarizer, and the dialogue with a model.
 //!
 //! ```text
-//! SummaryRequest ─▶ dialogue: next ─▶ Ask ─▶ (the caller asks) ─▶ Reply or Failure ─▶ dialogue: heard ─▶ … ─▶ Done | GaveUp
-//!                    └ prompt, render: what is sent              └ check, ground: what is accepted
+//! SummaryRequest ─▶ dialogue: next ─▶ Ask ─▶ (the caller asks) ─▶ Reply or Failure ─▶ dialogue: on_reply ─▶ … ─▶ Done | GaveUp
+//!                    └ prompt, render: what is sent              └ check, grounding: what is accepted
 //! ```
 //!
 //! What is asked, how a provider wants it written, what its answer means, whether the summary is accepted, what is tried

@@ -13,6 +13,7 @@ use std::ops::Range;
 use crate::facts::{self, Detail, Fact, Ledger, Outcome, Polarity, Topic, Voice};
 use crate::profile::{Section, SummarySpec, SummaryStyle};
 use history::History;
+use regex::Regex;
 
 use layout::{Layout, says};
 use line::{Manner, SummaryLine};
@@ -57,7 +58,7 @@ struct Candidate<'a> {
     now: Option<(SummaryLine, u64)>,
 }
 
-/// Writes a summary of `ask.region`. Never above `ask.budget` by `count`: pins that do not fit even alone are left out,
+/// Writes a summary of `ask.region`. Never above `ask.max_tokens` by `count`: pins that do not fit even alone are left out,
 /// so a caller that must keep them checks that they are there.
 pub fn write(
     history: &History,
@@ -132,13 +133,14 @@ fn slices(history: &History, ask: &OfflineRequest) -> Vec<(String, Range<usize>)
     out
 }
 
-/// Which of some globs fits a path first: `*` within a name, `**` across folders, from any folder on.
-fn fitting(globs: &[String], path: &str) -> Option<usize> {
-    globs.iter().position(|glob| {
+/// Globs as patterns for paths: `*` within a name, `**` across folders, from any folder on.
+fn patterns(globs: &[String]) -> Vec<Regex> {
+    let pattern = |glob: &String| {
         let pattern =
             regex::escape(glob).replace(r"\*\*/", "(.*/)?").replace(r"\*\*", ".*").replace(r"\*", "[^/]*");
-        regex::Regex::new(&format!("(^|/){pattern}$")).is_ok_and(|it| it.is_match(path))
-    })
+        Regex::new(&format!("(^|/){pattern}$")).ok()
+    };
+    globs.iter().filter_map(pattern).collect()
 }
 
 fn write_slice(
@@ -149,7 +151,6 @@ fn write_slice(
 ) -> String {
     let step = facts::last_step(history, &ask.region);
     let mut items = items(ledger, step.as_ref(), ask);
-    // The same text is often measured twice; the counter is the dearest thing here.
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let answered = facts::answered(history);
     let pursued = ledger.about(Topic::Goal).map(|it| it.message).max();
@@ -196,14 +197,16 @@ fn items<'a>(ledger: &'a Ledger, step: Option<&'a Fact>, ask: &OfflineRequest) -
         fact.topic == Topic::UserMessages && section(fact.topic).is_some_and(|at| ask.spec.sections[at].every)
     };
     let focus: Vec<String> = ask.focus.map(focus_words).unwrap_or_default();
+    let only_files = patterns(&ask.spec.only_files);
+    let is_summarized = |fact: &Fact| is_summarized(fact, &only_files, ask);
     let told = |step: &&Fact| {
         let twice = |it: &Fact| {
             it.topic == Topic::Current || it.topic == Topic::Findings && it.message == step.message
         };
-        ask.region.len() > 1 && !ledger.facts.iter().filter(|it| is_summarized(it, ask)).any(twice)
+        ask.region.len() > 1 && !ledger.facts.iter().filter(|it| is_summarized(it)).any(twice)
     };
-    let step = step.filter(told).filter(|it| is_summarized(it, ask));
-    let facts: Vec<&Fact> = ledger.facts.iter().filter(|it| is_summarized(it, ask)).chain(step).collect();
+    let step = step.filter(told).filter(|it| is_summarized(it));
+    let facts: Vec<&Fact> = ledger.facts.iter().filter(|it| is_summarized(it)).chain(step).collect();
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
     };
@@ -265,12 +268,12 @@ fn begins_alike(one: &str, other: &str) -> bool {
 }
 
 /// Whether a section holds it, and the region or an output that was cleared says it.
-fn is_summarized(fact: &Fact, ask: &OfflineRequest) -> bool {
+fn is_summarized(fact: &Fact, only_files: &[Regex], ask: &OfflineRequest) -> bool {
     let cleared = matches!(fact.topic, Topic::Commands | Topic::Errors | Topic::Identifiers)
         && ask.cleared.binary_search(&fact.message).is_ok();
     let wanted = fact.topic != Topic::Files
         || ask.spec.only_files.is_empty()
-        || fitting(&ask.spec.only_files, &fact.text).is_some();
+        || only_files.iter().any(|it| it.is_match(&fact.text));
     (ask.region.contains(&fact.message) || cleared)
         && section_of(&ask.spec.sections, fact.topic).is_some()
         && wanted

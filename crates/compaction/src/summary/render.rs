@@ -103,7 +103,7 @@ pub fn fenced(passages: &[Passage], fence: &str) -> String {
     out
 }
 
-/// Longer outputs keep so many characters of their beginning and end.
+/// Outputs longer than `chars` keep that many characters of their beginning and end.
 pub fn cut_outputs(passages: &[Passage], chars: usize) -> Vec<Passage> {
     let cut = |it: &Passage| Passage {
         text: if it.output { ends(&it.text, chars) } else { it.text.clone() },
@@ -153,14 +153,14 @@ pub fn drop_outputs(passages: &mut [Passage], most: u64, size: &dyn Fn(&Passage)
 pub fn drop_oldest(passages: &mut Vec<Passage>, most: u64, size: &dyn Fn(&Passage) -> u64) -> bool {
     let mut total: u64 = passages.iter().map(size).sum();
     let last = passages.last().map(|it| it.unit);
-    let units: Vec<usize> = passages.iter().map(|it| it.unit).collect();
     let mut gone = std::collections::BTreeSet::new();
-    for unit in units {
+    for unit in passages.chunk_by(|one, other| one.unit == other.unit) {
         if total <= most {
             break;
         }
-        if Some(unit) != last && gone.insert(unit) {
-            total -= passages.iter().filter(|it| it.unit == unit && !it.prompt).map(size).sum::<u64>();
+        if Some(unit[0].unit) != last {
+            gone.insert(unit[0].unit);
+            total -= unit.iter().filter(|it| !it.prompt).map(size).sum::<u64>();
         }
     }
     passages.retain(|it| it.prompt || !gone.contains(&it.unit));
@@ -230,7 +230,7 @@ fn prefix(whole: &Passage, room: u64, size: &dyn Fn(&Passage) -> u64) -> Passage
     of(beginning(&whole.text, room, &|it| size(&of(it))))
 }
 
-/// A beginning of a text of at most so many tokens.
+/// A beginning of a text, of at most `most` tokens.
 pub fn beginning<'t>(text: &'t str, most: u64, count: &dyn Fn(&str) -> u64) -> &'t str {
     let mut len = text.len();
     loop {

@@ -4,23 +4,17 @@
 //! Not JavaScript: string literals, objects and arrays of them, and constants that hold one. What a script computes is
 //! unknown. (Codex 0.142 to 0.169.)
 
+mod script;
+
 use std::collections::{HashMap, HashSet};
-use std::iter::Peekable;
-use std::str::CharIndices;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use crate::{Call, History, Output, Part, Text};
 
-/// Objects within one another that are looked into.
-const DEEPEST: usize = 32;
-
-/// Where a patch begins, for `apply_patch`.
-const PATCH: &str = "*** Begin Patch";
-
 /// Whether a call is a script.
-fn is_script(call: &Call) -> bool {
+pub(super) fn is_script(call: &Call) -> bool {
     call.freeform && call.name.rsplit('.').next() == Some("exec")
 }
 
@@ -29,12 +23,11 @@ pub(super) fn calls(script: &Call) -> Vec<Call> {
     if !is_script(script) {
         return Vec::new();
     }
-    let mut parser = Parser::new(script.input.as_str());
-    let found = parser.calls();
+    let (found, mut patch) = script::read(script.input.as_str());
     let made = found.into_iter().filter_map(|(name, input)| {
         let (input, freeform) = match input {
             Value::String(text) => (text, true),
-            _ if name == "apply_patch" => (parser.patch.clone()?, true),
+            _ if name == "apply_patch" => (patch.take()?, true),
             other => (other.to_string(), false),
         };
         Some((name, input, freeform))
@@ -46,7 +39,8 @@ pub(super) fn calls(script: &Call) -> Vec<Call> {
         freeform,
         signature: None,
     };
-    made.enumerate().map(call).collect()
+    // A script within a script is none.
+    made.enumerate().map(call).filter(|it| !is_script(it)).collect()
 }
 
 /// A history with the calls and results of scripts in place of the scripts, message by message; nothing if it has none.
@@ -63,7 +57,7 @@ pub fn expanded(history: &History) -> Option<History> {
                 Part::Call(call) => message.parts.extend(expansion.call(call)),
                 Part::Output(output) => {
                     for part in expansion.output(output) {
-                        expansion.place(&part, number, message.parts.len());
+                        expansion.remember_unfinished(&part, number, message.parts.len());
                         message.parts.push(Part::Output(part));
                     }
                 }
@@ -73,7 +67,12 @@ pub fn expanded(history: &History) -> Option<History> {
             }
         }
         expansion.messages.push(message);
-        expansion.continued();
+        expansion.mark_still_running();
+    }
+    for message in &mut expansion.messages {
+        message
+            .parts
+            .retain(|it| !matches!(it, Part::Call(call) if expansion.ended_waits.contains(&call.id)));
     }
     Some(History::new(expansion.messages, history.meta.clone()))
 }
@@ -87,12 +86,14 @@ struct Expansion {
     cells: HashMap<String, Arc<str>>,
     /// The cell that a call of `wait` waits for, by its id.
     waits: HashMap<Arc<str>, String>,
+    /// Calls of `wait` whose output is that of a script's calls.
+    ended_waits: HashSet<Arc<str>>,
     /// Sessions of the shell that a result named.
     sessions: HashSet<String>,
     /// Message and part of the newest result of a command of which it is not known whether it ended.
     unfinished: Option<(usize, usize)>,
-    /// A session that is attended though no result named it.
-    attended: Option<String>,
+    /// A session that is polled though no result named it.
+    polled_session: Option<String>,
 }
 
 impl Expansion {
@@ -104,7 +105,7 @@ impl Expansion {
             }
             for session in calls.iter().filter_map(session) {
                 if !self.sessions.contains(&session) {
-                    self.attended = Some(session);
+                    self.polled_session = Some(session);
                 }
             }
             self.scripts.insert(call.id, calls.clone());
@@ -121,7 +122,11 @@ impl Expansion {
 
     fn output(&mut self, output: Output) -> Vec<Output> {
         let script = match self.waits.remove(&output.id) {
-            Some(cell) => self.cells.remove(&cell),
+            Some(cell) => {
+                let script = self.cells.remove(&cell);
+                self.ended_waits.extend(script.is_some().then(|| output.id.clone()));
+                script
+            }
             None => self.scripts.contains_key(&output.id).then(|| output.id.clone()),
         };
         let Some(script) = script else { return vec![output] };
@@ -139,7 +144,7 @@ impl Expansion {
         outputs
     }
 
-    fn place(&mut self, output: &Output, message: usize, part: usize) {
+    fn remember_unfinished(&mut self, output: &Output, message: usize, part: usize) {
         let text = output.text.as_str();
         if output.failed || text.starts_with(ENDED) {
             self.unfinished = None;
@@ -148,9 +153,9 @@ impl Expansion {
         }
     }
 
-    /// Says of the newest command whose end was not told that it went on in the session that is attended next.
-    fn continued(&mut self) {
-        let Some(session) = self.attended.take() else { return };
+    /// Marks the newest command without an exit code as still running in the session that this message polls.
+    fn mark_still_running(&mut self) {
+        let Some(session) = self.polled_session.take() else { return };
         let Some((message, part)) = self.unfinished.take() else { return };
         if let Some(Part::Output(output)) = self.messages[message].parts.get_mut(part) {
             let text = format!("{RUNNING}{session}\nOutput:\n{}", printed(output.text.as_str()));
@@ -164,7 +169,10 @@ impl Expansion {
 const RUNNING: &str = "Process running with session ID ";
 const ENDED: &str = "Process exited with code ";
 
-/// The session that a call attends.
+/// How the output of a script begins that threw an error.
+const FAILED: &str = "Script failed";
+
+/// The session that a call polls.
 fn session(call: &Call) -> Option<String> {
     let input: Value = serde_json::from_str(call.input.as_str()).ok()?;
     (&*call.name == "write_stdin").then(|| input.get("session_id").map(plain)).flatten()
@@ -184,50 +192,70 @@ fn printed(text: &str) -> &str {
 }
 
 /// The results of the calls of a script: each its own where what was printed tells them apart, as Codex's shell reports
-/// outside of code mode; else the first has all of it.
+/// outside of code mode; else the first has all of it. None for a call that a script which failed may not have come to.
 fn results(calls: &[Call], output: &Output) -> Vec<Output> {
     let text = output.text.as_str();
-    let body = printed(text);
-    let header = &text[..text.len() - body.len()];
-    let error = body.find("Script error:\n").filter(|_| text.starts_with("Script failed"));
-    let error = error.map(|at| body[at..].trim_start_matches("Script error:\n").trim());
-    let of = |call: &Call, text: String| Output {
-        id: call.id.clone(),
-        text: Text::new(text),
-        failed: output.failed,
-        media: [].into(),
-        ..output.clone()
-    };
-    let mut shells = shells(body).into_iter();
-    let count = calls.iter().filter(|it| is_shell(it)).count();
-    let told = shells.len() == count || count == 1 && shells.len() > 0;
+    let stopped = output.failed || text.starts_with(FAILED);
+    let error = text.starts_with(FAILED).then(|| attribute_error(calls, text)).flatten();
+    let (reached, body) = error.map_or((0, printed(text)), |it| (it.at, printed(it.before)));
+    // Of the calls that did not make it fail.
+    let header = text[..text.len() - printed(text).len()].replacen(FAILED, "Script completed", 1);
     let mut rest = Some(body);
-    let mut out: Vec<Output> = calls
-        .iter()
-        .map(|call| {
-            let shell = if count == 1 { shells.by_ref().last() } else { shells.next() };
-            match shell.filter(|_| told && is_shell(call)) {
-                Some(shell) => {
-                    rest = None;
-                    of(call, shell)
-                }
-                None => of(call, format!("{header}{}", rest.take().unwrap_or_default())),
+    let mut out: Vec<Output> = Vec::new();
+    for (at, (call, own)) in calls.iter().zip(split_outputs(calls, body)).enumerate() {
+        let mut failed = output.failed;
+        let text = match (own, error) {
+            (_, Some(error)) if at == error.at => {
+                failed = true;
+                error.said.to_owned()
             }
-        })
-        .collect();
-    if let Some(error) = error {
-        let named: Vec<usize> = (0..calls.len())
-            .filter(|at| calls.len() == 1 || error.starts_with(&format!("{} ", calls[*at].name)))
-            .collect();
-        if let [at] = named[..] {
-            out[at].text = Text::new(error.to_owned());
-            out[at].failed = true;
-        }
+            (Some(own), _) => {
+                rest = None;
+                own
+            }
+            (None, _) if stopped && at > reached => continue,
+            (None, _) => format!("{header}{}", rest.take().unwrap_or_default()),
+        };
+        let (id, text) = (call.id.clone(), Text::new(text));
+        out.push(Output { id, text, failed, media: [].into(), ..output.clone() });
     }
     if let Some(first) = out.first_mut() {
         first.media.clone_from(&output.media);
     }
     out
+}
+
+/// Of each call of the shell what it printed; nothing of other calls, and where it cannot be told apart.
+fn split_outputs(calls: &[Call], body: &str) -> Vec<Option<String>> {
+    let mut shells = shells(body).into_iter();
+    let count = calls.iter().filter(|it| is_shell(it)).count();
+    let separable = shells.len() == count || count == 1 && shells.len() > 0;
+    let own = |call: &Call| match separable && is_shell(call) {
+        true if count == 1 => shells.by_ref().last(),
+        true => shells.next(),
+        false => None,
+    };
+    calls.iter().map(own).collect()
+}
+
+/// The error that ended a script.
+#[derive(Clone, Copy)]
+struct ScriptError<'a> {
+    /// The call that failed.
+    at: usize,
+    said: &'a str,
+    /// What stands in front of it.
+    before: &'a str,
+}
+
+/// The error of a script that failed, if one of its calls alone can have failed so.
+fn attribute_error<'a>(calls: &[Call], text: &'a str) -> Option<ScriptError<'a>> {
+    let (before, said) = text.split_once("Script error:\n")?;
+    let said = said.trim();
+    let named = |it: &usize| calls.len() == 1 || said.starts_with(&format!("{} ", calls[*it].name));
+    let mut failed = (0..calls.len()).filter(named);
+    let at = failed.next().filter(|_| failed.next().is_none())?;
+    Some(ScriptError { at, said, before })
 }
 
 /// The results of Codex's shell that stand in a text as JSON, in the words that it has outside of code mode.
@@ -265,281 +293,10 @@ fn cut(text: &str) -> Map<String, Value> {
     let (head, output) = text.split_once("\"output\":\"").unwrap_or((text, ""));
     let closed = format!("{}}}", head.trim_end_matches(','));
     let mut out: Map<String, Value> = serde_json::from_str(&closed).unwrap_or_default();
-    let output = output.replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\"");
+    let output = serde_json::from_str(&format!("\"{output}\""))
+        .unwrap_or_else(|_| output.replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\""));
     out.insert("output".into(), output.into());
     out
-}
-
-struct Parser<'a> {
-    text: &'a str,
-    chars: Peekable<CharIndices<'a>>,
-    /// Constants that hold a literal.
-    constants: HashMap<&'a str, Value>,
-    /// The first literal that is a patch.
-    patch: Option<String>,
-}
-
-impl<'a> Parser<'a> {
-    fn new(text: &'a str) -> Self {
-        Self { text, chars: text.char_indices().peekable(), constants: HashMap::new(), patch: None }
-    }
-
-    fn peek(&mut self) -> Option<char> {
-        self.chars.peek().map(|it| it.1)
-    }
-
-    fn at(&mut self) -> usize {
-        self.chars.peek().map_or(self.text.len(), |it| it.0)
-    }
-
-    fn eat(&mut self, wanted: char) -> bool {
-        self.blank();
-        self.chars.next_if(|it| it.1 == wanted).is_some()
-    }
-
-    /// Passes over white space and comments.
-    fn blank(&mut self) {
-        loop {
-            let at = self.at();
-            let rest = &self.text[at..];
-            let length = if rest.starts_with("//") {
-                rest.find('\n').unwrap_or(rest.len())
-            } else if rest.starts_with("/*") {
-                rest.find("*/").map_or(rest.len(), |it| it + 2)
-            } else {
-                rest.len() - rest.trim_start().len()
-            };
-            if length == 0 {
-                return;
-            }
-            while self.chars.next_if(|it| it.0 < at + length).is_some() {}
-        }
-    }
-
-    fn word(&mut self) -> &'a str {
-        let from = self.at();
-        while self.chars.next_if(|it| it.1.is_alphanumeric() || it.1 == '_' || it.1 == '$').is_some() {}
-        let to = self.at();
-        &self.text[from..to]
-    }
-
-    /// The calls of `tools.NAME(…)` with their first argument, in order.
-    fn calls(&mut self) -> Vec<(String, Value)> {
-        let mut out = Vec::new();
-        loop {
-            self.blank();
-            let Some(c) = self.peek() else { return out };
-            match c {
-                '"' | '\'' | '`' => {
-                    self.string(c, false);
-                }
-                c if c.is_alphabetic() || c == '_' || c == '$' => match self.word() {
-                    "const" | "let" | "var" => self.constant(),
-                    "tools" => out.extend(self.tool()),
-                    "String" => {
-                        self.raw();
-                    }
-                    _ => {}
-                },
-                _ => {
-                    self.chars.next();
-                }
-            }
-        }
-    }
-
-    fn constant(&mut self) {
-        self.blank();
-        let name = self.word();
-        if !name.is_empty()
-            && self.eat('=')
-            && let Some(value) = self.value(0)
-        {
-            self.constants.insert(name, value);
-        }
-    }
-
-    fn tool(&mut self) -> Option<(String, Value)> {
-        let name = if self.eat('.') {
-            self.word().to_owned()
-        } else if self.eat('[') {
-            let name = self.value(0)?;
-            self.eat(']').then_some(())?;
-            name.as_str()?.to_owned()
-        } else {
-            return None;
-        };
-        (!name.is_empty() && self.eat('(')).then(|| (name, self.value(0).unwrap_or(Value::Null)))
-    }
-
-    /// A literal, or a constant that holds one. Nothing, and nothing passed over, for any other expression.
-    fn value(&mut self, depth: usize) -> Option<Value> {
-        self.blank();
-        let first = self.peek().filter(|_| depth < DEEPEST)?;
-        let value = match first {
-            '"' | '\'' | '`' => Value::String(self.string(first, false)),
-            '{' => self.object(depth),
-            '[' => self.array(depth),
-            '-' | '0'..='9' => {
-                let from = self.at();
-                while self.chars.next_if(|it| it.1.is_ascii_alphanumeric() || "-+._".contains(it.1)).is_some()
-                {
-                }
-                let to = self.at();
-                serde_json::from_str(&self.text[from..to].replace('_', "")).unwrap_or(Value::Null)
-            }
-            c if c.is_alphabetic() || c == '_' || c == '$' => {
-                let before = self.chars.clone();
-                let word = self.word();
-                let known = match word {
-                    "true" => Some(Value::Bool(true)),
-                    "false" => Some(Value::Bool(false)),
-                    "null" | "undefined" => Some(Value::Null),
-                    "String" => self.raw().map(Value::String),
-                    name => self.constants.get(name).cloned(),
-                };
-                self.blank();
-                match known.filter(|_| !matches!(self.peek(), Some('.' | '(' | '['))) {
-                    Some(value) => value,
-                    None => {
-                        self.chars = before;
-                        return None;
-                    }
-                }
-            }
-            _ => return None,
-        };
-        Some(self.joined(value, depth))
-    }
-
-    /// With what `+` adds to a string.
-    fn joined(&mut self, value: Value, depth: usize) -> Value {
-        let Value::String(mut text) = value else { return value };
-        while self.eat('+') {
-            match self.value(depth + 1) {
-                Some(Value::String(more)) => text.push_str(&more),
-                Some(Value::Number(more)) => text.push_str(&more.to_string()),
-                Some(_) | None => break,
-            }
-        }
-        Value::String(text)
-    }
-
-    fn array(&mut self, depth: usize) -> Value {
-        self.chars.next();
-        let mut items = Vec::new();
-        while !self.eat(']') && self.peek().is_some() {
-            items.push(self.value(depth + 1).unwrap_or(Value::Null));
-            self.rest();
-        }
-        let before = self.chars.clone();
-        // `["a", "b"].join("\n")`.
-        if self.eat('.') && self.word() == "join" && self.eat('(') {
-            let between = self.value(depth + 1).unwrap_or_else(|| ",".into());
-            self.rest();
-            self.eat(')');
-            let items: Vec<String> = items.iter().map(plain).collect();
-            return self.literal(items.join(between.as_str().unwrap_or(",")));
-        }
-        self.chars = before;
-        Value::Array(items)
-    }
-
-    fn object(&mut self, depth: usize) -> Value {
-        self.chars.next();
-        let mut fields = Map::new();
-        while !self.eat('}') {
-            let Some(first) = self.peek() else { break };
-            let key = match first {
-                '"' | '\'' | '`' => self.string(first, false),
-                _ => self.word().to_owned(),
-            };
-            let value = if self.eat(':') {
-                self.value(depth + 1)
-            } else {
-                // `{cmd, workdir}`.
-                self.constants.get(key.as_str()).cloned()
-            };
-            if let Some(value) = value.filter(|_| !key.is_empty()) {
-                fields.insert(key, value);
-            }
-            self.rest();
-        }
-        Value::Object(fields)
-    }
-
-    /// Passes over what is left of an element and the comma behind it, up to the bracket that closes the list.
-    fn rest(&mut self) {
-        let mut depth = 0_usize;
-        loop {
-            self.blank();
-            let Some(c) = self.peek() else { return };
-            match c {
-                '"' | '\'' | '`' => {
-                    self.string(c, false);
-                    continue;
-                }
-                '(' | '[' | '{' => depth += 1,
-                ')' | ']' | '}' if depth == 0 => return,
-                ')' | ']' | '}' => depth -= 1,
-                ',' if depth == 0 => {
-                    self.chars.next();
-                    return;
-                }
-                _ => {}
-            }
-            self.chars.next();
-        }
-    }
-
-    /// `` String.raw`…` ``, from behind its first word.
-    fn raw(&mut self) -> Option<String> {
-        (self.eat('.') && self.word() == "raw" && self.peek() == Some('`')).then(|| self.string('`', true))
-    }
-
-    fn string(&mut self, quote: char, raw: bool) -> String {
-        self.chars.next();
-        let mut text = String::new();
-        while let Some((_, c)) = self.chars.next() {
-            match c {
-                c if c == quote => break,
-                '\\' if raw => {
-                    text.push(c);
-                    text.extend(self.chars.next().map(|it| it.1));
-                }
-                '\\' => match self.chars.next().map(|it| it.1) {
-                    Some('n') => text.push('\n'),
-                    Some('t') => text.push('\t'),
-                    Some('r') => text.push('\r'),
-                    Some('u') => text.extend(self.escaped(4)),
-                    Some('x') => text.extend(self.escaped(2)),
-                    Some('\n') | None => {}
-                    Some(other) => text.push(other),
-                },
-                c => text.push(c),
-            }
-        }
-        if self.patch.is_none() && text.contains(PATCH) {
-            self.patch = Some(text.clone());
-        }
-        text
-    }
-
-    fn literal(&mut self, text: String) -> Value {
-        if text.contains(PATCH) {
-            self.patch = Some(text.clone());
-        }
-        Value::String(text)
-    }
-
-    /// The character that some hexadecimal digits stand for.
-    fn escaped(&mut self, digits: usize) -> Option<char> {
-        let mut code = 0;
-        for _ in 0..digits {
-            code = code * 16 + self.chars.next_if(|it| it.1.is_ascii_hexdigit())?.1.to_digit(16)?;
-        }
-        char::from_u32(code)
-    }
 }
 
 #[cfg(test)]
@@ -588,11 +345,47 @@ mod tests {
             ("text(ALL_TOOLS.filter(x => x.name))", ""),
             ("tools.exec_command({cmd:\"unclosed", r#"exec_command {"cmd":"unclosed"}"#),
             ("tools.exec_command({a:{b:[", r#"exec_command {"a":{"b":[]}}"#),
+            ("tools.exec_command({)", "exec_command {}"),
+            ("tools.exec_command({a:[)", r#"exec_command {"a":[]}"#),
+            (
+                r#"const all = [await tools.exec_command({cmd:"a"}), {b: tools.exec_command({cmd:"b"})}]"#,
+                r#"exec_command {"cmd":"a"} | exec_command {"cmd":"b"}"#,
+            ),
+            (
+                r#"tools.x({a: (await tools.y({b: 1}, f(tools.z({})))).c, d: 2}); tools.v({})"#,
+                r#"z {} | y {"b":1} | x {"d":2} | v {}"#,
+            ),
+            (r#"tools.x({a: "\ud83d\ude00\u{1F600}\u00e9\ud83d!"})"#, r#"x {"a":"😀😀é!"}"#),
+            (
+                r#"const s = t.match(/["']a\/[/"]/) || x / 2; tools.x({a: s.replace(/"/g, "'")}); tools.y({b: "c"})"#,
+                r#"x {} | y {"b":"c"}"#,
+            ),
+            (r#"{ const cmd = "a"; } { const cmd = f(); tools.x({cmd}) }"#, "x {}"),
+            (r#"tools.exec("tools.x({})")"#, ""),
         ] {
             assert_eq!(shown(input), expected, "{input}");
         }
-        let deep = format!("tools.x({})", "[".repeat(100_000));
-        assert_eq!(calls(&script("s", &deep)).len(), 1);
+        let long = format!("tools.x({{a: {}}})", vec!["\"b\""; 40].join(" + "));
+        assert_eq!(shown(&long), format!(r#"x {{"a":"{}"}}"#, "b".repeat(40)));
+    }
+
+    #[test]
+    fn what_a_script_costs_is_bounded() {
+        for deep in ["[", "[tools.x(", "tools.x(", "{a:", "[const a=["] {
+            assert!(!calls(&script("s", &format!("tools.x({})", deep.repeat(100_000)))).is_empty());
+        }
+        let doubled = |more: &str| {
+            let lines = (1..60).map(|it| {
+                let more = more.replace('a', &format!("a{}", it - 1));
+                format!("const a{it} = {more};\n")
+            });
+            format!("const a0 = \"x\";\n{}tools.x({{a59, a3}})", lines.collect::<String>())
+        };
+        let long = "x".repeat(8);
+        assert_eq!(shown(&doubled("a + a")), format!(r#"x {{"a3":"{long}"}}"#));
+        for more in ["[a, a]", "[a]", "{b: a, c: a}", "[1, 1, 1].join(a)"] {
+            assert!(shown(&doubled(more)).len() < 100_000, "{more}");
+        }
     }
 
     /// The outputs of scripts with what they printed, one line each.
@@ -610,21 +403,13 @@ mod tests {
                 None => script(&id, input),
             };
             messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
-            let output = Output {
-                id,
-                name: None,
-                text: Text::new((*printed).to_owned()),
-                media: [].into(),
-                failed: false,
-                cleared: false,
-                exit: None,
-                refusal: None,
-            };
+            let output = Output::new(id, Text::new((*printed).to_owned()));
             messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));
         }
         let count = messages.len();
         let found = expanded(&History::new(messages, Default::default())).unwrap();
         assert_eq!(found.messages().len(), count);
+        assert!(found.messages().iter().flat_map(|it| it.calls()).all(|it| &*it.name != "wait"));
         let line = |it: &Output| {
             let failed = if it.failed { "failed " } else { "" };
             format!("{} {failed}{}", it.id, it.text.as_str().replace('\n', "·"))
@@ -676,6 +461,41 @@ mod tests {
                 )],
                 vec!["s0.0 failed apply_patch verification failed: no such lines"],
             ),
+            (
+                vec![(
+                    "tools.update_plan({}); tools.exec_command({}); tools.exec_command({})",
+                    "Script completed\nOutput:\n\n{\"chunk_id\":\"1\",\"exit_code\":1,\"output\":\"x\"}{\"chunk_id\":\"2\",\"exit_code\":0,\"output\":\"C:\\\\new …",
+                )],
+                vec![
+                    "s0.0 Script completed·Output:··{\"chunk_id\":\"1\",\"exit_code\":1,\"output\":\"x\"}{\"chunk_id\":\"2\",\"exit_code\":0,\"output\":\"C:\\\\new …",
+                    "s0.1 Process exited with code 1··Output:·x",
+                    "s0.2 Process exited with code 0··Output:·C:\\new …",
+                ],
+            ),
+            // What comes behind a call that failed was not called.
+            (
+                vec![(
+                    "tools.exec_command({}); tools.apply_patch(\"*** Begin Patch\"); tools.exec_command({})",
+                    "Script failed\nOutput:\n\nx\nScript error:\napply_patch verification failed: no such lines",
+                )],
+                vec![
+                    "s0.0 Script completed·Output:··x·",
+                    "s0.1 failed apply_patch verification failed: no such lines",
+                ],
+            ),
+            (
+                vec![(two, "Script failed\nOutput:\n\nScript error:\nTypeError: a is null")],
+                vec!["s0.0 Script completed·Output:··Script error:·TypeError: a is null"],
+            ),
+        ] {
+            assert_eq!(outputs(&turns), expected, "{turns:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_script_began_and_what_ends_it() {
+        let one = r#"const r = await tools.exec_command({cmd:"a"}); text(r)"#;
+        for (turns, expected) in [
             // A script that goes on, and the wait for it.
             (
                 vec![

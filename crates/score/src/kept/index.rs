@@ -33,7 +33,7 @@ pub(crate) struct Line {
 
 /// A text of content tokens that can be looked up.
 #[derive(Default)]
-pub(crate) struct Bag {
+pub(crate) struct InvertedIndex {
     docs: Vec<Vec<u32>>,
     postings: Vec<Vec<u32>>,
 }
@@ -44,8 +44,8 @@ pub(crate) struct Index {
     /// For each sentence, its line and its text.
     pub(crate) sentences: Vec<(usize, String)>,
     vocabulary: HashMap<String, u32>,
-    by_sentence: Bag,
-    by_line: Bag,
+    by_sentence: InvertedIndex,
+    by_line: InvertedIndex,
     /// Lines by token and by the last component of paths.
     names: HashMap<String, Vec<u32>>,
     /// All content of texts, in order.
@@ -75,15 +75,15 @@ const LEAST_PLACES: usize = 8;
 const LONGEST_LINE: usize = 4_000;
 
 impl Index {
-    /// Indexes messages in which so many facts will be looked for. `known` holds the texts of the source: what is in it
-    /// is not fresh.
+    /// Indexes messages. `known` holds the texts of the source: what is in it is not fresh. `facts`: number of facts that
+    /// will be looked for.
     pub(crate) fn new(messages: &[Message], known: &HashSet<&str>, facts: usize) -> Self {
         let mut index = Self {
             lines: Vec::new(),
             sentences: Vec::new(),
             vocabulary: HashMap::default(),
-            by_sentence: Bag::default(),
-            by_line: Bag::default(),
+            by_sentence: InvertedIndex::default(),
+            by_line: InvertedIndex::default(),
             names: HashMap::default(),
             stream: Vec::new(),
             places: (ALL_PLACES / facts.max(1)).clamp(LEAST_PLACES, PLACES),
@@ -256,7 +256,7 @@ fn last_component(token: &str) -> Option<&str> {
     token.rsplit_once(['/', '\\']).map(|it| it.1).filter(|it| !it.is_empty())
 }
 
-impl Bag {
+impl InvertedIndex {
     fn push(&mut self, ids: Vec<u32>) {
         let number = self.docs.len() as u32;
         for &id in &ids {

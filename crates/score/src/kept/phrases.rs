@@ -250,3 +250,8 @@ pub(crate) fn contrast(text: &str) -> Option<(String, String)> {
 pub(crate) fn turned_around(one: &(String, String), other: &(String, String)) -> bool {
     one.0 == other.1 && one.1 == other.0 && one.0 != one.1
 }
+
+/// Letters and digits alone.
+pub(super) fn squeezed(text: &str) -> String {
+    text.chars().filter(|it| it.is_alphanumeric()).collect()
+}

@@ -16,7 +16,7 @@ use crate::source::idents::is_hash;
 use crate::text::{Shape, clip, normal, strings, tokens, words, words_of};
 use history::parallel;
 use history::{Call, History, Message, Part, Role};
-use rows::{Rows, hash};
+use rows::{NgramSet, hash};
 
 /// What kind of statement it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -59,7 +59,7 @@ pub struct Unsupported {
     pub message: usize,
 }
 
-/// So many claims are looked up letter for letter. A summary with more is no summary of this source.
+/// Maximum number of claims that are looked up letter for letter. A summary with more is no summary of this source.
 const LOOKED_UP: usize = 100;
 
 /// A statement that the source is to support.
@@ -171,9 +171,9 @@ struct Support {
     hashes: Vec<String>,
     asks_hashes: bool,
     /// In anything said, run or answered.
-    all: Rows,
+    all: NgramSet,
     /// In the user's words.
-    user: Rows,
+    user: NgramSet,
     cwd: String,
     tests_passed: bool,
     built: bool,

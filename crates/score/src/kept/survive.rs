@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::index::{Index, Line, Origin};
 use super::phrases::{
-    Told, agrees, contrast, find_bounded, find_path, ops_in, ops_in_line, outcome_in, status_in,
+    Told, agrees, contrast, find_bounded, find_path, ops_in, ops_in_line, outcome_in, squeezed, status_in,
     turned_around,
 };
 use crate::probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
@@ -16,7 +16,7 @@ use crate::source::done;
 use crate::source::idents::is_hash;
 use crate::source::rules::{dequoted, polarity};
 use crate::text::{Shape, clip, content, ending, tokens};
-use history::{History, Part};
+use history::{History, Message, Part, Text};
 
 /// Something that the compacted history says and the source contradicts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -77,16 +77,12 @@ struct Names<'a> {
 }
 
 impl<'a> Scene<'a> {
-    /// `evicted`: the compacted messages before the verbatim tail.
-    pub(crate) fn new(
-        source: &History,
-        probes: &'a [Probe],
-        index: Index,
-        evicted: History,
-        split: usize,
-    ) -> Self {
+    /// `replacement`: what stands in the place of the messages before `split`.
+    pub(crate) fn new(source: &History, probes: &'a [Probe], replacement: &History, split: usize) -> Self {
+        let known = source.messages().iter().flat_map(Message::texts).map(Text::as_str).collect();
+        let index = Index::new(replacement.messages(), &known, probes.len());
         let mut kept = Kept::default();
-        for probe in done::probes(&evicted) {
+        for probe in done::probes(replacement) {
             match probe.fact {
                 Fact::File { path, op, .. } => {
                     kept.files.insert(path, op);
@@ -545,7 +541,6 @@ pub(crate) fn distinct(all: Vec<Contradiction>, source: &History) -> Vec<Contrad
 fn is_quoted(sentence: &str, source: &History) -> bool {
     /// Letters of a piece that is nobody else's.
     const LEAST: usize = 12;
-    let squeezed = |it: &str| it.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
     let pieces: Vec<String> = sentence.split('…').map(squeezed).filter(|it| it.len() >= LEAST).collect();
     let said = |piece: &String| {
         let texts = source.messages().iter().flat_map(|it| &it.parts);

@@ -6,6 +6,7 @@ use foldhash::HashSet;
 use serde::Serialize;
 
 use super::index::{Index, Line, Origin};
+use super::phrases::squeezed;
 use super::survive::Scene;
 use crate::probe::{Class, Fact, Probe};
 use crate::source::commands::is_cut;
@@ -13,7 +14,7 @@ use crate::source::done;
 use crate::source::rules::{dequoted, names_rules};
 use crate::source::said;
 use crate::text::{Shape, content, tokens};
-use crate::{probes, scripts_expanded, tail};
+use crate::{probes, replacement, scripts_expanded};
 use history::{History, Kind, Part};
 
 /// Statements of one kind, and how many of them are right.
@@ -50,17 +51,11 @@ pub struct Truth {
 
 /// What of a compacted history is true by its source. Costs as much as finding the facts anew.
 pub fn truth(source: &History, compacted: &History) -> Truth {
-    let tail = tail(source.messages(), compacted.messages());
-    let split = source.messages().len() - tail;
-    let rest = compacted.messages()[..compacted.messages().len() - tail].to_vec();
-    let rest = scripts_expanded(&History::new(rest, source.meta.clone())).into_owned();
+    let (replacement, split) = replacement(source, compacted);
     let source = &*scripts_expanded(source);
     let evicted = History::new(source.messages()[..split].to_vec(), source.meta.clone());
-    let known: HashSet<&str> =
-        source.messages().iter().flat_map(history::Message::texts).map(history::Text::as_str).collect();
     let all = probes(&evicted);
-    let index = Index::new(rest.messages(), &known, all.len());
-    let scene = Scene::new(source, &all, index, rest, split);
+    let scene = Scene::new(source, &all, &replacement, split);
     let mut out = Truth::default();
     open(source, &scene, &mut out);
     for probe in &all {
@@ -113,7 +108,6 @@ fn outcome(probe: &Probe, scene: &Scene<'_>, out: &mut Truth) {
 fn rules(source: &History, index: &Index, out: &mut Truth) {
     /// Letters of a piece that is nobody else's.
     const LEAST: usize = 8;
-    let squeezed = |it: &str| it.chars().filter(|c| c.is_alphanumeric()).collect::<String>();
     let theirs = source.messages().iter().filter(|it| said::is_prompt(it) || it.kind == Kind::Summary);
     let theirs: Vec<String> = theirs
         .map(|it| {

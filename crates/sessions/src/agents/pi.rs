@@ -108,13 +108,13 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         out.entry(&entries[*index]);
     }
     out.notes.sort_by_key(|it| it.line);
-    let of_message = out.messages.iter().map(|it| [it.1]).collect();
+    let origins = out.messages.iter().map(|it| [it.1]).collect();
     let mut messages: Vec<_> = out.messages.into_iter().map(|it| it.0).collect();
     for (index, message) in messages.iter_mut().enumerate() {
         message.from = Some(index as u32);
     }
     let history = History::new(messages, meta(&entries, out.model));
-    Ok(Session { format: Format::PI, records, of_message, notes: out.notes, past, history })
+    Ok(Session { format: Format::PI, records, origins, notes: out.notes, past, history })
 }
 
 struct TreeEntry {
@@ -171,9 +171,7 @@ fn meta(entries: &[TreeEntry], model: Option<(String, String)>) -> Meta {
         session: get("id"),
         model: model.map(|it| it.1.into()).or_else(|| get("modelId")),
         cwd: get("cwd"),
-        times: times.fold(None, |range: Option<(i64, i64)>, it| {
-            Some(range.map_or((it, it), |(first, last)| (first.min(it), last.max(it))))
-        }),
+        times: times.fold(None, derive::widened),
         ..Meta::default()
     }
 }
@@ -308,14 +306,11 @@ impl Reader {
         }
         let text = texts.join("\n");
         let output = Output {
-            id: id.into(),
             name: message["toolName"].as_str().map(Into::into),
             cleared: is_cleared(&text),
-            exit: None,
-            refusal: None,
-            text: text.into(),
             media: media.into(),
             failed: message["isError"] == true,
+            ..Output::new(id, text)
         };
         let mut made = Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]);
         made.id = entry.value["id"].as_str().map(Into::into);
@@ -326,17 +321,7 @@ impl Reader {
     /// pi answers calls that were left open before it goes on.
     fn answer_open(&mut self) {
         for (id, name, record) in std::mem::take(&mut self.open) {
-            let text = "No result provided".into();
-            let output = Output {
-                id,
-                name: Some(name),
-                text,
-                media: [].into(),
-                failed: true,
-                cleared: false,
-                exit: None,
-                refusal: None,
-            };
+            let output = Output { name: Some(name), failed: true, ..Output::new(id, "No result provided") };
             self.messages.push((Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]), record));
         }
     }
@@ -458,7 +443,7 @@ mod tests {
         "#);
         assert_eq!(session.notes.iter().map(|it| it.line).collect::<Vec<_>>(), [6, 7]);
         assert_eq!(session.history.messages()[1].usage.unwrap().context(), 8);
-        assert!(session.of_message.iter().eq([[1], [2], [3], [2], [7], [8]]));
+        assert!(session.origins.iter().eq([[1], [2], [3], [2], [7], [8]]));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
+use super::gemini_cli::ACK;
 use crate::format::{Api, Row};
 use crate::parse::lines::each_line;
 use crate::requests::{Collector, each_row, text, time};
@@ -44,8 +45,6 @@ const SIDE: [&str; 6] = [
     "managed_session_event_v1",
     "managed_session_commit_v1",
 ];
-/// What the model's side says to a summary.
-const ACK: &str = "Got it. Thanks for the additional context!";
 
 /// Whether a line is a record with Gemini's `parts`, or one of the program's own with its `systemPayload`: Claude Code's
 /// rows, which are like it otherwise, have neither.
@@ -106,7 +105,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     for at in chain(&lines, &mut notes) {
         out.record(&lines[at], &mut notes);
     }
-    session(out, records, notes, meta)
+    session(out, &lines, records, notes, meta)
 }
 
 /// A line that is a record.
@@ -281,6 +280,7 @@ fn content(message: &Value) -> Value {
 
 fn session(
     mut out: Contents,
+    lines: &[Line],
     records: Vec<crate::Record>,
     mut notes: Vec<Note>,
     meta: Meta,
@@ -288,7 +288,8 @@ fn session(
     let contents: Vec<Value> = out.all.iter_mut().map(|it| it.value.take()).collect();
     let array = Memory::new("contents", history::json::compact(&contents).into_bytes());
     let read = wire::read(&array, Format::GEMINI)?;
-    notes.extend(read.notes.into_iter().map(|it| Note { line: line_of(&out, it.line), what: it.what }));
+    notes
+        .extend(read.notes.into_iter().map(|it| Note { line: line_of(&out, lines, it.line), what: it.what }));
     notes.sort_by_key(|it| it.line);
     let mut messages = read.history.into_messages();
     for (message, from) in messages.iter_mut().zip(&out.all) {
@@ -304,11 +305,11 @@ fn session(
     if let (Some(at), Some(last)) = (summary, out.past.last_mut()) {
         (last.message, last.summary) = (Some(at), messages[at].plain());
     }
-    let of_message = out.all.into_iter().map(|it| it.records).collect();
+    let origins = out.all.into_iter().map(|it| it.records).collect();
     Ok(Session {
         format: Format::QWEN_CODE,
         records,
-        of_message,
+        origins,
         notes,
         past: out.past,
         history: History::new(messages, meta),
@@ -316,9 +317,11 @@ fn session(
 }
 
 /// The line of a content, by its number from 1.
-fn line_of(out: &Contents, number: u64) -> u64 {
+fn line_of(out: &Contents, lines: &[Line], number: u64) -> u64 {
     let content = usize::try_from(number).ok().and_then(|it| out.all.get(it.checked_sub(1)?));
-    content.and_then(|it| it.records.first()).map_or(number, |it| u64::from(*it) + 1)
+    let record = content.and_then(|it| it.records.first());
+    let line = record.and_then(|it| lines.binary_search_by_key(it, |line| line.record).ok());
+    line.map_or(number, |it| lines[it].line)
 }
 
 /// The summary among the messages that a compaction left: known by its words, or by the answer that follows it.
@@ -343,9 +346,7 @@ fn meta(lines: &[Line]) -> Meta {
         model: lines.iter().rev().find_map(|it| it.value["model"].as_str()).map(Into::into),
         cwd: first("cwd"),
         window: lines.iter().rev().find_map(|it| it.value["contextWindowSize"].as_u64()),
-        times: times.fold(None, |range: Option<(i64, i64)>, it| {
-            Some(range.map_or((it, it), |(first, last)| (first.min(it), last.max(it))))
-        }),
+        times: times.fold(None, derive::widened),
         ..Meta::default()
     }
 }
@@ -446,7 +447,7 @@ mod tests {
         Assistant Said: "One file."
         "#);
         assert_eq!(session.notes, []);
-        assert!(session.of_message.iter().eq([&[0][..], &[2], &[3, 4], &[5], &[6]]));
+        assert!(session.origins.iter().eq([&[0][..], &[2], &[3, 4], &[5], &[6]]));
         let meta = &session.history.meta;
         assert_eq!(
             (meta.session.as_deref(), meta.cwd.as_deref(), meta.window),

@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use crate::format::{Api, Row};
 use crate::parse::document;
+use crate::wire::media_of_url;
 use crate::{Format, Note, Record, Session, Source};
 use history::error::{Error, Kind as ErrorKind, Result};
-use history::{Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Role};
+use history::{Call, History, Kind, MediaKind, Message, Meta, Output, Part, Role};
 
 pub(crate) static ROW: Row = Row {
     name: "swe-agent",
@@ -91,20 +92,13 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         cwd: inner(&last["state"])["working_dir"].as_str().map(Into::into),
         ..Meta::default()
     };
-    let of_message = out.messages.iter().map(|it| [it.1]).collect();
+    let origins = out.messages.iter().map(|it| [it.1]).collect();
     let mut messages: Vec<_> = out.messages.into_iter().map(|it| it.0).collect();
     for (index, message) in messages.iter_mut().enumerate() {
         message.from = Some(index as u32);
     }
     let history = History::new(messages, meta);
-    Ok(Session {
-        format: Format::SWE_AGENT,
-        records,
-        of_message,
-        notes: out.notes,
-        past: Vec::new(),
-        history,
-    })
+    Ok(Session { format: Format::SWE_AGENT, records, origins, notes: out.notes, past: Vec::new(), history })
 }
 
 /// An object, or one that was written into a string.
@@ -220,17 +214,8 @@ impl Reader {
                 Part::Reasoning(_) | Part::Call(_) | Part::Output(_) | Part::Opaque(_) => {}
             }
         }
-        let text = texts.join("\n").into();
-        let output = Output {
-            id,
-            name: None,
-            text,
-            media: media.into(),
-            failed: false,
-            cleared: false,
-            exit: None,
-            refusal: None,
-        };
+        let text = texts.join("\n");
+        let output = Output { media: media.into(), ..Output::new(id, text) };
         self.push(Role::Tool, Kind::Said, vec![Part::Output(output)]);
     }
 }
@@ -247,19 +232,7 @@ fn content(content: &Value) -> Vec<Part> {
     }
     let part = |it: &Value| match it["type"].as_str()? {
         "text" => it["text"].as_str().filter(|it| !it.is_empty()).map(|it| Part::Text(it.into())),
-        "image_url" => {
-            let url = it["image_url"]["url"].as_str()?;
-            let (mime, data) = match url.strip_prefix("data:").and_then(|it| it.split_once(";base64,")) {
-                Some((mime, data)) => (mime, data),
-                None => ("", url),
-            };
-            Some(Part::Media(Media {
-                kind: MediaKind::Image,
-                mime: mime.into(),
-                data: data.into(),
-                size: None,
-            }))
-        }
+        "image_url" => Some(Part::Media(media_of_url(MediaKind::Image, it["image_url"]["url"].as_str()?))),
         _ => None,
     };
     content.as_array().into_iter().flatten().filter_map(part).collect()
@@ -334,7 +307,7 @@ mod tests {
         Assistant Said: bash#action-2("submit")
         "#);
         assert_eq!(session.notes.len(), 1);
-        assert_eq!(session.of_message[5], [6]);
+        assert_eq!(session.origins[5], [6]);
         assert_eq!(session.history.meta.model.as_deref(), Some("gpt-x"));
         assert_eq!(session.history.meta.cwd.as_deref(), Some("/repo"));
     }

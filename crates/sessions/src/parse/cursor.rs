@@ -9,7 +9,7 @@ use memchr::memmem;
 
 use crate::parse::spans;
 use history::json;
-use history::simd::{SIDE, special};
+use history::simd::{LANES, special};
 
 /// A place in a JSON text. What is not taken may be no UTF-8.
 #[derive(Debug)]
@@ -249,18 +249,18 @@ impl<'a> Cursor<'a> {
         let out = &mut room.0;
         loop {
             // For what is copied at once, and a character behind it.
-            if out.len() < to + 2 * SIDE {
-                out.resize(2 * to + 4 * SIDE, 0);
+            if out.len() < to + 2 * LANES {
+                out.resize(2 * to + 4 * LANES, 0);
             }
             // All of it is copied, of which the rest is then written over.
-            match bytes.get(at..).and_then(|it| it.first_chunk::<SIDE>()) {
-                Some(side) => {
+            match bytes.get(at..).and_then(|it| it.first_chunk::<LANES>()) {
+                Some(block) => {
                     // Taken out first, or it would be read again behind what is written.
-                    let side = *side;
-                    *out.get_mut(to..)?.first_chunk_mut::<SIDE>()? = side;
-                    let many = special(&side).trailing_zeros() as usize;
-                    (at, to) = (at + many.min(SIDE), to + many.min(SIDE));
-                    if many >= SIDE {
+                    let block = *block;
+                    *out.get_mut(to..)?.first_chunk_mut::<LANES>()? = block;
+                    let many = special(&block).trailing_zeros() as usize;
+                    (at, to) = (at + many.min(LANES), to + many.min(LANES));
+                    if many >= LANES {
                         continue;
                     }
                 }
@@ -420,12 +420,12 @@ pub struct Room(Vec<u8>);
 /// the end.
 #[inline]
 fn plain(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(side) = bytes.get(at..).and_then(|it| it.first_chunk()) {
-        let found = special(side);
+    while let Some(block) = bytes.get(at..).and_then(|it| it.first_chunk()) {
+        let found = special(block);
         if found != 0 {
             return at + found.trailing_zeros() as usize;
         }
-        at += SIDE;
+        at += LANES;
     }
     while bytes.get(at).is_some_and(|it| !matches!(it, b'"' | b'\\' | 0..0x20)) {
         at += 1;

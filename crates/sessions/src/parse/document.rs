@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use memchr::memchr2;
 use serde_json::Value;
 
+use super::spans::{space, string_end, value_end};
 use history::error::{Error, Kind, Result};
 
 /// A member of an object, or an element of an array.
@@ -45,7 +45,7 @@ pub fn children(text: &str, span: Range<usize>) -> Children {
         Some(b'[') => (false, b']'),
         _ => return out,
     };
-    at = blank(bytes, at + 1);
+    at = space(bytes, at + 1);
     if bytes.get(at) == Some(&close) {
         out.closed = true;
         return out;
@@ -58,17 +58,17 @@ pub fn children(text: &str, span: Range<usize>) -> Children {
                 return out;
             };
             key = Some(name);
-            at = blank(bytes, end);
+            at = space(bytes, end);
             if bytes.get(at) != Some(&b':') {
                 return out;
             }
-            at = blank(bytes, at + 1);
+            at = space(bytes, at + 1);
         }
         let Some(end) = value_end(bytes, at) else { return out };
         out.items.push(Child { key, span: at..end });
-        at = blank(bytes, end);
+        at = space(bytes, end);
         match bytes.get(at) {
-            Some(b',') => at = blank(bytes, at + 1),
+            Some(b',') => at = space(bytes, at + 1),
             Some(it) if *it == close => {
                 out.closed = true;
                 return out;
@@ -134,61 +134,20 @@ fn cut_member(text: &str, from: usize, key: &str) -> Option<Range<usize>> {
     let bytes = text.as_bytes();
     let mut at = blank(bytes, from);
     if matches!(bytes.get(at), Some(b',' | b'{')) {
-        at = blank(bytes, at + 1);
+        at = space(bytes, at + 1);
     }
     let end = string_end(bytes, at)?;
     if serde_json::from_str::<String>(text.get(at..end)?).ok()? != key {
         return None;
     }
-    at = blank(bytes, end);
-    (bytes.get(at) == Some(&b':')).then(|| blank(bytes, at + 1)..text.len())
+    at = space(bytes, end);
+    (bytes.get(at) == Some(&b':')).then(|| space(bytes, at + 1)..text.len())
 }
 
-fn blank(bytes: &[u8], mut at: usize) -> usize {
-    if at == 0 && bytes.starts_with(b"\xEF\xBB\xBF") {
-        at = 3;
-    }
-    while matches!(bytes.get(at), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-        at += 1;
-    }
-    at
-}
-
-/// The end of the string whose opening quote stands at `at`.
-fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
-    if bytes.get(at) != Some(&b'"') {
-        return None;
-    }
-    let mut at = at + 1;
-    loop {
-        let found = at + memchr2(b'"', b'\\', bytes.get(at..)?)?;
-        if bytes[found] == b'"' {
-            return Some(found + 1);
-        }
-        at = found + 2;
-    }
-}
-
-fn value_end(bytes: &[u8], start: usize) -> Option<usize> {
-    let (mut at, mut depth) = (start, 0usize);
-    loop {
-        match bytes.get(at)? {
-            b'"' => at = string_end(bytes, at)?,
-            b'{' | b'[' => (at, depth) = (at + 1, depth + 1),
-            b'}' | b']' if depth > 0 => (at, depth) = (at + 1, depth - 1),
-            b',' | b'}' | b']' | b':' if depth == 0 => return None,
-            _ if depth > 0 => at += 1,
-            // A number or a word: up to what may follow a value.
-            _ => {
-                let rest = &bytes[at..];
-                let len = rest.iter().position(|it| b",]} \n\r\t".contains(it))?;
-                return Some(at + len);
-            }
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
+/// The first position from `at` that holds no white space; at the start, no byte order mark either.
+fn blank(bytes: &[u8], at: usize) -> usize {
+    let mark = at == 0 && bytes.starts_with(b"\xEF\xBB\xBF");
+    space(bytes, if mark { 3 } else { at })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
+use std::thread::Builder;
 
 use memchr::memchr;
 
@@ -120,7 +121,11 @@ pub fn backwards<T: Send>(
         let (send, found) = mpsc::sync_channel(1);
         for _ in 1..cores {
             let (send, claim, look_at) = (send.clone(), &claim, &look_at);
-            scope.spawn(move || while claim().is_some_and(|it| send.send(look_at(it)).is_ok()) {});
+            let work = move || while claim().is_some_and(|it| send.send(look_at(it)).is_ok()) {};
+            // Where the system gives no thread, the others do it all.
+            if Builder::new().spawn_scoped(scope, work).is_err() {
+                break;
+            }
         }
         drop(send);
         let mut from = len;
@@ -141,6 +146,15 @@ pub fn backwards<T: Send>(
         }
         Ok(from)
     })
+}
+
+/// Whether something can be appended that is a line of its own.
+///
+/// # Errors
+/// What [`Source::read_at`] gives.
+pub(crate) fn ends_whole(source: &dyn Source) -> Result<bool> {
+    let len = source.len();
+    Ok(len == 0 || source.bytes(len - 1..len)? == b"\n")
 }
 
 fn give(

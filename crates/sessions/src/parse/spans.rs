@@ -23,14 +23,14 @@ pub(crate) struct Items {
 
 /// The fields of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Fields {
+pub(crate) struct FieldSpans {
     /// Keys (unescaped) and where their values stand. A value that the text cuts off reaches to its end.
     pub(crate) fields: Vec<(String, Span)>,
     /// Where the `}` stands; nothing if the text is cut or broken before it.
     pub(crate) close: Option<usize>,
 }
 
-impl Fields {
+impl FieldSpans {
     /// Where the value of the first field of that name stands.
     pub(crate) fn get(&self, key: &str) -> Option<Span> {
         self.fields.iter().find(|it| it.0 == key).map(|it| it.1.clone())
@@ -70,9 +70,9 @@ pub(crate) fn items(text: &str, open: usize) -> Items {
 }
 
 /// The fields of the object whose `{` stands at `open`.
-pub(crate) fn fields(text: &str, open: usize) -> Fields {
+pub(crate) fn fields(text: &str, open: usize) -> FieldSpans {
     let bytes = text.as_bytes();
-    let mut out = Fields::default();
+    let mut out = FieldSpans::default();
     let mut at = space(bytes, open + 1);
     loop {
         match bytes.get(at) {
@@ -141,8 +141,11 @@ pub(crate) fn value_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Just after the string whose opening quote stands at `at`.
-fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
+/// Just after the string that starts at `at`; nothing if the text ends before it does or no string starts here.
+pub(crate) fn string_end(bytes: &[u8], at: usize) -> Option<usize> {
+    if bytes.get(at) != Some(&b'"') {
+        return None;
+    }
     let mut from = at + 1;
     loop {
         let found = from + memchr2(b'"', b'\\', bytes.get(from..)?)?;

@@ -36,15 +36,15 @@ impl Texts<'_> {
 
 /// Room for a text that stands escaped; names of tools and ids of calls, which their outputs name too.
 #[derive(Default)]
-pub struct Held {
+pub struct Scratch {
     pub room: Room,
-    pub names: Recent,
-    pub ids: Recent,
+    pub names: Interner,
+    pub ids: Interner,
 }
 
 /// Short texts that are likely to come again soon, so that each is held once: names of tools, ids of calls.
 #[derive(Debug, Default)]
-pub struct Recent {
+pub struct Interner {
     held: [Option<Arc<str>>; RECENT],
     /// Whose place the next new one takes.
     next: usize,
@@ -53,7 +53,7 @@ pub struct Recent {
 /// More than there are tools in use, or calls that wait for their output.
 const RECENT: usize = 16;
 
-impl Recent {
+impl Interner {
     /// `text`, as the one that was there before if it was.
     pub fn of(&mut self, text: &str) -> Arc<str> {
         if let Some(known) = self.held.iter().flatten().find(|it| ***it == *text) {

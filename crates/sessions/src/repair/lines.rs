@@ -14,8 +14,9 @@ use crate::{Record, Source, glimpse};
 use history::error::Result;
 use history::json;
 
-/// How many beginnings of an object behind a fragment are tried, and how long a fragment is looked through.
+/// Beginnings of an object behind a fragment that are tried, and bytes of a line that are parsed for it.
 const TRIED: usize = 10_000;
+const PARSED: usize = 64 << 20;
 
 /// A broken line is held as long as this, in case the next one is its other half.
 const HALF: usize = 16 << 20;
@@ -96,7 +97,7 @@ fn torn(source: &dyn Source, record: Record, text: &str, found: &mut Findings<'_
     let at = |range: Range<usize>| record.at + range.start as u64..record.at + range.end as u64;
     // NUL bytes are no white space for JSON, but they stand between records.
     let blank = |it: char| it == '\0' || it.is_ascii_whitespace();
-    let (mut from, mut whole, mut fragments) = (0, Vec::new(), Vec::new());
+    let (mut from, mut whole, mut fragments, mut budget) = (0, Vec::new(), Vec::new(), PARSED);
     while from < text.len() {
         let rest = &text[from..];
         let skipped = rest.len() - rest.trim_start_matches(blank).len();
@@ -106,12 +107,12 @@ fn torn(source: &dyn Source, record: Record, text: &str, found: &mut Findings<'_
             break;
         }
         match first_object(rest) {
-            Some(len) => {
+            Ok(len) => {
                 whole.push(from..from + len);
                 from += len;
             }
-            None => {
-                let next = next_object(rest).map_or(text.len(), |it| from + it);
+            Err(_) => {
+                let next = next_object(rest, &mut budget).map_or(text.len(), |it| from + it);
                 fragments.push(from..next);
                 from = next;
             }
@@ -151,18 +152,24 @@ fn torn(source: &dyn Source, record: Record, text: &str, found: &mut Findings<'_
     Ok(())
 }
 
-/// The length of the object with which a text begins.
-fn first_object(text: &str) -> Option<usize> {
+/// The length of the object with which a text begins, or the bytes after which it is clear that it does not.
+fn first_object(text: &str) -> Result<usize, usize> {
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
-    let first = stream.next()?.ok()?.get();
-    first.starts_with('{').then_some(first.len())
+    let first = stream.next().ok_or(0_usize)?.map_err(|it| it.column())?.get();
+    if first.starts_with('{') { Ok(first.len()) } else { Err(first.len()) }
 }
 
-/// Where a whole object begins behind a fragment: one with which the line ends, or another one begins.
-fn next_object(text: &str) -> Option<usize> {
+/// Where a whole object begins behind a fragment: one with which the line ends, or another one begins. `budget`: bytes
+/// that may still be parsed.
+fn next_object(text: &str, budget: &mut usize) -> Option<usize> {
     memmem::find_iter(text.as_bytes(), b"{\"").filter(|it| *it > 0).take(TRIED).find(|it| {
         let rest = &text[*it..];
-        first_object(rest).is_some_and(|len| {
+        if *budget == 0 {
+            return false;
+        }
+        let object = first_object(rest);
+        *budget = budget.saturating_sub(object.unwrap_or_else(|it| it));
+        object.is_ok_and(|len| {
             let behind = rest[len..].trim_start_matches(|it: char| it == '\0' || it.is_ascii_whitespace());
             is_record(&rest[..len]) && (behind.is_empty() || behind.starts_with("{\""))
         })
@@ -178,13 +185,37 @@ fn is_record(text: &str) -> bool {
 
 /// A line with its line break.
 pub(crate) fn whole_line(source: &dyn Source, record: Record) -> Result<Range<u64>> {
+    const BLOCK: u64 = 4 << 10;
     let mut end = record.at + record.len;
     while end < source.len() {
-        match source.bytes(end..end + 1)?.first() {
-            Some(b'\n') => return Ok(record.at..end + 1),
-            Some(it) if it.is_ascii_whitespace() => end += 1,
-            Some(_) | None => break,
+        let block = source.bytes(end..(end + BLOCK).min(source.len()))?;
+        match block.iter().position(|it| *it == b'\n' || !it.is_ascii_whitespace()) {
+            Some(at) => {
+                let line_break = u64::from(block[at] == b'\n');
+                return Ok(record.at..end + at as u64 + line_break);
+            }
+            None => end += block.len() as u64,
         }
     }
     Ok(record.at..end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Memory;
+
+    #[test]
+    fn a_line_goes_to_its_break() {
+        for (blank, behind, whole) in
+            [(9_000, "\nx", 9_004), (4_096, "x\n", 4_099), (5, "", 8), (0, "\n\n", 4)]
+        {
+            let source = Memory::new("t", format!("{{1}}{}{behind}", " ".repeat(blank)));
+            assert_eq!(
+                whole_line(&source, Record { at: 0, len: 3 }).unwrap(),
+                0..whole,
+                "{blank} {behind:?}"
+            );
+        }
+    }
 }

@@ -32,13 +32,43 @@ pub(crate) struct Pairs<T> {
     answered: Table<u64, u64>,
     /// Ids that a call got, by the one that its result still names.
     renamed: HashMap<Box<str>, String>,
+    suffixes: Suffixes,
     /// How many calls there were.
     count: usize,
 }
 
+/// Numbers behind ids that stand for two, by the id: a search goes on where the one before it ended.
+#[derive(Default)]
+pub(crate) struct Suffixes(HashMap<Box<str>, u32>);
+
+impl Suffixes {
+    /// `base` with the first number from 2 on with which it is free.
+    pub(crate) fn free(&mut self, base: &str, mut is_free: impl FnMut(&str) -> bool) -> String {
+        let number = self.0.entry(base.into()).or_insert(2);
+        loop {
+            let id = format!("{base}{number}");
+            if is_free(&id) {
+                return id;
+            }
+            *number += 1;
+        }
+    }
+
+    /// Ids were given up: all searches begin again.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
 impl<T> Default for Pairs<T> {
     fn default() -> Self {
-        Self { open: HashMap::new(), answered: Table::new(), renamed: HashMap::new(), count: 0 }
+        Self {
+            open: HashMap::new(),
+            answered: Table::new(),
+            renamed: HashMap::new(),
+            suffixes: Suffixes::default(),
+            count: 0,
+        }
     }
 }
 
@@ -68,8 +98,11 @@ impl<T> Pairs<T> {
     }
 
     /// An id like this one that no call has.
-    pub(crate) fn another(&self, id: &str) -> String {
-        (2..).map(|it: u32| format!("{id}_{it}")).find(|it| !self.is_taken(it)).unwrap_or_default()
+    pub(crate) fn another(&mut self, id: &str) -> String {
+        let Self { open, answered, suffixes, .. } = self;
+        suffixes.free(&format!("{id}_"), |it| {
+            !open.contains_key(it) && !answered.contains_key(&hash(it.as_bytes()))
+        })
     }
 
     /// A call of this id was made for a result.

@@ -64,14 +64,10 @@ fn result(value: &Value) -> Output {
     }
     let text = texts.join("\n");
     Output {
-        id: string(value, "tool_use_id").into(),
-        name: None,
         failed: value.get("is_error").and_then(Value::as_bool).unwrap_or(false),
         cleared: is_cleared(&text),
-        exit: None,
-        refusal: None,
-        text: text.into(),
         media: found.into(),
+        ..Output::new(string(value, "tool_use_id"), text)
     }
 }
 

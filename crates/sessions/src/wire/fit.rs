@@ -348,16 +348,7 @@ impl Fitted<'_> {
                 Some(Part::Output(found)) => self.output(found, call),
                 _ if all => {
                     self.losses.unanswered += 1;
-                    Output {
-                        id: call.id.clone(),
-                        name: Some(call.name.clone()),
-                        text: NO_RESULT.into(),
-                        media: [].into(),
-                        failed: false,
-                        cleared: false,
-                        exit: None,
-                        refusal: None,
-                    }
+                    Output { name: Some(call.name.clone()), ..Output::new(call.id.clone(), NO_RESULT) }
                 }
                 _ => continue,
             };
@@ -388,7 +379,7 @@ impl Fitted<'_> {
         Output {
             id: call.id.clone(),
             name: Some(call.name.clone()),
-            text,
+            text: text.into(),
             media: media.into(),
             failed: found.failed,
             cleared: found.cleared,

@@ -62,12 +62,12 @@ fn part(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Option<Par
     }
     if let Some(it) = either(value, "inlineData", "inline_data") {
         let mime = mime(it);
-        return Some(Part::Media(media(kind(mime), mime, string(it, "data"))));
+        return Some(Part::Media(media(MediaKind::of_mime(mime), mime, string(it, "data"))));
     }
     if let Some(it) = either(value, "fileData", "file_data") {
         let uri = either(it, "fileUri", "file_uri").and_then(Value::as_str).unwrap_or_default();
         let mime = mime(it);
-        return Some(Part::Media(media(kind(mime), mime, uri)));
+        return Some(Part::Media(media(MediaKind::of_mime(mime), mime, uri)));
     }
     Some(opaque(Format::GEMINI, value))
 }
@@ -79,15 +79,6 @@ fn either<'a>(value: &'a Value, camel: &str, snake: &str) -> Option<&'a Value> {
 
 fn mime(value: &Value) -> &str {
     either(value, "mimeType", "mime_type").and_then(Value::as_str).unwrap_or_default()
-}
-
-pub(crate) fn kind(mime: &str) -> MediaKind {
-    match mime.split('/').next() {
-        Some("image") => MediaKind::Image,
-        Some("audio") => MediaKind::Audio,
-        _ if mime == "application/pdf" => MediaKind::Pdf,
-        _ => MediaKind::Other,
-    }
 }
 
 fn result(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Output {
@@ -108,14 +99,10 @@ fn result(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Output {
         (None, it) => json::compact(it),
     };
     Output {
-        id,
         name: Some(name).filter(|it| !it.is_empty()).map(Arc::from),
         failed: error.is_some(),
         cleared: is_cleared(&text),
-        exit: None,
-        refusal: None,
-        text: text.into(),
-        media: [].into(),
+        ..Output::new(id, text)
     }
 }
 

@@ -27,6 +27,7 @@ pub use self::write::write;
 
 use super::format::{Api, Row};
 use super::{Format, Note, PastCompaction, Record, Session, Source, glimpse, refusal};
+use crate::agents::{gemini_cli, opencode};
 use crate::parse::spans::{self, Items, Span};
 use history::error::{Error, Kind as Fault, Result};
 use history::json;
@@ -53,11 +54,8 @@ const SUMMARIES: [&str; 9] = [
     "The user gave you instructions before, in one message or more. They are:",
 ];
 
-/// The question in the user's place that a summary in the model's place answers (OpenCode).
-const QUESTION: &str = "What did we do so far?";
-
 /// What the assistant is made to say after a summary: by us, and by Gemini CLI.
-const ACKS: [&str; 2] = [fit::ACK, "Got it. Thanks for the additional context!"];
+const ACKS: [&str; 2] = [fit::ACK, gemini_cli::ACK];
 
 /// Deepest nesting that we put into a document of ours; serde_json reads 128 levels.
 const DEEPEST: usize = 100;
@@ -94,7 +92,7 @@ pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
         message.from = u32::try_from(number).ok();
         after_summary = message.kind == Kind::Summary;
         if after_summary && message.role == Role::Assistant {
-            let question = |it: &&mut Message| it.role == Role::User && it.plain() == QUESTION;
+            let question = |it: &&mut Message| it.role == Role::User && it.plain() == opencode::MARKER;
             if let Some(it) = messages.last_mut().filter(question) {
                 it.kind = Kind::Marker;
             }
@@ -109,9 +107,9 @@ pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
     if api == Api::Anthropic {
         mark_refused(&mut messages);
     }
-    let of_message = (0..messages.len()).map(|it| u32::try_from(it).ok()).collect();
+    let origins = (0..messages.len()).map(|it| u32::try_from(it).ok()).collect();
     notes.sort_by_key(|it| it.line);
-    Ok(Session { format, records, of_message, notes, past, history: History::new(messages, meta) })
+    Ok(Session { format, records, origins, notes, past, history: History::new(messages, meta) })
 }
 
 /// Any history as a JSON array that `api` accepts, and a sentence for each kind of thing it could not express.
@@ -516,7 +514,7 @@ fn media(kind: MediaKind, mime: &str, data: &str) -> Media {
 }
 
 /// An attachment of an address, which may be a data URL.
-fn media_of_url(kind: MediaKind, url: &str) -> Media {
+pub(crate) fn media_of_url(kind: MediaKind, url: &str) -> Media {
     match url.strip_prefix("data:").and_then(|it| it.split_once(";base64,")) {
         Some((mime, data)) => media(kind, mime, data),
         None => media(kind, "", url),
@@ -524,7 +522,7 @@ fn media_of_url(kind: MediaKind, url: &str) -> Media {
 }
 
 /// The address of an attachment, or its data as one.
-fn url_of(media: &Media) -> String {
+pub(crate) fn url_of(media: &Media) -> String {
     if media.data.contains(':') { media.data.to_string() } else { data_url(media) }
 }
 

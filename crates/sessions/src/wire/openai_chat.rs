@@ -82,14 +82,9 @@ fn result(value: &Value, number: usize, ids: &mut Ids) -> Output {
         Some(it) => json::compact(it),
     };
     Output {
-        id,
         name: Some(name).filter(|it| !it.is_empty()).map(Arc::from),
-        failed: false,
         cleared: is_cleared(&text),
-        exit: None,
-        refusal: None,
-        text: text.into(),
-        media: [].into(),
+        ..Output::new(id, text)
     }
 }
 

@@ -75,16 +75,7 @@ fn result(value: &Value) -> Output {
         "" => string(value, "id"),
         it => it,
     };
-    Output {
-        id: id.into(),
-        name: None,
-        failed: false,
-        cleared: is_cleared(&text),
-        exit: None,
-        refusal: None,
-        text: text.into(),
-        media: found.into(),
-    }
+    Output { cleared: is_cleared(&text), media: found.into(), ..Output::new(id, text) }
 }
 
 fn reasoning(value: &Value) -> Reasoning {

@@ -3,16 +3,16 @@
 //! A table gives each of its keys a slot of its own. The key's hash names a group, the group's displacement and the
 //! hash name the slot; a key that is not in the table ends at the slot of another one. All numbers are little-endian.
 
-/// Ids take so many bits.
+/// Bits of an id.
 pub(crate) const ID_BITS: u32 = 18;
-/// Pieces of up to so many bytes are keys of one word.
+/// Maximum bytes of a piece that is a key of one word.
 pub(crate) const SHORT: usize = 8;
-/// Pieces of up to so many bytes are keys of two words.
+/// Maximum bytes of a piece that is a key of two words.
 pub(crate) const LONG: usize = 14;
 /// What begins in the file of the tables, does so at a multiple of this: of a line of the processor's cache.
 pub(crate) const LINE: usize = 64;
 
-/// How many groups and how many slots there are for so many keys: 4 keys a group, 12 slots in 13 taken.
+/// Number of groups and of slots for `keys`: 4 keys a group, 12 slots in 13 taken.
 pub(crate) const fn sizes(keys: usize) -> (usize, usize) {
     (keys / 4 + 1, keys + keys / 12 + 1)
 }

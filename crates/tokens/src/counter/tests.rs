@@ -9,16 +9,7 @@ fn user(text: &str) -> Message {
 }
 
 fn output(text: &str) -> Message {
-    let it = Output {
-        id: "c".into(),
-        name: None,
-        text: text.into(),
-        media: [].into(),
-        failed: false,
-        cleared: false,
-        exit: None,
-        refusal: None,
-    };
+    let it = Output::new("c", text);
     Message::new(Role::Tool, Kind::Said, vec![Part::Output(it)])
 }
 
@@ -262,16 +253,7 @@ fn categories_hold_everything() {
         freeform: false,
         signature: None,
     };
-    let answer = Output {
-        id: "c".into(),
-        name: None,
-        text: PROSE.into(),
-        media: [media.clone()].into(),
-        failed: false,
-        cleared: false,
-        exit: None,
-        refusal: None,
-    };
+    let answer = Output { media: [media.clone()].into(), ..Output::new("c", PROSE) };
     let thought = Reasoning { text: PROSE.into(), signature: None };
     let messages = vec![
         Message::text(Role::User, Kind::Summary, PROSE),

@@ -13,51 +13,51 @@ pub(super) enum AfterAnswer {
     Final,
     /// It is notes; the next part begins there.
     Chunk { at: Position, end: bool },
-    /// It stands for so many notes at the front.
+    /// Number of notes at the front that it stands for.
     Folded(usize),
 }
 
 impl Dialogue {
     /// The present ask, and for chunks and folds what follows when it is answered.
-    pub(super) fn ask(&self, material: &SummaryRequest<'_>) -> Result<(ModelRequest, AfterAnswer), GaveUp> {
+    pub(super) fn ask(&self, request: &SummaryRequest<'_>) -> Result<(ModelRequest, AfterAnswer), GaveUp> {
         match &self.stage {
-            Stage::Whole => Ok(match self.whole(material) {
-                _ if material.host => {
-                    (self.of(material, self.facts(material), PromptText::Host, (1, 1)), AfterAnswer::Final)
+            Stage::Whole => Ok(match self.whole(request) {
+                _ if request.host => {
+                    (self.of(request, self.facts(request), PromptText::Host, (1, 1)), AfterAnswer::Final)
                 }
-                Some(passages) => (self.of(material, passages, PromptText::Ask, (1, 1)), AfterAnswer::Final),
+                Some(passages) => (self.of(request, passages, PromptText::Ask, (1, 1)), AfterAnswer::Final),
                 None => {
                     let mut smaller = self.clone();
-                    smaller.climb(material);
-                    return smaller.ask(material);
+                    smaller.reduce_input(request);
+                    return smaller.ask(request);
                 }
             }),
             Stage::Chunk { at, number, .. } => {
-                let passages = Self::cut(material);
-                let room = self.room(material).unwrap_or(u64::MAX);
-                let (some, next) = render::chunk(&passages, *at, room, &Self::size(material));
+                let passages = Self::cut(request);
+                let room = self.room(request).unwrap_or(u64::MAX);
+                let (some, next) = render::chunk(&passages, *at, room, &Self::size(request));
                 let end = next.0 >= passages.len();
-                let part = (*number, self.parts(material).max(*number));
-                Ok((self.of(material, some, PromptText::Chunk, part), AfterAnswer::Chunk { at: next, end }))
+                let part = (*number, self.parts(request).max(*number));
+                Ok((self.of(request, some, PromptText::Chunk, part), AfterAnswer::Chunk { at: next, end }))
             }
             Stage::Fold { notes } => {
-                let room = self.room(material).unwrap_or(u64::MAX);
-                let front = front(notes, room, material);
+                let room = self.room(request).unwrap_or(u64::MAX);
+                let front = front(notes, room, request);
                 let last = front == notes.len();
                 let passages =
                     notes[..front].iter().enumerate().map(|(number, it)| note(number, it)).collect();
                 let text = if last { PromptText::Ask } else { PromptText::Fold };
                 let next = if last { AfterAnswer::Final } else { AfterAnswer::Folded(front) };
-                Ok((self.of(material, passages, text, (1, 1)), next))
+                Ok((self.of(request, passages, text, (1, 1)), next))
             }
             Stage::Repair { draft, faults, notes } => {
-                Ok((self.repair(material, draft, faults, notes.as_deref()), AfterAnswer::Final))
+                Ok((self.repair(request, draft, faults, notes.as_deref()), AfterAnswer::Final))
             }
             Stage::Verify { draft } => {
-                let own = material.own.verify.as_deref();
-                let passages = self.whole(material).unwrap_or_default();
-                let mut ask = self.of(material, passages, PromptText::Ask, (1, 1));
-                let fill = self.fill(material, "", "", &[], (1, 1));
+                let own = request.own.verify.as_deref();
+                let passages = self.whole(request).unwrap_or_default();
+                let mut ask = self.of(request, passages, PromptText::Ask, (1, 1));
+                let fill = self.fill(request, "", "", &[], (1, 1));
                 let look = own.map_or_else(
                     || prompt::filled(PromptText::Verify, &fill),
                     |it| prompt::template(it, &fill),
@@ -73,39 +73,38 @@ impl Dialogue {
 
     fn of(
         &self,
-        material: &SummaryRequest<'_>,
+        request: &SummaryRequest<'_>,
         passages: Vec<Passage>,
         text: PromptText,
         part: (usize, usize),
     ) -> ModelRequest {
         let fence = render::fence(passages.iter().map(|it| it.text.as_str()));
         let transcript = render::fenced(&passages, &fence);
-        let prefix = material
+        let prefix = request
             .prefix
             .filter(|_| text == PromptText::Ask && self.reduction == 0 && self.stage == Stage::Whole);
-        let mut fill =
-            self.fill(material, &fence, if prefix.is_some() { "" } else { &transcript }, &[], part);
+        let mut fill = self.fill(request, &fence, if prefix.is_some() { "" } else { &transcript }, &[], part);
         if matches!(text, PromptText::Chunk | PromptText::Fold) {
-            fill.tokens = self.note_size(material);
+            fill.tokens = self.note_size(request);
         }
         let mut system = prompt::filled(PromptText::System, &fill);
-        if let Some(own) = &material.own.system {
+        if let Some(own) = &request.own.system {
             system.push_str("\n\n");
             system.push_str(&prompt::template(own, &fill));
         }
         let mut said = prompt::filled(if prefix.is_some() { PromptText::Prefix } else { text }, &fill);
-        if text == PromptText::Ask && material.own.again.is_none() && passages.iter().any(is_earlier) {
+        if text == PromptText::Ask && request.own.again.is_none() && passages.iter().any(is_earlier) {
             said.push_str("\n\n");
             said.push_str(prompt::filled(PromptText::Again, &fill).trim());
         }
         let turns = vec![Turn { speaker: Speaker::Us, text: said }];
-        ModelRequest { system, turns, prefix: prefix.cloned(), max_output: self.answer(material) }
+        ModelRequest { system, turns, prefix: prefix.cloned(), max_output: self.answer(request) }
     }
 
     /// The same again with what was wrong; without the transcript where only the length was, or where it would not fit.
     fn repair(
         &self,
-        material: &SummaryRequest<'_>,
+        request: &SummaryRequest<'_>,
         draft: &str,
         faults: &[Fault],
         notes: Option<&[String]>,
@@ -114,34 +113,30 @@ impl Dialogue {
         if long && !draft.is_empty() {
             let fence = render::fence([draft].into_iter());
             let transcript = format!("[{fence} begin]\n{draft}\n[{fence} end]");
-            let fill = self.fill(material, &fence, &transcript, faults, (1, 1));
+            let fill = self.fill(request, &fence, &transcript, faults, (1, 1));
             let turns = vec![Turn { speaker: Speaker::Us, text: prompt::filled(PromptText::Shorten, &fill) }];
             return ModelRequest {
                 system: prompt::filled(PromptText::System, &fill),
                 turns,
                 prefix: None,
-                max_output: self.answer(material),
+                max_output: self.answer(request),
             };
         }
         let passages = match notes {
             Some(notes) => notes.iter().enumerate().map(|(number, it)| note(number, it)).collect(),
-            None if material.host => self.facts(material),
+            None if request.host => self.facts(request),
             None => {
-                let draft = (material.count)(draft);
+                let draft = (request.count)(draft);
                 let fits = |some: &Vec<Passage>| {
-                    let size: u64 = some.iter().map(Self::size(material)).sum();
-                    self.room(material).is_none_or(|room| size + draft <= room)
+                    let size: u64 = some.iter().map(Self::size(request)).sum();
+                    self.room(request).is_none_or(|room| size + draft <= room)
                 };
-                self.whole(material).filter(fits).unwrap_or_else(|| self.facts(material))
+                self.whole(request).filter(fits).unwrap_or_else(|| self.facts(request))
             }
         };
-        let mut ask = self.of(
-            material,
-            passages,
-            if material.host { PromptText::Host } else { PromptText::Ask },
-            (1, 1),
-        );
-        let fill = self.fill(material, "", "", faults, (1, 1));
+        let mut ask =
+            self.of(request, passages, if request.host { PromptText::Host } else { PromptText::Ask }, (1, 1));
+        let fill = self.fill(request, "", "", faults, (1, 1));
         if !draft.trim().is_empty() {
             ask.turns.push(Turn { speaker: Speaker::Model, text: draft.to_owned() });
             ask.turns.push(Turn { speaker: Speaker::Us, text: prompt::filled(PromptText::Repair, &fill) });
@@ -153,33 +148,37 @@ impl Dialogue {
     }
 
     /// The facts of the region as a passage: all that a model is shown which remembers the conversation itself.
-    fn facts(&self, material: &SummaryRequest<'_>) -> Vec<Passage> {
+    fn facts(&self, request: &SummaryRequest<'_>) -> Vec<Passage> {
         let ask = offline::OfflineRequest {
-            region: material.region.clone(),
+            region: request.region.clone(),
             cleared: &[],
-            spec: material.spec,
-            max_tokens: material.max_tokens,
+            spec: request.spec,
+            max_tokens: request.max_tokens,
             shares_of: None,
-            style: material.style,
-            focus: material.focus,
+            style: request.style,
+            focus: request.focus,
             pins: &[],
             header: None,
         };
-        let text = offline::write(material.history, material.ledger, &ask, material.count);
-        let veiled: Vec<Passage> = material.passages.iter().filter(|it| it.prompt).cloned().collect();
+        let text = offline::write(request.history, request.ledger, &ask, request.count);
+        let prompts_only: Vec<Passage> = request.passages.iter().filter(|it| it.prompt).cloned().collect();
         // What the ledger quotes was read before masking.
         let text = history::secrets::Redactor::default().redact(&text);
-        if text.is_empty() { veiled } else { vec![Passage { who: "facts".to_owned(), ..note(0, &text) }] }
+        if text.is_empty() {
+            prompts_only
+        } else {
+            vec![Passage { who: "facts".to_owned(), ..note(0, &text) }]
+        }
     }
 
     /// The passages of the present reduction, if they fit.
-    pub(super) fn whole(&self, material: &SummaryRequest<'_>) -> Option<Vec<Passage>> {
-        let size = Self::size(material);
-        let room = self.room(material).unwrap_or(u64::MAX);
+    pub(super) fn whole(&self, request: &SummaryRequest<'_>) -> Option<Vec<Passage>> {
+        let size = Self::size(request);
+        let room = self.room(request).unwrap_or(u64::MAX);
         let all = |some: &[Passage]| some.iter().map(&size).sum::<u64>();
-        let mut passages = material.passages.to_vec();
-        let reduction = *material.reductions.get(self.reduction)?;
-        let cuts = material.reductions.get(..=self.reduction).unwrap_or_default();
+        let mut passages = request.passages.to_vec();
+        let reduction = *request.reductions.get(self.reduction)?;
+        let cuts = request.reductions.get(..=self.reduction).unwrap_or_default();
         if let Some(InputReduction::Outputs(chars)) =
             cuts.iter().find(|it| matches!(it, InputReduction::Outputs(_)))
         {
@@ -202,72 +201,74 @@ impl Dialogue {
     }
 
     /// What chunks are made of: outputs cut, or an output alone would be many of them.
-    fn cut(material: &SummaryRequest<'_>) -> Vec<Passage> {
-        let cut = material
+    fn cut(request: &SummaryRequest<'_>) -> Vec<Passage> {
+        let cut = request
             .reductions
             .iter()
             .find_map(|it| if let InputReduction::Outputs(chars) = it { Some(*chars) } else { None });
-        cut.map_or_else(|| material.passages.to_vec(), |it| render::cut_outputs(material.passages, it))
+        cut.map_or_else(|| request.passages.to_vec(), |it| render::cut_outputs(request.passages, it))
     }
 
-    pub(super) fn parts(&self, material: &SummaryRequest<'_>) -> usize {
-        let size = Self::size(material);
-        let all: u64 = Self::cut(material).iter().map(size).sum();
-        self.room(material).map_or(1, |it| all.div_ceil(it.max(1)) as usize)
+    pub(super) fn parts(&self, request: &SummaryRequest<'_>) -> usize {
+        let size = Self::size(request);
+        let all: u64 = Self::cut(request).iter().map(size).sum();
+        self.room(request).map_or(1, |it| all.div_ceil(it.max(1)) as usize)
     }
 
     /// Tokens of the transcript that fit into one request.
-    fn room(&self, material: &SummaryRequest<'_>) -> Option<u64> {
-        let window = material.window.map(|it| it.saturating_sub(self.answer(material)) * SAFE_PERCENT / 100);
+    fn room(&self, request: &SummaryRequest<'_>) -> Option<u64> {
+        let window = request
+            .window
+            .map(|it| it.saturating_sub(self.answer(request)).saturating_mul(SAFE_PERCENT) / 100);
         let most = match (window, self.limit) {
             (Some(one), Some(other)) => one.min(other),
             (one, other) => one.or(other)?,
         };
-        let fill = self.fill(material, "", "", &[], (1, 1));
+        let fill = self.fill(request, "", "", &[], (1, 1));
         let frame = prompt::filled(PromptText::System, &fill) + &prompt::filled(PromptText::Ask, &fill);
-        Some(most.saturating_sub((material.count)(&frame)).max(LEAST_INPUT / 2))
+        Some(most.saturating_sub((request.count)(&frame)).max(LEAST_INPUT / 2))
     }
 
     /// Tokens that the model may answer.
-    pub(super) fn answer(&self, material: &SummaryRequest<'_>) -> u64 {
+    pub(super) fn answer(&self, request: &SummaryRequest<'_>) -> u64 {
         // Our count is not the model's, and cut-off answers are useless.
-        material.max_tokens * 3 / 2 + material.thinking
+        (request.max_tokens.saturating_mul(3) / 2).saturating_add(request.thinking)
     }
 
     /// Tokens that the notes on a part may have: several must fit into one request to be folded.
-    pub(super) fn note_size(&self, material: &SummaryRequest<'_>) -> u64 {
-        self.room(material).map_or(material.max_tokens, |it| material.max_tokens.min(it / 4)).max(40)
+    pub(super) fn note_size(&self, request: &SummaryRequest<'_>) -> u64 {
+        self.room(request).map_or(request.max_tokens, |it| request.max_tokens.min(it / 4)).max(40)
     }
 
-    fn size<'m>(material: &'m SummaryRequest<'_>) -> impl Fn(&Passage) -> u64 + 'm {
+    fn size<'m>(request: &'m SummaryRequest<'_>) -> impl Fn(&Passage) -> u64 + 'm {
         // The line in front: fence, number, speaker.
-        |it| (material.count)(&it.text) + 12
+        |it| (request.count)(&it.text) + 12
     }
 
     fn fill<'f>(
         &self,
-        material: &'f SummaryRequest<'_>,
+        request: &'f SummaryRequest<'_>,
         fence: &'f str,
         transcript: &'f str,
         faults: &'f [Fault],
         part: (usize, usize),
     ) -> Fill<'f> {
         let mut fill = Fill {
-            texts: material.texts,
+            texts: request.texts,
             fence,
             transcript,
-            spec: material.spec,
-            tokens: material.max_tokens,
-            language: material.language,
-            style: material.style,
-            focus: material.focus,
-            pins: material.pins,
+            spec: request.spec,
+            tokens: request.max_tokens,
+            language: request.language,
+            style: request.style,
+            focus: request.focus,
+            pins: request.pins,
             faults,
             part,
             asked: String::new(),
         };
-        let own = material.own.again.as_ref().filter(|_| has_earlier(material));
-        if let Some(own) = own.or(material.own.ask.as_ref()) {
+        let own = request.own.again.as_ref().filter(|_| has_earlier(request));
+        if let Some(own) = own.or(request.own.ask.as_ref()) {
             fill.asked = prompt::template(own, &fill);
         }
         fill
@@ -279,8 +280,8 @@ fn is_earlier(passage: &Passage) -> bool {
 }
 
 /// Whether an earlier record is among what is summarised.
-fn has_earlier(material: &SummaryRequest<'_>) -> bool {
-    material.passages.iter().any(is_earlier)
+fn has_earlier(request: &SummaryRequest<'_>) -> bool {
+    request.passages.iter().any(is_earlier)
 }
 
 fn note(number: usize, text: &str) -> Passage {
@@ -295,10 +296,10 @@ fn note(number: usize, text: &str) -> Passage {
 }
 
 /// How many notes of the front are merged: all if they fit, else as many as do, but at least two.
-fn front(notes: &[String], room: u64, material: &SummaryRequest<'_>) -> usize {
+fn front(notes: &[String], room: u64, request: &SummaryRequest<'_>) -> usize {
     let mut used = 0;
     for (index, it) in notes.iter().enumerate() {
-        used += (material.count)(it) + 12;
+        used += (request.count)(it) + 12;
         if used > room {
             return index.clamp(2, notes.len().max(2)).min(notes.len());
         }

@@ -7,20 +7,20 @@ use std::sync::LazyLock;
 use memchr::memmem;
 use regex::Regex;
 
-use super::lexicon::{self, WORDS, clauses, deeds, keys, loose_deeds, overlap, share};
+use super::lexicon::{self, WORDS, actions, clauses, keys, likely_actions, overlap, share};
 use crate::facts::{ClaimPlace, Detail, Ledger, Topic};
 use history::{History, Kind, Message, Part, Role};
 
 /// A passage somebody said.
 struct Passage {
     keys: BTreeSet<String>,
-    /// Each clause: what it is about, whether it says no, its deeds.
+    /// Each clause: what it is about, whether it says no, its actions.
     clauses: Vec<(BTreeSet<String>, usize, BTreeSet<&'static str>)>,
 }
 
 impl Passage {
     fn of(text: &str) -> Self {
-        let clause = |it: &str| (keys(it), noes(it), loose_deeds(it));
+        let clause = |it: &str| (keys(it), negations(it), likely_actions(it));
         Self {
             keys: keys(text),
             clauses: lexicon::sentences(text).into_iter().flat_map(clauses).map(clause).collect(),
@@ -29,7 +29,7 @@ impl Passage {
 }
 
 /// How often a text says no.
-pub(in crate::summary) fn noes(text: &str) -> usize {
+pub(in crate::summary) fn negations(text: &str) -> usize {
     WORDS.as_ref().map_or(0, |it| it.no.find_iter(text).count())
 }
 
@@ -50,27 +50,30 @@ fn is_condition(clause: &str) -> bool {
 static DOUBLE: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)\b(?:without|unless|ohne|sans|sin|except|only)\b|未经|没有|除非").ok());
 
-/// Whether two sentences point the same way: both say no, or neither does. Where one has a "without" in it, two noes
-/// may be one yes, so they are counted.
+/// Whether two sentences point the same way: both say no, or neither does. Where one has a "without" in it, two
+/// negations may be one yes, so they are counted.
 pub(in crate::summary) fn alike(one: &str, other: &str) -> bool {
-    let (a, b) = (noes(one), noes(other));
+    let (a, b) = (negations(one), negations(other));
     let double = |it: &str| DOUBLE.as_ref().is_some_and(|double| double.is_match(it));
     if a.max(b) > 1 && double(one) && double(other) { a % 2 == b % 2 } else { (a > 0) == (b > 0) }
 }
 
 /// Whether a text allows something, or says that something need not be.
 fn permits(text: &str) -> bool {
-    lexicon::any(|it| &it.permit, text) && noes(text) == 0
+    lexicon::any(|it| &it.permit, text) && negations(text) == 0
 }
 
 /// Whether a clause rules something, rather than saying why.
 fn is_rule(clause: &str) -> bool {
-    noes(clause) > 0 || lexicon::any(|it| &it.permit, clause) || lexicon::any(|it| &it.binding, clause) || {
-        let lower = clause.to_lowercase();
-        let first = lower.split_whitespace().next().unwrap_or_default();
-        ["only", "just", "always", "nur", "ausschließlich", "immer"].contains(&first)
-            || ["只", "一律", "总是"].iter().any(|it| lower.contains(it))
-    }
+    negations(clause) > 0
+        || lexicon::any(|it| &it.permit, clause)
+        || lexicon::any(|it| &it.binding, clause)
+        || {
+            let lower = clause.to_lowercase();
+            let first = lower.split_whitespace().next().unwrap_or_default();
+            ["only", "just", "always", "nur", "ausschließlich", "immer"].contains(&first)
+                || ["只", "一律", "总是"].iter().any(|it| lower.contains(it))
+        }
 }
 
 /// Whether a line says of a rule what the rule says, if it speaks of the same: it neither allows what is forbidden or
@@ -205,7 +208,7 @@ impl<'a> Sources<'a> {
         let opposed = match place {
             ClaimPlace::Rules => self.contradicts(sentence) || self.opposes(sentence),
             // A goal says no to what the user says is the case: "it crashes", "it is not to crash".
-            ClaimPlace::Tasks => noes(sentence) == 0 && self.contradicts(sentence),
+            ClaimPlace::Tasks => negations(sentence) == 0 && self.contradicts(sentence),
             ClaimPlace::Report => false,
         };
         if !given || opposed {
@@ -254,8 +257,8 @@ impl<'a> Sources<'a> {
     /// says is no order, no permission and no wish of the user's.
     fn binds(&self, sentence: &str) -> bool {
         let any = |list| lexicon::any(list, sentence);
-        let allows = any(|it| &it.permit) && !deeds(sentence).is_empty();
-        if !(allows || bids(sentence) || any(|it| &it.binding) || any(|it| &it.authority))
+        let allows = any(|it| &it.permit) && !actions(sentence).is_empty();
+        if !(allows || is_imperative(sentence) || any(|it| &it.binding) || any(|it| &it.authority))
             || any(|it| &it.cited)
         {
             return false;
@@ -269,13 +272,13 @@ impl<'a> Sources<'a> {
         let keys = keys(sentence);
         let decided =
             self.ledger.about(Topic::Decisions).any(|it| share(&keys, &lexicon::keys(&it.text)) >= 0.5);
-        decided || (deeds(sentence).is_empty() && self.model.iter().any(|it| share(&keys, &it.keys) >= 0.6))
+        decided || (actions(sentence).is_empty() && self.model.iter().any(|it| share(&keys, &it.keys) >= 0.6))
     }
 
     /// Whether the user said the opposite of a clause, and nowhere the same.
     fn contradicts(&self, sentence: &str) -> bool {
         clauses(sentence).any(|clause| {
-            let (mine, no) = (keys(clause), noes(clause) > 0);
+            let (mine, no) = (keys(clause), negations(clause) > 0);
             // "Until it is done" and "while it is not" are the same.
             if mine.len() < 2 || is_condition(clause) {
                 return false;
@@ -388,9 +391,9 @@ impl<'a> Sources<'a> {
 }
 
 /// Whether a sentence begins by bidding the reader: `Merge it`, not `Merged` or `merges`.
-fn bids(sentence: &str) -> bool {
+fn is_imperative(sentence: &str) -> bool {
     let bare = sentence.trim_start_matches(|c: char| !c.is_alphanumeric());
-    lexicon::any(|it| &it.bid, bare)
+    lexicon::any(|it| &it.imperative, bare)
 }
 
 fn paragraphs(text: &str) -> impl Iterator<Item = &str> {
@@ -407,20 +410,20 @@ fn supported(sentence: &str, pools: &[&[Passage]]) -> bool {
     let all = || pools.iter().flat_map(|it| it.iter());
     let mut consequences = false;
     for clause in clauses(&bare) {
-        let no = noes(clause) > 0;
+        let no = negations(clause) > 0;
         let about = keys(clause);
-        for deed in deeds(clause) {
+        for action in actions(clause) {
             consequences |= !no;
-            // The deed in the same direction, and of the same thing if it is said of which.
+            // The action in the same direction, and of the same thing if it is said of which.
             let said = all().any(|it| {
                 let aims = |theirs: &BTreeSet<String>| {
                     about.len() < 2
                         || about.intersection(theirs).next().is_some()
                         || about.intersection(&it.keys).count() > 1
                 };
-                it.clauses
-                    .iter()
-                    .any(|(theirs, noes, deeds)| deeds.contains(deed) && (*noes > 0) == no && aims(theirs))
+                it.clauses.iter().any(|(theirs, negations, actions)| {
+                    actions.contains(action) && (*negations > 0) == no && aims(theirs)
+                })
             });
             if !said {
                 return false;
@@ -433,7 +436,7 @@ fn supported(sentence: &str, pools: &[&[Passage]]) -> bool {
     if consequences { close(&bare, pools, 0.34, 0.7) } else { close(&bare, pools, 0.3, 0.4) }
 }
 
-/// Whether pools speak of what a sentence speaks of: so much of it in one passage, or so much of it anywhere.
+/// Whether pools speak of what a sentence speaks of. `one`, `any`: the minimum share of it in one passage, or anywhere.
 fn close(sentence: &str, pools: &[&[Passage]], one: f64, any: f64) -> bool {
     let mine = keys(sentence);
     let all = || pools.iter().flat_map(|it| it.iter());

@@ -1,5 +1,5 @@
 //! What a sentence is about and which way it points, as far as that can be told without a model: its keys (words cut to
-//! their stems, pairs of signs), whether it says no, and the deeds it names. The words are data
+//! their stems, pairs of signs), whether it says no, and the actions it names. The words are data
 //! (`lexicon.toml`). Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,11 +34,11 @@ struct LexiconFile {
     permit: WordList,
     binding: WordList,
     authority: WordList,
-    bid: WordList,
+    imperative: WordList,
     cited: WordList,
     success: WordList,
     flawless: WordList,
-    deed: BTreeMap<String, WordList>,
+    action: BTreeMap<String, WordList>,
     claim: BTreeMap<String, WordList>,
 }
 
@@ -68,14 +68,14 @@ pub struct Words {
     /// Somebody whose word counts.
     pub authority: Regex,
     /// Begins by bidding the reader.
-    pub bid: Regex,
+    pub imperative: Regex,
     /// Says where it was read.
     pub cited: Regex,
     /// A word of success.
     pub success: Regex,
     pub flawless: Regex,
     /// Deeds with consequences, and how others may have said them.
-    pub deeds: Vec<(String, Regex, Option<Regex>)>,
+    pub actions: Vec<(String, Regex, Option<Regex>)>,
     pub claims: Vec<Claim>,
 }
 
@@ -95,10 +95,10 @@ pub static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
         let subject = (!it.subject.is_empty()).then(|| joined(&it.subject)).transpose().ok()?;
         claims.push(Claim { name: name.clone(), said: of(it)?, subject, command });
     }
-    let mut deeds = Vec::new();
-    for (name, it) in &file.deed {
+    let mut actions = Vec::new();
+    for (name, it) in &file.action {
         let loose = (!it.loose.is_empty()).then(|| joined(&it.loose)).transpose().ok()?;
-        deeds.push((name.clone(), of(it)?, loose));
+        actions.push((name.clone(), of(it)?, loose));
     }
     Some(Words {
         no: of(&file.no)?,
@@ -108,16 +108,16 @@ pub static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
         permit: of(&file.permit)?,
         binding: of(&file.binding)?,
         authority: of(&file.authority)?,
-        bid: Regex::new(&format!(
+        imperative: Regex::new(&format!(
             r"(?i)^(?:(?:{})\b|(?:{}))",
-            file.bid.words.join("|"),
-            file.bid.signs.join("|")
+            file.imperative.words.join("|"),
+            file.imperative.signs.join("|")
         ))
         .ok()?,
         cited: of(&file.cited)?,
         success: of(&file.success)?,
         flawless: of(&file.flawless)?,
-        deeds,
+        actions,
         claims,
     })
 });
@@ -133,22 +133,22 @@ pub fn any(list: fn(&Words) -> &Regex, text: &str) -> bool {
     WORDS.as_ref().is_some_and(|it| list(it).is_match(text))
 }
 
-/// The deeds with consequences that a text names.
-pub fn deeds(text: &str) -> BTreeSet<&'static str> {
+/// The actions with consequences that a text names.
+pub fn actions(text: &str) -> BTreeSet<&'static str> {
     named(text, false)
 }
 
-/// The deeds that a text may have named; for what is held against it, the doubt counts in its favour.
-pub fn loose_deeds(text: &str) -> BTreeSet<&'static str> {
+/// The actions that a text may have named; for what is held against it, the doubt counts in its favour.
+pub fn likely_actions(text: &str) -> BTreeSet<&'static str> {
     named(text, true)
 }
 
 fn named(text: &str, loose: bool) -> BTreeSet<&'static str> {
-    let deeds = WORDS.as_ref().into_iter().flat_map(|it| &it.deeds);
+    let actions = WORDS.as_ref().into_iter().flat_map(|it| &it.actions);
     let said = |(_, said, also): &&(String, Regex, Option<Regex>)| {
         said.is_match(text) || (loose && also.as_ref().is_some_and(|it| it.is_match(text)))
     };
-    deeds.filter(said).map(|it| it.0.as_str()).collect()
+    actions.filter(said).map(|it| it.0.as_str()).collect()
 }
 
 /// Words that every text has; they say nothing of what it is about.
@@ -534,7 +534,7 @@ mod tests {
     #[test]
     fn the_words_are_read() {
         let file: LexiconFile = toml::from_str(include_str!("lexicon.toml")).unwrap();
-        assert!(file.deed.len() > 5);
+        assert!(file.action.len() > 5);
         let words = WORDS.as_ref().unwrap();
         assert!(
             words.no.is_match("Never push")
@@ -546,7 +546,7 @@ mod tests {
             words.attributed.is_match("The user explicitly asked for it")
                 && words.attributed.is_match("用户要求部署")
         );
-        assert_eq!(deeds("force-push and delete it"), BTreeSet::from(["delete", "push"]));
+        assert_eq!(actions("force-push and delete it"), BTreeSet::from(["delete", "push"]));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::facts::{ClaimPlace, Detail, Fact, Ledger, Polarity, Topic};
 use crate::profile::{Section, SummaryShape, SummarySpec, SummaryStyle};
 use crate::summary::check::Parsed;
 use crate::summary::offline;
-use claims::{NEAR, Sources, Unfounded, agrees, noes, paths};
+use claims::{NEAR, Sources, Unfounded, agrees, negations, paths};
 use history::History;
 use lexicon::{keys, overlap, sentences, share};
 
@@ -182,7 +182,7 @@ fn missing(parsed: &Parsed, ground: &Ground<'_>) -> Ledger {
         .flat_map(|it| keys(&it.1))
         .collect();
     let within = ground.ledger.facts.iter().filter(|it| ground.region.contains(&it.message));
-    let facts = within.filter(|it| protected(it) && !said(it, &lines, &asked, &flat)).cloned().collect();
+    let facts = within.filter(|it| protected(it) && !is_stated(it, &lines, &asked, &flat)).cloned().collect();
     Ledger { facts, directory: ground.ledger.directory.clone() }
 }
 
@@ -201,7 +201,7 @@ fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-fn said(fact: &Fact, lines: &[Sentence<'_>], asked: &BTreeSet<String>, whole: &str) -> bool {
+fn is_stated(fact: &Fact, lines: &[Sentence<'_>], asked: &BTreeSet<String>, whole: &str) -> bool {
     if whole.contains(&flat(&fact.text)) && fact.topic != Topic::Files {
         return true;
     }
@@ -222,7 +222,7 @@ fn said(fact: &Fact, lines: &[Sentence<'_>], asked: &BTreeSet<String>, whole: &s
         }
         // A line of a rule and a line that breaks it share all their words but one.
         (Detail::Rule(Polarity::Forbid), _) => near(NEAR, &|line| {
-            agrees(&fact.text, line.text) && (noes(line.text) > 0 || noes(&fact.text) == 0)
+            agrees(&fact.text, line.text) && (negations(line.text) > 0 || negations(&fact.text) == 0)
         }),
         (_, Topic::Constraints | Topic::Directives) => near(NEAR, &|line| agrees(&fact.text, line.text)),
         (Detail::Choice { asked, means, .. }, _) => {
@@ -263,7 +263,7 @@ fn added(missing: &Ledger, ground: &Ground<'_>) -> String {
         region: ground.region.clone(),
         cleared: &[],
         spec: &spec,
-        max_tokens: ground.max_tokens * ADDED_SHARE / 100,
+        max_tokens: ground.max_tokens.saturating_mul(ADDED_SHARE) / 100,
         shares_of: None,
         style: SummaryStyle::Detailed,
         focus: None,

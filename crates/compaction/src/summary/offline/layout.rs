@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::line::{self, Manner, SummaryLine};
 use super::priority::{self, Kind};
-use super::{Candidate, OfflineRequest, fitting};
+use super::{Candidate, OfflineRequest, patterns};
 use crate::facts::{self, Detail, Fact, Topic, Voice};
 use crate::profile::{Section, SummaryShape};
 use history::History;
@@ -44,6 +44,7 @@ pub(super) struct Layout<'a, 'c> {
     pub(super) manner: Manner,
     /// Messages of the user that are to be quoted.
     pub(super) quoted: usize,
+    /// By text: the same is often measured twice, and the counter is the dearest thing here.
     pub(super) costs: HashMap<String, u64>,
     pub(super) count: &'c dyn Fn(&str) -> u64,
     pub(super) used: u64,
@@ -70,11 +71,11 @@ impl Layout<'_, '_> {
         for (number, item) in items.iter().enumerate() {
             by_kind.entry(item.kind).or_default().push(number);
         }
+        let first_files = patterns(&self.ask.spec.first_files);
         for numbers in by_kind.values_mut() {
             let first = |fact: &Fact| {
-                let globs = &self.ask.spec.first_files;
                 if fact.topic == Topic::Files {
-                    fitting(globs, &fact.text).unwrap_or(usize::MAX)
+                    first_files.iter().position(|it| it.is_match(&fact.text)).unwrap_or(usize::MAX)
                 } else {
                     usize::MAX
                 }

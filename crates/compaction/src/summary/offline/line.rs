@@ -443,7 +443,7 @@ fn unfiltered(command: &str) -> &str {
     }
 }
 
-/// An outcome in a few words, with the error if so many characters are given for it.
+/// An outcome in a few words. `chars`: maximum characters of the error, which is left out without it.
 fn came_to(outcome: &Outcome, chars: Option<usize>) -> String {
     let mut parts: Vec<String> = Vec::new();
     match outcome.ok {

@@ -1,22 +1,22 @@
-//! Rows of words, found again by their hashes.
+//! NgramSet of words, found again by their hashes.
 
 use foldhash::HashMap;
 use twox_hash::XxHash3_64;
 
 /// Rows of up to three words that claims hold, and which of them were found.
 #[derive(Clone, Default)]
-pub(super) struct Rows {
-    /// Whether some row begins with a word of this [`mark`]: most places are passed over without a closer look.
+pub(super) struct NgramSet {
+    /// Whether some row begins with a word of this [`bucket`]: most places are passed over without a closer look.
     first: Vec<bool>,
     rows: HashMap<u64, bool>,
 }
 
-impl Rows {
+impl NgramSet {
     /// Asks for every row of a text.
     pub(super) fn ask(&mut self, text: &str) {
         self.first.resize(1 << 16, false);
-        for word in runs(text) {
-            self.first[mark(word)] = true;
+        for word in words(text) {
+            self.first[bucket(word)] = true;
         }
         rows_of(text, |_| true, |it| _ = self.rows.insert(it, false));
     }
@@ -29,7 +29,7 @@ impl Rows {
         }
         rows_of(
             text,
-            |it| first[mark(it)],
+            |it| first[bucket(it)],
             |it| {
                 if let Some(found) = rows.get_mut(&it) {
                     *found = true;
@@ -56,7 +56,7 @@ pub(super) fn hash(text: &str) -> u64 {
 }
 
 /// The words of a text, without what holds some together: runs of letters and digits.
-fn runs(mut text: &str) -> impl Iterator<Item = &str> {
+fn words(mut text: &str) -> impl Iterator<Item = &str> {
     // How many bytes at the start of a text are letters and digits, or are anything else.
     let span = |text: &str, letters: bool| {
         let mut at = 0;
@@ -81,7 +81,7 @@ fn runs(mut text: &str) -> impl Iterator<Item = &str> {
 }
 
 /// 16 bits of a word that most other words do not have.
-fn mark(word: &str) -> usize {
+fn bucket(word: &str) -> usize {
     let bytes = word.as_bytes();
     let at = |place: usize| bytes.get(place).copied().unwrap_or_default();
     let some = [at(0), at(1), at(bytes.len().wrapping_sub(1)), bytes.len() as u8];
@@ -90,7 +90,7 @@ fn mark(word: &str) -> usize {
 
 /// Hashes of every one, two and three words in a row that begin with a word `first` holds for.
 fn rows_of(text: &str, first: impl Fn(&str) -> bool, mut take: impl FnMut(u64)) {
-    let mut words = runs(text);
+    let mut words = words(text);
     let (mut one, mut two, mut three) = (words.next(), words.next(), words.next());
     while let Some(word) = one {
         if first(word) {

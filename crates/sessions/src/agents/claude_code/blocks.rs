@@ -107,21 +107,12 @@ impl<'a> MediaSource<'a> {
         let mime = self.media_type.as_deref();
         match (self.data, self.url) {
             (Some(data), _) if self.kind.as_deref() == Some("base64") => {
-                Some(media(kind_of_media(mime), mime, &data))
+                Some(media(MediaKind::of_mime(mime.unwrap_or_default()), mime, &data))
             }
             (_, Some(url)) if block == "image" => Some(media(MediaKind::Image, mime, &url)),
-            (_, Some(url)) => Some(media(kind_of_media(mime), mime, &url)),
+            (_, Some(url)) => Some(media(MediaKind::of_mime(mime.unwrap_or_default()), mime, &url)),
             (_, None) => None,
         }
-    }
-}
-
-fn kind_of_media(mime: Option<&str>) -> MediaKind {
-    match mime {
-        Some("application/pdf") => MediaKind::Pdf,
-        Some(mime) if mime.starts_with("image/") => MediaKind::Image,
-        Some(mime) if mime.starts_with("audio/") => MediaKind::Audio,
-        _ => MediaKind::Other,
     }
 }
 

@@ -13,7 +13,7 @@ use super::{ROW_TYPES, SIDE_TYPES};
 use crate::media::SharedData;
 use crate::parse::lines::{HEAD, backwards, each_line_in};
 use crate::parse::raw::Fields;
-use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, glimpse};
+use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive, glimpse};
 use history::error::Result;
 use history::json;
 
@@ -205,8 +205,7 @@ impl Index {
     }
 
     fn time(&mut self, at: i64) {
-        let (first, last) = self.times.unwrap_or((at, at));
-        self.times = Some((first.min(at), last.max(at)));
+        self.times = derive::widened(self.times, at);
     }
 
     fn take(&mut self, number: u64, record: u32, line: &mut Line<'_>) -> Result<(), String> {

@@ -9,7 +9,7 @@ use memchr::memmem;
 use super::blocks::{API, MediaSource, is_clients};
 use super::usage::reported;
 use crate::parse::cursor::Cursor;
-use crate::parse::texts::{Held, Recent, Texts};
+use crate::parse::texts::{Interner, Scratch, Texts};
 use crate::{Keep, derive, is_cleared, is_our_summary, refusal};
 use history::{Call, Kind, Media, Opaque, Output, Part, Reasoning, Text, Usage};
 
@@ -104,7 +104,7 @@ impl Said<'_> {
 pub(super) struct Reader<'k> {
     /// Without anything that stands for them, only the place of rows is read.
     pub(super) texts: Texts<'k>,
-    held: Held,
+    held: Scratch,
     /// Room for a text that is put together of several.
     joined: String,
     /// Room for the parts of a message.
@@ -132,7 +132,7 @@ struct Block<'a> {
 
 impl<'k> Reader<'k> {
     pub(super) fn new(keep: Option<&'k Keep<'k>>, at: u64) -> Self {
-        Self { texts: Texts { keep, at }, held: Held::default(), joined: String::new(), parts: Vec::new() }
+        Self { texts: Texts { keep, at }, held: Scratch::default(), joined: String::new(), parts: Vec::new() }
     }
 
     /// Reads a line, if it is an object that needs no mending.
@@ -241,7 +241,7 @@ impl<'k> Reader<'k> {
         }
         let mut block = Block::default();
         let ((), place) = it.span(|it| it.object(|it, key| self.block_field(&mut block, it, key)))?;
-        let owned = |it: Option<Cow<'_, str>>, known: &mut Recent| known.of(&it.unwrap_or_default());
+        let owned = |it: Option<Cow<'_, str>>, known: &mut Interner| known.of(&it.unwrap_or_default());
         let kind = block.kind.unwrap_or_default();
         let part = match &*kind {
             "text" => {

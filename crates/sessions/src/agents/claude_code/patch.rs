@@ -37,7 +37,7 @@ pub(super) fn patch(source: &dyn Source, session: &Session, after: &History) -> 
         if changed.is_empty() {
             continue;
         }
-        for &record in &session.of_message[number] {
+        for &record in &session.origins[number] {
             let place = session.records[record as usize];
             let bytes = source.bytes(place.range())?;
             let text = json::mend(&bytes);
@@ -80,7 +80,7 @@ pub(super) fn patch(source: &dyn Source, session: &Session, after: &History) -> 
 /// The field that holds what is left of an output.
 pub(super) const ASIDE: &str = "epitome";
 
-/// Behind an output, at most so many bytes of its message are said again: the ends of lists and objects, `is_error`.
+/// Maximum bytes of its message that are said again behind an output: the ends of lists and objects, `is_error`.
 const SAID_AGAIN: usize = 256;
 
 /// What is to stand from the start of `content` on so that it is `new` and the rest of the row is as it was. Nothing if

@@ -1,5 +1,6 @@
 //! Which rows are live: the leaf of the tree, and the path that the client would send.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use foldhash::{HashMap, HashMapExt, HashSet};
@@ -10,6 +11,9 @@ use crate::Note;
 
 /// How long before a row whose parent is lost the one may be written that the client puts in the parent's place.
 const BRIDGED_MS: i64 = 5_000;
+
+/// Rows by time: whether they are of a sidechain, when they were written, and their number.
+type Timeline = BTreeSet<(bool, i64, usize)>;
 
 impl Index {
     /// The numbers of the live rows in the order in which the client goes through them.
@@ -103,14 +107,14 @@ impl Index {
     /// The rows from the root to the leaf, and for each row whether it is one of them.
     fn walk(&mut self, leaf: Option<usize>, parents: &[Option<usize>]) -> (Vec<usize>, Vec<bool>) {
         let (mut path, mut seen) = (Vec::new(), vec![false; self.rows.len()]);
-        let mut bridged = Vec::new();
+        let (mut bridged, mut unseen) = (Vec::new(), None);
         let mut next = leaf;
         while let Some(at) = next
             && !seen[at]
         {
             seen[at] = true;
             path.push(at);
-            next = parents[at].or_else(|| self.bridge(at, &seen));
+            next = parents[at].or_else(|| self.bridge(at, &seen, &mut unseen));
             if parents[at].is_none()
                 && let Some(before) = next
             {
@@ -167,17 +171,23 @@ impl Index {
     }
 
     /// Where a row's parent is not in the file, the row on which the client goes on: the last that was written before it,
-    /// within [`BRIDGED_MS`]. Measured on 2.1.328.
-    fn bridge(&self, at: usize, seen: &[bool]) -> Option<usize> {
+    /// within [`BRIDGED_MS`]. Measured on 2.1.328. `unseen` is made when it is first needed.
+    fn bridge(&self, at: usize, seen: &[bool], unseen: &mut Option<Timeline>) -> Option<usize> {
         let row = &self.rows[at];
         let (_, time) = row.parent.as_ref().zip(row.at)?;
-        let near = |it: &usize| {
-            let other = &self.rows[*it];
-            !seen[*it]
-                && other.sidechain == row.sidechain
-                && other.at.is_some_and(|before| (0..=BRIDGED_MS).contains(&(time - before)))
-        };
-        (0..self.rows.len()).filter(near).max_by_key(|it| self.rows[*it].at)
+        let unseen = unseen.get_or_insert_with(|| {
+            let rows = self.rows.iter().enumerate();
+            rows.filter_map(|(at, it)| Some((it.sidechain, it.at?, at))).collect()
+        });
+        let first = (row.sidechain, time.saturating_sub(BRIDGED_MS), 0);
+        // What was passed over was seen, or is now.
+        while let Some(&last) = unseen.range(first..=(row.sidechain, time, usize::MAX)).next_back() {
+            unseen.remove(&last);
+            if !seen[last.2] {
+                return Some(last.2);
+            }
+        }
+        None
     }
 
     fn bridged(&self, at: usize, before: usize) -> Note {

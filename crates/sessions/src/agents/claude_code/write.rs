@@ -8,7 +8,7 @@ use super::blocks::block_of;
 use super::line::Reader;
 use super::load::SYNTHETIC;
 use super::patch::{ASIDE, changed, contents, patch, raw_blocks};
-use crate::parse::lines::each_line;
+use crate::parse::lines::{each_line, ends_whole};
 use crate::parse::raw::Fields;
 use crate::parse::texts::WHOLE;
 use crate::{Format, Mode, Piece, Session, Source, Written, derive, refusal};
@@ -140,7 +140,7 @@ impl<'a> Rows<'a> {
             Mode::Append | Mode::Patch => {
                 let end = source.len();
                 // A last line that was cut off must not swallow the first of ours.
-                if end > 0 && source.bytes(end - 1..end)? != b"\n" {
+                if !ends_whole(source)? {
                     rows.lines.insert(0, '\n');
                 }
                 written.pieces = vec![Piece::Keep(0..end), Piece::New(rows.lines.into_bytes())];
@@ -346,7 +346,7 @@ fn plan<'a>(
         let old = from.and_then(|it| Some((it as usize, session.history.messages().get(it as usize)?)));
         let mut raw = Vec::new();
         if let Some((from, old)) = old {
-            let records = &session.of_message[from];
+            let records = &session.origins[from];
             if let Some(changed) = changed(old, message) {
                 out.extend(records.iter().map(|it| Plan::Copy(*it, changed.clone())));
                 continue;
@@ -393,7 +393,7 @@ fn plan<'a>(
 fn newest(source: &dyn Source, session: &Session) -> Result<(Envelope, Option<String>)> {
     let mut found: BTreeMap<usize, String> = BTreeMap::new();
     let mut leaf = None;
-    let live = session.of_message.iter().filter(|_| session.format == Format::CLAUDE_CODE);
+    let live = session.origins.iter().filter(|_| session.format == Format::CLAUDE_CODE);
     for &record in live.rev().flat_map(|it| it.iter().rev()) {
         let bytes = source.bytes(session.records[record as usize].range())?;
         let text = json::mend(&bytes);

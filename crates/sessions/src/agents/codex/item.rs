@@ -8,15 +8,16 @@ use super::items::{API, Family, Item, NOT_SENT, Pair, kind_of, own_summary};
 use crate::parse::cursor::Cursor;
 use crate::parse::raw::{Fields, text};
 use crate::parse::spans;
-use crate::parse::texts::{Held, Texts};
+use crate::parse::texts::{Scratch, Texts};
+use crate::wire::media_of_url;
 use crate::{Keep, is_cleared, refusal};
-use history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
+use history::{Call, Kind, MediaKind, Message, Opaque, Output, Part, Reasoning, Role, Text};
 
 /// Reads response items, and holds what it needs for that again and again.
 pub(super) struct Reader<'k> {
     /// Texts that tell whether an item begins a turn are made in any case.
     pub(super) texts: Texts<'k>,
-    held: Held,
+    held: Scratch,
 }
 
 /// What an item holds, as its fields come.
@@ -47,7 +48,7 @@ struct PieceFields<'a> {
 
 impl<'k> Reader<'k> {
     pub(super) fn new(keep: Option<&'k Keep<'k>>, at: u64) -> Self {
-        Self { texts: Texts { keep, at }, held: Held::default() }
+        Self { texts: Texts { keep, at }, held: Scratch::default() }
     }
 
     /// Reads a response item. `given` is its type where that stands around it (`{"Message":{…}}`), else the item says it.
@@ -383,17 +384,10 @@ fn recorded_kind(noted: Option<&str>) -> Kind {
 fn part(tag: &str, found: PieceFields<'_>) -> Option<Part> {
     Some(match tag {
         "input_text" | "output_text" | "text" | "refusal" => Part::Text(found.text.unwrap_or_default()),
-        "input_image" => Part::Media(media(MediaKind::Image, "", &found.url?)),
-        "input_audio" => Part::Media(media(MediaKind::Audio, "", &found.url?)),
+        "input_image" => Part::Media(media_of_url(MediaKind::Image, &found.url?)),
+        "input_audio" => Part::Media(media_of_url(MediaKind::Audio, &found.url?)),
         _ => return None,
     })
-}
-
-/// A data URL taken apart; any other URL stays one.
-fn media(kind: MediaKind, mime: &str, url: &str) -> Media {
-    let data = url.strip_prefix("data:").and_then(|it| it.split_once(";base64,"));
-    let (mime, data) = data.unwrap_or((mime, url));
-    Media { kind, mime: mime.into(), data: data.into(), size: None }
 }
 
 fn opaque(tag: &str, raw: &str) -> Part {

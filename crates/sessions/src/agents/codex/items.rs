@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::parse::raw::{array, quoted};
+use crate::wire::url_of;
 use history::{Call, Kind, Media, MediaKind, Message, Opaque, Output, Part, Role};
 
 /// Whose opaque parts these are.
 pub(super) const API: &str = "openai-responses";
 
 /// How Codex's own summary begins (Codex since 0.58, `summary_prefix`).
-pub(super) const SUMMARY_PREFIX: &str = "Another language model started to solve this problem";
+const SUMMARY_PREFIX: &str = "Another language model started to solve this problem";
 
 /// Frames a summary of ours. Codex takes what stands in an `external_` frame for injected context: it is sent, but its
 /// own next compaction does not keep it as if the user had said it (Codex 0.169).
@@ -188,10 +189,7 @@ fn text_item(said: bool, text: &str) -> String {
 }
 
 fn media_item(media: &Media) -> String {
-    let url = match media.data.contains(':') {
-        true => media.data.to_string(),
-        false => format!("data:{};base64,{}", media.mime, media.data),
-    };
+    let url = url_of(media);
     match media.kind {
         MediaKind::Audio => format!(r#"{{"type":"input_audio","audio_url":{}}}"#, quoted(&url)),
         MediaKind::Image | MediaKind::Pdf | MediaKind::Other => {

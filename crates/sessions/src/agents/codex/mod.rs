@@ -132,12 +132,12 @@ fn session(source: &dyn Source, keep: &Keep, mut rollout: Rollout) -> Result<Ses
         times: rollout.times,
         automatic: false,
     };
-    let of_message = replayed.items.iter().map(|it| [it.record]).collect();
+    let origins = replayed.items.iter().map(|it| [it.record]).collect();
     let history = History::new(replayed.items.into_iter().map(|it| it.message).collect(), meta);
     Ok(Session {
         format: Format::CODEX,
         records: rollout.records,
-        of_message,
+        origins,
         notes: rollout.notes,
         past: replayed.past,
         history,

@@ -394,16 +394,7 @@ fn paired(items: Vec<Box<Live>>) -> Vec<Box<Live>> {
         let answer = match &live.pair {
             _ if !odd.contains(&at) => None,
             Pair::Call(_, id) => {
-                let output = Output {
-                    id: id.clone(),
-                    name: None,
-                    text: "aborted".into(),
-                    media: [].into(),
-                    failed: true,
-                    cleared: false,
-                    exit: None,
-                    refusal: None,
-                };
+                let output = Output { failed: true, ..Output::new(id.clone(), "aborted") };
                 let message = Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]);
                 Some(Live { message, record: live.record, at: None, pair: Pair::None, starts_turn: false })
             }

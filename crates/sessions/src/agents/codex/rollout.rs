@@ -9,7 +9,7 @@ use super::line::{Line, Said};
 use super::usage::Report;
 use crate::media::SharedData;
 use crate::parse::lines;
-use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source};
+use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::json;
 use history::{Kind, Message, Role};
@@ -145,7 +145,7 @@ impl Rollout {
             reader.texts.at = record.at;
             let entry = reader
                 .line(bytes)
-                .and_then(|it| rollout.take(it, record, keep.is_some()))
+                .and_then(|it| rollout.take(it, record, line, keep.is_some()))
                 .unwrap_or_else(|what| {
                     rollout.notes.push(Note { line, what });
                     RolloutEntry::Other
@@ -181,10 +181,7 @@ impl Rollout {
             all.entries.extend(part.entries);
             all.notes.extend(part.notes.into_iter().map(|it| Note { line: it.line + all.lines, ..it }));
             all.lines += part.lines;
-            if let Some((from, to)) = part.times {
-                let (first, last) = all.times.unwrap_or((from, to));
-                all.times = Some((first.min(from), last.max(to)));
-            }
+            all.times = part.times.into_iter().flat_map(<[i64; 2]>::from).fold(all.times, derive::widened);
             if all.session_meta.is_none() {
                 (all.session_meta, all.paginated) = (part.session_meta.map(|it| it + by), part.paginated);
             }
@@ -217,15 +214,12 @@ impl Rollout {
         Ok(rollout)
     }
 
-    /// What a line says, or what is wrong with it.
-    fn take(&mut self, line: Line, record: Record, is_kept: bool) -> Result<RolloutEntry, String> {
+    /// What a line says, or what is wrong with it. `at`: the line's number.
+    fn take(&mut self, line: Line, record: Record, at: u64, is_kept: bool) -> Result<RolloutEntry, String> {
         let number = self.records.len() as u32;
         self.known += 1;
         self.max_ordinal = self.max_ordinal.max(line.ordinal);
-        if let Some(at) = line.at {
-            let (first, last) = self.times.unwrap_or((at, at));
-            self.times = Some((first.min(at), last.max(at)));
-        }
+        self.times = line.at.into_iter().fold(self.times, derive::widened);
         self.window = line.payload.window.or(self.window);
         Ok(match line.payload.said? {
             Said::SessionMeta { is_paginated, goes_on } => {
@@ -233,7 +227,7 @@ impl Rollout {
                     (self.session_meta, self.paginated) = (Some(number), is_paginated);
                     if goes_on {
                         let what = "this thread continues another one, whose file is not read".to_owned();
-                        self.notes.push(Note { line: u64::from(number) + 1, what });
+                        self.notes.push(Note { line: at, what });
                     }
                 }
                 RolloutEntry::Other

@@ -6,11 +6,13 @@ use super::items::Live;
 use super::items::{NOT_SENT, items, kind_of, output_value};
 use super::replay::{Replayed, kind_name};
 use super::rollout::Rollout;
+use crate::agents::foreign;
+use crate::parse::lines::ends_whole;
 use crate::parse::raw::{Fields, array, place, quoted, spliced};
-use crate::{Keep, Mode, Piece, Session, Source, Written, derive};
+use crate::{Keep, Mode, Piece, Session, Source, Written, derive, wire};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::json;
-use history::{History, Kind, Message, Part, Role};
+use history::{History, Kind, Message, Part, Role, Text};
 
 /// Writes `after` back. `session` is what [`read`](super::read) gave for `source`.
 ///
@@ -39,7 +41,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
                 CompactedRow::of(source, session, &rollout, &replayed, after, ms, &mut written.warnings)?;
             let lines = lines(source, &rollout, &compaction, ms, rollout.paginated_from())?;
             let mut text = String::new();
-            if !source.is_empty() && source.bytes(source.len() - 1..source.len())? != b"\n" {
+            if !ends_whole(source)? {
                 text.push('\n');
             }
             text.push_str(&lines);
@@ -354,14 +356,11 @@ pub fn fresh(session: &Session, after: &History) -> Written {
     let first_prompt = after.messages().iter().find(|it| it.is_prompt()).map(Message::plain);
     let mut messages = Vec::new();
     for message in after.messages() {
-        let mut message = Message { from: None, ..message.clone() };
-        message.parts.retain(|it| match it {
-            Part::Reasoning(_) | Part::Opaque(_) => false,
-            Part::Text(_) | Part::Call(_) | Part::Output(_) | Part::Media(_) => true,
-        });
+        let mut message = foreign(message);
         for part in &mut message.parts {
             if let Part::Call(call) = part {
-                call.signature = None;
+                // The tool is none of Codex's: what it takes is JSON.
+                call.input = Text::new(wire::input(call).get());
                 call.freeform = false;
             }
         }
@@ -384,11 +383,15 @@ pub fn fresh(session: &Session, after: &History) -> Written {
         "{{\"timestamp\":{at},\"type\":\"session_meta\",\"payload\":{{\"id\":{},\"timestamp\":{at},\"cwd\":{cwd},\"originator\":\"epitome\",\"cli_version\":\"0.169.0\",\"source\":\"exec\"}}}}\n",
         quoted(&id)
     );
-    let stamp = derive::time(ms).get(..19).unwrap_or_default().replace(':', "-");
     written.pieces = vec![Piece::New(format!("{first}{lines}").into_bytes())];
-    written.file_name = Some(format!("rollout-{stamp}-{id}.jsonl"));
+    written.file_name = Some(file_name(ms, &id));
     written.session = Some(id);
     written
+}
+
+fn file_name(ms: i64, id: &str) -> String {
+    let stamp = derive::time(ms).get(..19).unwrap_or_default().replace(':', "-");
+    format!("rollout-{stamp}-{id}.jsonl")
 }
 
 fn new_thread(
@@ -449,10 +452,8 @@ fn new_thread(
             text.push('\n');
         }
     }
-    let stamp = derive::time(ms);
-    let stamp = stamp.get(..19).unwrap_or_default().replace(':', "-");
     written.pieces = vec![Piece::New(text.into_bytes())];
-    written.file_name = Some(format!("rollout-{stamp}-{id}.jsonl"));
+    written.file_name = Some(file_name(ms, &id));
     written.session = Some(id);
     Ok(written)
 }

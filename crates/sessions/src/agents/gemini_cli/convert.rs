@@ -8,14 +8,12 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use serde_json::Value;
 
+use super::ACK;
 use super::journal::{Journal, JournalEntry};
 use super::part::Piece;
 use super::record::{Draft, is_snapshot};
 use crate::Note;
 use history::{Kind, Message, Part, Role};
-
-/// What Gemini CLI answers to its own summary.
-const ACK: &str = "Got it. Thanks for the additional context!";
 
 /// A live message and where it came from.
 pub(super) struct Live {
@@ -68,7 +66,7 @@ pub(super) fn converted(journal: &mut Journal, origins: bool) -> Vec<Live> {
                 all.push(&entry, results, said(Which::Results));
             }
             Draft::Unknown(what) => {
-                journal.notes.push(Note { line: u64::from(entry.item.record) + 1, what });
+                journal.notes.push(Note { line: journal.line_of(entry.item.record), what });
             }
         }
     }

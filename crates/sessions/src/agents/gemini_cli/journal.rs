@@ -40,6 +40,8 @@ pub(super) struct JournalCompaction {
 #[derive(Debug, Default)]
 pub(super) struct Journal {
     pub(super) records: Vec<Record>,
+    /// Lines before a record that hold none, from that record on. Rising.
+    blank_lines: Vec<(u32, u64)>,
     pub(super) notes: Vec<Note>,
     pub(super) entries: Vec<JournalEntry>,
     /// Fields of the session, the last of each name, as JSON.
@@ -107,9 +109,11 @@ impl Journal {
         if journal.model.is_none() {
             return Self::of(source, wanted);
         }
-        if !journal.notes.is_empty() {
+        let unknown = |it: &JournalEntry| matches!(it.item.draft, Draft::Unknown(_));
+        if !journal.notes.is_empty() || journal.entries.iter().any(unknown) {
             let by = lines::each_line_in(source, 0..seen.from, |_, _, _| Ok(true))?;
             journal.notes.iter_mut().for_each(|it| it.line += by);
+            journal.blank_lines.iter_mut().for_each(|it| it.1 += by);
         }
         Ok(journal)
     }
@@ -140,15 +144,26 @@ impl Journal {
         (self.ids, self.known, self.seen) = Default::default();
     }
 
-    /// What the lines of a part say that stands behind so many.
+    /// What the lines of a part say. `before`: number of lines in front of it.
     fn take(&mut self, part: Seen, before: u64) {
         for (line, record, said) in part.said {
             let number = self.records.len() as u32;
             self.records.push(record);
+            let blank = before + line - u64::from(number) - 1;
+            if self.blank_lines.last().is_none_or(|it| it.1 < blank) {
+                self.blank_lines.push((number, blank));
+            }
             if let Err(what) = said.and_then(|it| self.apply(it, number)) {
                 self.notes.push(Note { line: before + line, what });
             }
         }
+    }
+
+    /// The line on which a record stands.
+    pub(super) fn line_of(&self, record: u32) -> u64 {
+        let known = self.blank_lines.partition_point(|it| it.0 <= record);
+        let blank = known.checked_sub(1).map_or(0, |it| self.blank_lines[it].1);
+        u64::from(record) + 1 + blank
     }
 
     /// Whether nothing in it says which session it is: then it is none.
@@ -205,8 +220,7 @@ impl Journal {
 
     fn time(&mut self, at: Option<i64>) {
         let Some(at) = at else { return };
-        let (first, last) = self.times.unwrap_or((at, at));
-        self.times = Some((first.min(at), last.max(at)));
+        self.times = derive::widened(self.times, at);
     }
 
     fn number(&mut self, id: &Arc<str>) -> u32 {

@@ -69,7 +69,7 @@ pub fn sniff(first_lines: &str) -> bool {
         && document::member(first, "role").is_none()
 }
 
-/// What was read: the journal, its live messages, and which of them begin after which compaction.
+/// The journal, its live messages, and the compactions before the last.
 struct Read {
     journal: Journal,
     live: Vec<Live>,
@@ -146,17 +146,20 @@ fn session(Read { journal, live, past }: Read) -> Session {
         times: journal.times,
         automatic: false,
     };
-    let of_message = live.iter().filter_map(|it| Some(it.origin.as_ref()?.records.clone())).collect();
+    let origins = live.iter().filter_map(|it| Some(it.origin.as_ref()?.records.clone())).collect();
     let messages: Vec<Message> = live.into_iter().map(|it| it.message).collect();
     Session {
         format: Format::GEMINI_CLI,
         records: journal.records,
-        of_message,
+        origins,
         notes: journal.notes,
         past,
         history: History::new(messages, meta),
     }
 }
+
+/// What Gemini CLI answers to its own summary.
+pub(crate) const ACK: &str = "Got it. Thanks for the additional context!";
 
 /// Under this field a record that we write says its kind, where the text alone would not: Gemini CLI keeps fields
 /// that it does not know.

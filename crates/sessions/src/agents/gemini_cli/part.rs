@@ -8,10 +8,9 @@ use serde_json::{Value, json};
 
 use crate::parse::cursor::Cursor;
 use crate::parse::raw::Fields;
-use crate::parse::texts::{Held, Texts};
-use crate::wire::gemini;
+use crate::parse::texts::{Scratch, Texts};
 use crate::{Keep, is_cleared};
-use history::{Call, Media, Opaque, Output, Part, Text, TextSize};
+use history::{Call, Media, MediaKind, Opaque, Output, Part, Text, TextSize};
 
 /// What the client signs a call with that has no signature (Gemini CLI 0.61).
 pub(super) const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -78,7 +77,7 @@ pub(super) struct Wanted<'a> {
 /// Reads one record after another, and holds what it needs for that again and again.
 pub(super) struct Reader<'a> {
     pub(super) texts: Texts<'a>,
-    pub(super) held: Held,
+    pub(super) held: Scratch,
     /// The JSON of each part is asked for.
     pub(super) raw: bool,
     /// The content at hand as the client shows it to itself: texts, and a name in brackets for any other part.
@@ -88,7 +87,7 @@ pub(super) struct Reader<'a> {
 impl<'w> Reader<'w> {
     pub(super) fn new(wanted: Wanted<'w>) -> Self {
         let texts = Texts { keep: Some(wanted.keep), at: 0 };
-        Self { texts, held: Held::default(), raw: wanted.raw, shown: String::new() }
+        Self { texts, held: Scratch::default(), raw: wanted.raw, shown: String::new() }
     }
 
     pub(super) fn parts(&mut self, it: &mut Cursor<'_>) -> Option<Vec<Piece>> {
@@ -289,8 +288,7 @@ pub(super) fn piece(part: Part, len: u64, raw: Option<Value>) -> Piece {
 /// An output by its text before it was kept; whose it is has to be said still.
 fn output(said: &str, text: Text) -> Output {
     let cleared = memmem::find(said.as_bytes(), MASKED.as_bytes()).is_some() || is_cleared(said);
-    let (id, media) = ("".into(), [].into());
-    Output { id, name: None, failed: false, cleared, text, media, exit: None, refusal: None }
+    Output { cleared, ..Output::new("", text) }
 }
 
 /// An attachment, and the length of its JSON.
@@ -308,7 +306,7 @@ fn media(media: &mut Option<Media>, it: &mut Cursor<'_>, key: &str) -> Option<u6
     .max(2);
     let mime = mime.unwrap_or_default();
     *media = data.map(|data| Media {
-        kind: gemini::kind(&mime),
+        kind: MediaKind::of_mime(&mime),
         mime: (&*mime).into(),
         data: (&*data).into(),
         size: None,

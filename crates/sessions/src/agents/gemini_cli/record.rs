@@ -55,7 +55,7 @@ pub(super) struct Reported {
 }
 
 /// The numbers that are.
-pub(super) const REPORTED: [&str; 6] = ["input", "output", "cached", "thoughts", "tool", "total"];
+const REPORTED: [&str; 6] = ["input", "output", "cached", "thoughts", "tool", "total"];
 
 impl Reported {
     /// From what there is of [`REPORTED`].

@@ -185,9 +185,9 @@ pub(super) fn records(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
                 for raw in fields.list("toolCalls").unwrap_or_default() {
                     look.call(at, raw, place == last);
                 }
-                look.parts(at, fields.get("content"));
+                look.parts(at, fields.get("content"), false);
             }
-            Some("user") => look.parts(at, fields.get("content")),
+            Some("user") => look.parts(at, fields.get("content"), false),
             _ => {}
         }
     })?;
@@ -225,7 +225,7 @@ impl Look<'_, '_> {
         }
         let result = call.get("result").filter(|it| !matches!(*it, "\"\"" | "[]"));
         if let Some(result) = result {
-            return self.parts(at, Some(result));
+            return self.parts(at, Some(result), false);
         }
         if is_last || self.answers.contains(&hash(id.as_bytes())) {
             return;
@@ -263,7 +263,8 @@ impl Look<'_, '_> {
         true
     }
 
-    fn parts(&mut self, at: &At<'_>, content: Option<&str>) {
+    /// `nested`: the parts of a function response, which hold data alone.
+    fn parts(&mut self, at: &At<'_>, content: Option<&str>, nested: bool) {
         let Some(content) = content else { return };
         let parts = list(content).unwrap_or_else(|| vec![content]);
         let many = parts.len() > 1;
@@ -275,7 +276,7 @@ impl Look<'_, '_> {
                 self.found.note(Damage::SpoiltSignature, at.range(raw).start, "a part");
                 self.found.replace(at.range(signature), quoted(NO_SIGNATURE));
             }
-            if let Some(response) = part.object("functionResponse") {
+            if let Some(response) = part.object("functionResponse").filter(|_| !nested) {
                 let id = response.text("id").unwrap_or_default();
                 if !id.is_empty() && !self.calls.contains(&hash(id.as_bytes())) {
                     self.found.note(Damage::OrphanResult, at.range(raw).start, id);
@@ -289,7 +290,7 @@ impl Look<'_, '_> {
                 if let Some(raw) = part.get("functionResponse") {
                     self.named(at, raw, &response);
                 }
-                self.parts(at, response.get("parts"));
+                self.parts(at, response.get("parts"), true);
             } else if let Some(data) = part.object("inlineData") {
                 self.attachment(at, raw, &data);
             } else if part.get("text") == Some("\"\"") && many && part.get("thoughtSignature").is_none() {

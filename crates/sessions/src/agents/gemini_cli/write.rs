@@ -10,6 +10,8 @@ use super::convert::{JournalOrigin, Live, Which, read_kind};
 use super::part::API;
 use super::record::{SNAPSHOT, starts_ignored};
 use super::{KIND_FIELD, KINDS, Read};
+use crate::agents::foreign;
+use crate::parse::lines::ends_whole;
 use crate::parse::raw::{Fields, array, list, place, quoted, spliced, text};
 use crate::wire::{gemini, input};
 use crate::{Mode, Piece, Session, Source, Written, derive};
@@ -78,7 +80,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         written.pieces = spliced(source.len(), edits);
     } else {
         let mut text = String::new();
-        if !source.is_empty() && source.bytes(source.len() - 1..source.len())? != b"\n" {
+        if !ends_whole(source)? {
             text.push('\n');
         }
         text.push_str(&format!("{{\"$set\":{{\"messages\":{},\"lastUpdated\":{at}}}}}\n", array(&records)));
@@ -100,13 +102,7 @@ pub fn fresh(session: &Session, after: &History) -> Result<Written> {
         .messages()
         .iter()
         .map(|it| {
-            let mut message = Message { from: None, ..it.clone() };
-            message.parts.retain(|it| !matches!(it, Part::Reasoning(_) | Part::Opaque(_)));
-            for part in &mut message.parts {
-                if let Part::Call(call) = part {
-                    call.signature = None;
-                }
-            }
+            let mut message = foreign(it);
             if message.role == Role::Tool {
                 message.role = Role::User;
             }

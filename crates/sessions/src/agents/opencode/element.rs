@@ -82,13 +82,7 @@ fn media(part: &Value) -> Option<Media> {
         None if url.starts_with("http://") || url.starts_with("https://") => url,
         None => return None,
     };
-    let kind = match mime.split('/').next() {
-        Some("image") => MediaKind::Image,
-        Some("audio") => MediaKind::Audio,
-        _ if mime == "application/pdf" => MediaKind::Pdf,
-        _ => MediaKind::Other,
-    };
-    Some(Media { kind, mime: mime.into(), data: data.into(), size: None })
+    Some(Media { kind: MediaKind::of_mime(mime), mime: mime.into(), data: data.into(), size: None })
 }
 
 /// An answer: for each step of it a message, and one with the outputs of its tools. With `open`, the last element, a
@@ -195,15 +189,12 @@ fn tool(part: &Value, index: usize, record: usize, same_model: bool, open: bool)
         signature: if same_model { signature(&part["metadata"]) } else { None },
     };
     let say = |text: &str, failed: bool| Output {
-        id: call.id.clone(),
         name: Some(name.into()),
-        text: Text::new(text),
-        media: [].into(),
         failed,
         cleared: is_cleared(text),
         // Only its shell records one; the text does not hold it.
         exit: state["metadata"]["exit"].as_i64().and_then(|it| i32::try_from(it).ok()),
-        refusal: None,
+        ..Output::new(call.id.clone(), Text::new(text))
     };
     let output = match state["status"].as_str() {
         Some("completed") if is_compacted(state) => say(CLEARED, false),

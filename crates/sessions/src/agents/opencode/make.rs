@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use super::element::is_compacted;
 use super::patch::attachments;
 use super::read::Export;
+use crate::wire::url_of;
 use history::json::set;
 use history::{Kind, Media, Message, Meta, Output, Part, Text};
 
@@ -126,11 +127,7 @@ pub(super) fn say(part: &mut Value, output: &Output) {
 }
 
 pub(super) fn file(media: &Media) -> Value {
-    let url = match media.data.contains(':') {
-        true => media.data.to_string(),
-        false => format!("data:{};base64,{}", media.mime, media.data),
-    };
-    json!({ "type": "file", "mime": &*media.mime, "url": url })
+    json!({ "type": "file", "mime": &*media.mime, "url": url_of(media) })
 }
 
 /// A text part. What the user did not say is `synthetic`.

@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::element::{Live, assistant, is_completed, usage, user};
 use crate::parse::document;
-use crate::{Format, Keep, Note, PastCompaction, Record, Session, hold};
+use crate::{Format, Keep, Note, PastCompaction, Record, Session, derive, hold};
 use history::error::{Error, Kind as ErrorKind, Result as OrError};
 use history::parallel;
 use history::{History, Kind, Meta};
 
-/// So many elements are worth a thread.
+/// Minimum number of elements per thread.
 const MANY: usize = 64;
 
 /// An export, opened: every element's head, but no part's content.
@@ -215,14 +215,14 @@ impl<'a> Export<'a> {
             .iter()
             .map(|it| Record { at: it.span.start as u64, len: it.span.len() as u64 })
             .collect();
-        let of_message = live.iter().map(|it| [it.record as u32]).collect();
+        let origins = live.iter().map(|it| [it.record as u32]).collect();
         let past = self.past(&live);
         let mut messages: Vec<_> = live.into_iter().map(|it| it.message).collect();
         for (index, message) in messages.iter_mut().enumerate() {
             message.from = Some(index as u32);
         }
         let history = History::new(messages, self.meta());
-        Session { format: Format::OPENCODE, records, of_message, notes: self.notes, past, history }
+        Session { format: Format::OPENCODE, records, origins, notes: self.notes, past, history }
     }
 
     fn meta(&self) -> Meta {
@@ -231,9 +231,7 @@ impl<'a> Export<'a> {
         let answered = infos().rev().find_map(|it| text(&it["modelID"]));
         let times = infos().flat_map(|it| [&it["time"]["created"], &it["time"]["completed"]]);
         let times = times.chain([&self.info["time"]["created"], &self.info["time"]["updated"]]);
-        let times = times.filter_map(Value::as_i64).fold(None, |range: Option<(i64, i64)>, it| {
-            Some(range.map_or((it, it), |(first, last)| (first.min(it), last.max(it))))
-        });
+        let times = times.filter_map(Value::as_i64).fold(None, derive::widened);
         Meta {
             agent: Some("opencode".into()),
             session: text(&self.info["id"]),

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::parse::raw::{Fields, quoted};
 use crate::repair::media::{ANTHROPIC, Album, Attachment, GEMINI, Limits, OPENAI, Verdict};
-use crate::repair::pairs::removals;
+use crate::repair::pairs::{Suffixes, removals};
 use crate::repair::{Damage, EMPTY, Findings, hash, is_plain, object_of, plain_name, range_in};
 use crate::{Record, Source};
 use history::error::Result;
@@ -28,6 +28,8 @@ struct Look<'a, 'f> {
     ids: HashSet<u64>,
     /// Ids of calls since the step began.
     calls: HashSet<u64>,
+    id_suffixes: Suffixes,
+    call_suffixes: Suffixes,
 }
 
 /// No message is one that OpenCode cannot read or its provider refuses.
@@ -36,8 +38,15 @@ pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<
     let whole = json::mend(&bytes);
     let Some(export) = Fields::of(whole.trim()) else { return Ok(()) };
     let messages = export.list("messages").unwrap_or_default();
-    let mut look =
-        Look { whole: &whole, found, album: Album::default(), ids: HashSet::new(), calls: HashSet::new() };
+    let mut look = Look {
+        whole: &whole,
+        found,
+        album: Album::default(),
+        ids: HashSet::new(),
+        calls: HashSet::new(),
+        id_suffixes: Suffixes::default(),
+        call_suffixes: Suffixes::default(),
+    };
     let mut gone = BTreeSet::new();
     for (number, raw) in messages.iter().enumerate() {
         if !look.message(raw) {
@@ -86,7 +95,7 @@ impl Look<'_, '_> {
         let limits = limits(model.as_ref().unwrap_or(&info));
         let parts = fields.list("parts").unwrap_or_default();
         let mut gone = BTreeSet::new();
-        self.calls.clear();
+        self.forget_calls();
         for (number, raw) in parts.iter().enumerate() {
             let Some(part) = Fields::of(raw) else { continue };
             let place = self.range(raw).start;
@@ -103,7 +112,7 @@ impl Look<'_, '_> {
                 self.found.replace(self.range(raw), quoted(new));
             }
             match part.text("type").as_deref() {
-                Some("step-start") => self.calls.clear(),
+                Some("step-start") => self.forget_calls(),
                 Some("text") if is_user && part.get("text") == Some("\"\"") => {
                     self.found.note(Damage::EmptyText, place, format!("message {id}"));
                     if let Some(raw) = part.get("text") {
@@ -119,22 +128,26 @@ impl Look<'_, '_> {
         true
     }
 
+    fn forget_calls(&mut self) {
+        self.calls.clear();
+        self.call_suffixes.clear();
+    }
+
     /// Another id, if this one is another's already.
     fn renamed(&mut self, id: &str, place: u64, what: &str) -> Option<String> {
         if id.is_empty() || self.ids.insert(hash(id.as_bytes())) {
             return None;
         }
         self.found.note(Damage::DuplicateId, place, format!("{what} {id}"));
-        (2..).map(|it: u32| format!("{id}{it}")).find(|it| self.ids.insert(hash(it.as_bytes())))
+        Some(self.id_suffixes.free(id, |it| self.ids.insert(hash(it.as_bytes()))))
     }
 
     fn tool(&mut self, part: &Fields, place: u64, limits: &Limits) {
         let (id, tool) = (part.text("callID").unwrap_or_default(), part.text("tool").unwrap_or_default());
         if !id.is_empty() && !self.calls.insert(hash(id.as_bytes())) {
             self.found.note(Damage::DuplicateCall, place, format!("{tool} {id}"));
-            let new =
-                (2..).map(|it: u32| format!("{id}_{it}")).find(|it| self.calls.insert(hash(it.as_bytes())));
-            if let (Some(new), Some(raw)) = (new, part.get("callID")) {
+            let new = self.call_suffixes.free(&format!("{id}_"), |it| self.calls.insert(hash(it.as_bytes())));
+            if let Some(raw) = part.get("callID") {
                 self.found.replace(self.range(raw), quoted(&new));
             }
         }

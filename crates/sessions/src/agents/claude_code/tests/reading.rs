@@ -5,7 +5,7 @@ fn reads_what_is_sent() {
     let session = read(&busy().source()).unwrap();
     assert_eq!(show(&session.history), BUSY);
     assert_eq!(session.notes, []);
-    assert_eq!(session.of_message[3], [3, 4, 5, 6]);
+    assert_eq!(session.origins[3], [3, 4, 5, 6]);
     let meta = &session.history.meta;
     assert_eq!(
         (meta.model.as_deref(), meta.cwd.as_deref(), meta.session.as_deref()),

@@ -270,16 +270,7 @@ fn another_agents_session_is_carried_over() {
         signature: None,
     };
     let thought = history::Reasoning { text: "".into(), signature: Some("encrypted elsewhere".into()) };
-    let output = history::Output {
-        id: "call_1".into(),
-        name: None,
-        text: "Exit code 1".into(),
-        media: [].into(),
-        failed: true,
-        cleared: false,
-        exit: None,
-        refusal: None,
-    };
+    let output = history::Output { failed: true, ..history::Output::new("call_1", "Exit code 1") };
     let mut messages = vec![
         Message::text(Role::User, Kind::Said, "do it"),
         Message::new(Role::Assistant, Kind::Said, vec![Part::Reasoning(thought), Part::Call(call)]),
@@ -293,7 +284,7 @@ fn another_agents_session_is_carried_over() {
     let session = Session {
         format: crate::Format::CODEX,
         records: vec![crate::Record { at: 0, len: 8 }],
-        of_message: vec![[0]; 4].into_iter().collect(),
+        origins: vec![[0]; 4].into_iter().collect(),
         notes: vec![],
         past: vec![],
         history: History::new(messages, meta),

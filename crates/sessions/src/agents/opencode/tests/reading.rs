@@ -199,7 +199,7 @@ fn broken_elements_are_notes() {
     let session = read(&Memory::new("b", broken)).unwrap();
     assert_eq!(session.notes.iter().map(|it| it.line).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!(session.history.messages().len(), 2);
-    assert!(session.of_message.iter().eq([[3], [4]]));
+    assert!(session.origins.iter().eq([[3], [4]]));
 }
 
 /// Whatever stands where OpenCode writes a tool's state, an attachment or a part.

@@ -111,16 +111,7 @@ fn carries_over_from_elsewhere() {
     let output = |id: &str, failed| {
         let media = Media { kind: MediaKind::Image, mime: "image/png".into(), data: "AA".into(), size: None };
         let media = if failed { [].into() } else { [media].into() };
-        Part::Output(Output {
-            id: id.into(),
-            name: None,
-            text: "said".into(),
-            media,
-            failed,
-            cleared: false,
-            exit: None,
-            refusal: None,
-        })
+        Part::Output(Output { media, failed, ..Output::new(id, "said") })
     };
     let thought = Part::Reasoning(Reasoning { text: "hm".into(), signature: Some("S".into()) });
     let messages = vec![
@@ -142,7 +133,7 @@ fn carries_over_from_elsewhere() {
     let session = Session {
         format: crate::Format::CLAUDE_CODE,
         records: vec![],
-        of_message: vec![[]; 7].into_iter().collect(),
+        origins: vec![[]; 7].into_iter().collect(),
         notes: vec![],
         past: vec![],
         history: history.clone(),
@@ -190,17 +181,8 @@ mod laws {
                     Part::Call(Call { id: id(index), name, input, freeform: false, signature: None })
                 };
                 let output = |(index, (text, failed)): (usize, &(String, bool))| {
-                    let (name, text) = (Some("bash".into()), text.as_str().into());
-                    Part::Output(Output {
-                        id: id(index),
-                        name,
-                        text,
-                        media: [].into(),
-                        failed: *failed,
-                        cleared: false,
-                        exit: None,
-                        refusal: None,
-                    })
+                    let name = Some("bash".into());
+                    Part::Output(Output { name, failed: *failed, ..Output::new(id(index), text.as_str()) })
                 };
                 let said = (0..outputs.len()).map(call).collect();
                 let answered = outputs.iter().enumerate().map(output).collect();
@@ -223,7 +205,7 @@ mod laws {
         let session = Session {
             format: crate::Format::CODEX,
             records: vec![],
-            of_message: history.messages().iter().map(|_| []).collect(),
+            origins: history.messages().iter().map(|_| []).collect(),
             notes: vec![],
             past: vec![],
             history: history.clone(),
