@@ -4,6 +4,8 @@ pub(in crate::facts) mod evidence;
 mod files;
 pub(in crate::facts) mod headings;
 pub(in crate::facts) mod listed;
+pub(in crate::facts) mod present;
+mod progress;
 pub(in crate::facts) mod superseded;
 
 use std::sync::LazyLock;
@@ -61,6 +63,10 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
             .text(text);
         }
     }
+    // The plan of a newer summary stands in place of an older one.
+    let step = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+    let newest = facts.iter().filter(|it| step(it)).map(|it| it.message).max();
+    facts.retain(|it| !step(it) || Some(it.message) == newest);
 }
 
 /// What agents put around their summaries; no facts.
@@ -415,7 +421,13 @@ impl Fold<'_> {
         if text.to_lowercase().starts_with("none") {
             return;
         }
-        let text = clip(text, 400).0.to_string();
+        let mut text = clip(text, 400).0.to_string();
+        if topic == Topic::Done {
+            if lower.contains("(partial") {
+                topic = Topic::Active;
+            }
+            text = present::WAITS.replace_all(&text, "").into_owned();
+        }
         self.push(topic, &text, Detail::None);
     }
 
