@@ -243,6 +243,7 @@ fn read_messages(history: &History) -> Ledger {
     facts.extend(names);
     past::superseded::refused(&mut facts);
     past::superseded::settle(history, &mut facts);
+    past::present::outdate(history, &mut facts);
     past::superseded::expire(history, &mut facts);
     past::superseded::pursue(history, &mut facts);
     Ledger { facts: settled(facts), directory }

@@ -29,6 +29,8 @@ struct Steps {
     by_id: HashMap<String, usize>,
     /// All steps before it have a number or are gone.
     unnumbered: usize,
+    /// It was handed over as a whole.
+    whole: bool,
 }
 
 /// What became of a task that was made before the history begins: only an earlier summary tells what it is.
@@ -59,7 +61,8 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<Changed> {
                 // A checklist in prose counts until a tool keeps the plan.
                 Part::Text(text) if message.kind == Kind::Said && message.role != Role::System => {
                     let boxes = checklist(text.as_str(), number);
-                    if boxes.len() >= 2 && (steps.all.is_empty() || listed > 0) {
+                    let handed = message.role == Role::User && is_document(text.as_str(), boxes.len());
+                    if !handed && boxes.len() >= 2 && (steps.all.is_empty() || listed > 0) {
                         listed = boxes.len();
                         steps = Steps { all: boxes.into_iter().map(Some).collect(), ..Steps::default() };
                     }
@@ -68,13 +71,16 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<Changed> {
             }
         }
     }
+    let whole = steps.whole;
     let steps: Vec<Step> = steps.all.into_iter().flatten().collect();
     if !steps.is_empty() {
-        // The plan of an earlier summary is what this one grew from.
+        // The plan of an earlier summary is what this one grew from. One that was handed over as a whole replaces it.
         let listed = Listed::of(steps.iter().map(|it| it.text.as_str()));
         facts.retain(|it| {
             !matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed)
-                || it.voice() == Voice::Summary && !listed.has(&it.text)
+                || it.voice() == Voice::Summary
+                    && !(whole && it.message < steps[0].message)
+                    && !listed.has(&it.text)
         });
     }
     facts.extend(steps.into_iter().map(|it| {
@@ -100,7 +106,7 @@ fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<Changed> {
     // Claude Code, Codex, Gemini CLI and OpenCode hand over the whole list.
     let list = ["todos", "plan", "items", "task_list"].iter().find_map(|key| input.get(key)?.as_array());
     if let Some(list) = list {
-        *steps = Steps::default();
+        *steps = Steps { whole: true, ..Steps::default() };
         for item in list {
             let Some(topic) = topic(status(item).as_deref().unwrap_or("pending")) else { continue };
             steps.all.extend(text(item).map(|text| Some(Step { id: None, text, topic, message: number })));
@@ -167,6 +173,16 @@ pub(super) fn topic(status: &str) -> Option<Topic> {
         "cancelled" | "canceled" | "deleted" | "dropped" | "removed" | "-" => None,
         _ => Some(Topic::Open),
     }
+}
+
+/// Whether a text with that many boxes was not written as a plan of this session, but pasted.
+fn is_document(text: &str, boxes: usize) -> bool {
+    /// Nobody types so many.
+    const BOXES: usize = 10;
+    /// Bytes of a long text.
+    const LONG: usize = 4_000;
+    let headed = text.lines().any(|it| it.starts_with('#') && it.trim_start_matches('#').starts_with(' '));
+    boxes > BOXES || text.len() > LONG && headed
 }
 
 fn checklist(text: &str, number: usize) -> Vec<Step> {

@@ -1,6 +1,7 @@
 //! What shows that a step is over: a run of what it names that ended well, the commit or push it asks for, the file it
 //! was to create or remove. Silence shows nothing.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -92,7 +93,7 @@ const DONE: [(&str, Act); 26] = [
 static ACTS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)^\W*(?:(?:(?:we|i) )?(?:still )?needs? to |(?:and |then |finally,? )|(?:final|full|focused|last) )*",
-        r"(?:(?:re-?)?run|commit|push|open|create|verify|verification|validate|check|test|lint|fmt|format|build|merge|squash|install)\b",
+        r"(?:(?:re-?)?run|retry|commit|push|open|create|verify|verification|validate|check|test|lint|fmt|format|build|merge|squash|install)\b",
     ))
 });
 /// How a step begins that changes what there is.
@@ -107,7 +108,7 @@ static MAKES: LazyLock<AsciiFirstRegex> =
 static REMOVES: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:delete|remove|drop)\b"));
 /// A file in a step.
-static FILE: LazyLock<AsciiFirstRegex> =
+pub(super) static FILE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[a-z][a-z0-9]{0,4}\b"));
 
 /// When each act was last done and ended well, and what became of files.
@@ -138,13 +139,28 @@ impl<'a> Evidence<'a> {
         out
     }
 
+    /// The last commit.
+    pub(super) fn last_commit(&self) -> Option<usize> {
+        self.acts.get(&Act::Commit).copied()
+    }
+
+    /// When the last of the files that a step names was changed, if each was after `message`.
+    pub(super) fn last_change(&self, step: &str, message: usize) -> Option<usize> {
+        let last = Cell::new(message);
+        let changed = |at: usize, deed: FileOp| {
+            last.set(last.get().max(if deed.changes() { at } else { 0 }));
+            deed.changes()
+        };
+        self.all_files(step, message, changed).then(|| last.get())
+    }
+
     /// Whether all that a step asks for was seen after `message`, in which it was set.
     pub(in crate::facts) fn shows_done(&self, step: &str, message: usize) -> bool {
         /// A longer step says more than what it asks to be run.
         const SHORT: usize = 240;
         let step = clip(step, SHORT).0;
         let done = |act: &Act| self.acts.get(act).is_some_and(|at| *at > message);
-        if ACTS.is_match(step) && !(MAKES.is_match(step) && FILE.is_match(step)) {
+        if only_acts(step) {
             let asked = asked(step);
             return !asked.is_empty() && asked.iter().all(done);
         }
@@ -189,6 +205,11 @@ impl<'a> Evidence<'a> {
                     .any(|it| is(it.1, it.2))
             })
     }
+}
+
+/// Whether a step asks for something to be run, and changes nothing itself.
+pub(super) fn only_acts(step: &str) -> bool {
+    ACTS.is_match(step) && !(MAKES.is_match(step) && FILE.is_match(step))
 }
 
 /// What a step asks for; of one that begins with a push, the commit is what is pushed.

@@ -1,10 +1,15 @@
 //! What headings and labels of summaries stand for, ours and other agents', as data.
 
+use std::sync::LazyLock;
+
+use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::{FileOp, Topic};
 
-/// Words in a heading, in lower case, that tell what its section holds. The first that fits counts.
-pub(in crate::facts) const SECTIONS: [(&str, Topic); 61] = [
+/// Beginnings of words in a heading, in lower case, that tell what its section holds. The first that fits counts.
+const SECTIONS: [(&str, Topic); 66] = [
     ("analysis", Topic::Findings),
+    ("critical context", Topic::Findings),
+    ("important detail", Topic::Findings),
     ("user message", Topic::UserMessages),
     ("user said", Topic::UserMessages),
     ("last request", Topic::Last),
@@ -14,6 +19,7 @@ pub(in crate::facts) const SECTIONS: [(&str, Topic); 61] = [
     ("still open", Topic::Open),
     ("pending", Topic::Open),
     ("next step", Topic::Open),
+    ("next move", Topic::Open),
     ("remaining", Topic::Open),
     ("to do", Topic::Open),
     ("todo", Topic::Open),
@@ -49,6 +55,7 @@ pub(in crate::facts) const SECTIONS: [(&str, Topic); 61] = [
     ("approach", Topic::Tried),
     ("problem solving", Topic::Findings),
     ("test", Topic::Untested),
+    ("untested", Topic::Untested),
     ("identifier", Topic::Identifiers),
     ("name", Topic::Identifiers),
     ("reference", Topic::Identifiers),
@@ -65,7 +72,55 @@ pub(in crate::facts) const SECTIONS: [(&str, Topic); 61] = [
     ("knowledge", Topic::Findings),
     ("concept", Topic::Findings),
     ("finding", Topic::Findings),
+    ("active", Topic::Active),
 ];
+
+static HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"^(?:#{1,6}\s+(.+)|(\d{1,2})[.)]\s+\**([^:`]{3,60}?)\**:\**(?:\s+(.*))?|\*\*([^*:]{3,60}):?\*\*:?|<([a-zA-Z_][\w-]*)>|([A-Z][\w &/-]{2,40}):)\s*$",
+    )
+});
+
+/// A line that opens a section.
+pub(super) struct Heading<'a> {
+    /// The word that tells what it holds, and that; nothing for a heading of another kind.
+    pub(super) section: Option<(&'static str, Topic)>,
+    /// In lower case.
+    pub(super) title: String,
+    /// What follows on the same line.
+    pub(super) rest: Option<&'a str>,
+    /// How deep it stands: of elements 0, else how many `#` it has, and below these the other kinds.
+    pub(super) level: usize,
+    /// The number that it bears, without `#`.
+    pub(super) number: Option<usize>,
+}
+
+/// Reads a line as a heading. `next`: the number that one without `#` would bear; whatever else is numbered is an item of
+/// a list.
+pub(super) fn heading(lead: &str, next: Option<usize>) -> Option<Heading<'_>> {
+    const BELOW: usize = 7;
+    let found = HEADING.captures(lead)?;
+    let number = found.get(2).and_then(|it| it.as_str().parse().ok());
+    if number.is_some() && number != next {
+        return None;
+    }
+    let title = [1, 3, 5, 6, 7].iter().find_map(|it| found.get(*it))?.as_str().to_lowercase();
+    let begins = |word: &str| {
+        let mut places = title.match_indices(word);
+        places.any(|(at, _)| !title[..at].ends_with(char::is_alphanumeric))
+    };
+    let section = SECTIONS.iter().find(|it| begins(it.0)).copied();
+    let sharps = lead.bytes().take_while(|it| *it == b'#').count();
+    let level = match sharps {
+        0 if lead.starts_with('<') => 0,
+        0 => BELOW,
+        sharps => sharps,
+    };
+    let rest = found.get(4).map(|it| it.as_str());
+    // Without a word that is known, a line with a mark of its own is a heading, and one that only ends as one is not.
+    let certain = section.is_some() || level < BELOW || number.is_some() && rest.is_none();
+    certain.then_some(Heading { section, title, rest, level, number })
+}
 
 /// How the line of a goal says that it was answered, up to the number of the message that reports it.
 pub(crate) const ANSWERED: &str = " (answered at [#";
@@ -99,9 +154,71 @@ pub(in crate::facts) const DEEDS: [(&str, FileOp); 25] = [
     ("noted", FileOp::Mentioned),
 ];
 
-/// What the words after a path say was done to it.
-pub(in crate::facts) fn told(text: &str) -> Option<FileOp> {
+/// What a text says was done to something.
+pub(super) fn told(text: &str) -> Option<FileOp> {
     let lower = text.to_lowercase();
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).collect();
     DEEDS.iter().find(|(word, _)| words.contains(word)).map(|it| it.1)
+}
+
+/// Where a clause begins.
+const CLAUSES: [char; 5] = [',', '(', '—', '–', ':'];
+/// What may stand before the word that says what was done.
+const BEFORE: [&str; 10] = ["now", "was", "is", "were", "has", "been", "already", "just", "also", "and"];
+/// Words of a sentence that tells what may come.
+const NOT_YET: [&str; 6] = ["pending", "todo", "if", "wanted", "later", "planned"];
+
+/// What the words after a path say was done to exactly that path: a clause begins with it, and no other path or name
+/// follows as what it was done to.
+pub(super) fn governs(rest: &str) -> Option<FileOp> {
+    let small = |it: &str| it.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+    let sentences = rest.split([';', '\n']).flat_map(|it| it.split(". "));
+    let real = sentences.filter(|it| !it.split_whitespace().any(|it| NOT_YET.contains(&small(it).as_str())));
+    real.flat_map(|it| it.split(CLAUSES)).flat_map(|it| it.split(" - ")).find_map(|clause| {
+        let clause = clause.trim_start_matches(['`', '*', ' ', '-', '.', '[']);
+        let mut words = clause.split_whitespace().skip_while(|it| BEFORE.contains(&small(it).as_str()));
+        let word = small(words.next()?);
+        if word == "new" {
+            return Some(FileOp::Created);
+        }
+        let deed = DEEDS.iter().find(|it| it.0 == word)?.1;
+        // What is named next is what is gone, or is there.
+        let other = words.next().is_some_and(|it| !it.starts_with(['(', '→']));
+        let moves = matches!(deed, FileOp::Deleted | FileOp::Renamed | FileOp::Created);
+        (!(moves && other)).then_some(deed)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_governs_the_path_before_it_or_nothing() {
+        for (rest, expected) in [
+            ("` (NEW) - reads a file", Some(FileOp::Created)),
+            ("`: deleted (nobody called it)", Some(FileOp::Deleted)),
+            ("/`: deleted `one.ts`, `two.ts`", None),
+            ("` (label renamed \"Size\")", None),
+            ("`: edited for the new margin", Some(FileOp::Edited)),
+            ("` — the page, rewritten", Some(FileOp::Written)),
+            ("`: fixed size (only if margins are wanted)", None),
+            ("`: added later", None),
+            ("`: to create", None),
+            ("`: deletion pending", None),
+            ("`: half of it (`old` removal pending)", None),
+        ] {
+            assert_eq!(governs(rest), expected, "{rest}");
+        }
+    }
+
+    #[test]
+    fn an_item_of_a_list_is_no_heading() {
+        let topic = |lead, next| heading(lead, next).and_then(|it| it.section).map(|it| it.1);
+        assert_eq!(topic("4. **B** fixes in turn: one, two", Some(3)), None);
+        assert_eq!(topic("4. Errors and fixes:", Some(4)), Some(Topic::Errors));
+        assert_eq!(topic("### Active", None), Some(Topic::Active));
+        assert_eq!(topic("<active_constraints>", None), Some(Topic::Constraints));
+        assert_eq!(topic("### Interactive mode", None), None);
+    }
 }

@@ -1,8 +1,11 @@
 //! Facts of earlier summaries, ours and other agents': read back as facts, so that they are not lost and not nested.
 
 pub(in crate::facts) mod evidence;
+mod files;
 pub(in crate::facts) mod headings;
 pub(in crate::facts) mod listed;
+pub(in crate::facts) mod present;
+mod progress;
 pub(in crate::facts) mod superseded;
 
 use std::sync::LazyLock;
@@ -14,24 +17,17 @@ use crate::facts::text::{bare, clip, flat, machine};
 use crate::facts::topic::LineKind;
 use crate::facts::voice::{Earlier, Seen};
 use crate::facts::work::outcome::Outcome;
-use crate::facts::work::paths;
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
 pub(crate) use headings::ANSWERED;
-use headings::{DEEDS, SECTIONS, told};
+use headings::{Heading, heading, told};
 use history::History;
 
-static HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"^(?:#{1,6}\s+(.+)|\d{1,2}[.)]\s+\**([^:`]{3,60}?)\**:\**(?:\s+(.*))?|\*\*([^*:]{3,60}):?\*\*:?|<([a-zA-Z_][\w-]*)>|([A-Z][\w &/-]{2,40}):)\s*$",
-    )
+/// What stands in a list of rules and is none.
+static REPORTS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"(?i)\b(?:was|were|has been|have been|had)\b|^current\b|^`[^`]+`$")
 });
 static REFS: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"\s*\[#\d+(?:[,–-] ?#?\d+)*\]"));
-static PATH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"^[`*]*((?:[A-Za-z]:|~|\.{1,2})?/?(?:[^\s`*,:;()\[\]\x22/]+/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.])[`*]*",
-    )
-});
 static COMMAND: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"^`([^`]+)`\s*(…)?\s*(?:→|->|:|—)\s*(.+)$"));
 
@@ -45,19 +41,6 @@ fn rule_of(text: &str) -> Detail {
     Detail::Rule(orders::polarity(text).unwrap_or(Polarity::Require))
 }
 
-/// What a heading opens: the word that told it, its topic, and what follows on the same line.
-fn section(lead: &str) -> Option<(&'static str, Topic, Option<&str>)> {
-    let found = HEADING.captures(lead)?;
-    let heading = [1, 2, 4, 5, 6].iter().find_map(|it| found.get(*it))?.as_str().to_lowercase();
-    let (word, topic) = SECTIONS.iter().find(|(word, _)| heading.contains(word))?;
-    Some((word, *topic, found.get(3).map(|it| it.as_str())))
-}
-
-/// How many `#` a heading has; none for the other kinds.
-fn level(heading: &str) -> usize {
-    heading.bytes().take_while(|it| *it == b'#').count()
-}
-
 /// Reads every summary in the history.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
     for (number, message) in history.messages().iter().enumerate() {
@@ -69,14 +52,21 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                 base,
                 topic: None,
                 level: None,
+                counted: Some(0),
+                rules: false,
                 headed: false,
                 skip: false,
                 indent: 0,
+                label: None,
                 facts,
             }
             .text(text);
         }
     }
+    // The plan of a newer summary stands in place of an older one.
+    let step = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+    let newest = facts.iter().filter(|it| step(it)).map(|it| it.message).max();
+    facts.retain(|it| !step(it) || Some(it.message) == newest);
 }
 
 /// What agents put around their summaries; no facts.
@@ -109,12 +99,19 @@ struct Fold<'a> {
     topic: Option<Topic>,
     /// How deep the heading of that section stands.
     level: Option<usize>,
+    /// The number of the last heading that has one; none where headings are marked with `#`, and what is numbered is a
+    /// list.
+    counted: Option<usize>,
+    /// It is a list of rules.
+    rules: bool,
     /// A section was opened.
     headed: bool,
     /// In an analysis that the summary after it repeats.
     skip: bool,
     /// How far the last step is indented, if it has a mark: what stands deeper belongs to it.
     indent: usize,
+    /// What a line with a colon at its end says of those below it, and how far it is indented.
+    label: Option<(usize, String)>,
     facts: &'a mut Vec<Fact>,
 }
 
@@ -128,8 +125,8 @@ impl Fold<'_> {
             let lead = it.trim();
             let tag =
                 lead.strip_prefix('<').and_then(|it| it.split_once('>')).map(|it| format!("<{}>", it.0));
-            !it.starts_with([' ', '\t']) && section(lead).is_some()
-                || tag.is_some_and(|it| section(&it).is_some())
+            let opens = |it: &str| heading(it, Some(1)).is_some_and(|it| it.section.is_some());
+            !it.starts_with([' ', '\t']) && opens(lead) || tag.is_some_and(|it| opens(&it))
         });
         self.topic = (!headed).then_some(Topic::Findings);
         let mut fenced = false;
@@ -138,6 +135,7 @@ impl Fold<'_> {
             if lead.starts_with("```") {
                 fenced = !fenced;
                 if fenced {
+                    self.label = None;
                     self.unannounce();
                 }
             } else if !fenced && !lead.is_empty() {
@@ -161,22 +159,8 @@ impl Fold<'_> {
         }
         // Elements are indented as they are nested; a heading stands at the margin.
         let nested = line.starts_with([' ', '\t']) && !lead.starts_with('<');
-        if !nested && let Some((word, topic, rest)) = section(lead) {
-            self.topic = Some(topic);
-            self.level = Some(level(lead));
-            self.headed = true;
-            self.skip = word == "analysis";
-            if let Some(rest) = rest {
-                self.say(topic, rest);
-            }
-            return;
-        }
-        if !nested && HEADING.is_match(lead) && lead.starts_with(['#', '<']) {
-            // A heading of another kind ends the section, one below it does not.
-            if self.level.is_some_and(|it| level(lead) <= it) {
-                self.topic = Some(Topic::Findings);
-            }
-            return;
+        if !nested && let Some(heading) = heading(lead, self.counted.map(|it| it + 1)) {
+            return self.open(&heading);
         }
         if !lead.contains(char::is_alphanumeric) {
             return;
@@ -192,6 +176,8 @@ impl Fold<'_> {
             );
         }
         let Some(topic) = self.topic else { return };
+        let Some(labelled) = self.labelled(topic, line) else { return };
+        let (line, lead) = (labelled.as_str(), labelled.trim());
         // Below a bullet stands code as often as prose.
         let code = nested && machine(lead) && !lead.starts_with(['-', '*']);
         // What stands below a step belongs to it.
@@ -226,6 +212,51 @@ impl Fold<'_> {
             self.indent = if bare(lead).len() < lead.len() { indent } else { 0 };
             self.say(topic, lead);
         }
+    }
+
+    fn open(&mut self, heading: &Heading) {
+        self.label = None;
+        self.counted = match heading.level {
+            0 => Some(0),
+            1..=6 => None,
+            _ => heading.number.or(self.counted),
+        };
+        let Some((word, topic)) = heading.section else {
+            // A heading of another kind ends the section, one below it does not.
+            if self.level.is_some_and(|it| heading.level <= it) {
+                (self.topic, self.rules) = (Some(Topic::Findings), false);
+            }
+            return;
+        };
+        self.topic = Some(topic);
+        self.level = Some(heading.level);
+        self.rules = ["constraint", "preference"].iter().any(|it| heading.title.starts_with(it));
+        self.headed = true;
+        self.skip = word == "analysis";
+        if let Some(rest) = heading.rest {
+            self.say(topic, rest);
+        }
+    }
+
+    /// A line with what the label above it says, in a section whose lines stand each for itself; nothing for a label.
+    fn labelled(&mut self, topic: Topic, line: &str) -> Option<String> {
+        let each = match topic.row().lines {
+            LineKind::Prose => true,
+            LineKind::Quoted => topic != Topic::UserMessages && topic != Topic::Last,
+            LineKind::Step | LineKind::File | LineKind::Command | LineKind::Name => false,
+        };
+        let indent = line.len() - line.trim_start().len();
+        let text = bare(line);
+        if self.label.as_ref().is_some_and(|it| indent <= it.0) {
+            self.label = None;
+        }
+        if each && text.len() < line.trim().len() && text.trim_end_matches('*').ends_with(':') {
+            let outer = self.label.take().map(|it| it.1).unwrap_or_default();
+            self.label = Some((indent, format!("{outer}{text} ")));
+            return None;
+        }
+        let said = self.label.as_ref().filter(|_| each && !text.starts_with('"') && !machine(text));
+        Some(said.map_or_else(|| line.to_owned(), |it| format!("{}- {}{text}", &line[..indent], it.1)))
     }
 
     /// Drops what only announced the block of code that follows.
@@ -359,7 +390,8 @@ impl Fold<'_> {
         } else {
             let text = clip(body, 1_200).0;
             // Beside rules, others' summaries list what else is to be known there.
-            let rules = topic != Topic::Constraints
+            let rules = self.rules && !REPORTS.is_match(text)
+                || topic != Topic::Constraints
                 || orders::polarity(text).is_some()
                 || text.to_lowercase().contains("user");
             let topic = if rules { topic } else { Topic::Findings };
@@ -389,83 +421,14 @@ impl Fold<'_> {
         if text.to_lowercase().starts_with("none") {
             return;
         }
-        let text = clip(text, 400).0.to_string();
+        let mut text = clip(text, 400).0.to_string();
+        if topic == Topic::Done {
+            if lower.contains("(partial") {
+                topic = Topic::Active;
+            }
+            text = present::WAITS.replace_all(&text, "").into_owned();
+        }
         self.push(topic, &text, Detail::None);
-    }
-
-    fn files(&mut self, body: &str) {
-        // Ours: it is told anew where the session says it.
-        if let Some(path) = body.strip_prefix("working directory: ") {
-            if self.base.is_none() {
-                self.push(Topic::Directory, path, Detail::None);
-            }
-            return;
-        }
-        // Ours: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`.
-        if let Some((label, list)) = body.split_once(": ")
-            && let (word, root) =
-                label.split_once(" in ").map_or((label, None), |(word, root)| (word, Some(root)))
-            // Each path repeats it.
-            && root.is_none_or(|it| it.len() <= paths::LONGEST_PATH)
-            && let Some((_, deed)) = DEEDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known))
-        {
-            let whole =
-                |it: &str| root.map_or(it.to_string(), |root| format!("{}/{it}", root.trim_end_matches('/')));
-            // Others say more behind a path between backticks.
-            if let Some(path) = list.split('`').nth(1) {
-                let path = paths::path(path, None, self.base);
-                return self.push(Topic::Files, &path, Detail::File { deed: *deed, to: None });
-            }
-            for item in list.split(", ") {
-                let (path, to) = match item.split_once(" → ") {
-                    Some((path, to)) => (path, Some(whole(to.trim()))),
-                    None => (item, None),
-                };
-                self.push(Topic::Files, &whole(path.trim()), Detail::File { deed: *deed, to });
-            }
-            return;
-        }
-        let Some(found) = PATH.captures(body).and_then(|it| it.get(1)) else { return self.of_file(body) };
-        let path = found.as_str();
-        let ending = path.rsplit_once('.').map_or("", |it| it.1);
-        let named = path.contains('/')
-            || (1..=5).contains(&ending.len())
-                && ending.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
-        if !named || path.len() < 3 {
-            return self.of_file(body);
-        }
-        let rest = &body[found.end()..];
-        let new = rest.trim_start_matches(['`', '*', ' ']).to_lowercase().starts_with("(new");
-        let deed = if new { FileOp::Created } else { told(rest).unwrap_or(FileOp::Mentioned) };
-        let path = paths::path(path, None, self.base);
-        self.push(Topic::Files, &path, Detail::File { deed, to: None });
-        let rest =
-            body.get(found.end()..).unwrap_or_default().trim_matches(['`', '*', ' ', '-', '—', '–', ':']);
-        if rest.chars().count() > 12 {
-            let text = format!("{path}: {}", clip(rest, 240).0);
-            self.push(Topic::Findings, &text, Detail::None);
-        }
-    }
-
-    /// What a section on files says below a path.
-    fn of_file(&mut self, body: &str) {
-        // Not far back: other lines about it may stand between.
-        let file = self
-            .facts
-            .iter_mut()
-            .rev()
-            .take(40)
-            .find(|it| it.topic == Topic::Files && it.message == self.number);
-        if let Some(Fact { detail: Detail::File { deed: deed @ FileOp::Mentioned, .. }, .. }) = file
-            && told(body).is_some_and(|it| !matches!(it, FileOp::Read | FileOp::Mentioned))
-        {
-            // Something in it was added, fixed, removed: the file was changed.
-            *deed = FileOp::Edited;
-        }
-        if body.chars().count() > 24 {
-            let text = clip(body, 240).0.to_string();
-            self.push(Topic::Findings, &text, Detail::None);
-        }
     }
 
     fn command(&mut self, section: Topic, body: &str) {

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use super::evidence::Evidence;
 use super::listed::ALIKE;
+use super::{present, progress};
 use crate::facts::plan::Changed;
 use crate::facts::talk::orders::{for_one_request, polarity};
 use crate::facts::talk::trivial;
@@ -93,10 +94,11 @@ pub(in crate::facts) fn read(history: &History, changed: &[Changed], facts: &mut
         step.is_empty() || !step.iter().all(|it| runs.get(it).is_some_and(|it| *it > fact.message))
     });
     // A rule does not end with the turn it stands in.
+    let since = present::worked(history, facts).max(present::spoke(history));
     let current = |fact: &mut Fact| {
         fact.topic == Topic::Current
             && fact.voice() == Voice::Summary
-            && past.contains(&fact.message)
+            && (fact.message < since || past.contains(&fact.message))
             && polarity(&fact.text).is_none()
     };
     let mut stood: Vec<Fact> = facts.extract_if(.., current).collect();
@@ -104,8 +106,8 @@ pub(in crate::facts) fn read(history: &History, changed: &[Changed], facts: &mut
     for fact in &mut stood {
         fact.topic = Topic::Findings;
         fact.text.reword(|it| {
-            let told: Vec<&str> = sentences(it).into_iter().filter(|it| !left_open(it)).collect();
-            told.join(" ")
+            let found = |it: &&str| CUES.found.is_in(&Lowercased::of(it)) && !left_open(it);
+            sentences(it).into_iter().filter(found).collect::<Vec<_>>().join(" ")
         });
     }
     stood.retain(|it| !it.text.is_empty());
@@ -182,6 +184,7 @@ pub(in crate::facts) fn refused(facts: &mut Vec<Fact>) {
 /// Drops steps that are over by [`Evidence`], and sets those apart that nothing confirms since: of an earlier summary, or
 /// of a plan that the model reported on before the user asked for something else.
 pub(in crate::facts) fn settle(history: &History, facts: &mut Vec<Fact>) {
+    progress::close(history, facts);
     let evidence = Evidence::of(facts);
     let step = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
     // "All requested work appears complete" is nothing that is open.
@@ -223,7 +226,7 @@ pub(in crate::facts) fn pursue(history: &History, facts: &mut Vec<Fact>) {
 const REPORT: usize = 200;
 
 /// Whether the model ends its turn with a message: it calls nothing, and says enough to be a report.
-fn reports(message: &Message) -> bool {
+pub(super) fn reports(message: &Message) -> bool {
     message.role == Role::Assistant
         && message.kind == Kind::Said
         && message.calls().next().is_none()

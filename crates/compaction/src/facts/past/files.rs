@@ -1,0 +1,118 @@
+//! Files, as sections of earlier summaries list them.
+
+use std::sync::LazyLock;
+
+use super::Fold;
+use super::headings::{DEEDS, governs, told};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::clip;
+use crate::facts::work::paths;
+use crate::facts::{Detail, Fact, FileOp, Topic};
+
+/// A path at the beginning of a line: all that stands between backticks, else a word.
+static PATH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"^\**(?:`((?:[A-Za-z]:)?[^`:]+)(?::[\d-]+)?`|`*((?:[A-Za-z]:|~|\.{1,2})?/?(?:[^\s`*,:;()\[\]\x22/]+/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.]/?))[`*]*",
+    )
+});
+
+impl Fold<'_> {
+    pub(super) fn files(&mut self, body: &str) {
+        // Ours: it is told anew where the session says it.
+        if let Some(path) = body.strip_prefix("working directory: ") {
+            if self.base.is_none() {
+                self.push(Topic::Directory, path, Detail::None);
+            }
+            return;
+        }
+        // Ours: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`.
+        if let Some((label, list)) = body.split_once(": ")
+            && let (word, root) =
+                label.split_once(" in ").map_or((label, None), |(word, root)| (word, Some(root)))
+            // Each path repeats it.
+            && root.is_none_or(|it| it.len() <= paths::LONGEST_PATH)
+            && let Some((_, deed)) = DEEDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known))
+        {
+            let whole =
+                |it: &str| root.map_or(it.to_string(), |root| format!("{}/{it}", root.trim_end_matches('/')));
+            // Others say more behind a path between backticks.
+            if let Some(path) = list.split('`').nth(1) {
+                if is_path(path) {
+                    let path = paths::path(path, None, self.base);
+                    self.push(Topic::Files, &path, Detail::File { deed: *deed, to: None });
+                }
+                return;
+            }
+            for item in list.split(", ") {
+                let (path, to) = match item.split_once(" → ") {
+                    Some((path, to)) => (path, Some(whole(to.trim()))),
+                    None => (item, None),
+                };
+                self.push(Topic::Files, &whole(path.trim()), Detail::File { deed: *deed, to });
+            }
+            return;
+        }
+        let (mut listed, mut rest) = (Vec::new(), body);
+        loop {
+            let more = [", ", " / ", " + ", " and "].iter().find_map(|it| rest.strip_prefix(it));
+            let next = if listed.is_empty() { rest } else { more.unwrap_or_default() };
+            let Some((path, after)) = first_path(next) else { break };
+            listed.push(path);
+            rest = after;
+        }
+        if listed.is_empty() {
+            return self.of_file(body);
+        }
+        let deed = governs(rest).unwrap_or(FileOp::Mentioned);
+        for path in &mut listed {
+            // A pattern stands for several.
+            if !path.contains(['*', '{']) {
+                *path = paths::path(path, None, self.base);
+                self.push(Topic::Files, path, Detail::File { deed, to: None });
+            }
+        }
+        let rest = rest.trim_matches(['*', ' ', '-', '—', '–', ':']);
+        if rest.chars().count() > 12 {
+            let text = format!("{}: {}", listed.join(", "), clip(rest, 240).0);
+            self.push(Topic::Findings, &text, Detail::None);
+        }
+    }
+
+    /// What a section on files says below a path.
+    fn of_file(&mut self, body: &str) {
+        // Not far back: other lines about it may stand between.
+        let file = self
+            .facts
+            .iter_mut()
+            .rev()
+            .take(40)
+            .find(|it| it.topic == Topic::Files && it.message == self.number);
+        if let Some(Fact { detail: Detail::File { deed: deed @ FileOp::Mentioned, .. }, .. }) = file
+            && told(body).is_some_and(|it| !matches!(it, FileOp::Read | FileOp::Mentioned))
+        {
+            // Something in it was added, fixed, removed: the file was changed.
+            *deed = FileOp::Edited;
+        }
+        if body.chars().count() > 24 {
+            let text = clip(body, 240).0.to_string();
+            self.push(Topic::Findings, &text, Detail::None);
+        }
+    }
+}
+
+/// The path that a text begins with, as it is written, and what follows.
+fn first_path(text: &str) -> Option<(String, &str)> {
+    let found = PATH.captures(text)?;
+    let path = found.get(1).or(found.get(2))?;
+    let rest = &text[found.get(0)?.end()..];
+    // `app/[id].ts` goes on where a word of prose would end.
+    let whole = found.get(1).is_some() || !rest.starts_with(['[', '{', '*', '(']);
+    (whole && is_path(path.as_str())).then(|| (path.as_str().to_owned(), rest))
+}
+
+fn is_path(text: &str) -> bool {
+    let ending = text.rsplit_once('.').map_or("", |it| it.1);
+    let known = (1..=5).contains(&ending.len())
+        && ending.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+    text.len() >= 3 && !text.contains(char::is_whitespace) && (text.contains('/') || known)
+}

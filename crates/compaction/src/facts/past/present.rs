@@ -1,0 +1,150 @@
+//! What holds only for the moment: where an earlier summary says the work stands, until real work follows; what waits
+//! for the user, until there is a reply.
+
+use std::sync::LazyLock;
+
+use super::evidence::Evidence;
+use super::superseded::reports;
+use crate::facts::talk::orders::polarity;
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::cues::{CUES, Lowercased};
+use crate::facts::text::sentences;
+use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
+use history::{History, Kind, Message, Role};
+
+/// What something that is done otherwise waits for, in parentheses.
+pub(super) static WAITS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"(?i)\s*\([^()]*\b(?:pending|blocked|not (?:yet )?committed|in progress)\b[^()]*\)")
+});
+/// Words that tell how far a piece of work has come.
+static STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)\bcurrent(?:ly)? block|\bblocked by\b|\bcommit (?:is )?blocked|\bin progress\b",
+        r"|\b(?:not|never|n[o'’]t)(?: yet)?(?: been)? (?:committed|pushed|staged|merged|saved|attempted)",
+        r"|\b(?:uncommitted|unsaved|unstaged)\b|\bstaged (?:but|and ready)|\b(?:already|still) staged",
+        r"|\bpending\s*(?:[.,;)]|$)|\bretry the (?:commit|push)\b|\b(?:half|partially)[- ]applied",
+    ))
+});
+static COMMIT_FAILED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"(?i)\bcommit\b.{0,60}\b(?:fail|refus|reject)|\bfail\w*\b.{0,40}\bcommit\b")
+});
+/// Somebody waits for what the user will say.
+static WAITING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)\b(?:waiting (?:for|on)|awaiting) (?:your\b|you\b|(?:the )?user\b|(?:[\w-]+ ){0,2}(?:approval|confirmation|go-ahead|feedback|answer|reply|decision|instructions?|permission)\b)",
+        r"|(?:승인|확인|답변|응답|지시|입력).{0,12}대기|대기 ?중(?:입니다|이다|임)?\s*[.!]?$",
+        r"|等待(?:你|您|用户|批准|确认)|(?:承認|確認|返答)待ち",
+        r"|\b(?:warte|wartet) auf (?:deine|ihre|die) (?:antwort|freigabe|bestätigung)|\ben attente de (?:votre|ta|la) ",
+        r"|\b(?:esperando|a la espera de) (?:tu|su|la) |(?:жду|ожидаю) (?:ваш|тво|подтвержд)",
+    ))
+});
+/// A rule that is made for one piece of work.
+static ONE_JOB: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)\bfor (?:the|this|that) (?:[\w-]+ ){0,2}(?:commit|branch|pr|pull request|task|change|fix|cleanup|step)\b",
+    )
+});
+static NO: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\b(?:no|not|never|without|don['’]?t)\b"));
+
+/// The last message by which real work went on: a commit, a finished task, a report of the model, a newer summary.
+pub(super) fn worked(history: &History, facts: &[Fact]) -> usize {
+    let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
+    let told = |it: &Message| reports(it) || it.kind == Kind::Summary;
+    let report = history.messages().iter().rposition(told);
+    let commit = Evidence::of(facts).last_commit();
+    done.map(|it| it.message).chain(report).chain(commit).max().unwrap_or(0)
+}
+
+/// The last message in which the model says something that has a length.
+pub(super) fn spoke(history: &History) -> usize {
+    const SAYS: usize = 60;
+    let said = |it: &Message| {
+        it.role == Role::Assistant && it.kind == Kind::Said && it.plain().trim().chars().count() > SAYS
+    };
+    history.messages().iter().rposition(said).unwrap_or(0)
+}
+
+/// Leaves out the sentences of a text that are `gone`; whether something is left.
+fn without(fact: &mut Fact, gone: impl Fn(&str) -> bool) -> bool {
+    if gone(&fact.text) {
+        fact.text.reword(|it| {
+            let left: Vec<&str> = sentences(it).into_iter().filter(|it| !gone(it)).collect();
+            left.join(" ").trim_end_matches(';').to_owned()
+        });
+    }
+    !fact.text.is_empty()
+}
+
+/// Drops what was true when it was said and is told as if it still were.
+pub(in crate::facts) fn outdate(history: &History, facts: &mut Vec<Fact>) {
+    let worked = worked(history, facts);
+    let commit = Evidence::of(facts).last_commit();
+    let replied = history.last_prompt().unwrap_or(0);
+    facts.retain_mut(|fact| {
+        if fact.topic == Topic::Findings
+            && fact.message < replied
+            && !without(fact, |it| WAITING.is_match(it))
+        {
+            return false;
+        }
+        if fact.voice() != Voice::Summary || fact.message >= worked {
+            return true;
+        }
+        let step = matches!(fact.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+        if matches!(fact.detail, Detail::Error { resolved: None, .. })
+            && COMMIT_FAILED.is_match(&fact.text)
+            && commit.is_some_and(|it| it > fact.message)
+        {
+            return false;
+        }
+        if step && WAITS.is_match(&fact.text) {
+            fact.text.reword(|it| WAITS.replace_all(it, "").into_owned());
+        }
+        let state = |it: &str| {
+            STATE.is_match(it)
+                || !step && CUES.unfinished.is_in(&Lowercased::of(it)) && polarity(it).is_none()
+        };
+        !(step || matches!(fact.topic, Topic::Findings | Topic::Errors)) || without(fact, state)
+    });
+    finish_jobs(history, facts);
+}
+
+/// Drops what an earlier summary forbids for one piece of work, once the user orders it.
+fn finish_jobs(history: &History, facts: &mut Vec<Fact>) {
+    /// Bytes of the longest prompt that is an order and no document.
+    const ORDER: usize = 2_000;
+    const ACTS: [&str; 8] = ["tag", "push", "release", "bump", "commit", "merge", "publish", "deploy"];
+    let acts = |text: &str| -> Vec<&str> {
+        let small = text.to_lowercase();
+        let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).collect();
+        ACTS.into_iter().filter(|it| words.contains(it)).collect()
+    };
+    let rule = |it: &Fact| {
+        matches!(it.topic, Topic::Constraints | Topic::Directives) && it.voice() == Voice::Summary
+    };
+    let bound = facts.iter().any(|it| rule(it) && ONE_JOB.is_match(&it.text));
+    let ordered: Vec<(usize, &str)> = history
+        .messages()
+        .iter()
+        .enumerate()
+        .filter(|it| bound && it.1.is_prompt())
+        .flat_map(|(number, it)| {
+            let said = Some(it.plain()).filter(|it| it.len() <= ORDER).unwrap_or_default();
+            let orders = sentences(&said).into_iter().filter(|it| polarity(it) != Some(Polarity::Forbid));
+            orders.flat_map(acts).map(|it| (number, it)).collect::<Vec<_>>()
+        })
+        .collect();
+    let over = |it: &str, message: usize| {
+        ONE_JOB.is_match(it)
+            && NO.find(it).is_some_and(|no| {
+                acts(&it[no.end()..])
+                    .iter()
+                    .any(|it| ordered.iter().any(|(at, act)| *at > message && act == it))
+            })
+    };
+    facts.retain_mut(|it| {
+        let message = it.message;
+        !rule(it) || without(it, |text| over(text, message))
+    });
+}

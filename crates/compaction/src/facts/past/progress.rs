@@ -1,0 +1,126 @@
+//! What the model says in passing of the steps of a plan that it does not bring up to date: "`a.rs` done. Now `b.rs`."
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use super::evidence::{Evidence, FILE, only_acts};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::sentences;
+use crate::facts::{Fact, Topic, Voice};
+use history::{History, Kind, Role};
+
+/// Files of which nothing but that they are done is said.
+static DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)^\W*((?:[\w./@-]+\.[a-z][a-z0-9]{0,4}[`*]*(?:,? and |, |/| )[`*]*)+)(?:(?:is|are|now|all) )*(?:done|completed?|finished)[.!]?$",
+    )
+});
+/// What all the edits are of, that are said to be made.
+static ALL: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)^\W*all (?:of )?(?:the )?((?:[\w/-]+ ){0,2})(?:edits|changes|fixes|updates) (?:(?:are|is|have been|now) )*(?:done|in|in place|made|applied|completed?|finished)[.!]?$",
+    )
+});
+static TURNS: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:now|next up|next|on to|moving (?:on )?to)\b"));
+
+/// Words beside "edits" that leave none out.
+const EVERY: [&str; 6] = ["planned", "requested", "remaining", "necessary", "file", "these"];
+
+/// What was said of which files, and when.
+pub(super) struct Progress<'h> {
+    /// By name without directories, the last message that says it is done.
+    done: HashMap<&'h str, usize>,
+    /// Of what all edits are made: nothing for all there are.
+    all: Vec<(usize, Vec<String>)>,
+    /// The files that the model turned to, in order.
+    turned: Vec<(usize, Vec<&'h str>)>,
+}
+
+fn name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn named(text: &str) -> Vec<&str> {
+    FILE.find_iter(text).map(|it| name(it.as_str())).collect()
+}
+
+impl<'h> Progress<'h> {
+    pub(super) fn of(history: &'h History) -> Self {
+        let mut out = Self { done: HashMap::new(), all: Vec::new(), turned: Vec::new() };
+        let said = |it: &history::Message| it.role == Role::Assistant && it.kind == Kind::Said;
+        for (number, message) in history.messages().iter().enumerate().filter(|it| said(it.1)) {
+            for sentence in message.texts().flat_map(|it| sentences(it.as_str())) {
+                if let Some(files) = DONE.captures(sentence).and_then(|it| it.get(1)) {
+                    out.done.extend(named(files.as_str()).into_iter().map(|it| (it, number)));
+                } else if let Some(of) = ALL.captures(sentence).and_then(|it| it.get(1)) {
+                    let words = of.as_str().to_lowercase();
+                    let words = words.split([' ', '/']).filter(|it| !it.is_empty() && !EVERY.contains(it));
+                    out.all.push((number, words.map(str::to_owned).collect()));
+                } else if TURNS.is_match(sentence) {
+                    out.turned.push((number, named(sentence)));
+                }
+            }
+        }
+        out
+    }
+
+    /// The message by which a step is over that changes files. `steps`: the paths that steps name, by name.
+    fn closed(&self, step: &Fact, evidence: &Evidence, steps: &HashMap<&str, Vec<&str>>) -> Option<usize> {
+        let files = named(&step.text);
+        let unclear = |it: &&str| steps.get(it).is_none_or(|it| it.iter().any(|path| *path != it[0]));
+        if files.is_empty() || only_acts(&step.text) || files.iter().any(unclear) {
+            return None;
+        }
+        let since = |it: &&usize| **it > step.message;
+        let said: Option<Vec<usize>> =
+            files.iter().map(|it| self.done.get(it).filter(since).copied()).collect();
+        if let Some(last) = said.and_then(|it| it.into_iter().max()) {
+            return Some(last);
+        }
+        let changed = evidence.last_change(&step.text, step.message)?;
+        let small = step.text.to_lowercase();
+        let meant = |of: &[String]| of.is_empty() || of.iter().any(|it| it == "code" || small.contains(it));
+        let turns = |it: &&(usize, Vec<&str>)| {
+            it.0 > changed && !it.1.is_empty() && it.1.iter().all(|it| !files.contains(it))
+        };
+        let all = self.all.iter().find(|it| it.0 > changed && meant(&it.1)).map(|it| it.0);
+        // What an earlier summary says of a step is more than what was to be done to its file.
+        let only = step.voice() == Voice::Model && steps[files[0]].len() == 1 && files.len() == 1;
+        let turned = self.turned.iter().find(turns).filter(|_| only).map(|it| it.0);
+        all.into_iter().chain(turned).min()
+    }
+}
+
+/// Closes the steps that the model said it was done with. What stood before one of them on the same list is no longer what
+/// is being done.
+pub(super) fn close(history: &History, facts: &mut [Fact]) {
+    let open = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+    if !facts.iter().any(open) {
+        return;
+    }
+    let progress = Progress::of(history);
+    let evidence = Evidence::of(facts);
+    let mut steps: HashMap<&str, Vec<&str>> = HashMap::new();
+    for step in facts.iter().filter(|it| open(it) && !only_acts(&it.text)) {
+        for path in FILE.find_iter(&step.text).map(|it| it.as_str()) {
+            steps.entry(name(path)).or_default().push(path);
+        }
+    }
+    let closed: Vec<(usize, usize)> = facts
+        .iter()
+        .enumerate()
+        .filter(|it| open(it.1))
+        .filter_map(|(at, it)| Some((at, progress.closed(it, &evidence, &steps)?)))
+        .collect();
+    for (at, message) in closed.into_iter().rev() {
+        let list = facts[at].message;
+        for earlier in &mut facts[..at] {
+            if earlier.topic == Topic::Active && earlier.message == list && earlier.voice() == Voice::Model {
+                earlier.topic = Topic::Unconfirmed;
+            }
+        }
+        facts[at].topic = Topic::Done;
+        facts[at].message = message;
+    }
+}
