@@ -156,10 +156,18 @@ pub enum ValueOrigin {
 }
 
 /// The environment, read once, as a value. Tests make their own.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Environment {
     pub variables: BTreeMap<String, String>,
     pub cwd: PathBuf,
+}
+
+impl std::fmt::Debug for Environment {
+    /// Variables without their values: keys stand there.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&String> = self.variables.keys().collect();
+        f.debug_struct("Environment").field("variables", &names).field("cwd", &self.cwd).finish()
+    }
 }
 
 impl Environment {
@@ -263,6 +271,12 @@ impl Config {
         self.origins.insert("store.persistence", ValueOrigin::Option);
     }
 
+    /// The project of the current directory, under the name by which agents record it: symbolic links followed.
+    pub fn project(&self) -> String {
+        let cwd = &self.agents.cwd;
+        std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone()).display().to_string()
+    }
+
     /// The model that an agent would begin a session in `cwd` with, where a session has to name one.
     pub fn agent_model(&self, agent: AgentRef, cwd: &Path) -> Option<String> {
         agent.default_model(&self.agents, self.config_dir.parent()?, cwd)
@@ -349,8 +363,12 @@ pub fn byte_size(text: &str) -> std::result::Result<u64, String> {
     number.and_then(|it| it.checked_mul(unit)).ok_or_else(|| "expected bytes such as 500MB or 2GB".to_owned())
 }
 
+fn is_database(place: &str) -> bool {
+    place.starts_with("postgres://") || place.starts_with("postgresql://")
+}
+
 fn store_at(place: PathBuf, blobs: &str, environment: &Environment) -> StoreAt {
-    match place.to_str().filter(|it| it.starts_with("postgres://") || it.starts_with("postgresql://")) {
+    match place.to_str().filter(|it| is_database(it)) {
         Some(address) => StoreAt::Team(TeamStore {
             database: address.to_owned(),
             blobs: blobs.to_owned(),
@@ -385,6 +403,13 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
     let path = written.store.path.map(|it| it.display().to_string());
     let default = data_dir.display().to_string();
     let path = choose("store.path", "EPITOME_STORE", path, &default);
+    let is_one_place = path == "none" || is_database(&path) || Path::new(&path).is_absolute();
+    if path != default && !is_one_place {
+        let what = format!(
+            "store.path: expected an absolute path, found {path:?}, which would be another store in every directory"
+        );
+        return Err(Error::new(Kind::Arguments, what));
+    }
     let blobs = choose("store.blobs", "EPITOME_BLOBS", written.store.blobs, "");
     let persistence = choose("store.persistence", "EPITOME_PERSISTENCE", written.store.persistence, "disk");
     let store = match persistence.as_str() {
@@ -519,6 +544,22 @@ mod tests {
             ("gemini-cli", ValueOrigin::Environment)
         );
         assert_eq!(config.data_dir, PathBuf::from("/h/.local/share/epitome"));
+    }
+
+    #[test]
+    fn the_store_is_one_place_whatever_the_directory() {
+        for path in ["data", "~/data", "./data"] {
+            let set = environment(&[("HOME", "/h"), ("EPITOME_STORE", path)]);
+            let error = resolve(ConfigFile::default(), set, "/c".into()).unwrap_err();
+            assert!(error.to_string().contains("expected an absolute path"), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_variables_hold_is_not_shown() {
+        let set = environment(&[("HOME", "/h"), ("SOME_API_KEY", "secret")]);
+        let shown = format!("{:?}", resolve(ConfigFile::default(), set, "/c".into()).unwrap());
+        assert!(shown.contains("SOME_API_KEY") && !shown.contains("secret"), "{shown}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use epitome::answers::Document;
 use epitome::cli::{self, Arguments};
 use epitome::config::{Config, Environment};
-use epitome::history::error::Kind;
+use epitome::history::error::{Error, Kind};
 use epitome::terminal::{LineMode, Visible, visible};
 
 fn main() -> ExitCode {
@@ -29,12 +29,12 @@ fn main() -> ExitCode {
     );
     let mut out = std::io::BufWriter::new(stdout.lock());
     let result = Config::load(environment).and_then(|config| cli::run(arguments, config, style, &mut out));
-    let flushed = out.flush();
+    let flushed =
+        out.flush().map_err(|error| Error::new(Kind::Io, "writing to standard output").because(error));
     #[cfg(feature = "otel")]
     epitome::engine::otel::finish();
-    match result {
+    match result.and_then(|code| flushed.map(|()| code)) {
         // Whoever closed the pipe has seen enough.
-        Ok(_) if flushed.is_err() => ExitCode::SUCCESS,
         Err(error) if error.kind() == Kind::Io && is_closed_pipe(&error) => ExitCode::SUCCESS,
         Ok(code) => ExitCode::from(code),
         Err(error) => {

@@ -1,9 +1,9 @@
 //! Where each agent keeps its sessions: list them, find one by its id, tell which is the caller's. And everything else that
 //! differs from agent to agent: what a write can reach, hooks, settings, its place when it compacts.
 //!
-//! **Invariants.** Nothing is written but by a [`Database`]. The environment is a value ([`Env`]), filled by `config`. Listing is cheap: of a
-//! file, at most its first 64 KB are read. A folder that is not there holds no sessions; what cannot be read is left
-//! out, as an agent would.
+//! **Invariants.** Nothing is written but by a [`Database`] and by Codex' writer locks. The environment is a value
+//! ([`Env`]), filled by `config`. Listing is cheap: of a file, at most its first 64 KB are read. A folder that is not there
+//! holds no sessions; what cannot be read is left out, as an agent would.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -374,7 +374,7 @@ pub fn seat_named(name: &str) -> Result<&'static dyn Seat> {
 }
 
 /// What the environment says of agents and their folders.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Env {
     pub home: PathBuf,
     pub variables: BTreeMap<String, String>,
@@ -385,6 +385,20 @@ pub struct Env {
     pub inside: Option<AgentRef>,
     /// The session that calls, where the agent says it.
     pub session: Option<String>,
+}
+
+impl std::fmt::Debug for Env {
+    /// Variables without their values: keys stand there.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&String> = self.variables.keys().collect();
+        f.debug_struct("Env")
+            .field("home", &self.home)
+            .field("variables", &names)
+            .field("cwd", &self.cwd)
+            .field("inside", &self.inside)
+            .field("session", &self.session)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Env {

@@ -165,9 +165,7 @@ impl Summarizers {
     pub fn is_offline(&self) -> bool {
         self.default == Choice::Offline && self.named.is_empty()
     }
-}
 
-impl Summarizers {
     pub(super) fn resolve(written: SummarizerSection, environment: &Environment) -> Result<Self> {
         let wrong = |error: Error| Error::new(Kind::Arguments, format!("summarizer.use: {}", error.detail()));
         let default = environment.get("EPITOME_SUMMARIZER").map(str::to_owned).or(written.r#use);

@@ -69,7 +69,7 @@ pub use seat::items::{ItemsAsk, ItemsDone, seat_items};
 pub use seat::log::{self as seat_log, SeatEntry};
 pub use seat::{SeatAsk, Seated, seat};
 pub use transfer::carry::{brief, hand_off};
-pub use undo::{Archived, kept, undo};
+pub use undo::{Archived, kept, undo, undo_of};
 pub use write_back::Installed;
 pub(crate) use write_back::can_write_back;
 
@@ -80,7 +80,7 @@ pub struct Engine {
     pub now: i64,
     /// Receives the events of compactions.
     pub listener: Option<Listener>,
-    /// By which way its verbs are asked for, for the audit log.
+    /// Which interface called; written to the audit log.
     pub face: Face,
 }
 
@@ -175,11 +175,9 @@ impl Engine {
         std::iter::once(cwd).chain(real).map(scope).collect()
     }
 
-    /// The project of this directory, under the name by which agents record it: symbolic links followed.
+    /// The project of this directory, symbolic links followed.
     pub(crate) fn project(&self) -> Scope {
-        let cwd = &self.config.agents.cwd;
-        let real = std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone());
-        Scope { owner: self.config.owner.clone(), project: real.display().to_string() }
+        Scope { owner: self.config.owner.clone(), project: self.config.project() }
     }
 
     /// Marks that belong to no project.

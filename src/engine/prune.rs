@@ -15,7 +15,7 @@ use crate::files::Reading;
 use crate::store::AuditVerb;
 use compaction::plan::{self, PlanOutcome};
 use history::History;
-use history::error::Result;
+use history::error::{Error, Kind, Result};
 use sessions::Mode;
 
 /// Clears, shortens or moves away tool outputs as `ask.profile` does.
@@ -85,7 +85,11 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
             answer.status = Status::Pruned;
             answer.output = Some(path.display().to_string());
         }
-        To::Plan | To::Agent(_) => {}
+        To::Plan => {}
+        To::Agent(_) => {
+            let what = "pruning: expected a session or a file for the result, found another agent";
+            return Err(Error::new(Kind::Arguments, what));
+        }
     }
     if let Some(handle) = &answer.handle {
         let (scope, session) = (engine.scope(measured.history), measured.history.meta.session.as_deref());

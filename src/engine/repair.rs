@@ -1,6 +1,6 @@
 //! A damaged session: what is wrong with it, mended and put back in its place.
 //!
-//! The session is never read whole: it is looked through, and written, piece by piece.
+//! A file over 64 MB is not read whole but looked through, and written, piece by piece; a database session always is.
 
 use std::io::Read;
 use std::ops::Range;

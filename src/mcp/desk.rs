@@ -106,8 +106,7 @@ impl Desk {
             let mut opened = open(&SessionRef::Inline(messages), format)?;
             if self.remote.is_none() {
                 // Whoever works here and hands over messages means this project.
-                let here = self.config.agents.cwd.display().to_string();
-                opened.session.history.meta.cwd.get_or_insert(here.into());
+                opened.session.history.meta.cwd.get_or_insert_with(|| self.config.project().into());
             }
             return Ok(opened);
         }
@@ -127,7 +126,7 @@ impl Desk {
     pub(crate) fn scope(&self, caller: &Caller) -> Scope {
         let project = match &self.remote {
             Some(_) => String::new(),
-            None => self.config.agents.cwd.display().to_string(),
+            None => self.config.project(),
         };
         Scope { owner: caller.owner.clone(), project }
     }

@@ -58,7 +58,7 @@ impl AuditVerb {
     }
 }
 
-/// By which way it was asked for.
+/// The interface that called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Face {

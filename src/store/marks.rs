@@ -1,16 +1,13 @@
-//! Small things that outlive a process: marks, asks, token counts.
+//! Small things that outlive a process: marks and asks.
 
-use super::database::sql::{Connection, Optional as _, SqlResult, failed, params, write, write_all};
+use super::database::sql::{Connection, Optional as _, failed, params, write};
 use super::handle::identity;
 use super::item::{NewItem, item, put_item, signed};
 use super::{Handle, Mark, Scope};
 use history::error::{Error, Kind, Result};
 
-/// How long an ask waits for its answer (interface.md): 24 hours.
+/// How long an ask waits for its answer: 24 hours.
 const ASK_LIVES: i64 = 24 * 60 * 60 * 1_000;
-
-/// Counts that are kept: some 60 bytes each.
-const MAX_COUNTS: i64 = 500_000;
 
 pub(super) fn mark(connection: &Connection, scope: &Scope, name: &str, value: &str, at: i64) -> Result<()> {
     connection
@@ -21,6 +18,20 @@ pub(super) fn mark(connection: &Connection, scope: &Scope, name: &str, value: &s
         .and_then(|mut it| it.execute(params![scope.owner, scope.project, name, value, at]))
         .map_err(failed("setting a mark"))?;
     Ok(())
+}
+
+/// Nobody else changes the mark between what `new` is told and what it says.
+pub(super) fn update_mark(
+    connection: &mut Connection,
+    scope: &Scope,
+    name: &str,
+    new: &dyn Fn(Option<Mark>) -> Mark,
+) -> Result<()> {
+    let doing = "counting";
+    let transaction = write(connection, &scope.owner, doing)?;
+    let Mark { value, at } = new(marked(&transaction, scope, name)?);
+    mark(&transaction, scope, name, &value, at)?;
+    transaction.commit().map_err(failed(doing))
 }
 
 pub(super) fn mark_anew(
@@ -117,31 +128,32 @@ pub(super) fn ask(connection: &Connection, scope: &Scope, handle: &str, at: i64)
     })
 }
 
-pub(super) fn counts(
-    connection: &Connection,
-    estimator: &str,
-    contents: &[u128],
-) -> Result<Vec<Option<u32>>> {
-    let mut find = connection
-        .prepare("SELECT tokens FROM count WHERE content = ?1 AND estimator = ?2")
-        .map_err(failed("reading token counts"))?;
-    let find = |it: &u128| find.query_row(params![it.to_be_bytes(), estimator], |row| row.get(0)).optional();
-    contents.iter().map(find).collect::<SqlResult<_>>().map_err(failed("reading token counts"))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::{Store, StoreAt};
+    use history::secrets::Redactor;
 
-pub(super) fn put_counts(connection: &mut Connection, estimator: &str, counts: &[(u128, u32)]) -> Result<()> {
-    let doing = "keeping token counts";
-    let transaction = write_all(connection, doing)?;
-    for (content, tokens) in counts {
-        transaction
-            .prepare(
-                "INSERT INTO count (content, estimator, tokens) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-            )
-            .and_then(|mut it| it.execute(params![content.to_be_bytes(), estimator, tokens]))
-            .map_err(failed(doing))?;
+    #[test]
+    fn processes_that_count_at_once_lose_no_count() {
+        let folder = tempfile::tempdir().unwrap();
+        let scope = Scope { owner: "me".into(), project: String::new() };
+        let open = || Store::open(&StoreAt::Path(folder.path().to_owned()), Redactor::default()).unwrap();
+        let count = |it: Option<Mark>| {
+            let before: u64 = it.and_then(|it| it.value.parse().ok()).unwrap_or(0);
+            Mark { value: (before + 1).to_string(), at: 1 }
+        };
+        let store = open();
+        std::thread::scope(|threads| {
+            for _ in 0..2 {
+                threads.spawn(|| {
+                    let store = open();
+                    for _ in 0..50 {
+                        store.update_mark(&scope, "counted", &count).unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(store.marked(&scope, "counted").unwrap().unwrap().value, "100");
     }
-    transaction
-        .execute("DELETE FROM count WHERE id <= (SELECT max(id) FROM count) - ?1", [MAX_COUNTS])
-        .map_err(failed(doing))?;
-    transaction.commit().map_err(failed(doing))
 }

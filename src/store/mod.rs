@@ -65,11 +65,23 @@ pub struct TeamStore {
     pub variables: BTreeMap<String, String>,
 }
 
+impl TeamStore {
+    /// Host and name of the database. A password may stand in front of them and, as a parameter, behind them.
+    pub fn address(&self) -> &str {
+        let address = self.database.split('?').next().unwrap_or_default();
+        match address.rsplit_once('@') {
+            Some((_, host)) => host,
+            // A password with a question mark in it.
+            None if self.database.contains('@') => "",
+            None => address.split_once("://").map_or("", |(_, host)| host),
+        }
+    }
+}
+
 impl std::fmt::Debug for TeamStore {
     /// Without passwords and keys.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let shown = self.database.rsplit_once('@').map_or("", |(_, host)| host);
-        write!(f, "TeamStore(postgres {shown}, {})", self.blobs)
+        write!(f, "TeamStore(postgres {}, {})", self.address(), self.blobs)
     }
 }
 
@@ -247,7 +259,7 @@ pub struct Applied {
     pub path: Option<String>,
     /// The id under which the session goes on, where that is new.
     pub session: Option<String>,
-    /// How: `patch`, `append`, `new`.
+    /// How: `patch`, `append`, `new`, `seat`, `repair`.
     pub mode: String,
     /// What the file was like right after, to see later whether it was changed since.
     pub fingerprint: String,
@@ -485,10 +497,30 @@ pub struct Stats {
     pub version: u32,
 }
 
-/// The error of this crate that a reader wrapped, or a new one around what it said.
+/// The project's error, out of the one that a reader had to wrap it in; a new one around any other.
 pub fn unwrapped(error: std::io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(ours) => ours,
         Err(error) => Error::new(Kind::Io, "reading an original: expected to read on").because(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_password_of_a_team_is_shown() {
+        for (address, shown) in [
+            ("postgres://me:secret@host/db", "host/db"),
+            ("postgres://me@host/db?password=secret", "host/db"),
+            ("postgres://host/db?password=secret", "host/db"),
+            ("postgres://me@host/db?password=a@secret", "host/db"),
+            ("postgres://me:a?secret@host/db", ""),
+        ] {
+            let team = TeamStore { database: address.to_owned(), ..TeamStore::default() };
+            assert_eq!(team.address(), shown, "{address}");
+            assert!(!format!("{team:?}").contains("secret"), "{address}");
+        }
     }
 }

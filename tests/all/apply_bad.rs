@@ -311,3 +311,99 @@ fn doubled_outputs_of_one_call_are_mended() {
     }
     assert!(warned, "what was left out is told nowhere");
 }
+
+#[test]
+fn a_session_named_from_its_own_directory_is_undone_from_any() {
+    for agent in ["codex", "claude-code", "gemini-cli"] {
+        let there = home(agent);
+        let elsewhere = tempfile::tempdir().unwrap();
+        let name = there.file.file_name().unwrap().to_str().unwrap();
+        let here = there.file.parent().unwrap();
+        let before = fs::read(&there.file).unwrap();
+        let preview = ["compact", name, "--budget", "30%", "--now=2026-11-20T12:00:00Z"];
+        let shown = said(&command(there.path(), &preview).current_dir(here).output().unwrap());
+        let (_, handle) = shown.split_once("epitome apply ").unwrap_or_else(|| panic!("{agent}: {shown}"));
+        let handle = handle.split_whitespace().next().unwrap();
+        let done = ["apply", handle, "--json", "--now=2026-11-20T12:00:00Z"];
+        let done = answer(&command(there.path(), &done).current_dir(elsewhere.path()).output().unwrap());
+        assert_eq!(done["status"], "compacted", "{agent}: {done}");
+        fs::remove_file(&there.file).unwrap();
+        let undo = ["undo", done["handle"].as_str().unwrap(), "--json"];
+        let undone = command(there.path(), &undo).current_dir(elsewhere.path()).output().unwrap();
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0, "{agent}: {}", said(&undone));
+        if agent == "claude-code" {
+            assert_eq!(fs::read(&there.file).unwrap(), before, "{}", said(&undone));
+        }
+    }
+}
+
+#[test]
+fn an_undo_that_cannot_read_what_was_said_since_leaves_none_of_it_out() {
+    let there = home("claude-code");
+    let done = answer(&epitome(there.path(), &apply(&there.session)));
+    let new = done["output"].as_str().unwrap();
+    fs::write(new, "no session\n").unwrap();
+    let undone = epitome(there.path(), &["undo", done["handle"].as_str().unwrap()]);
+    assert!(!undone.status.success(), "{}", said(&undone));
+}
+
+#[test]
+fn what_cannot_be_noted_after_a_write_is_a_warning() {
+    for agent in AGENTS {
+        let there = home(agent);
+        epitome(there.path(), &["memory", "list"]);
+        let store = there.path().join(".local/share/epitome/epitome.db");
+        let store = rusqlite::Connection::open(store).unwrap();
+        let fails = |verb: &str| {
+            let sql = format!(
+                "CREATE TRIGGER no_{verb} BEFORE {verb} ON mark BEGIN SELECT RAISE(FAIL, 'no mark'); END"
+            );
+            store.execute_batch(&sql).unwrap();
+        };
+        fails("insert");
+        let done = answer(&epitome(there.path(), &apply(&there.session)));
+        assert_eq!(done["status"], "compacted", "{agent}: {done}");
+        assert!(done["warnings"].to_string().contains("could not be noted"), "{agent}: {done}");
+        store.execute_batch("DROP TRIGGER no_insert").unwrap();
+        let id = done["session_id"].as_str().unwrap();
+        store
+            .execute(
+                "INSERT INTO mark SELECT owner, project, 'compacted/' || ?1, 'x', 1 FROM item LIMIT 1",
+                [id],
+            )
+            .unwrap();
+        fails("delete");
+        let undone = answer(&epitome(there.path(), &["undo", done["handle"].as_str().unwrap(), "--json"]));
+        assert!(undone["warnings"].to_string().contains("could not be noted"), "{agent}: {undone}");
+    }
+}
+
+#[test]
+fn watch_says_so_where_nothing_can_be_compacted() {
+    let there = home("claude-code");
+    let folder = there.path().join(".config/epitome");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), "[hooks]\nbefore = \"echo not today >&2; exit 1\"\n").unwrap();
+    let watch = |more: &[&str]| {
+        let arguments = ["watch", &there.session, "--once", "--window", "20000"];
+        epitome(there.path(), &[&arguments[..], more].concat())
+    };
+    let found = answer(&watch(&["--json"]));
+    assert!(found["due"] == true && found["command"].is_null() && found["prepared"].is_null(), "{found}");
+    let told = said(&watch(&[]));
+    assert!(told.contains("cannot be compacted") && !told.contains("would leave"), "{told}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_no_success_and_a_closed_pipe_no_failure() {
+    let there = home("claude-code");
+    let full = || std::process::Stdio::from(fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let output = command(there.path(), &["profiles"]).stdout(full()).output().unwrap();
+    let said = said(&output);
+    assert!(!output.status.success() && said.contains("writing to standard output"), "{said}");
+    let mut child =
+        command(there.path(), &["profiles"]).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    assert!(child.wait().unwrap().success());
+}

@@ -187,20 +187,20 @@ fn the_users_commands_run_once_around_what_the_hosts_answer_writes() {
     let asked = engine::compact(&engine, &opened, &wish).unwrap().answer();
     assert_eq!(asked.status.name(), "needs_answer", "{}", asked.reason);
     // What does not do is asked for once more; what does not do twice is replaced by the offline summary.
-    let asked = engine::answered(&engine, &asked.handle.unwrap(), "Sure!", None).unwrap().0.answer();
+    let asked = engine::answered(&engine, &asked.handle.unwrap(), "Sure!", |_| Ok(None)).unwrap().0.answer();
     assert_eq!(asked.status.name(), "needs_answer", "{}", asked.reason);
     assert_eq!((runs(&before), runs(&after), names(&heard)), (0, 0, Vec::new()), "nothing is written yet");
     let handle = asked.handle.unwrap();
 
     let command = engine.config.hooks.before.replace("echo not now >&2; exit 1".to_owned());
-    let refused = engine::answered(&engine, &handle, "Sure!", None).unwrap().0;
+    let refused = engine::answered(&engine, &handle, "Sure!", |_| Ok(None)).unwrap().0;
     assert_eq!(refused.answer().reason_code, "hook_refused", "{}", refused.answer().reason);
     assert!(refused.bytes().is_none() && refused.answer().reason.contains("not now"));
     assert_eq!(names(&heard), ["started", "failed"]);
     assert_eq!(runs(&after), 0);
 
     engine.config.hooks.before = command;
-    let done = engine::answered(&engine, &handle, "Sure!", None).unwrap().0;
+    let done = engine::answered(&engine, &handle, "Sure!", |_| Ok(None)).unwrap().0;
     assert_eq!(done.answer().status.name(), "compacted", "{}", done.answer().reason);
     assert_eq!((runs(&before), runs(&after)), (1, 1));
     assert_eq!(names(&heard)[2..], ["started", "asked", "compacted"], "the offline one is asked for");

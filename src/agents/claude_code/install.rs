@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::folder;
 use crate::agents::Env;
 use crate::agents::install::{
-    InstallRequest, Plugins, REMINDER, Registration, SeatSetting, SettingsStyle, StatusLineSetting, command,
-    with_program,
+    InstallRequest, MISSING_AND_REMINDER, Plugins, Registration, SeatSetting, SettingsStyle,
+    StatusLineSetting, command, with_program,
 };
 use crate::agents::reach::quoted;
 
@@ -28,11 +28,12 @@ pub(super) static REGISTRATION: Registration = Registration {
     events: &[
         (
             "SessionStart",
-            "notes which session it is; after a compaction, adds what the summary left out, once (at most 1,500 tokens)",
+            "notes which session it is; after a compaction, repeats the rules, the open work and the last request (at most \
+             1,500 tokens)",
         ),
         ("PreCompact", "archives the session and names what must survive (at most 1,000 tokens; under 2 s)"),
         ("PostCompact", "remembers the summary (no tokens)"),
-        ("UserPromptSubmit", REMINDER),
+        ("UserPromptSubmit", MISSING_AND_REMINDER),
         ("PostToolUse", "the same, within a turn"),
         ("SessionEnd", "has sessions archived that changed, by a process of its own (no tokens)"),
     ],

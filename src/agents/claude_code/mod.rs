@@ -33,14 +33,7 @@ impl Agent for ClaudeCode {
             records_follow_shell: true,
             directory_fields: &["cwd", "workingDirectory"],
             hooks: AgentHooks {
-                heard_at: &[
-                    HookMoment::Start,
-                    HookMoment::StartCompacted,
-                    HookMoment::BeforeCompaction,
-                    HookMoment::BeforeCheck,
-                    HookMoment::Turn,
-                    HookMoment::Other,
-                ],
+                heard_at: &[HookMoment::StartCompacted, HookMoment::BeforeCompaction, HookMoment::Turn],
                 takes_text: true,
                 after: AfterCompaction::Facts,
                 missing_at_turn: true,

@@ -13,7 +13,7 @@ pub(super) static REGISTRATION: Registration = Registration {
             "SessionStart",
             "notes which session it is; after a compaction, adds what the summary left out, once (at most 1,500 tokens)",
         ),
-        ("PreCompact", "archives the session and names what must survive (at most 1,000 tokens; under 2 s)"),
+        ("PreCompact", "archives the session (no tokens; under 2 s)"),
         ("PostCompact", "remembers the summary (no tokens)"),
         ("UserPromptSubmit", REMINDER),
         ("PostToolUse", "the same, within a turn"),

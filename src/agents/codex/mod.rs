@@ -28,13 +28,7 @@ impl Agent for Codex {
             directory_fields: &["cwd", "runtime_workspace_roots", "writable_roots"],
             hooks: AgentHooks {
                 file_prefix: Some("rollout-"),
-                heard_at: &[
-                    HookMoment::Start,
-                    HookMoment::StartCompacted,
-                    HookMoment::BeforeCheck,
-                    HookMoment::Turn,
-                    HookMoment::Other,
-                ],
+                heard_at: &[HookMoment::StartCompacted, HookMoment::Turn],
                 after: AfterCompaction::Missing,
                 summary_in_session: true,
                 ..AgentHooks::NONE

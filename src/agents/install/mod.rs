@@ -140,8 +140,18 @@ pub fn is_our_file(text: &str) -> bool {
         || text.contains("\"./seat.ts\"")
 }
 
+macro_rules! reminder {
+    () => {
+        "one line when the context passes 80 %, or is half full and the provider's cache has expired (off with [hooks] reminder = false)"
+    };
+}
+
 /// When the reminder speaks, and how to switch it off.
-pub(super) const REMINDER: &str = "one line when the context passes 80 %, or is half full and the provider's cache has expired (off with [hooks] reminder = false)";
+pub(super) const REMINDER: &str = reminder!();
+
+/// The same where what a summary left out comes with a prompt.
+pub(super) const MISSING_AND_REMINDER: &str =
+    concat!("after a compaction, adds once what the summary left out (at most 1,500 tokens); ", reminder!());
 
 /// How an agent is registered with.
 ///

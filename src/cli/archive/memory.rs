@@ -6,18 +6,21 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::cli::Screen;
-use crate::cli::paint::table;
+use crate::cli::paint::{bytes, table};
 use crate::config::byte_size;
 use crate::engine::values::moment;
 use crate::engine::{Engine, keep};
 use crate::store::{
-    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Retention, Tidied, What, memory,
+    Entry, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Retention, Tidied, What, memory,
 };
 use history::error::{Error, Kind, Result};
 use sessions::derive;
 
 /// Entries of the audit log that are listed unless `--limit` says otherwise.
 const AUDITED: u32 = 100;
+
+/// Hits that one search asks for.
+const AT_ONCE: u32 = 100;
 
 /// Sessions that `gc` names; the others are counted.
 const SESSIONS_NAMED: usize = 20;
@@ -26,14 +29,26 @@ const SESSIONS_NAMED: usize = 20;
 pub struct MemoryArgs {
     #[command(subcommand)]
     command: MemoryCommand,
+}
+
+/// Whose memories, and of which type.
+#[derive(Debug, Args)]
+struct Sort {
     /// user (in every project) or project [default: both; new ones are the project's]
-    #[arg(long, global = true, value_name = "user|project")]
-    scope: Option<String>,
-    /// Only of this type: project-config, architecture, error-solution, preference, learned-pattern, conversation
-    #[arg(long = "type", global = true, value_name = "TYPE")]
-    kind: Option<String>,
+    #[arg(long, value_name = "user|project", value_parser = scope)]
+    scope: Option<MemoryScope>,
+    /// project-config, architecture, error-solution, preference, learned-pattern or conversation
+    #[arg(long = "type", value_name = "TYPE", value_parser = MemoryKind::named)]
+    kind: Option<MemoryKind>,
+}
+
+/// Which memories.
+#[derive(Debug, Args)]
+struct Filter {
+    #[command(flatten)]
+    of: Sort,
     /// Maximum number of results
-    #[arg(long, global = true)]
+    #[arg(long)]
     limit: Option<u32>,
 }
 
@@ -41,6 +56,8 @@ pub struct MemoryArgs {
 enum MemoryCommand {
     /// List them, the newest first
     List {
+        #[command(flatten)]
+        filter: Filter,
         /// Only those that go into every summary
         #[arg(long)]
         pinned: bool,
@@ -52,6 +69,8 @@ enum MemoryCommand {
     },
     /// Remember something (- reads standard input)
     Add {
+        #[command(flatten)]
+        sort: Sort,
         /// The text; what is between <private> and </private>, and what looks like a secret, is left out
         #[arg(required = true)]
         text: Vec<String>,
@@ -77,18 +96,24 @@ enum MemoryCommand {
     },
     /// Find those that contain these words
     Search {
+        #[command(flatten)]
+        filter: Filter,
         /// Words to look for
         #[arg(required = true)]
         query: Vec<String>,
     },
     /// Print all as JSON or Markdown
     Export {
+        #[command(flatten)]
+        filter: Filter,
         /// Markdown instead of JSON
         #[arg(long)]
         markdown: bool,
     },
     /// Remember what `export` wrote, or the points and paragraphs of any Markdown such as AGENTS.md (- reads standard input)
     Import {
+        #[command(flatten)]
+        sort: Sort,
         /// File to read
         file: String,
         /// Put all of them into every summary
@@ -97,6 +122,9 @@ enum MemoryCommand {
     },
     /// Merge duplicates; the newer one is kept
     Tidy {
+        /// user (in every project) or project [default: both]
+        #[arg(long, value_name = "user|project", value_parser = scope)]
+        scope: Option<MemoryScope>,
         /// Only show what would be merged
         #[arg(long)]
         dry_run: bool,
@@ -121,32 +149,23 @@ enum MemoryCommand {
         /// What everybody did, of a team's store
         #[arg(long)]
         everybody: bool,
+        /// Maximum number of results
+        #[arg(long, default_value_t = AUDITED)]
+        limit: u32,
     },
 }
 
-/// Which memories the options of every subcommand choose.
-struct Filter {
-    scope: Option<MemoryScope>,
-    kind: Option<MemoryKind>,
-    limit: Option<u32>,
-}
-
 pub(in crate::cli) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'_>) -> Result<u8> {
-    let filter = Filter {
-        scope: arguments.scope.as_deref().map(scope).transpose()?,
-        kind: arguments.kind.as_deref().map(MemoryKind::named).transpose()?,
-        limit: arguments.limit,
-    };
     match &arguments.command {
-        MemoryCommand::List { pinned } => list(engine, &filter, *pinned, screen)?,
+        MemoryCommand::List { filter, pinned } => list(engine, filter, *pinned, screen)?,
         MemoryCommand::Show { handle } => show(engine, handle, screen)?,
-        MemoryCommand::Add { text, pin, tag } => add(engine, &filter, text, *pin, tag, screen)?,
+        MemoryCommand::Add { sort, text, pin, tag } => add(engine, sort, text, *pin, tag, screen)?,
         MemoryCommand::Pin { handle, off } => pin(engine, handle, !*off, screen)?,
         MemoryCommand::Forget { handle } => forget(engine, handle, screen)?,
-        MemoryCommand::Search { query } => search(engine, &filter, query, screen)?,
-        MemoryCommand::Export { markdown } => export(engine, &filter, *markdown, screen)?,
-        MemoryCommand::Import { file, pin } => return import(engine, &filter, file, *pin, screen),
-        MemoryCommand::Tidy { dry_run } => tidy(engine, *dry_run, screen)?,
+        MemoryCommand::Search { filter, query } => search(engine, filter, query, screen)?,
+        MemoryCommand::Export { filter, markdown } => export(engine, filter, *markdown, screen)?,
+        MemoryCommand::Import { sort, file, pin } => return import(engine, sort, file, *pin, screen),
+        MemoryCommand::Tidy { scope, dry_run } => tidy(engine, *scope, *dry_run, screen)?,
         MemoryCommand::Gc { before, max_bytes, dry_run } => {
             let retention = match (before, max_bytes) {
                 (None, None) => keep::retention(engine),
@@ -158,8 +177,8 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut 
             };
             collect(engine, &retention, *dry_run, screen)?;
         }
-        MemoryCommand::Audit { since, everybody } => {
-            audit(engine, &filter, since.as_deref(), *everybody, screen)?;
+        MemoryCommand::Audit { since, everybody, limit } => {
+            audit(engine, since.as_deref(), *everybody, *limit, screen)?;
         }
     }
     Ok(0)
@@ -167,7 +186,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut 
 
 fn list(engine: &Engine, filter: &Filter, pinned: bool, screen: &mut Screen<'_>) -> Result<()> {
     let limit = filter.limit.or(Some(50));
-    let wanted = MemoryFilter { scope: filter.scope, kind: filter.kind, pinned, limit, offset: 0 };
+    let wanted = MemoryFilter { scope: filter.of.scope, kind: filter.of.kind, pinned, limit, offset: 0 };
     let all = engine.store.memories(&engine.project(), &wanted)?;
     if screen.json(&json!({"memories": all}))? {
         return Ok(());
@@ -199,7 +218,7 @@ fn show(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<()> {
 
 fn add(
     engine: &Engine,
-    filter: &Filter,
+    sort: &Sort,
     text: &[String],
     pinned: bool,
     tags: &[String],
@@ -207,8 +226,8 @@ fn add(
 ) -> Result<()> {
     let note = Note {
         content: if text == ["-"] { input("-")? } else { text.join(" ") },
-        kind: filter.kind.unwrap_or_default(),
-        scope: filter.scope.unwrap_or_default(),
+        kind: sort.kind.unwrap_or_default(),
+        scope: sort.scope.unwrap_or_default(),
         pinned,
         tags: tags.to_vec(),
         session: None,
@@ -253,47 +272,72 @@ fn forget(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<()> 
 }
 
 fn search(engine: &Engine, filter: &Filter, words: &[String], screen: &mut Screen<'_>) -> Result<()> {
-    let query = Query {
+    let limit = filter.limit.unwrap_or(10);
+    let mut query = Query {
         text: words.join(" "),
         reach: Reach::Project,
         only: vec![What::Memory],
-        limit: filter.limit.unwrap_or(10),
+        limit: limit.max(AT_ONCE),
         offset: 0,
     };
-    let mut found = engine.store.search(&engine.project(), &query)?;
-    if let Some(scope) = filter.scope {
-        // The user's own are in no project.
-        found.hits.retain(|it| (scope == MemoryScope::User) == it.entry.project.is_empty());
+    let (mut hits, mut partial) = (Vec::new(), false);
+    loop {
+        let found = engine.store.search(&engine.project(), &query)?;
+        partial |= found.partial;
+        for hit in found.hits {
+            if is_of(engine, &filter.of, &hit.entry)? {
+                hits.push(hit);
+            }
+        }
+        match found.next {
+            Some(next) if hits.len() < limit as usize => query.offset = next,
+            Some(_) | None => break,
+        }
     }
-    if screen.json(&json!({"hits": found.hits, "partial": found.partial}))? {
+    hits.truncate(limit as usize);
+    if screen.json(&json!({"hits": hits, "partial": partial}))? {
         return Ok(());
     }
-    if found.hits.is_empty() {
+    if hits.is_empty() {
         screen.line("nothing remembered holds these words; `epitome recall` searches the archive too")?;
     }
-    for hit in &found.hits {
+    for hit in &hits {
         let handle = screen.paint.strong(hit.entry.handle.as_str());
         screen.line(&format!("{handle}  {}", hit.snippet.text))?;
     }
     Ok(())
 }
 
+/// Whether a memory that was found is one of these.
+fn is_of(engine: &Engine, sort: &Sort, entry: &Entry) -> Result<bool> {
+    // The user's own are in no project.
+    let of_user = entry.project.is_empty();
+    if sort.scope.is_some_and(|it| (it == MemoryScope::User) != of_user) {
+        return Ok(false);
+    }
+    let Some(kind) = sort.kind else { return Ok(true) };
+    let handle = entry.handle.as_str();
+    let scope = engine.store.locate(handle, &engine.config.owner)?;
+    Ok(engine.store.memory(&scope, handle)?.kind == kind)
+}
+
 fn export(engine: &Engine, filter: &Filter, markdown: bool, screen: &mut Screen<'_>) -> Result<()> {
-    let wanted = MemoryFilter { scope: filter.scope, kind: filter.kind, ..MemoryFilter::default() };
+    let Filter { of, limit } = filter;
+    let wanted = MemoryFilter { scope: of.scope, kind: of.kind, limit: *limit, ..MemoryFilter::default() };
     let all = engine.store.memories(&engine.project(), &wanted)?;
     let text = if markdown { memory::to_markdown(&all) } else { memory::to_json(&all) };
     screen.exact(&mut format!("{}\n", text.trim_end()).as_bytes())
 }
 
 /// The exit code: 1 if a note was refused.
-fn import(engine: &Engine, filter: &Filter, file: &str, pinned: bool, screen: &mut Screen<'_>) -> Result<u8> {
+fn import(engine: &Engine, sort: &Sort, file: &str, pinned: bool, screen: &mut Screen<'_>) -> Result<u8> {
     let text = input(file)?;
     let is_json = text.trim_start().starts_with(['{', '[']) && !file.ends_with(".md");
     let mut notes = if is_json { memory::from_json(&text)? } else { memory::from_markdown(&text) };
     for note in &mut notes {
         note.pinned |= pinned;
-        note.scope = filter.scope.unwrap_or(note.scope);
-        note.kind = filter.kind.unwrap_or(note.kind);
+        note.scope = sort.scope.unwrap_or(note.scope);
+        note.kind = sort.kind.unwrap_or(note.kind);
     }
     let done = engine.store.import(&engine.project(), &notes, engine.now)?;
     if !screen.json(&json!({"imported": done}))? {
@@ -310,8 +354,8 @@ fn import(engine: &Engine, filter: &Filter, file: &str, pinned: bool, screen: &m
     Ok(u8::from(!done.refused.is_empty()))
 }
 
-fn tidy(engine: &Engine, dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
-    let tidied = engine.store.tidy(&engine.project(), dry_run)?;
+fn tidy(engine: &Engine, scope: Option<MemoryScope>, dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
+    let tidied = engine.store.tidy(&engine.project(), scope, dry_run)?;
     if screen.json(&json!({"tidied": tidied, "dry_run": dry_run}))? {
         return Ok(());
     }
@@ -322,7 +366,7 @@ fn tidy(engine: &Engine, dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
 }
 
 fn collect(engine: &Engine, retention: &Retention, dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
-    let tidied = engine.store.tidy(&engine.project(), dry_run)?;
+    let tidied = engine.store.tidy(&engine.project(), None, dry_run)?;
     let gone = engine.store.collect(retention, engine.now, dry_run)?;
     if !dry_run && gone.bytes > 0 {
         engine.store.vacuum()?;
@@ -331,10 +375,14 @@ fn collect(engine: &Engine, retention: &Retention, dry_run: bool, screen: &mut S
         return Ok(());
     }
     merged(&tidied, dry_run, screen)?;
-    let (deleted, freed) = if dry_run { ("would be deleted", "would be free") } else { ("deleted", "free") };
+    let (deleted, freed) = if dry_run { ("would be deleted", "would free") } else { ("deleted", "freed") };
     screen.line(&format!(
-        "{deleted}: {} compactions, {} originals, {} superseded memories, {} expired marks; {} bytes {freed}",
-        gone.compactions, gone.originals, gone.memories, gone.expired, gone.bytes
+        "{deleted}: {} compactions, {} originals, {} superseded memories, {} expired marks; {freed} {}",
+        gone.compactions,
+        gone.originals,
+        gone.memories,
+        gone.expired,
+        bytes(gone.bytes)
     ))?;
     for it in gone.sessions.iter().take(SESSIONS_NAMED) {
         let stored = derive::time(it.at);
@@ -354,14 +402,14 @@ fn collect(engine: &Engine, retention: &Retention, dry_run: bool, screen: &mut S
 
 fn audit(
     engine: &Engine,
-    filter: &Filter,
     since: Option<&str>,
     everybody: bool,
+    limit: u32,
     screen: &mut Screen<'_>,
 ) -> Result<()> {
     let owner = (!everybody).then_some(engine.config.owner.as_str());
     let since = since.map(|it| time("--since", it, engine.now)).transpose()?;
-    let done = engine.store.audit(owner, since, filter.limit.unwrap_or(AUDITED))?;
+    let done = engine.store.audit(owner, since, limit)?;
     if screen.json(&json!({"audit": done}))? {
         return Ok(());
     }
@@ -394,9 +442,7 @@ fn scope(name: &str) -> Result<MemoryScope> {
     match name {
         "user" => Ok(MemoryScope::User),
         "project" => Ok(MemoryScope::Project),
-        other => {
-            Err(Error::new(Kind::Arguments, format!("--scope: expected user or project, found {other:?}")))
-        }
+        other => Err(Error::new(Kind::Arguments, format!("expected user or project, found {other:?}"))),
     }
 }
 

@@ -57,9 +57,7 @@ impl RecallArgs {
     fn results(&self) -> u32 {
         u32::try_from(self.limit.unwrap_or(10)).unwrap_or(u32::MAX).clamp(1, 100)
     }
-}
 
-impl RecallArgs {
     fn scope(&self) -> Result<Option<SearchScope>> {
         self.scope.as_deref().map(str::parse).transpose()
     }
@@ -94,16 +92,16 @@ fn is_known(engine: &Engine, handle: &str) -> Result<bool> {
 /// An original, or a part of it.
 fn read(engine: &Engine, arguments: &RecallArgs, handle: &str, screen: &mut Screen<'_>) -> Result<()> {
     let scope = engine::readable(engine, handle, arguments.scope()?)?;
+    let entry = engine.store.entry(&scope, handle)?;
     if arguments.range.is_none() && arguments.limit.is_none() && !screen.json {
         // All of it, byte for byte.
         let mut reader = engine.store.reader(&scope, handle)?;
-        engine.audit(AuditVerb::Read, &scope, None, Some(handle));
+        engine.audit(AuditVerb::Read, &scope, entry.session.as_deref(), Some(handle));
         return screen.exact(&mut reader);
     }
     let range = arguments.range.as_deref().map_or(Ok(Range::WHOLE), Range::parse)?;
     let limit = arguments.limit.unwrap_or(u64::MAX / 2);
     let slice = engine::read(engine, &scope, handle, &range, limit, &|text| Estimator::O200k.text(text))?;
-    let entry = engine.store.entry(&scope, handle)?;
     engine.audit(AuditVerb::Read, &scope, entry.session.as_deref(), Some(handle));
     if screen.json(&json!({"entry": entry, "text": slice.text, "next": slice.next}))? {
         return Ok(());

@@ -32,7 +32,8 @@ pub fn end_in_time() {
     let _ = std::thread::Builder::new().spawn(watch);
 }
 
-/// Never fails: what an agent does must not depend on us. What went wrong is said on standard error.
+/// Fails only to block a compaction that the user's hook refused. Other errors go to standard error: what an agent does
+/// must not depend on us.
 pub(in crate::cli) fn run(
     config: Config,
     now: i64,

@@ -80,7 +80,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut
     if let (Some(handle), Some(file)) = (&arguments.handle, &arguments.answer) {
         said_before(arguments)?;
         // Where it goes was said in the first call, unless it is said again.
-        let (compacted, _) = engine::answered(engine, handle, &read(file)?, to)?;
+        let (compacted, _) = engine::answered(engine, handle, &read(file)?, |_| Ok(to))?;
         return finish(compacted, arguments, screen, None, None);
     }
     let unsaid = if screen.json && !arguments.dry_run { To::Bytes } else { To::Plan };

@@ -8,12 +8,13 @@ use clap::Args;
 use serde_json::json;
 
 use crate::agents::reach::quoted;
+use crate::answers::{CompactAnswer, Status};
 use crate::cli::Screen;
 use crate::cli::common::Common;
 use crate::cli::paint::size;
 use crate::engine::{self, Ask, Engine, Opened, SessionRef, To};
 use crate::terminal::{LineMode, visible};
-use compaction::plan::Gate;
+use compaction::plan::{Gate, Verdict};
 use history::error::{Error, Kind, Result};
 
 #[derive(Debug, Args)]
@@ -32,61 +33,111 @@ pub struct WatchArgs {
     once: bool,
 }
 
+/// What was seen and said so far.
+#[derive(Default)]
+struct Watched {
+    /// The session's id and length when it was last looked at.
+    seen: Option<(String, u64)>,
+    /// The session of which it was said that it passed the threshold.
+    told: Option<String>,
+    greeted: bool,
+}
+
+/// What a look at the session found.
+enum News {
+    Nothing,
+    NotYet(String, Verdict),
+    /// It passed the threshold; with what it was read as, unless that was said before.
+    Due(String, Verdict, Option<Box<(Opened, CompactAnswer)>>),
+}
+
 pub(in crate::cli) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_>) -> Result<u8> {
-    let common = &arguments.common;
-    let mut ask = common.ask(&engine.config)?;
+    let mut ask = arguments.common.ask(&engine.config)?;
     // The clock goes on from the time that was given: what others do meanwhile is dated later.
     let ahead = engine.now.saturating_sub(clock());
-    let mut seen = None;
-    let mut told: Option<String> = None;
-    let mut greeted = false;
+    let mut watched = Watched::default();
     let mut now = engine.now;
     loop {
-        let engine = &at(engine, now);
-        let (format, agent) = (common.format()?, common.agent.as_deref());
-        let named = common.session();
-        // What comes from standard input comes once.
-        let once = named == SessionRef::Named("-".to_owned());
-        let opened = match once {
-            true => engine::open(engine, &named, format, agent)?,
-            false => engine::open_measured(engine, &named, format, agent, ask.tokenizer())?,
-        };
-        let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
-        let state = (id.clone(), opened.source.len());
-        if seen.as_ref() != Some(&state) {
-            seen = Some(state);
-            let verdict = engine::due(engine, &opened, &ask);
-            if verdict.gate == Gate::CoolDown {
-                // That passes, even if nothing is said meanwhile.
-                seen = None;
-            }
-            if !verdict.due {
-                told = told.filter(|it| *it != id);
+        match look(&at(engine, now), arguments, &mut ask, &mut watched) {
+            Ok(News::Nothing) => {}
+            Ok(news) => {
+                let due = matches!(news, News::Due(..));
+                tell(news, arguments, &mut watched, screen)?;
                 if arguments.once {
-                    let document = json!({"session": id, "due": false, "reason": verdict.reason});
-                    if !screen.json(&document)? {
-                        screen.line(&format!("{id}: not yet: {}", verdict.reason))?;
-                    }
-                } else if !greeted && !screen.json {
-                    screen.note(&format!("watching {id}: {}", verdict.reason))?;
-                    let _ = screen.out.flush();
+                    return Ok(u8::from(due));
                 }
-            } else if told.as_ref() != Some(&id) {
-                // What is compacted is read whole, and is the one that was measured.
-                let place = opened.path.as_ref().map(|it| SessionRef::Named(it.display().to_string()));
-                let opened =
-                    if once { opened } else { engine::open(engine, &place.unwrap_or(named), format, agent)? };
-                say(engine, &opened, &mut ask, &id, &verdict.reason, arguments, screen)?;
-                told = Some(id);
             }
-            greeted = true;
-            if arguments.once {
-                return Ok(u8::from(verdict.due));
+            // That passes: its agent writes it, or another process holds the store.
+            Err(error)
+                if !arguments.once && matches!(error.kind(), Kind::Locked | Kind::Io | Kind::Changed) =>
+            {
+                tracing::warn!("{}", error.full());
             }
+            Err(error) => return Err(error),
         }
         std::thread::sleep(Duration::from_secs(arguments.every));
         now = clock().saturating_add(ahead);
     }
+}
+
+/// Looks at the session, and prepares a compacted copy when it passes the threshold.
+fn look(engine: &Engine, arguments: &WatchArgs, ask: &mut Ask, watched: &mut Watched) -> Result<News> {
+    let common = &arguments.common;
+    let (format, agent) = (common.format()?, common.agent.as_deref());
+    let named = common.session();
+    // What comes from standard input comes once.
+    let once = named == SessionRef::Named("-".to_owned());
+    let opened = match once {
+        true => engine::open(engine, &named, format, agent)?,
+        false => engine::open_measured(engine, &named, format, agent, ask.tokenizer())?,
+    };
+    let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
+    let state = (id.clone(), opened.source.len());
+    if watched.seen.as_ref() == Some(&state) {
+        return Ok(News::Nothing);
+    }
+    let verdict = engine::due(engine, &opened, ask);
+    let cools_down = verdict.gate == Gate::CoolDown;
+    let news = if !verdict.due {
+        News::NotYet(id, verdict)
+    } else if watched.told.as_ref() == Some(&id) {
+        News::Due(id, verdict, None)
+    } else {
+        // What is compacted is read whole, and is the one that was measured.
+        let place = opened.path.as_ref().map(|it| SessionRef::Named(it.display().to_string()));
+        let opened =
+            if once { opened } else { engine::open(engine, &place.unwrap_or(named), format, agent)? };
+        let answer = prepared(engine, &opened, ask, &id)?;
+        News::Due(id, verdict, Some(Box::new((opened, answer))))
+    };
+    // A cool-down passes, even if nothing is said meanwhile.
+    watched.seen = (!cools_down).then_some(state);
+    Ok(news)
+}
+
+fn tell(news: News, arguments: &WatchArgs, watched: &mut Watched, screen: &mut Screen<'_>) -> Result<()> {
+    match news {
+        News::Nothing => return Ok(()),
+        News::NotYet(id, verdict) => {
+            watched.told.take_if(|it| *it == id);
+            if arguments.once {
+                let document = json!({"session": id, "due": false, "reason": verdict.reason});
+                if !screen.json(&document)? {
+                    screen.line(&format!("{id}: not yet: {}", verdict.reason))?;
+                }
+            } else if !watched.greeted && !screen.json {
+                screen.note(&format!("watching {id}: {}", verdict.reason))?;
+                let _ = screen.out.flush();
+            }
+        }
+        News::Due(_, _, None) => {}
+        News::Due(id, verdict, Some(made)) => {
+            say(&made.0, &made.1, &id, &verdict.reason, arguments, screen)?;
+            watched.told = Some(id);
+        }
+    }
+    watched.greeted = true;
+    Ok(())
 }
 
 /// Milliseconds since 1970.
@@ -100,15 +151,8 @@ fn at(engine: &Engine, now: i64) -> Engine {
     Engine { config: engine.config.clone(), store, now, listener, face: engine.face }
 }
 
-fn say(
-    engine: &Engine,
-    opened: &Opened,
-    ask: &mut Ask,
-    id: &str,
-    reason: &str,
-    arguments: &WatchArgs,
-    screen: &mut Screen<'_>,
-) -> Result<()> {
+/// Writes a compacted copy where it can be looked at.
+fn prepared(engine: &Engine, opened: &Opened, ask: &mut Ask, id: &str) -> Result<CompactAnswer> {
     let folder = engine.config.data_dir.join("prepared");
     let name: String =
         id.chars().map(|it| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' }).collect();
@@ -120,17 +164,31 @@ fn say(
     };
     std::fs::create_dir_all(&folder).map_err(fail)?;
     ask.to = To::File(copy);
-    let answer = engine::compact(engine, opened, ask)?.answer();
+    Ok(engine::compact(engine, opened, ask)?.answer())
+}
+
+fn say(
+    opened: &Opened,
+    answer: &CompactAnswer,
+    id: &str,
+    reason: &str,
+    arguments: &WatchArgs,
+    screen: &mut Screen<'_>,
+) -> Result<()> {
     // By its place: it works from any directory, whatever the file says of itself.
     let place = opened.path.as_ref().map_or_else(|| id.to_owned(), |it| it.display().to_string());
-    let command = format!("epitome compact {}{} --apply", quoted(&place), arguments.common.typed());
+    let command = (answer.status == Status::Compacted)
+        .then(|| format!("epitome compact {}{} --apply", quoted(&place), arguments.common.typed()));
     let percent = |it: Option<f64>| it.map(|it| format!("{it:.0} % of the window, ")).unwrap_or_default();
-    let message = format!(
-        "{id}: {}{reason}; compacting would leave {}{} tokens: {command}",
-        percent(answer.used_percent),
-        percent(answer.used_percent_after),
-        size(answer.tokens_after)
-    );
+    let outlook = match &command {
+        Some(command) => format!(
+            "compacting would leave {}{} tokens: {command}",
+            percent(answer.used_percent_after),
+            size(answer.tokens_after)
+        ),
+        None => format!("but it cannot be compacted: {}", answer.reason),
+    };
+    let message = format!("{id}: {}{reason}; {outlook}", percent(answer.used_percent));
     let document = json!({
         "session": id, "due": true, "reason": reason, "tokens_before": answer.tokens_before,
         "tokens_after": answer.tokens_after, "prepared": answer.output, "command": command,

@@ -103,7 +103,7 @@ pub(in crate::cli) fn run(
         StoreAt::Path(path) => path.display().to_string(),
         StoreAt::Memory => "memory".to_owned(),
         StoreAt::Nowhere => "nowhere".to_owned(),
-        StoreAt::Team(team) => format!("{team:?}"),
+        StoreAt::Team(team) => format!("postgres://{}, {}", team.address(), team.blobs),
     };
     let values = vec![
         value(&config, "profile", config.profile.clone()),

@@ -395,27 +395,41 @@ fn writable(changes: &[FileChange]) -> Result<()> {
 fn apply(changes: &[FileChange]) -> Result<()> {
     let changes: Vec<&FileChange> = changes.iter().filter(differ).collect();
     for (number, it) in changes.iter().enumerate() {
-        if let Err(error) = put(&it.path, it.after.as_deref()) {
-            for it in &changes[..number] {
-                put(&it.path, it.before.as_deref())?;
+        if let Err(error) = put(&it.path, it.before.as_deref(), it.after.as_deref()) {
+            let back = |it: &&&FileChange| put(&it.path, it.after.as_deref(), it.before.as_deref()).is_err();
+            let left: Vec<String> =
+                changes[..number].iter().filter(back).map(|it| it.path.display().to_string()).collect();
+            if left.is_empty() {
+                return Err(error);
             }
-            return Err(error);
+            let what = format!("{}; could not be put back: {}", error.full(), left.join(", "));
+            return Err(Error::new(error.kind(), what));
         }
     }
     Ok(())
 }
 
-/// Makes a file say `text`, or removes it.
-fn put(path: &Path, text: Option<&str>) -> Result<()> {
+/// Makes a file say `after`, or removes it. The agent whose file it is may write it too: it must still say `before`.
+fn put(path: &Path, before: Option<&str>, after: Option<&str>) -> Result<()> {
     let fail =
         |error| Error::new(Kind::Io, "writing settings").at(path.display().to_string(), None).because(error);
-    match text {
+    let now = match std::fs::read_to_string(path) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(fail(error)),
+    };
+    if now.as_deref() != before {
+        let what =
+            "writing settings: expected the file as it was read, found it changed since; run this again";
+        return Err(Error::new(Kind::Changed, what).at(path.display().to_string(), None));
+    }
+    match after {
         Some(text) => {
             let path = target(path);
             std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(fail)?;
             crate::files::install(&path, text.as_bytes())
         }
-        None if path.exists() => std::fs::remove_file(path).map_err(fail),
+        None if now.is_some() => std::fs::remove_file(path).map_err(fail),
         None => Ok(()),
     }
 }
@@ -458,4 +472,34 @@ fn show(screen: &mut Screen<'_>, changes: &[FileChange], dry_run: bool) -> Resul
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_the_agent_wrote_meanwhile_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let change = |name: &str, before: Option<&str>, after: Option<&str>| FileChange {
+            path: path(name),
+            before: before.map(str::to_owned),
+            after: after.map(str::to_owned),
+        };
+        let text = |name: &str| std::fs::read_to_string(path(name)).ok();
+        std::fs::write(path("b"), "theirs").unwrap();
+        for meanwhile in [change("b", Some("old"), Some("ours")), change("b", None, Some("ours"))] {
+            let changes = [change("a", None, Some("ours")), meanwhile];
+            let error = apply(&changes).unwrap_err();
+            assert_eq!(error.kind(), Kind::Changed);
+            assert_eq!((text("a"), text("b").as_deref()), (None, Some("theirs")), "{error}");
+        }
+        // What was put in place first goes back, as far as it can.
+        std::fs::create_dir(path("c")).unwrap();
+        let changes =
+            [change("a", None, Some("ours")), change("b", Some("theirs"), None), change("c", None, Some(""))];
+        apply(&changes).unwrap_err();
+        assert_eq!((text("a"), text("b").as_deref()), (None, Some("theirs")));
+    }
 }

@@ -35,10 +35,10 @@ pub(crate) fn index(engine: &Engine, owner: &str, most: u64) -> Result<usize> {
             let bytes = engine.store.restore(&it.scope, &it.handle)?;
             sessions::read(&Memory::new(&*it.handle, bytes), None)
         };
-        // One that cannot be read holds nothing that is found; `doctor` names it.
+        // One that is damaged holds nothing that is found; `doctor` names it. One that is out of reach waits.
         let history = match read() {
             Ok(session) => session.history,
-            Err(error) if error.kind() == Kind::Locked => return Err(error),
+            Err(error) if matches!(error.kind(), Kind::Locked | Kind::Io) => return Err(error),
             Err(_) => History::default(),
         };
         put(engine, &it.scope, &it.handle, &history)?;

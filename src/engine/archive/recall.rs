@@ -301,7 +301,10 @@ pub fn read(
         return Err(Error::new(Kind::Arguments, what));
     }
     let messages = messages(engine, scope, handle)?;
-    let last = messages.len().saturating_sub(1) as u64;
+    let Some(last) = messages.len().checked_sub(1).map(|it| it as u64) else {
+        let what = format!("range {range}: expected a session with messages, found none in it");
+        return Err(Error::new(Kind::Arguments, what));
+    };
     if from > last {
         let what = format!("range {range}: expected messages from m0 to m{last}, found none there");
         return Err(Error::new(Kind::Arguments, what));
@@ -383,4 +386,32 @@ pub fn newest(engine: &Engine, session: Option<&str>, limit: u32, offset: u32) -
         }
     }
     Ok(Vec::new())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Environment};
+    use crate::store::{Batch, Body, Original, StoreAt};
+
+    #[test]
+    fn a_session_without_messages_has_none_to_read() {
+        let mut config = Config::load(Environment::default()).unwrap();
+        config.store = StoreAt::Memory;
+        let engine = Engine::at(config, 0).unwrap();
+        let scope = engine.shared();
+        let empty = Original {
+            what: What::Session,
+            body: Body::Bytes(b"[]"),
+            message: None,
+            call_id: None,
+            tool: None,
+            tokens: 0,
+        };
+        let batch = Batch { originals: vec![empty], ..Batch::default() };
+        let handle = engine.store.put_all(&scope, &batch).unwrap().handles[0];
+        let range = Range::Messages { from: 0, to: 0 };
+        let error = read(&engine, &scope, handle.as_str(), &range, 100, &|_| 1).unwrap_err();
+        assert_eq!(error.kind(), Kind::Arguments);
+    }
 }

@@ -8,12 +8,18 @@ use compaction::plan;
 use history::error::{Error, Kind, Result};
 use sessions::Format;
 
-/// The second call of a host-run summary: what the model wrote, under the handle that the first call gave.
+/// The second call of a host-run summary: what the model wrote, under the handle that the first call gave. `to`: where
+/// the result goes, where that is not what the first call said.
 ///
 /// # Errors
 ///
 /// No ask waits under the handle, its session has changed, or as for [`compact`](crate::engine::compact).
-pub fn answered(engine: &Engine, handle: &str, answer: &str, to: Option<To>) -> Result<(Compacted, Opened)> {
+pub fn answered(
+    engine: &Engine,
+    handle: &str,
+    answer: &str,
+    to: impl FnOnce(&Opened) -> Result<Option<To>>,
+) -> Result<(Compacted, Opened)> {
     let scope = engine.store.locate(handle, &engine.config.owner)?;
     let kept = engine.store.ask(&scope, handle, engine.now)?;
     let state: State = serde_json::from_str(&kept).map_err(|error| {
@@ -24,7 +30,7 @@ pub fn answered(engine: &Engine, handle: &str, answer: &str, to: Option<To>) -> 
     let opened = open::open(engine, &SessionRef::Named(state.session.clone()), format, None)?;
     let mut ask = state.ask.clone();
     ask.writer.summarizer = Choice::Host;
-    ask.to = to.unwrap_or(ask.to);
+    ask.to = to(&opened)?.unwrap_or(ask.to);
     let messages = opened.session.history.messages();
     let same = messages.len() >= state.count && {
         let some =

@@ -25,7 +25,7 @@ impl Attempt {
     }
 }
 
-/// The smallest of some larger budgets at which the gate lets a compaction pass; each is tried.
+/// The smallest of some larger budgets at which the check of `min_kept` lets a compaction pass; each is tried.
 pub(crate) fn budget_that_keeps(
     engine: &Engine,
     measured: &Measured<'_>,

@@ -1,4 +1,4 @@
-//! The gate: what a compaction must keep of the facts, and what a refusal says.
+//! The check of `min_kept`: what a compaction must keep of the facts, and what a refusal says.
 
 use std::collections::BTreeMap;
 use std::fmt;

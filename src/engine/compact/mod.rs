@@ -1,4 +1,4 @@
-//! The main job: plan, archive, summary, outcome, checks, and the result where it was asked for.
+//! The main job: plan, summary, outcome, checks, archive, delivery.
 
 pub(super) mod answered;
 pub(super) mod attempt;
@@ -81,8 +81,9 @@ fn compact_told(engine: &Engine, opened: &Opened, ask: &Ask, heard: Option<&Hear
     let Some(Event::Started { percent, .. }) = begun.get() else { return compacted };
     let ended = match &compacted {
         Ok(compacted) => ended(compacted, ask, *percent),
-        Err(error) => Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() },
+        Err(error) => Some(Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() }),
     };
+    let Some(ended) = ended else { return compacted };
     events::tell(engine, &ended);
     let refused = |it: &Compacted| matches!(it.outcome, CompactOutcome::Rejected(Rejection::HookRefused(_)));
     if compacted.as_ref().is_ok_and(refused) {
@@ -315,7 +316,9 @@ fn put(
         To::Session => {
             let job = if attempt.only_outputs() { Job::Prune } else { Job::Compact };
             let it = write_back::install(engine, opened, after, job, &archived.compaction, warnings)?;
-            warnings.extend(crate::engine::repair::left_behind(opened)?);
+            warnings.extend(crate::engine::repair::left_behind(opened).unwrap_or_else(|error| {
+                Some(format!("whether the session was damaged could not be looked up: {}", error.full()))
+            }));
             Delivered::Session(it)
         }
     };
@@ -383,31 +386,23 @@ fn valid_for(history: &History) -> Vec<String> {
 }
 
 /// What became of a compaction that was begun. `percent`: what it began at, of the window.
-fn ended(made: &Compacted, ask: &Ask, percent: Option<u64>) -> Event {
-    let before = made.about.tokens;
-    let compacted = |tokens_after, handle: Option<&String>, output| Event::Compacted {
-        tokens_before: before,
-        tokens_after,
-        handle: handle.cloned(),
-        output,
-        notice: events::notice(&ask.profile.notices.compacted, percent),
-    };
+fn ended(made: &Compacted, ask: &Ask, percent: Option<u64>) -> Option<Event> {
     match &made.outcome {
-        CompactOutcome::Planned(it) => compacted(it.attempt.outcome.tokens, None, None),
-        CompactOutcome::Compacted { accepted, handle, output } => {
-            let output = match output {
+        CompactOutcome::Compacted { accepted, handle, output } => Some(Event::Compacted {
+            tokens_before: made.about.tokens,
+            tokens_after: accepted.attempt.outcome.tokens,
+            handle: Some(handle.clone()),
+            output: match output {
                 Delivered::Bytes(_) => None,
                 Delivered::File(path) => Some(path.clone()),
                 Delivered::Session(it) => Some(it.output.clone()),
-            };
-            compacted(accepted.attempt.outcome.tokens, Some(handle), output)
-        }
-        CompactOutcome::NeedsAnswer(question) => compacted(before, Some(&question.handle), None),
-        CompactOutcome::Noop { code, reason, .. } => {
-            Event::Failed { reason_code: (*code).to_owned(), reason: reason.clone() }
-        }
+            },
+            notice: events::notice(&ask.profile.notices.compacted, percent),
+        }),
         CompactOutcome::Rejected(it) => {
-            Event::Failed { reason_code: it.code().to_owned(), reason: it.reason().to_owned() }
+            Some(Event::Failed { reason_code: it.code().to_owned(), reason: it.reason().to_owned() })
         }
+        // Known before anything begins.
+        CompactOutcome::Planned(_) | CompactOutcome::NeedsAnswer(_) | CompactOutcome::Noop { .. } => None,
     }
 }

@@ -11,6 +11,7 @@ use crate::config::profiles;
 use crate::engine::compact::compacted::{Question, Summarizer};
 use crate::engine::compact::summary_cost::{affordable, failures, told};
 use crate::engine::input::measured::Measured;
+use crate::engine::input::request::one_more;
 use crate::engine::{
     Ask, Edit, Engine, Event, HistoryFacts, Opened, archive, compact::attempt, compact::memories,
     compact::summary_cost, events,
@@ -268,9 +269,7 @@ fn by_provider(
 
 /// One failure more of a provider's, in a row.
 fn note_failure(engine: &Engine, endpoint: &Endpoint) -> Result<()> {
-    let before = engine.store.marked(&engine.shared(), &failures(endpoint))?;
-    let count = before.and_then(|it| it.value.parse::<u32>().ok()).unwrap_or(0).saturating_add(1);
-    engine.store.mark(&engine.shared(), &failures(endpoint), &count.to_string(), engine.now)
+    engine.store.update_mark(&engine.shared(), &failures(endpoint), &|old| one_more(old, engine.now))
 }
 
 /// The caller's watch, which also tells the listener of each retry.

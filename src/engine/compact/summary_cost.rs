@@ -11,6 +11,7 @@ use crate::engine::input::measured::Measured;
 use crate::engine::{Ask, Engine, Opened, inspect::estimate};
 use crate::llm::price::{self, RequestForm, RequestSizes};
 use crate::llm::run;
+use crate::store::Mark;
 use compaction::plan::Need;
 use compaction::summary::dialogue::{Dialogue, SummaryRequest};
 use compaction::summary::model::{Api, Endpoint, Prefix};
@@ -145,7 +146,7 @@ pub fn estimate_by_provider(
     let (messages, _) = sessions::wire::messages_of(history, Some(opened.session.format), api);
     let mut messages: Value = serde_json::from_slice(&messages)
         .map_err(|error| Error::new(Kind::Bug, "counting by a provider").because(error))?;
-    mask(&mut messages, &Redactor::default());
+    mask(&mut messages, &engine.config.redactor);
     let tokens = run::counted(messages, &endpoint, summarizers.limits)?;
     answer.warnings.push(format!(
         "the messages were sent to {} at {} to be counted; shares and triggers are by our own count",
@@ -228,14 +229,12 @@ pub(crate) fn count(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue, t
     let spent = spent(engine, endpoint, dialogue).unwrap_or(0.0);
     let took = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     for (name, more) in [(SENT, dialogue.sent), (SPENT, millionths(spent)), (ASKED, took)] {
-        let before = this_hour(engine, name)?;
-        // The hour begins with the first request of it.
-        let began = engine
-            .store
-            .marked(&engine.shared(), name)?
-            .filter(|_| before > 0)
-            .map_or(engine.now, |it| it.at);
-        engine.store.mark(&engine.shared(), name, &before.saturating_add(more).to_string(), began)?;
+        engine.store.update_mark(&engine.shared(), name, &|old| {
+            let before = used_this_hour(engine, old.as_ref());
+            // The hour begins with the first request of it.
+            let at = old.filter(|_| before > 0).map_or(engine.now, |it| it.at);
+            Mark { value: before.saturating_add(more).to_string(), at }
+        })?;
     }
     Ok(())
 }
@@ -246,9 +245,12 @@ pub(crate) fn spent(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue) -
 }
 
 fn this_hour(engine: &Engine, name: &str) -> Result<u64> {
-    let mark = engine.store.marked(&engine.shared(), name)?;
+    Ok(used_this_hour(engine, engine.store.marked(&engine.shared(), name)?.as_ref()))
+}
+
+fn used_this_hour(engine: &Engine, mark: Option<&Mark>) -> u64 {
     let fresh = mark.filter(|it| (0..HOUR).contains(&engine.now.saturating_sub(it.at)));
-    Ok(fresh.and_then(|it| it.value.parse().ok()).unwrap_or(0))
+    fresh.and_then(|it| it.value.parse().ok()).unwrap_or(0)
 }
 
 impl CostInfo {

@@ -166,7 +166,7 @@ fn open_named(
 ) -> Result<Opened> {
     let path = Path::new(name);
     if path.exists() {
-        let opened = read_by(reader, Box::new(File::open(path)?), format, Some(path.to_owned()))?;
+        let opened = read_by(reader, Box::new(File::open(path)?), format, Some(absolute(path)?))?;
         let agent = agents::of_format(opened.session.format);
         let cwd = agent.and_then(|it| it.directory_of(&engine.config.agents, path));
         return Ok(opened.started_in(cwd));
@@ -174,7 +174,7 @@ fn open_named(
     if let Some((database, path, id)) = agents::split_address(name)
         && path.exists()
     {
-        return read_database(reader, database, path, id);
+        return read_database(reader, database, &absolute(path)?, id);
     }
     if name == "current" || name == "latest" {
         return open_found(reader, &named_session(engine, name, agent)?, format);
@@ -189,6 +189,15 @@ fn open_named(
         return Err(Error::new(Kind::Input, what).at(name, None));
     }
     open_found(reader, &session_by_id(engine, name, agent)?, format)
+}
+
+/// What is archived of a session says where it lies to calls from other directories.
+fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| {
+        Error::new(Kind::Io, "finding the session's directory")
+            .at(path.display().to_string(), None)
+            .because(error)
+    })
 }
 
 /// The sessions that were found, of one agent if it is named, of this directory if `here`.

@@ -97,7 +97,7 @@ const STYLES: [(&str, &str); 3] = [
 
 /// The values of `--trigger`, each with its help.
 const CAUSES: [(&str, &str); 3] = [
-    ("manual", "Somebody asked for it"),
+    ("manual", "The user asked for it"),
     ("auto", "The context filled up"),
     ("overflow", "The model refused the input as too long"),
 ];

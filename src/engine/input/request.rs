@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::engine::archive::marks::{failed_mark, snapshot_mark};
 use crate::engine::input::measured::Measured;
 use crate::engine::{Ask, Engine, write_back};
-use crate::store::{Digest, Handle};
+use crate::store::{Digest, Handle, Mark};
 use compaction::plan::{Moment, PlanRequest, Snapshot};
 use compaction::profile::Pass;
 use history::History;
@@ -90,10 +90,16 @@ pub(crate) fn count_failure(engine: &Engine, history: &History, failed: bool) ->
     let Some(session) = history.meta.session.as_deref() else { return Ok(()) };
     let (scope, name) = (engine.scope(history), failed_mark(session));
     match (failed, failures(engine, history)) {
-        (true, before) => engine.store.mark(&scope, &name, &(before + 1).to_string(), engine.now),
+        (true, _) => engine.store.update_mark(&scope, &name, &|old| one_more(old, engine.now)),
         (false, 0) => Ok(()),
         (false, _) => engine.store.unmark(&scope, &name).map(drop),
     }
+}
+
+/// A mark that counts, after one more.
+pub(crate) fn one_more(old: Option<Mark>, at: i64) -> Mark {
+    let count = old.and_then(|it| it.value.parse::<u32>().ok()).unwrap_or(0);
+    Mark { value: count.saturating_add(1).to_string(), at }
 }
 
 /// Calls `with` with the request of a plan; what it borrows lives as long as the call.

@@ -105,6 +105,9 @@ fn keep_original(engine: &Engine, opened: &Opened, scope: &Scope) -> Result<()> 
 fn before_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     let opened = hook_session(engine, event)?;
     keep_original(engine, &opened, scope)?;
+    if !event.agent.info().hooks.heard_at.contains(&event.moment) {
+        return Ok(String::new());
+    }
     let history = &opened.session.history;
     let sections = [
         ("Must hold", vec![Topic::Constraints, Topic::Decisions]),

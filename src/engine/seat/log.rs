@@ -36,9 +36,10 @@ pub fn append(folder: &Path, entry: &SeatEntry) {
     let add = || -> std::io::Result<()> {
         std::fs::create_dir_all(folder)?;
         if std::fs::metadata(&path).is_ok_and(|it| it.len() > LARGEST) {
-            let text = std::fs::read_to_string(&path)?;
+            let text = text_of(&path)?;
             let lines: Vec<&str> = text.lines().collect();
-            std::fs::write(&path, lines[lines.len() / 2..].join("\n") + "\n")?;
+            let newer = lines[lines.len() / 2..].join("\n") + "\n";
+            crate::files::install(&path, newer.as_bytes()).map_err(std::io::Error::other)?;
         }
         let mut options = std::fs::OpenOptions::new();
         options.append(true).create(true);
@@ -51,9 +52,31 @@ pub fn append(folder: &Path, entry: &SeatEntry) {
     }
 }
 
+/// A broken line is no reason to lose the others.
+fn text_of(path: &Path) -> std::io::Result<String> {
+    Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
+}
+
 /// The newest entry of a client.
 pub fn newest(folder: &Path, client: &str) -> Option<SeatEntry> {
-    let text = std::fs::read_to_string(folder.join("seat.jsonl")).ok()?;
+    let text = text_of(&folder.join("seat.jsonl")).ok()?;
     let entries = text.lines().rev().filter_map(|it| serde_json::from_str::<SeatEntry>(it).ok());
     entries.into_iter().find(|it| it.client == client)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broken_byte_neither_stops_nor_empties_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut bytes = b"x\n".repeat(LARGEST as usize / 2);
+        bytes.extend(b"\xff\n");
+        std::fs::write(folder.path().join("seat.jsonl"), bytes).unwrap();
+        let entry = SeatEntry { at: 1, client: "codex".into(), ..SeatEntry::default() };
+        append(folder.path(), &entry);
+        assert_eq!(newest(folder.path(), "codex"), Some(entry));
+        assert!(std::fs::metadata(folder.path().join("seat.jsonl")).unwrap().len() < LARGEST);
+    }
 }

@@ -100,7 +100,10 @@ pub fn brief(engine: &Engine, opened: &Opened, goal: &str) -> Result<String> {
     );
     let count = |text: &str| Estimator::O200k.text(text);
     let budget = BRIEF.checked_sub(count(&start) + 8).ok_or_else(|| {
-        Error::new(Kind::Arguments, format!("--goal: expected a goal of less than {BRIEF} tokens"))
+        Error::new(
+            Kind::Arguments,
+            format!("handing off: expected a goal of less than {BRIEF} tokens, found a longer one"),
+        )
     })?;
     let pins = memories::pins(engine, history, &[])?;
     let ask = offline::OfflineRequest {

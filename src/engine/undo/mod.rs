@@ -114,13 +114,44 @@ fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> 
 ///
 /// [`Changed`](Kind::Changed): the session was changed in other ways than by later turns; nothing was written then.
 pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
-    let (scope, compaction, applied) = applied(engine, name)?;
+    take_back(engine, applied(engine, name)?)
+}
+
+/// The same for the newest compaction of a session, or that it came from.
+///
+/// # Errors
+///
+/// As for [`undo`], and where nothing was compacted in this session.
+pub fn undo_of(engine: &Engine, opened: &Opened) -> Result<RestoreAnswer> {
+    let none = || {
+        let what = "undoing: expected a session that was compacted or pruned in place, found none; name what is to be \
+                    undone by its handle";
+        Error::new(Kind::Arguments, what)
+    };
+    let history = &opened.session.history;
+    let id = history.meta.session.as_deref().ok_or_else(none)?;
+    let scope = engine.scope(history);
+    let all = engine.store.compactions(&scope, None, LOOKED_THROUGH)?;
+    let of_it = |it: Compaction| {
+        let applied = it.applied.clone()?;
+        let is_its = it.session.id == id || applied.session.as_deref() == Some(id);
+        is_its.then_some((it, applied))
+    };
+    let (compaction, applied) = all.into_iter().find_map(of_it).ok_or_else(none)?;
+    take_back(engine, (scope, compaction, applied))
+}
+
+fn take_back(
+    engine: &Engine,
+    (scope, compaction, applied): (Scope, Compaction, Applied),
+) -> Result<RestoreAnswer> {
     let mark: Mark = serde_json::from_str(&applied.fingerprint).map_err(|error| {
         Error::new(Kind::Store, "undoing: expected to know what was written, found it unreadable; use --out")
             .because(error)
     })?;
     let format = Format::named(&compaction.session.format)?;
-    let done = match applied.mode.as_str() {
+    let agent = agent_of(format)?;
+    let mut done = match applied.mode.as_str() {
         // The original may be one that cannot be read.
         REPAIRED => repair::undo_repair(engine, &scope, &compaction, &mark)?,
         _ => {
@@ -133,17 +164,20 @@ pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
             Undo { engine, compaction: &compaction, applied: &applied, mark, source, session }.run()?
         }
     };
+    // What was put back is put back, whatever can be noted of it.
+    let mut unnoted = Vec::new();
     for id in [Some(compaction.session.id.as_str()), applied.session.as_deref(), Some(&done.id)]
         .into_iter()
         .flatten()
     {
-        engine.store.unmark(&scope, &compacted_mark(id))?;
+        unnoted.extend(engine.store.unmark(&scope, &compacted_mark(id)).err());
     }
     if let Some(left) = applied.session.as_deref().filter(|it| *it != done.id) {
-        engine.store.mark(&scope, &undone_mark(left), &done.id, engine.now)?;
+        unnoted.extend(engine.store.mark(&scope, &undone_mark(left), &done.id, engine.now).err());
     }
+    let unnoted = unnoted.iter().map(|it| format!("that it was undone could not be noted: {}", it.full()));
+    done.warnings.extend(unnoted);
     engine.audit(AuditVerb::Undo, &scope, Some(&compaction.session.id), Some(compaction.handle.as_str()));
-    let agent = agent_of(format)?;
     let cwd = Some(scope.project.as_str()).filter(|it| !it.is_empty()).map(Path::new);
     let export = agent.info().database.is_some() && !done.output.contains('#');
     let env = &engine.config.agents;
@@ -161,6 +195,27 @@ pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
         resume,
         warnings: done.warnings,
     })
+}
+
+/// Where an archived path leads, from whatever directory this is called.
+fn absolute(path: &str) -> Result<Location> {
+    let place = Location::of(Some(Path::new(path)))?;
+    if !place.path().is_absolute() {
+        let what = format!(
+            "undoing: expected the whole path of the session in the archive, found {path:?}; restore the original with --out"
+        );
+        return Err(Error::new(Kind::Store, what));
+    }
+    Ok(place)
+}
+
+/// Whether a session could not be read because it is not there.
+fn is_gone(place: &Location, error: &Error) -> bool {
+    match place {
+        Location::File(path) => !path.exists(),
+        // A database says so of a session that it does not hold.
+        Location::Rows(_, path, _) => !path.exists() || error.kind() == Kind::Arguments,
+    }
 }
 
 fn never_applied(name: &str) -> Error {
@@ -183,7 +238,7 @@ pub(crate) struct Undo<'a> {
 impl Undo<'_> {
     fn run(&self) -> Result<Done> {
         let written = self.applied.path.clone().unwrap_or_default();
-        let target = Location::of(Some(Path::new(&written)))?;
+        let target = absolute(&written)?;
         match (self.applied.mode.as_str(), target) {
             ("new", target) => self.leave(&target),
             (crate::engine::seat::MODE, Location::Rows(database, path, id)) => {
@@ -348,12 +403,12 @@ impl Undo<'_> {
     /// A session of its own: the old one was never touched. What was said in the new one follows it in a third.
     fn leave(&self, target: &Location) -> Result<Done> {
         let old = self.compaction.session.path.clone().unwrap_or_default();
-        let old = Location::of(Some(Path::new(&old)))?;
+        let old = absolute(&old)?;
         let new = match target {
             Location::File(path) => open_path(path, Some(self.session.format)),
             Location::Rows(database, path, id) => open_database(*database, path, id),
         };
-        let later: Vec<Message> = match &new {
+        let later: Vec<Message> = match new {
             Ok(new) => new
                 .session
                 .history
@@ -363,7 +418,8 @@ impl Undo<'_> {
                 .cloned()
                 .collect(),
             // Never written, or deleted since.
-            Err(_) => Vec::new(),
+            Err(error) if is_gone(target, &error) => Vec::new(),
+            Err(error) => return Err(error),
         };
         if later.is_empty() {
             return self.old(&old);

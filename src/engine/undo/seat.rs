@@ -44,6 +44,8 @@ impl Undo<'_> {
         let agent = agent_of(self.session.format)?;
         let env = &self.engine.config.agents;
         let path = &agent.current_file(env, &self.compaction.session.id, path);
+        let live = reach::is_live(env, agent, &self.compaction.session.id, path);
+        let _claim = if live { None } else { Some(reach::claim(env, agent, &self.compaction.session.id)?) };
         let now = open_path(path, Some(self.session.format))?;
         let messages = now.session.history.messages();
         let ours = |it: &Message| it.kind == Why::Summary && it.parts.iter().any(|it| names(it, handle));
@@ -56,7 +58,6 @@ impl Undo<'_> {
         };
         let later = said_since(&messages[at..]);
         let before = agent.before_summary(&*now.source, &now.session, at, handle)?;
-        let live = reach::is_live(env, agent, &self.compaction.session.id, path);
         let reach = agent.reach(Job::Restore, live, false)?;
         if later.is_empty() && reach.way == Way::Replace {
             crate::files::replace(path, now.source.len(), &self.source.bytes(0..self.source.len())?)?;

@@ -236,7 +236,10 @@ pub(crate) fn install(
     put(place, &path, reach.way, &fresh, &written)?;
     if job == Job::Compact {
         for id in [Some(&*new_id), opened.session.history.meta.session.as_deref()].into_iter().flatten() {
-            engine.store.mark(&scope, &compacted_mark(id), compaction, engine.now)?;
+            if let Err(error) = engine.store.mark(&scope, &compacted_mark(id), compaction, engine.now) {
+                // What was written is written.
+                warnings.push(format!("when it was compacted could not be noted: {}", error.full()));
+            }
         }
     }
     let cwd = opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));

@@ -51,7 +51,7 @@ pub(in crate::mcp) fn call(
 ) -> Result<Answer> {
     let ignored = arguments.ignored(known(tool));
     let to = if writes(tool) { arguments.text("to")? } else { None };
-    if matches!(to.as_deref(), Some("session" | "file")) && !ignored.is_empty() {
+    if matches!(to.as_deref(), Some("session" | "file" | "undo")) && !ignored.is_empty() {
         // What was not understood may have said which session, or that nothing be written.
         let what = format!(
             "arguments: expected those of {tool} ({}), since this call writes, found {}; nothing was done",

@@ -35,8 +35,7 @@ pub(super) fn tool() -> Tool {
         ("reason", text("")),
         ("next", any_object()),
     ]);
-    let what =
-        "Frees context by clearing old, large tool outputs. Originals are archived; recall brings them back.";
+    let what = "Frees context by clearing old, large tool outputs; recall brings them back.";
     let output = required(output, &["status", "tokens_before", "tokens_after"]);
     schema::tool(NAME, "Prune tool outputs", what, input, output, writing(false).idempotent(true))
         .with_meta(meta("clear old tool results, prune, free context", false))
@@ -70,7 +69,9 @@ pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) 
         out.remove(name!(PruneAnswer: next));
     }
     add_undo(&mut out, answer.takes_effect, answer.handle.as_deref());
-    warn_of_format(&mut out, &opened, &ask.to);
+    if matches!(ask.to, To::File(_)) && answer.output.is_some() {
+        warn_of_format(&mut out, &opened);
+    }
     warn(&mut out, unknown);
     warn_of_ignored(&mut out, NAME, arguments);
     let inline = ask.to == To::Bytes;

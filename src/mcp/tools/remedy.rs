@@ -38,11 +38,10 @@ pub(in crate::mcp) fn told(desk: &Desk, tool: &str, arguments: &Arguments, error
 }
 
 /// Arguments that work: the caller's own source, unless the error may be about it; else one that is there. Nothing for an
-/// undo of the current session: where that finds nothing to undo, no call does.
+/// undo: any other one would take back what nobody named.
 fn example(desk: &Desk, tool: &str, arguments: &Arguments, error: &Error) -> Option<Map<String, Value>> {
     if arguments.text("to").ok().flatten().as_deref() == Some("undo") {
-        let named = arguments.has("session") || arguments.has("handle");
-        return named.then(|| one("to", json!("undo")));
+        return None;
     }
     let own = is_of_another(tool, error).then(|| own_source(tool, arguments)).flatten();
     let listed = first_listed(error).map(|it| one("session", json!(it)));

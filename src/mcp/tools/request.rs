@@ -92,9 +92,9 @@ pub(in crate::mcp) fn messages_as(opened: &Opened) -> Option<Format> {
     format.is_read_only().then(|| format.api())
 }
 
-/// Says in which format a file is, where that is not the session's.
-pub(in crate::mcp) fn warn_of_format(out: &mut Answer, opened: &Opened, to: &To) {
-    if let (Some(api), To::File(_)) = (messages_as(opened), to) {
+/// Says in which format a file that was written is, where that is not the session's.
+pub(in crate::mcp) fn warn_of_format(out: &mut Answer, opened: &Opened) {
+    if let Some(api) = messages_as(opened) {
         let format = opened.session.format.name();
         warn(out, [format!("{format} sessions are only read: the file holds messages of {}", api.name())]);
     }

@@ -43,11 +43,11 @@ pub(super) fn property(name: &'static str, schema: Value) -> Property {
 }
 
 pub(super) fn session() -> Property {
-    property("session", text("Path, id, handle, latest; default current."))
+    property("session", text("Path, id, handle or latest; default current."))
 }
 
 pub(super) fn messages() -> Property {
-    let what = "Or an API's messages.";
+    let what = "Or API messages.";
     property("messages", json!({"type": "array", "items": {"type": "object"}, "description": what}))
 }
 

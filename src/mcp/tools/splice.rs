@@ -3,12 +3,14 @@
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::answers::ReplaceInfo;
+
 /// Where a request body or its like holds the messages.
 const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
 
 /// The smallest edit between two arrays of messages, or objects that hold one. What is equal at the beginning and at
 /// the end stays where it is.
-pub(in crate::mcp) fn replace(before: &[u8], after: &[u8]) -> Option<Value> {
+pub(in crate::mcp) fn replace(before: &[u8], after: &[u8]) -> Option<ReplaceInfo> {
     let (before, after) = (std::str::from_utf8(before).ok()?, std::str::from_utf8(after).ok()?);
     let (before, after) = (array(before)?, array(after)?);
     let same = |one: &&RawValue, other: &&RawValue| one.get() == other.get();
@@ -19,7 +21,7 @@ pub(in crate::mcp) fn replace(before: &[u8], after: &[u8]) -> Option<Value> {
     let tail = tail.min(shorter - from);
     let with: Option<Vec<Value>> =
         after[from..after.len() - tail].iter().map(|it| serde_json::from_str(it.get()).ok()).collect();
-    Some(serde_json::json!({"from": from, "to": before.len() - tail, "with": with?}))
+    Some(ReplaceInfo { from, to: before.len() - tail, with: with? })
 }
 
 fn array(text: &str) -> Option<Vec<&RawValue>> {
@@ -38,9 +40,9 @@ mod tests {
     #[test]
     fn keeps_both_ends() {
         let edit = replace(b"[1,2,3,4,5]", br#"[1,"summary",5]"#).unwrap();
-        assert_eq!(edit, serde_json::json!({"from": 1, "to": 4, "with": ["summary"]}));
+        assert_eq!(edit, ReplaceInfo { from: 1, to: 4, with: vec!["summary".into()] });
         let edit = replace(br#"{"system":"x","messages":[1,2]}"#, br#"{"messages":[2]}"#).unwrap();
-        assert_eq!(edit, serde_json::json!({"from": 0, "to": 1, "with": []}));
+        assert_eq!(edit, ReplaceInfo { from: 0, to: 1, with: vec![] });
         assert_eq!(replace(b"nonsense", b"[]"), None);
     }
 
@@ -48,10 +50,9 @@ mod tests {
         #[test]
         fn splicing_gives_the_result(before in proptest::collection::vec(0..3u8, 0..12), after in proptest::collection::vec(0..3u8, 0..12)) {
             let json = |it: &[u8]| serde_json::to_vec(it).unwrap();
-            let edit = replace(&json(&before), &json(&after)).unwrap();
-            let (from, to) = (edit["from"].as_u64().unwrap() as usize, edit["to"].as_u64().unwrap() as usize);
+            let ReplaceInfo { from, to, with } = replace(&json(&before), &json(&after)).unwrap();
             prop_assert!(from <= to && to <= before.len());
-            let with: Vec<u8> = edit["with"].as_array().unwrap().iter().map(|it| it.as_u64().unwrap() as u8).collect();
+            let with: Vec<u8> = with.iter().map(|it| it.as_u64().unwrap() as u8).collect();
             prop_assert_eq!([&before[..from], &with[..], &before[to..]].concat(), after);
         }
     }

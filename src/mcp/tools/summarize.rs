@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 
 use rmcp::model::Tool;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::answer::{Answer, name, names, warn, warn_of_ignored};
 use super::arguments::Arguments;
@@ -17,10 +17,10 @@ use super::schema::{
 };
 use super::{remedy, splice};
 use crate::agents::reach::Job;
-use crate::answers::{CompactAnswer, Next, PrunedInfo, RestoreAnswer, Who};
+use crate::answers::{CompactAnswer, Next, PrunedInfo, ReplaceInfo, RestoreAnswer, Who};
 use crate::config::Choice;
 use crate::engine::{
-    self, Amount, Ask, CompactOptions, CompactOutcome, Compacted, Counting, Engine, Opened, To,
+    self, Amount, Ask, CompactOptions, CompactOutcome, Compacted, Counting, Delivered, Engine, Opened, To,
 };
 use crate::mcp::desk::{Caller, Desk};
 use history::error::{Error, Kind, Result};
@@ -41,8 +41,8 @@ pub(super) fn tool(open_world: bool) -> Tool {
     input.extend([
         property("previous_summary", text("")),
         property("summarizer", text("offline (default), host, auto, provider.")),
-        property("handle", text("Of the first call.")),
-        property("answer", text("Your summary.")),
+        property("handle", text("From the first call; with undo, what to undo.")),
+        property("answer", text("The summary you were asked for.")),
         property(
             "to",
             described(choice(&["plan", "file", "session", "undo"]), "plan: preview; session: in place."),
@@ -98,7 +98,16 @@ pub(in crate::mcp) fn call(
     let engine = desk.engine(caller)?;
     let second = (arguments.text("handle")?, arguments.text("answer")?);
     if goal == Goal::Undo {
-        let undone = engine::undo(&engine, second.0.as_deref().unwrap_or("last"))?;
+        let undone = match second.0.as_deref() {
+            handle if !(arguments.has("session") || arguments.has("messages")) => {
+                engine::undo(&engine, handle.unwrap_or("last"))?
+            }
+            None => engine::undo_of(&engine, &desk.open(&engine, arguments)?)?,
+            Some(_) => {
+                let what = "handle: expected with \"to\": \"undo\" either a handle or a session, found both; nothing was done";
+                return Err(Error::new(Kind::Arguments, what));
+            }
+        };
         let mut out = fit::pick(&undone, &UNDONE)?;
         fit::fit(&mut out, WRITTEN, &names!(RestoreAnswer: warnings), &[], "");
         return Ok(out);
@@ -106,10 +115,9 @@ pub(in crate::mcp) fn call(
     let (made, opened) = match second {
         (Some(handle), Some(answer)) => {
             // Where it goes was said in the first call, unless it is said again.
-            let to = match goal {
-                Goal::Plan | Goal::Undo => None,
-                Goal::Session => Some(To::Session),
-                Goal::File => Some(To::File(desk.result_file(&handle, "json")?)),
+            let to = |opened: &Opened| match goal {
+                Goal::Plan | Goal::Undo => Ok(None),
+                Goal::Session | Goal::File => target(desk, opened, goal, "replace").map(Some),
             };
             engine::answered(&engine, &handle, &answer, to)?
         }
@@ -204,7 +212,10 @@ fn shown(
     if answer.usage.requests == 0 {
         out.remove(name!(CompactAnswer: usage));
     }
-    warn_of_format(&mut out, opened, &ask.to);
+    // Where the result goes may have been said in the first call.
+    if matches!(&made.outcome, CompactOutcome::Compacted { output: Delivered::File(_), .. }) {
+        warn_of_format(&mut out, opened);
+    }
     warn(&mut out, meant(&[("budget", ask.options.budget), ("keep", ask.options.keep)]));
     warn_of_ignored(&mut out, NAME, arguments);
     let warnings = names!(CompactAnswer: warnings);
@@ -221,7 +232,8 @@ fn shown(
     fit::first(&mut out, name!(CompactAnswer: pruned), 5);
     if let Some(after) = made.bytes() {
         let before = opened.source.bytes(0..opened.source.len())?;
-        add_replace(&mut out, splice::replace(&before, after));
+        answer.replace = splice::replace(&before, after);
+        add_replace(&mut out, answer.replace.as_ref());
         return Ok(out);
     }
     let limit = if was_written {
@@ -238,14 +250,14 @@ fn shown(
 }
 
 /// The edit takes the summary's place: the summary is in it.
-fn add_replace(out: &mut Answer, replace: Option<Value>) {
+fn add_replace(out: &mut Answer, replace: Option<&ReplaceInfo>) {
     let (lists, texts) = (names!(CompactAnswer: pruned, warnings), names!(CompactAnswer: summary));
     let Some(replace) = replace else {
         return fit::fit(out, ANSWER, &lists, &texts, "the messages could not be spliced");
     };
     let summary = out.remove(name!(CompactAnswer: summary));
     let mut with = out.clone();
-    with.insert(name!(CompactAnswer: replace).to_owned(), replace);
+    with.insert(name!(CompactAnswer: replace).to_owned(), json!(replace));
     fit::fit(&mut with, ANSWER, &lists, &[], "");
     let size = serde_json::to_string(&with).map_or(0, |it| Estimator::O200k.text(&it));
     if size <= ANSWER {

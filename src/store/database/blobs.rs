@@ -135,8 +135,7 @@ pub(in crate::store) fn aside<T>(job: impl FnOnce() -> T) -> T {
 
 fn failed(doing: &'static str) -> impl Fn(object_store::Error) -> Error {
     move |error| {
-        let found = "expected the object storage to answer, it did not; nothing was changed; try again, and check \
-                     --blobs and its AWS_* variables";
-        Error::new(Kind::Store, format!("{doing}: {found}")).because(error)
+        let found = "the object store did not answer; nothing was changed. Check --blobs and AWS_*";
+        Error::new(Kind::Io, format!("{doing}: {found}")).because(error)
     }
 }

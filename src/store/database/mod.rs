@@ -18,9 +18,9 @@ use crate::store::search::passages;
 use crate::store::search::words::Words;
 use crate::store::{
     Applied, AuditEntry, Batch, Checked, Collected, Compaction, Entry, Filter, Found, FoundPassage, Handle,
-    Imported, Mark, Memory, MemoryFilter, Note, Passage, PassageMatch, Query, Range, Reach, Retention, Scope,
-    Slice, Stats, StoreAt, Stored, TeamStore, Tidied, Unindexed, archive, audit, care, item, marks, range,
-    search, unwrapped,
+    Imported, Mark, Memory, MemoryFilter, MemoryScope, Note, Passage, PassageMatch, Query, Range, Reach,
+    Retention, Scope, Slice, Stats, StoreAt, Stored, TeamStore, Tidied, Unindexed, archive, audit, care,
+    item, marks, range, search, unwrapped,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
@@ -103,22 +103,7 @@ impl Store {
     pub(in crate::store) fn lock(&self) -> MutexGuard<'_, Connection> {
         locked(&self.pool)
     }
-}
 
-#[cfg(feature = "team")]
-fn open_team(team: &TeamStore) -> Result<Vec<Connection>> {
-    let sessions = postgres::open(&team.database, &team.blobs, &team.variables)?;
-    Ok(sessions.into_iter().map(|it| Connection::Postgres(Box::new(it))).collect())
-}
-
-#[cfg(not(feature = "team"))]
-fn open_team(_team: &TeamStore) -> Result<Vec<Connection>> {
-    let what = "opening the store: expected a build with PostgreSQL, found one without; build it with \
-                `cargo install epitome --features team`";
-    Err(Error::new(Kind::Arguments, what))
-}
-
-impl Store {
     /// Whether it outlives this process (or, in tests, is to be treated so). If not, nothing may be replaced in place.
     pub fn keeps(&self) -> bool {
         self.keeps
@@ -256,9 +241,9 @@ impl Store {
         remembered::forget(&mut self.lock(), scope, handle)
     }
 
-    /// Merges duplicates; the newer supersedes.
-    pub fn tidy(&self, scope: &Scope, dry_run: bool) -> Result<Vec<Tidied>> {
-        remembered::tidy(&mut self.lock(), scope, dry_run)
+    /// Merges duplicates, of the user's or the project's alone if `of` says so; the newer supersedes.
+    pub fn tidy(&self, scope: &Scope, of: Option<MemoryScope>, dry_run: bool) -> Result<Vec<Tidied>> {
+        remembered::tidy(&mut self.lock(), scope, of, dry_run)
     }
 
     // ── Small things that outlive a process ──
@@ -270,6 +255,11 @@ impl Store {
 
     pub fn marked(&self, scope: &Scope, name: &str) -> Result<Option<Mark>> {
         marks::marked(&self.lock(), scope, name)
+    }
+
+    /// Puts down what `new` makes of the value that stands there. Processes that do it at once wait for each other.
+    pub fn update_mark(&self, scope: &Scope, name: &str, new: &dyn Fn(Option<Mark>) -> Mark) -> Result<()> {
+        marks::update_mark(&mut self.lock(), scope, name, new)
     }
 
     /// Puts a value down where another one stands, or none; whether it did. Of two processes that do it at once, one does.
@@ -301,16 +291,6 @@ impl Store {
     /// That state; [`Kind::Refused`] when it expired.
     pub fn ask(&self, scope: &Scope, handle: &str, at: i64) -> Result<String> {
         marks::ask(&self.lock(), scope, handle, at)
-    }
-
-    /// Token counts by content hash (XXH3-128) and estimator, where known.
-    pub fn counts(&self, estimator: &str, contents: &[u128]) -> Result<Vec<Option<u32>>> {
-        marks::counts(&self.lock(), estimator, contents)
-    }
-
-    /// Keeps token counts; the oldest give way.
-    pub fn put_counts(&self, estimator: &str, counts: &[(u128, u32)]) -> Result<()> {
-        marks::put_counts(&mut self.lock(), estimator, counts)
     }
 
     // ── Audit ──
@@ -384,4 +364,17 @@ impl Store {
     pub fn pinned(&self, scope: &Scope) -> Result<Vec<Memory>> {
         self.memories(scope, &MemoryFilter { pinned: true, ..MemoryFilter::default() })
     }
+}
+
+#[cfg(feature = "team")]
+fn open_team(team: &TeamStore) -> Result<Vec<Connection>> {
+    let sessions = postgres::open(&team.database, &team.blobs, &team.variables)?;
+    Ok(sessions.into_iter().map(|it| Connection::Postgres(Box::new(it))).collect())
+}
+
+#[cfg(not(feature = "team"))]
+fn open_team(_team: &TeamStore) -> Result<Vec<Connection>> {
+    let what = "opening the store: expected a build with PostgreSQL, found one without; build it with \
+                `cargo install epitome --features team`";
+    Err(Error::new(Kind::Arguments, what))
 }

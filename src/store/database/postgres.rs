@@ -252,16 +252,15 @@ pub(in crate::store) fn failed(doing: &'static str, error: postgres::Error) -> E
             (Kind::Locked, "expected the store to be free, found it locked by another server; try again")
         }
         Some(it) if *it == SqlState::DISK_FULL => {
-            (Kind::Store, "expected room on the database's disk, found it full; nothing was stored")
+            (Kind::Store, "the database's disk is full; nothing was stored")
         }
         Some(it) if *it == SqlState::INSUFFICIENT_PRIVILEGE => {
-            (Kind::Store, "expected to be allowed to do it in this database; see docs/team.md")
+            (Kind::Store, "this database user lacks a privilege; see docs/team.md")
         }
-        Some(_) => (Kind::Store, "expected the database to do it, it did not; `epitome doctor` checks it"),
-        None => (
-            Kind::Store,
-            "expected to reach the database; nothing was changed; check the address after --store",
-        ),
+        Some(_) => (Kind::Store, "the database refused; run `epitome doctor`"),
+        None => {
+            (Kind::Io, "expected to reach the database; nothing was changed; check the address after --store")
+        }
     };
     Error::new(kind, format!("{doing}: {found}")).because(error)
 }
@@ -353,6 +352,13 @@ pub(in crate::store) fn query(phrases: &[&str], about: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_database_out_of_reach_is_no_damage() {
+        // Nothing listens on port 1.
+        let error = postgres::Client::connect("postgres://me@127.0.0.1:1/db", postgres::NoTls).err().unwrap();
+        assert_eq!(failed("reading", error).kind(), Kind::Io);
+    }
 
     #[test]
     fn words_are_folded_as_sqlite_folds_them() {

@@ -236,11 +236,13 @@ pub(in crate::store) fn forget(connection: &mut Connection, scope: &Scope, handl
 pub(in crate::store) fn tidy(
     connection: &mut Connection,
     scope: &Scope,
+    of: Option<MemoryScope>,
     dry_run: bool,
 ) -> Result<Vec<Tidied>> {
     let doing = "tidying memories";
     let transaction = write(connection, &scope.owner, doing)?;
-    let found = duplicates(&memories(&transaction, scope, &MemoryFilter::default())?);
+    let found =
+        duplicates(&memories(&transaction, scope, &MemoryFilter { scope: of, ..MemoryFilter::default() })?);
     if dry_run {
         return Ok(found);
     }

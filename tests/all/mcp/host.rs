@@ -36,6 +36,26 @@ fn configured(base: &str) -> Client {
 }
 
 #[test]
+fn the_second_call_says_where_the_result_goes_as_the_first_does() {
+    let mut client = Client::legacy();
+    for (session, first, second, ends, warns) in [
+        ("codex.jsonl", json!({}), json!({"to": "file"}), ".jsonl", false),
+        ("pi.jsonl", json!({"to": "file"}), json!({}), ".json", true),
+    ] {
+        let mut ask = json!({"session": super::example(session), "budget": "20%", "summarizer": "host"});
+        ask.as_object_mut().unwrap().extend(first.as_object().unwrap().clone());
+        let mut last = client.call("summarize_history", ask);
+        for _ in 0..2 {
+            let mut answer = json!({"handle": last["handle"], "answer": "Sure!"});
+            answer.as_object_mut().unwrap().extend(second.as_object().unwrap().clone());
+            last = client.call("summarize_history", answer);
+        }
+        assert!(last["output"].as_str().is_some_and(|it| it.ends_with(ends)), "{session}: {last}");
+        assert_eq!(last["warnings"].to_string().contains("are only read"), warns, "{session}: {last}");
+    }
+}
+
+#[test]
 fn the_agents_own_model_writes_in_two_calls() {
     let mut client = Client::legacy();
     let asked = client

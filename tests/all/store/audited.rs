@@ -112,6 +112,8 @@ fn every_verb_that_takes_from_the_archive_or_puts_into_it_is_noted() {
     let newest = &listed["audit"][0];
     assert_eq!((&newest["session"], &newest["project"]), (&json!(ID), &json!(project)), "{newest}");
     assert_eq!(listed["audit"][4]["handle"], handle);
+    let read = &listed["audit"][3];
+    assert_eq!((&read["verb"], &read["session"]), (&json!("read"), &json!(ID)), "{read}");
     assert!(!listed.to_string().contains(secret) && !listed.to_string().contains("Go on"));
     let shown = said(&run(&["memory", "audit", "--since", "1d", "--limit", "2"]));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Marks, asks, counts; letting go; and what happens when the disk or somebody else spoils things.
+//! Marks, asks; letting go; and what happens when the disk or somebody else spoils things.
 
 use std::path::Path;
 
@@ -67,15 +67,6 @@ pub(super) fn an_ask_expires_after_a_day() {
 }
 
 #[test]
-pub(super) fn counts_are_by_content_and_estimator() {
-    let store = memory();
-    store.put_counts("o200k", &[(1, 10), (u128::MAX, 20)]).unwrap();
-    store.put_counts("cl100k", &[(1, 11)]).unwrap();
-    assert_eq!(store.counts("o200k", &[u128::MAX, 2, 1]).unwrap(), [Some(20), None, Some(10)]);
-    assert_eq!(store.counts("cl100k", &[1]).unwrap(), [Some(11)]);
-}
-
-#[test]
 pub(super) fn lets_go_of_what_is_old_but_not_of_what_a_newer_compaction_holds() {
     let store = memory();
     let old = put(&store, DAY, &noise(1, 10_000), true);
@@ -112,7 +103,7 @@ pub(super) fn letting_go_also_takes_superseded_memories() {
     let store = memory();
     for (at, content) in [(1, "a"), (2, "A"), (3, "a!"), (4, "b")] {
         store.remember(&me(), &Note { content: content.into(), ..Note::default() }, at).unwrap();
-        store.tidy(&me(), false).unwrap();
+        store.tidy(&me(), None, false).unwrap();
     }
     assert_eq!(
         store

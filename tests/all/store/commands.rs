@@ -294,6 +294,19 @@ fn memories_are_added_found_exported_and_imported() {
     assert!(
         said(&home.here(&["memory", "search", "tabs", "--scope", "user"])).contains("nothing remembered")
     );
+    let of_type = |verb: &[&str]| said(&home.here(&[&["memory"], verb, &["--type", "preference"]].concat()));
+    assert!(of_type(&["search", "tabs"]).contains("nothing remembered"));
+    assert!(of_type(&["search", "short"]).contains("Answers: short"));
+    let limited = said(&home.here(&["memory", "export", "--limit", "1"]));
+    assert_eq!(limited.matches("\"content\"").count(), 1, "{limited}");
+    for (verb, option) in [("tidy", "--type"), ("gc", "--scope"), ("audit", "--type"), ("show", "--limit")] {
+        assert!(
+            refused(&home.here(&["memory", verb, option, "1"])).contains("unexpected argument"),
+            "{verb}"
+        );
+    }
+    let of_user = said(&home.here(&["memory", "tidy", "--scope", "user", "--dry-run"]));
+    assert!(of_user.contains("no two memories"), "{of_user}");
     let would = said(&home.here(&["memory", "tidy", "--dry-run"]));
     assert!(would.contains("would be merged into") && would.contains("same words"), "{would}");
     assert_eq!(answer(&home.here(&["memory", "list", "--json"]))["memories"].as_array().unwrap().len(), 3);

@@ -119,17 +119,17 @@ pub(super) fn tidy_lets_the_newer_stand() {
         store.remember(&me(), &Note { pinned: at == 1, ..note(text) }, at).unwrap();
     }
     let before = all(&store, &me());
-    let planned = store.tidy(&me(), true).unwrap();
+    let planned = store.tidy(&me(), None, true).unwrap();
     assert_eq!(planned.len(), 1);
     assert_eq!((planned[0].superseded.len(), planned[0].why), (2, "same words"));
     assert_eq!(all(&store, &me()), before);
     assert_eq!(hits(&store, "tabs"), 3);
 
-    assert_eq!(store.tidy(&me(), false).unwrap(), planned);
+    assert_eq!(store.tidy(&me(), None, false).unwrap(), planned);
     assert_eq!(all(&store, &me()), ["Use tabs!", "other"]);
     assert_eq!(hits(&store, "tabs"), 1);
     assert_eq!(contents(&store.pinned(&me()).unwrap()), ["Use tabs!"]);
-    assert!(store.tidy(&me(), false).unwrap().is_empty());
+    assert!(store.tidy(&me(), None, false).unwrap().is_empty());
     // What was superseded can be read by its id, and comes back when it is said again.
     let old = planned[0].superseded[1];
     assert_eq!(store.memory(&me(), old.as_str()).unwrap().content, "Use tabs.");

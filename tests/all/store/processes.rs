@@ -114,7 +114,6 @@ fn role() {
                 };
                 assert_eq!(store.search(&me(), &query).unwrap().hits.len() as u64, n + 1);
                 store.mark(&me(), who, &n.to_string(), n as i64).unwrap();
-                store.put_counts("x", &[(u128::from(n), 1)]).unwrap();
                 say(format!("stored {handle}"));
             }
             say("done".into());

@@ -34,7 +34,6 @@ on_postgres! {
     care {
         marks_are_of_their_project,
         an_ask_expires_after_a_day,
-        counts_are_by_content_and_estimator,
         lets_go_of_what_is_old_but_not_of_what_a_newer_compaction_holds,
         letting_go_also_takes_superseded_memories,
         what_is_pinned_or_compacted_from_stays,
