@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::store::{AuditEntry, AuditVerb, Face, Scope, Store, StoreAt};
 use compaction::plan::{Op, OutputOp};
 use history::History;
-use history::error::Result;
+use history::error::{Hint, HintWords, Result};
 use tokens::TokenCounter;
 
 pub use archive::passages::is_qualifier;
@@ -82,6 +82,8 @@ pub struct Engine {
     pub listener: Option<Listener>,
     /// By which way its verbs are asked for, for the audit log.
     pub face: Face,
+    /// How that way says what the caller can do.
+    pub hint_words: HintWords,
 }
 
 impl Engine {
@@ -101,7 +103,7 @@ impl Engine {
     /// As [`Engine::new`].
     pub fn at(config: Config, now: i64) -> Result<Self> {
         let store = open_store(&config)?;
-        Ok(Self { config, store, now, listener: None, face: Face::Library })
+        Ok(Self { config, store, now, listener: None, face: Face::Library, hint_words: |_| String::new() })
     }
 
     /// The same for whoever only looks: where the store cannot be opened, what needs none is done all the same, and
@@ -113,7 +115,16 @@ impl Engine {
     pub fn even_without_store(config: Config, now: i64) -> Result<Self> {
         let store = Store::open_or_refuse(&config.store, config.redactor.clone())?;
         keep_counts(&config);
-        Ok(Self { config, store: Arc::new(store), now, listener: None, face: Face::Library })
+        let (store, hint_words): (_, HintWords) = (Arc::new(store), |_| String::new());
+        Ok(Self { config, store, now, listener: None, face: Face::Library, hint_words })
+    }
+
+    /// A sentence, and what the caller can do about it.
+    pub(crate) fn hinted(&self, text: String, hint: Option<Hint>) -> String {
+        match hint {
+            Some(hint) => hint.after(&text, self.hint_words),
+            None => text,
+        }
     }
 
     /// Notes in the audit log what was done. Where that fails it was done all the same.

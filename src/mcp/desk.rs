@@ -8,6 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::metrics::Metrics;
 use super::tools::arguments::{Arguments, of};
+use super::tools::hints::hint_words;
 use crate::agents::{self, AgentRef};
 use crate::config::Config;
 use crate::engine::{self, Engine, Listener, Opened, SessionRef};
@@ -77,7 +78,8 @@ impl Desk {
             config.agents.session = Some(session.clone());
         }
         let face = if self.remote.is_some() { Face::Server } else { Face::Mcp };
-        Ok(Engine { config, store: self.store()?, now: self.now(), listener: caller.listener.clone(), face })
+        let (store, listener) = (self.store()?, caller.listener.clone());
+        Ok(Engine { config, store, now: self.now(), listener, face, hint_words })
     }
 
     /// The session that a call means.
@@ -114,9 +116,9 @@ impl Desk {
         let name = arguments.text("session")?;
         match (&self.remote, name.as_deref()) {
             (Some(remote), name) => open_remote(open, engine, remote, name, format),
-            (None, Some("-")) => Err(Error::new(
-                Kind::Arguments,
-                "session: expected a file, an id or a handle, found -; standard input is the protocol's",
+            (None, Some("-")) => Err(Error::of_argument(
+                "session",
+                "expected a file, an id or a handle, found -; standard input is the protocol's",
             )),
             (None, Some(name)) => open(&SessionRef::Named(name.to_owned()), format),
             (None, None) => open(&SessionRef::Unsaid, format),

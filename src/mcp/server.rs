@@ -24,7 +24,7 @@ use super::desk::{Caller, Desk};
 use super::tools::answer::Answer;
 use super::tools::arguments::Arguments;
 use super::tools::request::Waiting;
-use super::tools::{self, estimate, remedy};
+use super::tools::{self, error_hints, estimate};
 use super::{prompts, resources, sampling};
 use crate::agents::{self, AgentRef};
 use crate::engine::{Event, Listener};
@@ -139,7 +139,7 @@ impl Server {
 
     /// An answer as the protocol has it; an error with what the model can do about it.
     fn result(&self, tool: &str, arguments: &Arguments, answer: Result<Answer>) -> CallToolResult {
-        result(answer, |error| remedy::told(&self.desk, tool, arguments, error))
+        result(answer, |error| error_hints::told(&self.desk, tool, arguments, error))
     }
 
     /// Calls a tool on a thread of its own, with signs of life, until it is done or nobody waits any more.

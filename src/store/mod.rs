@@ -318,8 +318,7 @@ impl FromStr for SearchScope {
             "project" => Ok(Self::Project),
             "all" => Ok(Self::All),
             other => {
-                let what = format!("scope: expected session, project or all, found {other:?}");
-                Err(Error::new(Kind::Arguments, what))
+                Err(Error::of_argument("scope", format!("expected session, project or all, found {other:?}")))
             }
         }
     }

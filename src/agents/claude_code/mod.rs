@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, Hint, Kind, Result};
 use sessions::{Format, Memory, Mode, Session, Source};
 
 use super::hooks::{AfterCompaction, AgentHooks, HookMoment};
@@ -79,8 +79,10 @@ impl Agent for ClaudeCode {
     fn place(&self, env: &Env, cwd: &Path, file_name: &str) -> Result<Option<PathBuf>> {
         let slug = slug(cwd);
         if !is_slug(&slug, cwd) {
-            let what = "Claude Code's name for so long a directory is not known; start Claude Code there once, or use --out";
-            return Err(Error::new(Kind::Refused, what).at(cwd.display().to_string(), None));
+            let what =
+                "Claude Code's name for so long a directory is not known; start Claude Code there once";
+            let refused = Error::new(Kind::Refused, what).or_hint(Hint::WriteCopy);
+            return Err(refused.at(cwd.display().to_string(), None));
         }
         Ok(Some(projects(env).join(slug).join(file_name)))
     }

@@ -97,7 +97,8 @@ fn clock() -> i64 {
 /// The same engine at another time.
 fn at(engine: &Engine, now: i64) -> Engine {
     let (store, listener) = (Arc::clone(&engine.store), engine.listener.clone());
-    Engine { config: engine.config.clone(), store, now, listener, face: engine.face }
+    let Engine { face, hint_words, .. } = *engine;
+    Engine { config: engine.config.clone(), store, now, listener, face, hint_words }
 }
 
 fn say(

@@ -31,7 +31,7 @@ use crate::engine::{
 use crate::store::AuditVerb;
 use compaction::plan::{self, Plan};
 use history::History;
-use history::error::Result;
+use history::error::{Hint, Result};
 use history::parallel;
 use sessions::{self, Format, Mode};
 
@@ -128,7 +128,7 @@ fn compact_from(
     measured.grown = base.is_some().then_some(whole);
     let plan = attempt::plan_for(engine, &measured, ask, None);
     let about = about(opened, ask, &measured, &plan);
-    let (mut summarizer, mut warnings) = (Summarizer::default(), warnings(opened, &measured));
+    let (mut summarizer, mut warnings) = (Summarizer::default(), warnings(engine, opened, &measured));
     let call = CompactJob { opened, ask, measured: &measured, heard, begun };
     let outcome = outcome(engine, &call, plan, &mut summarizer, &mut warnings)?;
     Ok(Compacted { about, outcome, summarizer, warnings })
@@ -149,7 +149,8 @@ fn outcome(
             To::Agent(agent) => Some(carry::carry(engine, opened, measured.history, agent, warnings)?),
             To::Plan | To::File(_) | To::Bytes | To::Session => None,
         };
-        return Ok(CompactOutcome::Noop { code: plan.reason.code, reason: plan.reason.text, carried });
+        let reason = engine.hinted(plan.reason.text, plan.reason.hint);
+        return Ok(CompactOutcome::Noop { code: plan.reason.code, reason, carried });
     }
     let rejected = |why| Ok(CompactOutcome::Rejected(why));
     if ask.to == To::Session
@@ -185,7 +186,7 @@ fn outcome(
     {
         let needed =
             attempt::budget_that_keeps(engine, measured, ask, attempt.outcome.tokens, &handle, &known);
-        return rejected(lost_too_much(attempt, &missed, min_kept, needed));
+        return rejected(lost_too_much(engine, attempt, &missed, min_kept, needed));
     }
     let api = ask.messages_as.unwrap_or(opened.session.format.api());
     let after = &attempt.outcome.history;
@@ -218,17 +219,21 @@ fn outcome(
 }
 
 fn lost_too_much(
+    engine: &Engine,
     attempt: Attempt,
     missed: &str,
     min_kept: &MinKept,
     budget_needed: Option<u64>,
 ) -> Rejection {
-    let remedy = match budget_needed {
-        Some(tokens) => format!("--budget {tokens} would keep it"),
-        None => "no budget below the whole would keep it".to_owned(),
+    let reason = match budget_needed {
+        Some(tokens) => {
+            let hint = Hint::RaiseBudget { tokens };
+            engine.hinted(format!("this would keep {missed}"), Some(hint))
+        }
+        None => format!("this would keep {missed}; no budget below the whole would keep it"),
     };
     Rejection::LostTooMuch {
-        reason: format!("this would keep {missed}; {remedy}"),
+        reason,
         lost: min_kept.lost(&attempt.score),
         budget_needed,
         attempt: Box::new(attempt),

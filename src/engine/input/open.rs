@@ -273,7 +273,7 @@ fn session_by_id(engine: &Engine, id: &str, agent: Option<&str>) -> Result<Found
     }
     found.retain(|it| agent.is_none_or(|agent| it.agent == agent));
     one(found, "expected a session file, a session id or a handle, found nothing of that name; `epitome sessions` lists the sessions")
-        .map_err(|error| Error::new(error.kind(), error.detail()).at(id, None))
+        .map_err(|error| error.at(id, None))
 }
 
 /// Without a name: the calling agent's session, else the newest here; else the newest anywhere are listed.
@@ -316,7 +316,8 @@ fn one(mut found: Vec<FoundSession>, none: &str) -> Result<FoundSession> {
         1 => Ok(found.remove(0)),
         _ => {
             let what = format!("several sessions could be meant; name one by its id:{}", listed(&found));
-            Err(Error::new(Kind::Ambiguous, what))
+            let ids = found.into_iter().map(|it| it.id).collect();
+            Err(Error::new(Kind::Ambiguous, what).candidates(ids))
         }
     }
 }

@@ -54,7 +54,7 @@ pub fn cost_of(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CostAnswer
     let measured = measured::measure(engine, &opened.session, ask);
     let requests = requests(opened.source.as_ref(), &opened.session)?;
     let bill = Bill::of(&requests, &engine.config.prices);
-    let mut warnings = warnings(opened, &measured);
+    let mut warnings = warnings(engine, opened, &measured);
     if requests.all.is_empty() {
         warnings.push("the session records no usage, so nothing is known of its costs".to_owned());
     }

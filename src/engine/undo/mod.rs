@@ -19,7 +19,7 @@ use crate::engine::write_back::{Location, Mark, REPAIRED, agent_of};
 use crate::engine::{Engine, Opened, repair, write_back::readback};
 use crate::files::Reading;
 use crate::store::{Applied, AuditVerb, Compaction, Digest, Entry, Scope, What};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, Hint, Kind, Result};
 use history::{History, Message};
 use sessions::{self, Format, Memory, Mode, Session, Source};
 
@@ -116,7 +116,8 @@ fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> 
 pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
     let (scope, compaction, applied) = applied(engine, name)?;
     let mark: Mark = serde_json::from_str(&applied.fingerprint).map_err(|error| {
-        Error::new(Kind::Store, "undoing: expected to know what was written, found it unreadable; use --out")
+        Error::new(Kind::Store, "undoing: expected to know what was written, found it unreadable")
+            .hint(Hint::RestoreCopy)
             .because(error)
     })?;
     let format = Format::named(&compaction.session.format)?;
@@ -213,8 +214,8 @@ impl Undo<'_> {
         let messages = now.history.messages();
         let said = messages.get(self.mark.messages.saturating_sub(self.mark.grown)..).ok_or_else(|| {
             let what = "undoing: expected at least the messages that were written, found fewer: the session was compacted or \
-                        rewound since; undo that first, or restore the original with --out";
-            Error::new(Kind::Changed, what)
+                        rewound since; undo that first";
+            Error::new(Kind::Changed, what).or_hint(Hint::RestoreCopy)
         })?;
         let mut next = 0;
         let same = |one: &Message, other: &Message| {

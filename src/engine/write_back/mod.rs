@@ -18,7 +18,7 @@ use crate::engine::input::open::{open_database, open_path};
 use crate::engine::{Engine, Opened};
 use crate::files::Reading;
 use crate::store::{Applied, Digest, Handle, Scope};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, Hint, Kind, Result};
 use history::{History, Message};
 use sessions::{Format, Mode, Piece, Source as _, Written};
 
@@ -72,9 +72,8 @@ impl Location {
     /// Of a session that was opened.
     pub(crate) fn of(path: Option<&Path>) -> Result<Self> {
         let Some(path) = path else {
-            let what =
-                "applying: expected a session that an agent keeps, found messages; write them with --out";
-            return Err(Error::new(Kind::Arguments, what));
+            let what = "applying: expected a session that an agent keeps, found messages";
+            return Err(Error::new(Kind::Arguments, what).hint(Hint::WriteCopy));
         };
         let address = path.to_string_lossy();
         Ok(match agents::split_address(&address).filter(|_| !path.exists()) {
@@ -110,8 +109,8 @@ impl Target {
         let export = agent.info().database.is_some() && matches!(place, Location::File(_));
         if !engine.store.keeps() {
             let what = "the configuration says that nothing is archived (persistence = \"none\"), and nothing is replaced \
-                        without its original; use --out";
-            return Err(Error::new(Kind::Refused, what));
+                        without its original";
+            return Err(Error::new(Kind::Refused, what).hint(Hint::WriteCopy));
         }
         if !export {
             in_reach(engine, agent, &place)?;
@@ -124,11 +123,12 @@ impl Target {
         let head = opened.source.bytes(0..opened.source.len().min(VERSION_IN))?;
         let Some(version) = reach::newer(self.agent, &head) else { return Ok(()) };
         let what = format!(
-            "applying: {} {version} wrote this session, which is newer than what its form is known of; write the result \
-             with --out, or look for a newer epitome",
+            "applying: {} {version} wrote this session, which is newer than what its form is known of; look for a \
+             newer epitome",
             self.agent.info().title
         );
-        Err(Error::new(Kind::Refused, what).at(self.place.path().display().to_string(), None))
+        let refused = Error::new(Kind::Refused, what).or_hint(Hint::WriteCopy);
+        Err(refused.at(self.place.path().display().to_string(), None))
     }
 
     /// One shell command that resumes it, from any directory.
@@ -153,11 +153,8 @@ pub(crate) fn can_write_back(engine: &Engine, opened: &Opened, job: Job) -> bool
 /// The agent that keeps sessions of this format.
 pub(crate) fn agent_of(format: Format) -> Result<AgentRef> {
     agents::of_format(format).ok_or_else(|| {
-        let what = format!(
-            "applying: expected the session of an agent, found {}; write it with --out",
-            format.name()
-        );
-        Error::new(Kind::Arguments, what)
+        let what = format!("applying: expected the session of an agent, found {}", format.name());
+        Error::new(Kind::Arguments, what).hint(Hint::WriteCopy)
     })
 }
 
@@ -276,29 +273,29 @@ fn mark(
 /// Only sessions that the agent itself would find, in files that may be replaced.
 pub(crate) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Result<()> {
     let path = place.path();
-    let refuse = |what: String| Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
+    let refused = |what: String| Error::new(Kind::Refused, what).at(path.display().to_string(), None);
     let about = std::fs::symlink_metadata(path).map_err(|error| {
         Error::new(Kind::Input, "applying").at(path.display().to_string(), None).because(error)
     })?;
     if about.is_symlink() {
         let target = std::fs::read_link(path).unwrap_or_default();
-        return refuse(format!(
+        return Err(refused(format!(
             "applying would replace a symbolic link by a file; pass its target: {}",
             target.display()
-        ));
+        )));
     }
     if about.permissions().readonly() {
-        return refuse(
-            "applying: the file may not be written (chmod u+w), or write the result with --out".to_owned(),
-        );
+        let what = "applying: the file may not be written (chmod u+w)".to_owned();
+        return Err(refused(what).or_hint(Hint::WriteCopy));
     }
     let env = &engine.config.agents;
     if !reach::is_found(env, agent, path) {
-        return refuse(format!(
-            "applying: {} would not find it there; expected it below {}; write the result with --out",
+        let what = format!(
+            "applying: {} would not find it there; expected it below {}",
             agent.info().title,
             agent.home(env).display()
-        ));
+        );
+        return Err(refused(what).hint(Hint::WriteCopy));
     }
     Ok(())
 }
@@ -373,8 +370,8 @@ fn edits(written: &Written, fresh: &Opened) -> Result<Vec<(u64, Vec<u8>)>> {
             }
             Piece::Keep(_) => {
                 let what = "a placeholder is longer than the output it replaces, and nothing may move in a file that its \
-                            client appends to; leave that output out (--only), or compact instead";
-                return Err(Error::new(Kind::Refused, what));
+                            client appends to; compact instead";
+                return Err(Error::new(Kind::Refused, what).or_hint(Hint::SkipOutput));
             }
         }
     }

@@ -15,7 +15,7 @@ use crate::agents::reach::Job;
 use crate::answers::{AdviceLevel, EstimateAnswer, Next};
 use crate::engine::{self, Counting, Engine, Opened};
 use crate::mcp::desk::{Caller, Desk};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, Result};
 use history::{History, Meta, Text};
 use tokens::{TokenCounter, Tokenizer};
 
@@ -116,7 +116,7 @@ fn detailed(arguments: &Arguments) -> Result<bool> {
         None | Some("concise") => Ok(false),
         Some("detailed") => Ok(true),
         Some(other) => {
-            Err(Error::new(Kind::Arguments, format!("detail: expected concise or detailed, found {other:?}")))
+            Err(Error::of_argument("detail", format!("expected concise or detailed, found {other:?}")))
         }
     }
 }

@@ -6,11 +6,12 @@
 
 pub(in crate::mcp) mod answer;
 pub(in crate::mcp) mod arguments;
+pub(in crate::mcp) mod error_hints;
 pub(in crate::mcp) mod estimate;
 mod fit;
+pub(in crate::mcp) mod hints;
 mod prune;
 mod recall;
-pub(in crate::mcp) mod remedy;
 pub(in crate::mcp) mod request;
 mod schema;
 mod splice;
@@ -54,11 +55,11 @@ pub(in crate::mcp) fn call(
     if matches!(to.as_deref(), Some("session" | "file")) && !ignored.is_empty() {
         // What was not understood may have said which session, or that nothing be written.
         let what = format!(
-            "arguments: expected those of {tool} ({}), since this call writes, found {}; nothing was done",
+            "expected those of {tool} ({}), since this call writes, found {}; nothing was done",
             known(tool).join(", "),
             shown(&ignored)
         );
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::of_argument("arguments", what));
     }
     let answer = match tool {
         estimate::NAME => estimate::call(desk, caller, arguments),

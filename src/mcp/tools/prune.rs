@@ -8,7 +8,6 @@ use rmcp::model::Tool;
 use super::answer::{Answer, name, names, shown, warn, warn_of_ignored};
 use super::arguments::Arguments;
 use super::fit::{self, ANSWER, PLAN, WRITTEN};
-use super::remedy;
 use super::request::{add_undo, ask, carried_out, goal, messages_as, target, warn_of_format};
 use super::schema::{
     self, any_object, format, integer, messages, meta, object, objects, option, options, profile, required,
@@ -64,7 +63,6 @@ pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) 
     if answer.status == Status::Planned && ask.to == To::Plan {
         answer.next = carried_out(desk, &engine, &opened, NAME, Job::Prune);
     }
-    answer.reason = remedy::in_tools_words(&answer.reason);
     let mut out = fit::pick(&answer, &SHOWN)?;
     if answer.next.who == Who::Nobody {
         out.remove(name!(PruneAnswer: next));

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use super::answer::{Answer, shown, warn, warn_of_ignored};
 use super::arguments::{Arguments, of};
 use super::fit::{self, ANSWER};
+use super::hints::hint_words;
 use super::schema::{self, choice, meta, object, objects, read_only, text, whole};
 use crate::engine::{self, Engine, SessionRef};
 use crate::mcp::desk::{Caller, Desk};
 use crate::store::{AuditVerb, Handle, Query, Range, Reach, Recalled, Scope, SearchScope};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, Result};
 use tokens::Estimator;
 
 pub(super) const NAME: &str = "recall";
@@ -71,7 +72,8 @@ fn nothing_of(desk: &Desk, engine: &Engine, arguments: &Arguments, session: Opti
         Some(name) => match desk.open(engine, arguments) {
             Ok(_) => format!("no outputs of session {name} were cleared yet; {how}"),
             Err(error) => {
-                format!("no outputs of session {name} were cleared, and it was not found: {}", error.full())
+                let why = error.full_in(hint_words);
+                format!("no outputs of session {name} were cleared, and it was not found: {why}")
             }
         },
     }
@@ -180,10 +182,9 @@ fn page(arguments: &Arguments) -> Result<(u32, u32)> {
         Some(Range::Lines { from, to }) => {
             Ok((u32::try_from(from - 1).unwrap_or(u32::MAX / 2), most(to.saturating_sub(from) + 1)))
         }
-        Some(_) => Err(Error::new(
-            Kind::Arguments,
-            "range: expected results 11-20 of a query, or a handle to read from",
-        )),
+        Some(_) => {
+            Err(Error::of_argument("range", "expected results 11-20 of a query, or a handle to read from"))
+        }
     }
 }
 

@@ -39,10 +39,8 @@ pub(in crate::mcp) fn goal(desk: &Desk, arguments: &Arguments) -> Result<Goal> {
         Some("session") => Goal::Session,
         Some("undo") => Goal::Undo,
         Some(other) => {
-            return Err(Error::new(
-                Kind::Arguments,
-                format!("to: expected plan, file, session or undo, found {other:?}"),
-            ));
+            let what = format!("expected plan, file, session or undo, found {other:?}");
+            return Err(Error::of_argument("to", what));
         }
     };
     if goal != Goal::Plan && desk.remote.is_some() {
@@ -62,21 +60,21 @@ pub(in crate::mcp) fn target(desk: &Desk, opened: &Opened, goal: Goal, edits: &s
         Goal::Plan => Ok(To::Plan),
         Goal::Session if opened.path.is_none() => {
             let what = format!(
-                "to: expected a session that an agent keeps, found messages; leave `to` out and splice `{edits}`, or pass \
+                "expected a session that an agent keeps, found messages; leave `to` out and splice `{edits}`, or pass \
                  \"file\""
             );
-            Err(Error::new(Kind::Arguments, what))
+            Err(Error::of_argument("to", what))
         }
         Goal::Session if agents::of_format(format).is_none() => {
             let what = format!(
-                "to: expected a session that is written back to (claude-code, codex, gemini-cli, opencode), found {}; pass \
+                "expected a session that is written back to (claude-code, codex, gemini-cli, opencode), found {}; pass \
                  \"file\" for a copy",
                 format.name()
             );
-            Err(Error::new(Kind::Arguments, what))
+            Err(Error::of_argument("to", what))
         }
         Goal::Session => Ok(To::Session),
-        Goal::Undo => Err(Error::new(Kind::Arguments, "to: summarize_history takes undo, also of a prune")),
+        Goal::Undo => Err(Error::of_argument("to", "summarize_history takes undo, also of a prune")),
         Goal::File => {
             let id = opened.session.history.meta.session.as_deref().unwrap_or("messages");
             let lines = opened.path.as_ref().is_some_and(|it| it.extension().is_some_and(|it| it == "jsonl"));

@@ -6,7 +6,7 @@ use rmcp::model::Tool;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, name, names, warn, warn_of_ignored};
-use super::arguments::Arguments;
+use super::arguments::{Arguments, of};
 use super::fit::{self, ANSWER, PLAN, WRITTEN};
 use super::request::{
     Goal, Waiting, add_undo, ask, carried_out, goal, meant, messages_as, target, warn_of_format,
@@ -15,7 +15,7 @@ use super::schema::{
     self, any_object, choice, described, format, integer, messages, meta, object, option, options, property,
     required, session, text, writing,
 };
-use super::{remedy, splice};
+use super::splice;
 use crate::agents::reach::Job;
 use crate::answers::{CompactAnswer, Next, PrunedInfo, RestoreAnswer, Who};
 use crate::config::Choice;
@@ -23,7 +23,7 @@ use crate::engine::{
     self, Amount, Ask, CompactOptions, CompactOutcome, Compacted, Counting, Engine, Opened, To,
 };
 use crate::mcp::desk::{Caller, Desk};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, Result};
 use tokens::Estimator;
 
 pub(super) const NAME: &str = "summarize_history";
@@ -117,15 +117,15 @@ pub(in crate::mcp) fn call(
             // Not the session that calls: a handle says that another one is meant.
             engine.store.locate(&handle, &caller.owner)?;
             let what = format!(
-                "answer: expected with a handle the summary that was asked for, found none; to compact the history that {handle} \
+                "expected with a handle the summary that was asked for, found none; to compact the history that {handle} \
                  names, pass it as session"
             );
-            return Err(Error::new(Kind::Arguments, what));
+            return Err(Error::of_argument("answer", what));
         }
         (None, Some(_)) => {
-            let what = "answer: expected the handle from the first call, found none; call without handle and answer to \
-                        have the summary written";
-            return Err(Error::new(Kind::Arguments, what));
+            let what = "expected the handle from the first call, found none; call without handle and answer to have the \
+                        summary written";
+            return Err(Error::of_argument("answer", what));
         }
         (None, None) => {
             ask.writer.summarizer = summarizer(&engine, arguments)?;
@@ -142,8 +142,7 @@ pub(in crate::mcp) fn call(
 fn summarizer(engine: &Engine, arguments: &Arguments) -> Result<Choice> {
     let summarizers = &engine.config.summarizers;
     let Some(name) = arguments.text("summarizer")? else { return Ok(summarizers.default.clone()) };
-    let choice = Choice::named(&name)
-        .map_err(|error| Error::new(Kind::Arguments, format!("summarizer: {}", error.detail())))?;
+    let choice = Choice::named(&name).map_err(|error| Error::of_argument("summarizer", error.detail()))?;
     summarizers.allowed(choice)
 }
 
@@ -160,7 +159,7 @@ fn answer(
     match (&made.outcome, &ask.options.focus) {
         (CompactOutcome::Noop { .. }, Some(focus)) if goal == Goal::Plan => {
             // Who hands off wants a brief, however little there is to compact.
-            answer.summary = Some(engine::brief(engine, opened, focus)?);
+            answer.summary = Some(engine::brief(engine, opened, focus).map_err(|error| of("focus", &error))?);
             let what = "nothing is compacted; summary is a brief for a new session";
             answer.next = Next::model(what.to_owned());
         }
@@ -170,7 +169,6 @@ fn answer(
         }
         _ => {}
     }
-    answer.reason = remedy::in_tools_words(&answer.reason);
     if let ("empty", Some(Amount::Tokens(tokens))) = (answer.reason_code.as_str(), ask.options.budget) {
         let why = format!(
             "; a budget of {tokens} tokens leaves no room for one: name more, or a share such as \"20%\""
