@@ -10,11 +10,12 @@ use crate::agents::Database;
 use crate::agents::reach;
 use crate::answers::{FindingInfo, Next, RepairAnswer, RepairStatus, RestoreStatus, TakesEffect};
 use crate::engine::undo::outcome::{Done, changed};
-use crate::engine::write_back::{Location, Mark, REPAIRED, Target, agent_of};
+use crate::engine::write_back::{Location, Mark, Target, agent_of};
 use crate::engine::{Engine, Opened, SessionRef, archive, input::open, session_info};
 use crate::files::{File, Reading};
 use crate::store::{
-    Applied, AuditVerb, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope, What,
+    Applied, AppliedMode, AuditVerb, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope,
+    What,
 };
 use history::error::{Error, Kind, Result};
 use sessions::repair::Repair;
@@ -146,7 +147,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
     let applied = Applied {
         path: Some(output.clone()),
         session: None,
-        mode: REPAIRED.to_owned(),
+        mode: AppliedMode::Repair,
         fingerprint: serde_json::to_string(&mark).unwrap_or_default(),
     };
     engine.store.finish(scope, &compaction, &applied)?;
@@ -180,7 +181,7 @@ fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> 
         at: engine.now,
         originals: std::iter::once(archive::whole(opened, 0)).chain(taken).collect(),
         compaction: Some(NewCompaction {
-            profile: REPAIRED.to_owned(),
+            profile: "repair".to_owned(),
             trigger: "manual".to_owned(),
             ..NewCompaction::default()
         }),

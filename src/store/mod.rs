@@ -242,15 +242,30 @@ pub struct Removed {
 }
 
 /// What became of a compaction, told by [`Store::finish`].
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
     pub path: Option<String>,
     /// The id under which the session goes on, where that is new.
     pub session: Option<String>,
-    /// How: `patch`, `append`, `new`.
-    pub mode: String,
+    pub mode: AppliedMode,
     /// What the file was like right after, to see later whether it was changed since.
     pub fingerprint: String,
+}
+
+/// How it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AppliedMode {
+    /// Records changed where they stand.
+    Patch,
+    /// Records added to the session.
+    Append,
+    /// A new session beside the old one.
+    New,
+    /// By the agent, of what its seat was answered.
+    Seat,
+    /// Mended where it stands.
+    Repair,
 }
 
 /// A compaction that was stored.

@@ -19,7 +19,7 @@ use crate::engine::{
     Amount, Ask, CompactOptions, Counting, Engine, Event, Opened, archive, compact::attempt,
     compact::memories, events, input::measured,
 };
-use crate::store::{Applied, AuditVerb, Digest};
+use crate::store::{Applied, AppliedMode, AuditVerb, Digest};
 use compaction::plan::{self, Cause, Plan};
 use compaction::profile::{Keep, Pass, Profile};
 use history::error::{Error, Kind, Result};
@@ -35,8 +35,6 @@ const SMALL_END: u64 = 1_000;
 /// How long each command of the user's may take while an agent waits: with both, half of the shortest limit that a client's
 /// answer has.
 const HOOK_LIMIT: Duration = Duration::from_secs(2);
-/// The mode of [`Applied`] for what an agent wrote itself from our answer.
-pub(crate) const MODE: &str = "seat";
 
 /// How an agent asks.
 #[derive(Debug, Clone, Default)]
@@ -249,7 +247,7 @@ fn note_seat(engine: &Engine, original: &Opened, compaction: &str) -> Result<()>
     let applied = Applied {
         path: Some(path.display().to_string()),
         session: history.meta.session.as_deref().map(str::to_owned),
-        mode: MODE.to_owned(),
+        mode: AppliedMode::Seat,
         fingerprint: history::json::compact(&mark),
     };
     engine.store.finish(&scope, compaction, &applied)?;

@@ -15,10 +15,10 @@ use crate::answers::{Next, RestoreAnswer, RestoreStatus};
 use crate::engine::archive::marks::{compacted_mark, undone_mark};
 use crate::engine::input::open::{LOOKED_THROUGH, open_database, open_path};
 use crate::engine::undo::outcome::{Done, changed};
-use crate::engine::write_back::{Location, Mark, REPAIRED, agent_of};
+use crate::engine::write_back::{Location, Mark, agent_of};
 use crate::engine::{Engine, Opened, repair, write_back::readback};
 use crate::files::Reading;
-use crate::store::{Applied, AuditVerb, Compaction, Digest, Entry, Scope, What};
+use crate::store::{Applied, AppliedMode, AuditVerb, Compaction, Digest, Entry, Scope, What};
 use history::error::{Error, Hint, Kind, Result};
 use history::{History, Message};
 use sessions::{self, Format, Memory, Mode, Session, Source};
@@ -121,10 +121,10 @@ pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
             .because(error)
     })?;
     let format = Format::named(&compaction.session.format)?;
-    let done = match applied.mode.as_str() {
+    let done = match applied.mode {
         // The original may be one that cannot be read.
-        REPAIRED => repair::undo_repair(engine, &scope, &compaction, &mark)?,
-        _ => {
+        AppliedMode::Repair => repair::undo_repair(engine, &scope, &compaction, &mark)?,
+        AppliedMode::Patch | AppliedMode::Append | AppliedMode::New | AppliedMode::Seat => {
             let original = compaction.original.as_ref().ok_or_else(|| {
                 Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
             })?;
@@ -185,19 +185,13 @@ impl Undo<'_> {
     fn run(&self) -> Result<Done> {
         let written = self.applied.path.clone().unwrap_or_default();
         let target = Location::of(Some(Path::new(&written)))?;
-        match (self.applied.mode.as_str(), target) {
-            ("new", target) => self.leave(&target),
-            (crate::engine::seat::MODE, Location::Rows(database, path, id)) => {
-                self.seat_rows(database, &path, &id)
-            }
-            (crate::engine::seat::MODE, Location::File(path)) => self.seat_file(&path),
+        match (self.applied.mode, target) {
+            (AppliedMode::New, target) => self.leave(&target),
+            (AppliedMode::Seat, Location::Rows(database, path, id)) => self.seat_rows(database, &path, &id),
+            (AppliedMode::Seat, Location::File(path)) => self.seat_file(&path),
             (_, Location::Rows(database, path, id)) => self.rows(database, &path, &id),
-            ("append", Location::File(path)) => self.append(&path),
-            ("patch", Location::File(path)) => self.patch(&path),
-            (mode, _) => Err(Error::new(
-                Kind::Store,
-                format!("undoing: expected a known way of writing, found {mode:?}"),
-            )),
+            (AppliedMode::Append, Location::File(path)) => self.append(&path),
+            (AppliedMode::Patch | AppliedMode::Repair, Location::File(path)) => self.patch(&path),
         }
     }
 

@@ -17,7 +17,7 @@ use crate::engine::archive::marks::compacted_mark;
 use crate::engine::input::open::{open_database, open_path};
 use crate::engine::{Engine, Opened};
 use crate::files::Reading;
-use crate::store::{Applied, Digest, Handle, Scope};
+use crate::store::{Applied, AppliedMode, Digest, Handle, Scope};
 use history::error::{Error, Hint, Kind, Result};
 use history::{History, Message};
 use sessions::{Format, Mode, Piece, Source as _, Written};
@@ -59,9 +59,6 @@ pub(crate) struct Mark {
     #[serde(default)]
     pub(crate) over: Vec<(u64, u64)>,
 }
-
-/// How [`Applied`] names a session that was mended where it stands.
-pub(crate) const REPAIRED: &str = "repair";
 
 pub(crate) enum Location {
     File(PathBuf),
@@ -310,17 +307,13 @@ fn note_applied(
     mark: &Mark,
 ) -> Result<()> {
     let mode = match reach.mode {
-        Mode::Patch => "patch",
-        Mode::Append => "append",
-        Mode::New => "new",
+        Mode::Patch => AppliedMode::Patch,
+        Mode::Append => AppliedMode::Append,
+        Mode::New => AppliedMode::New,
     };
     let fingerprint = serde_json::to_string(mark).unwrap_or_default();
-    let applied = Applied {
-        path: Some(output.to_owned()),
-        session: session.map(str::to_owned),
-        mode: mode.to_owned(),
-        fingerprint,
-    };
+    let applied =
+        Applied { path: Some(output.to_owned()), session: session.map(str::to_owned), mode, fingerprint };
     engine.store.finish(scope, compaction, &applied)
 }
 

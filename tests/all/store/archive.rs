@@ -6,8 +6,8 @@ use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::sessions::{Memory as Bytes, Source};
 use epitome::store::{
-    Applied, Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, Range, Scope, SessionRef,
-    Store, StoreAt, What,
+    Applied, AppliedMode, Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, Range, Scope,
+    SessionRef, Store, StoreAt, What,
 };
 
 fn scope(owner: &str, project: &str) -> Scope {
@@ -226,7 +226,7 @@ pub(super) fn a_compaction_keeps_what_it_removed() {
     let applied = Applied {
         path: Some("/new.jsonl".into()),
         session: None,
-        mode: "append".into(),
+        mode: AppliedMode::Append,
         fingerprint: "12:34".into(),
     };
     store.finish(&me(), handle.as_str(), &applied).unwrap();
