@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant};
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Original, Query, Reach, Scope, SessionRef, Store, StoreAt, What};
+use epitome::store::{Batch, Body, Original, Query, Reach, Scope, SessionOrigin, Store, StoreAt, What};
 
 const PATHS: [&str; 8] = [
     "src/main.rs",
@@ -105,7 +105,7 @@ fn fill(store: &Store, number: u64) {
                 tokens: text.len() as u64 / 4,
             })
             .collect();
-        let session = SessionRef { id: format!("s{from}"), ..SessionRef::default() };
+        let session = SessionOrigin { id: format!("s{from}"), ..SessionOrigin::default() };
         store.put_all(&me(), &Batch { session, at: from as i64, originals, compaction: None }).unwrap();
     }
 }

@@ -14,7 +14,7 @@ use super::item::{ENTRY, NewItem, Place, chosen, entry_of, item, missing, put_it
 use super::search::words::indexed;
 use super::{
     Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, NewCompaction, Original, Reach, Removed,
-    Scope, SessionRef, Stored, What,
+    Scope, SessionOrigin, Stored, What,
 };
 use crate::store::search::index;
 use history::error::{Error, Kind, Result};
@@ -28,7 +28,7 @@ const READING: &str = "reading the archive";
 /// What a compaction keeps besides its summary.
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    session: SessionRef,
+    session: SessionOrigin,
     profile: String,
     trigger: String,
     tokens_before: u64,

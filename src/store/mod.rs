@@ -145,7 +145,7 @@ pub struct Original<'a> {
 
 /// A session as a compaction names it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct SessionRef {
+pub struct SessionOrigin {
     /// The agent, or empty for plain messages.
     pub agent: String,
     /// Its id: the agent's own; for plain messages whatever the engine uses in its place.
@@ -182,7 +182,7 @@ pub struct FactTally {
 #[derive(Debug, Clone, Default)]
 pub struct Batch<'a> {
     /// The session that all this is of.
-    pub session: SessionRef,
+    pub session: SessionOrigin,
     /// When, in milliseconds since 1970.
     pub at: i64,
     /// The session itself and whatever is to be removed from it. At most one is a [`What::Session`].
@@ -274,7 +274,7 @@ pub struct Compaction {
     pub handle: Handle,
     /// When, in milliseconds since 1970.
     pub at: i64,
-    pub session: SessionRef,
+    pub session: SessionOrigin,
     pub profile: String,
     /// `manual`, `auto` or `overflow`.
     pub trigger: String,

@@ -5,7 +5,7 @@ use crate::answers::KeepAnswer;
 use crate::engine::archive::marks::kept_mark;
 use crate::engine::{Engine, archive::passages};
 use crate::files::File;
-use crate::store::{Batch, Body, Collected, Gone, Original, Retention, Scope, SessionRef, What};
+use crate::store::{Batch, Body, Collected, Gone, Original, Retention, Scope, SessionOrigin, What};
 use history::error::Result;
 use sessions::{Memory, Source};
 
@@ -77,7 +77,7 @@ fn keep_one(engine: &Engine, found: &FoundSession) -> Result<Option<u64>> {
         return Ok(None);
     }
     let batch = Batch {
-        session: SessionRef {
+        session: SessionOrigin {
             agent: found.agent.name().to_owned(),
             id: found.id.clone(),
             path: Some(found.address()),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::Shared;
 use crate::answers::Document;
 use crate::mcp::desk::{Caller, Desk};
-use crate::store::{AuditVerb, Batch, Body, Original, SessionRef, What};
+use crate::store::{AuditVerb, Batch, Body, Original, SessionOrigin, What};
 use history::History;
 use history::error::{Error, Kind, Result};
 use sessions::{self, Memory};
@@ -72,7 +72,7 @@ fn put(desk: &Desk, caller: &Caller, pushed: &Pushed, bytes: &[u8]) -> Result<Va
         tokens: 0,
     };
     let batch = Batch {
-        session: SessionRef {
+        session: SessionOrigin {
             agent: text(&meta.agent),
             id: pushed.session.clone().unwrap_or_else(|| text(&meta.session)),
             path: None,

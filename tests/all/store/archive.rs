@@ -7,7 +7,7 @@ use epitome::history::secrets::Redactor;
 use epitome::sessions::{Memory as Bytes, Source};
 use epitome::store::{
     Applied, AppliedMode, Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, Range, Scope,
-    SessionRef, Store, StoreAt, What,
+    SessionOrigin, Store, StoreAt, What,
 };
 
 fn scope(owner: &str, project: &str) -> Scope {
@@ -22,8 +22,8 @@ fn memory() -> Store {
     super::fresh(Redactor::default())
 }
 
-fn session(id: &str) -> SessionRef {
-    SessionRef { agent: "pi".into(), id: id.into(), path: Some("/s.jsonl".into()), format: "pi".into() }
+fn session(id: &str) -> SessionOrigin {
+    SessionOrigin { agent: "pi".into(), id: id.into(), path: Some("/s.jsonl".into()), format: "pi".into() }
 }
 
 fn output<'a>(bytes: &'a [u8], call: &'a str, message: u32) -> Original<'a> {

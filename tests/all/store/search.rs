@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, MemoryScope, NewCompaction, Note, Original, Query, Reach, Scope, SessionRef, Store, What,
+    Batch, Body, MemoryScope, NewCompaction, Note, Original, Query, Reach, Scope, SessionOrigin, Store, What,
 };
 
 fn scope(owner: &str, project: &str) -> Scope {
@@ -22,7 +22,7 @@ fn put(store: &Store, scope: &Scope, session: &str, at: i64, what: What, text: &
         tool: None,
         tokens: 1,
     };
-    let session = SessionRef { id: session.into(), ..SessionRef::default() };
+    let session = SessionOrigin { id: session.into(), ..SessionOrigin::default() };
     store.put_all(scope, &Batch { session, at, originals: vec![original], compaction: None }).unwrap();
 }
 
@@ -123,7 +123,7 @@ pub(super) fn finds_messages_summaries_and_memories_too() {
     let me = scope("me", "/p");
     put(&store, &me, "s", 1, What::Message, r#"{"text":"first\nneedle in JSON \u6570\u636e"}"#);
     put(&store, &me, "s", 2, What::Session, "needle of a whole session is not searched");
-    let session = SessionRef { id: "s".into(), ..SessionRef::default() };
+    let session = SessionOrigin { id: "s".into(), ..SessionOrigin::default() };
     let compaction = NewCompaction { summary: "## Goal\nthe needle".into(), ..NewCompaction::default() };
     store.put_all(&me, &Batch { session, at: 3, originals: vec![], compaction: Some(compaction) }).unwrap();
     for (scope, content) in [(MemoryScope::User, "my needle"), (MemoryScope::Project, "our needle")] {
