@@ -296,7 +296,7 @@ pub struct Compaction {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum SearchExtent {
     /// What is of this session.
     Session(String),
     /// What is of the scope's project, and the user's own memories.
@@ -305,7 +305,7 @@ pub enum Reach {
     All,
 }
 
-impl Reach {
+impl SearchExtent {
     pub fn scope(&self) -> SearchScope {
         match self {
             Self::Session(_) => SearchScope::Session,
@@ -344,7 +344,7 @@ pub struct Query {
     /// Words; `"…"` is a phrase.
     pub text: String,
     /// How far it goes.
-    pub reach: Reach,
+    pub extent: SearchExtent,
     /// Only these; empty means all.
     pub only: Vec<What>,
     /// At most so many results, and never more than 100.

@@ -11,7 +11,7 @@ use crate::config::byte_size;
 use crate::engine::values::moment;
 use crate::engine::{Engine, keep};
 use crate::store::{
-    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Retention, Tidied, What, memory,
+    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Retention, SearchExtent, Tidied, What, memory,
 };
 use history::error::{Error, Kind, Result};
 use sessions::derive;
@@ -255,7 +255,7 @@ fn forget(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<()> 
 fn search(engine: &Engine, filter: &Filter, words: &[String], screen: &mut Screen<'_>) -> Result<()> {
     let query = Query {
         text: words.join(" "),
-        reach: Reach::Project,
+        extent: SearchExtent::Project,
         only: vec![What::Memory],
         limit: filter.limit.unwrap_or(10),
         offset: 0,

@@ -10,7 +10,7 @@ use crate::cli::Screen;
 use crate::cli::paint::{size, table};
 use crate::engine::{self, Engine, SessionRef};
 use crate::store::{
-    AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, Reach, Scope, SearchScope, Typed,
+    AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, Scope, SearchExtent, SearchScope, Typed,
 };
 use history::error::{Error, Kind, Result};
 use sessions::derive;
@@ -176,7 +176,7 @@ fn qualified(engine: &Engine, arguments: &RecallArgs, query: &str) -> Result<Str
 fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Screen<'_>) -> Result<()> {
     let query = Query {
         text: qualified(engine, arguments, query)?,
-        reach: Reach::Project,
+        extent: SearchExtent::Project,
         only: Vec::new(),
         limit: arguments.results(),
         offset: arguments.offset,

@@ -11,7 +11,7 @@ use super::hints::hint_words;
 use super::schema::{self, choice, meta, object, objects, read_only, text, whole};
 use crate::engine::{self, Engine, SessionRef};
 use crate::mcp::desk::{Caller, Desk};
-use crate::store::{AuditVerb, Handle, Query, Range, Reach, Recalled, Scope, SearchScope};
+use crate::store::{AuditVerb, Handle, Query, Range, Recalled, Scope, SearchExtent, SearchScope};
 use history::error::{Error, Result};
 use tokens::Estimator;
 
@@ -124,7 +124,8 @@ fn by_query(
     let (offset, limit) = page(arguments)?;
     let wanted = scope(arguments)?;
     let session = arguments.text("session")?;
-    let query = Query { text: query.to_owned(), reach: Reach::Project, only: Vec::new(), limit, offset };
+    let query =
+        Query { text: query.to_owned(), extent: SearchExtent::Project, only: Vec::new(), limit, offset };
     let search = |query: Query, wanted: Option<SearchScope>| match &desk.remote {
         None => {
             let session = session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
@@ -206,22 +207,23 @@ fn from_elsewhere(
     query: Query,
     wanted: Option<SearchScope>,
 ) -> Result<Recalled> {
-    let search =
-        |reach: Reach, scope: &Scope| engine::search(engine, scope, &Query { reach, ..query.clone() });
+    let search = |extent: SearchExtent, scope: &Scope| {
+        engine::search(engine, scope, &Query { extent, ..query.clone() })
+    };
     let scope = desk.scope(caller);
     match wanted {
-        Some(SearchScope::All) => search(Reach::All, &scope),
+        Some(SearchScope::All) => search(SearchExtent::All, &scope),
         Some(SearchScope::Session) => {
             let opened = desk.open(engine, arguments)?;
             let history = &opened.session.history;
             let named = arguments.text("session")?;
             let id = history.meta.session.as_deref().or(named.as_deref()).unwrap_or_default().to_owned();
-            search(Reach::Session(id), &engine.scope(history))
+            search(SearchExtent::Session(id), &engine.scope(history))
         }
-        Some(SearchScope::Project) => search(Reach::Project, &scope),
+        Some(SearchScope::Project) => search(SearchExtent::Project, &scope),
         // Unsaid: what is near, else whatever there is.
-        None => match search(Reach::Project, &scope)? {
-            it if it.found.hits.is_empty() => search(Reach::All, &scope),
+        None => match search(SearchExtent::Project, &scope)? {
+            it if it.found.hits.is_empty() => search(SearchExtent::All, &scope),
             it => Ok(it),
         },
     }

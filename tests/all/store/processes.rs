@@ -10,7 +10,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, NewCompaction, Original, Query, Reach, Retention, Scope, SessionOrigin, Store, StoreAt, What,
+    Batch, Body, NewCompaction, Original, Query, Retention, Scope, SearchExtent, SessionOrigin, Store,
+    StoreAt, What,
 };
 
 use super::chunks::noise;
@@ -107,7 +108,7 @@ fn role() {
                 assert_whole(&store, &handle);
                 let query = Query {
                     text: format!("\"who {who} wrote\""),
-                    reach: Reach::Project,
+                    extent: SearchExtent::Project,
                     only: vec![],
                     limit: 50,
                     offset: 0,
