@@ -14,7 +14,7 @@ use crate::engine::archive::PlanResult;
 use crate::engine::archive::marks::compacted_mark;
 use crate::engine::compact::attempt::header;
 use crate::engine::input::measured::Measured;
-use crate::engine::write_back::{Mark, agent_of};
+use crate::engine::write_back::{WrittenFingerprint, agent_of};
 use crate::engine::{
     Amount, Ask, CompactOptions, Counting, Engine, Event, Opened, archive, compact::attempt,
     compact::memories, events, input::measured,
@@ -238,11 +238,11 @@ fn note_seat(engine: &Engine, original: &Opened, compaction: &str) -> Result<()>
         return Ok(());
     };
     let scope = engine.scope(history);
-    let mark = Mark {
+    let mark = WrittenFingerprint {
         len: original.source.len(),
         digest: Digest::of(&original.source.bytes(0..original.source.len())?).to_string(),
         messages: history.messages().len(),
-        ..Mark::default()
+        ..WrittenFingerprint::default()
     };
     let applied = Applied {
         path: Some(path.display().to_string()),

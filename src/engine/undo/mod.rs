@@ -15,7 +15,7 @@ use crate::answers::{Next, RestoreAnswer, RestoreStatus};
 use crate::engine::archive::marks::{compacted_mark, undone_mark};
 use crate::engine::input::open::{LOOKED_THROUGH, open_database, open_path};
 use crate::engine::undo::outcome::{Done, changed};
-use crate::engine::write_back::{Location, Mark, agent_of};
+use crate::engine::write_back::{Location, WrittenFingerprint, agent_of};
 use crate::engine::{Engine, Opened, repair, write_back::readback};
 use crate::files::Reading;
 use crate::store::{Applied, AppliedMode, AuditVerb, Compaction, Digest, Entry, Scope, What};
@@ -115,7 +115,7 @@ fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> 
 /// [`Changed`](Kind::Changed): the session was changed in other ways than by later turns; nothing was written then.
 pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
     let (scope, compaction, applied) = applied(engine, name)?;
-    let mark: Mark = serde_json::from_str(&applied.fingerprint).map_err(|error| {
+    let mark: WrittenFingerprint = serde_json::from_str(&applied.fingerprint).map_err(|error| {
         Error::new(Kind::Store, "undoing: expected to know what was written, found it unreadable")
             .hint(Hint::RestoreCopy)
             .because(error)
@@ -176,7 +176,7 @@ pub(crate) struct Undo<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) compaction: &'a Compaction,
     applied: &'a Applied,
-    mark: Mark,
+    mark: WrittenFingerprint,
     pub(crate) source: Memory,
     pub(crate) session: Session,
 }

@@ -42,7 +42,7 @@ pub struct Installed {
 
 /// What a restore needs to know of what was written. It is the fingerprint in [`Applied`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Mark {
+pub(crate) struct WrittenFingerprint {
     /// Bytes of the file.
     pub(crate) len: u64,
     /// Their SHA-256.
@@ -250,7 +250,7 @@ fn mark(
     written: &Written,
     messages: usize,
     grown: usize,
-) -> Result<Mark> {
+) -> Result<WrittenFingerprint> {
     let content = written.over(&*fresh.source);
     let rows = match place {
         Location::Rows(database, ..) => {
@@ -264,7 +264,7 @@ fn mark(
         Way::Replace | Way::Beside | Way::Rows => Vec::new(),
     };
     let digest = Digest::of_source(&content, content.len())?.to_string();
-    Ok(Mark { len: content.len(), digest, messages, grown, rows, over })
+    Ok(WrittenFingerprint { len: content.len(), digest, messages, grown, rows, over })
 }
 
 /// Only sessions that the agent itself would find, in files that may be replaced.
@@ -304,7 +304,7 @@ fn note_applied(
     reach: &Reach,
     output: &str,
     session: Option<&str>,
-    mark: &Mark,
+    mark: &WrittenFingerprint,
 ) -> Result<()> {
     let mode = match reach.mode {
         Mode::Patch => AppliedMode::Patch,
