@@ -23,7 +23,7 @@ pub mod wire;
 
 use format::Api;
 use history::error::{Error, Hint, Kind, Result};
-use history::{History, Kind as Why, Part, Role, Text};
+use history::{History, Part, Role, Text};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -492,7 +492,7 @@ pub fn carry(source: &dyn Source, session: &Session, after: &History, to: Format
 
 fn without_instructions(after: &History) -> History {
     let messages = after.messages();
-    let first = messages.iter().position(|it| it.role != Role::System && it.kind != Why::Context);
+    let first = messages.iter().position(|it| it.role != Role::System && it.kind != history::Kind::Context);
     let rest = messages.get(first.unwrap_or(messages.len())..).unwrap_or_default();
     let rest = rest.iter().filter(|it| it.role != Role::System).cloned().collect();
     History::new(rest, after.meta.clone())

@@ -217,7 +217,7 @@ pub(super) fn text(row: &Row<'_>, column: usize) -> String {
 mod tests {
     use super::*;
     use crate::agents::opencode::database::export;
-    use history::{History, Kind as Said, Message, Part, Role};
+    use history::{History, Message, Part, Role};
     use sessions::agents::opencode;
     use sessions::{Memory, Mode};
 
@@ -263,7 +263,7 @@ mod tests {
                 }
             }
         } else {
-            messages.splice(..3, [Message::text(Role::User, Said::Summary, "sum")]);
+            messages.splice(..3, [Message::text(Role::User, history::Kind::Summary, "sum")]);
         }
         let after = History::new(messages, session.history.meta.clone());
         opencode::write(&source, &session, &after, mode).unwrap().bytes(&source).unwrap()

@@ -14,7 +14,7 @@ use crate::store::{
 use compaction::plan;
 use history::error::{Error, Kind, Result};
 use history::tools::{self, Meaning};
-use history::{Call, Kind as Said, Message, Part};
+use history::{Call, Message, Part};
 use sessions::{self, Memory};
 
 /// Sessions that one search looks through, at most.
@@ -237,7 +237,7 @@ fn looked_through(
         for (number, message) in messages.iter().enumerate().rev() {
             let number = number as u32;
             // Instructions, reminders and summaries are nobody's words.
-            if message.kind != Said::Said {
+            if message.kind != history::Kind::Said {
                 continue;
             }
             let mut told = message.clone();

@@ -9,7 +9,7 @@ use crate::answers::TablesAnswer;
 use crate::engine::{Ask, Engine, Opened, SessionRef, input::measured, input::open};
 use crate::store::{Compaction, Scope};
 use history::error::{Error, Kind, Result};
-use history::{Kind as Why, Message, Role};
+use history::{Message, Role};
 
 const SESSIONS: Columns = &[
     ("agent", Text),
@@ -290,11 +290,11 @@ fn role(role: Role) -> &'static str {
 
 fn kind(message: &Message) -> &'static str {
     match message.kind {
-        Why::Said => "said",
-        Why::Context => "context",
-        Why::Summary => "summary",
-        Why::Marker => "marker",
-        Why::Ack => "ack",
-        Why::Continue => "continue",
+        history::Kind::Said => "said",
+        history::Kind::Context => "context",
+        history::Kind::Summary => "summary",
+        history::Kind::Marker => "marker",
+        history::Kind::Ack => "ack",
+        history::Kind::Continue => "continue",
     }
 }
