@@ -69,7 +69,7 @@ pub use seat::items::{ItemsAsk, ItemsDone, seat_items};
 pub use seat::log::{self as seat_log, SeatEntry};
 pub use seat::{SeatAsk, Seated, seat};
 pub use transfer::carry::{brief, hand_off};
-pub use undo::{Archived, kept, undo};
+pub use undo::{Archived, located, undo};
 pub use write_back::Installed;
 pub(crate) use write_back::can_write_back;
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::cli::Screen;
 use crate::cli::paint::table;
 use crate::config::byte_size;
-use crate::engine::values::moment;
+use crate::engine::values::timestamp;
 use crate::engine::{Engine, keep};
 use crate::store::{
     Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Retention, SearchExtent, Tidied, What, memory,
@@ -402,7 +402,7 @@ fn scope(name: &str) -> Result<MemoryScope> {
 
 /// The value of an option as milliseconds since 1970.
 fn time(option: &str, text: &str, now: i64) -> Result<i64> {
-    moment(text, now).ok_or_else(|| {
+    timestamp(text, now).ok_or_else(|| {
         let what = format!(
             "{option}: expected an age (90d, 12w) or a time such as 2026-01-31T12:00:00Z, found {text:?}"
         );

@@ -7,7 +7,7 @@ use regex::Regex;
 
 use crate::agents;
 use crate::engine::Engine;
-use crate::engine::input::values::moment;
+use crate::engine::input::values::timestamp;
 use crate::store::{Filter, Passage, PassageKind, Scope, Unindexed};
 use compaction::plan;
 use history::error::{Kind, Result};
@@ -149,8 +149,8 @@ fn set(filter: &mut Filter, key: &str, value: &str, now: i64) -> Option<()> {
     match key {
         "agent" => filter.agent = Some(agents::named(value)?.name().to_owned()),
         "kind" => filter.kind = Some(PassageKind::ALL.into_iter().find(|it| it.name() == value)?),
-        "since" => filter.since = Some(moment(value, now)?),
-        _ => filter.before = Some(moment(value, now)?),
+        "since" => filter.since = Some(timestamp(value, now)?),
+        _ => filter.before = Some(timestamp(value, now)?),
     }
     Some(())
 }

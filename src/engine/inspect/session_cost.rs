@@ -144,15 +144,15 @@ fn by_content(engine: &Engine, measured: &Measured<'_>) -> Vec<ContentSpent> {
 
 /// What a compaction before each turn would have saved.
 fn moments(engine: &Engine, requests: &Requests, measured: &Measured<'_>, ask: &Ask) -> Vec<MomentInfo> {
-    let Some(kept) = kept(&ask.profile, measured.counter.overhead()) else { return Vec::new() };
+    let Some(remainder) = remainder(&ask.profile, measured.counter.overhead()) else { return Vec::new() };
     let (all, prices) = (&requests.all, &engine.config.prices);
-    let run = |policy| policy::run(all, policy, measured.limits.window, &kept, prices).amounts;
+    let run = |policy| policy::run(all, policy, measured.limits.window, &remainder, prices).amounts;
     let as_it_was = run(Policy::Own);
     let (mut out, mut replay, mut before): (Vec<MomentInfo>, _, _) = (Vec::new(), Replay::default(), None);
     for (number, request) in all.iter().enumerate().filter(|it| !it.1.side) {
         let context = request.usage.sent();
         let begins = before.is_some_and(|it: &Request| it.prompt != request.prompt);
-        if begins && !request.compacted && context > kept.after(context) + WORTH {
+        if begins && !request.compacted && context > remainder.after(context) + WORTH {
             let other = run(Policy::Before(number));
             let cache = request.model.as_deref().and_then(|it| replay.cache(it, false));
             out.push(MomentInfo {
@@ -192,7 +192,7 @@ fn ahead<'a>(
     let prefix = after.map_or(0, |it| it.prefix);
     let after = match after {
         Some(it) => Some(overhead + it.tokens),
-        None => kept(&ask.profile, overhead).map(|it| it.after(context)),
+        None => remainder(&ask.profile, overhead).map(|it| it.after(context)),
     };
     let sizes = ForecastSizes { context, after: after.unwrap_or(context), same: overhead + prefix, growth };
     (!all.is_empty()).then(|| Ahead {
@@ -243,7 +243,7 @@ pub(crate) fn next_cost(
 }
 
 /// What a profile keeps, where it says so by a budget.
-pub(crate) fn kept(profile: &Profile, overhead: u64) -> Option<Remainder> {
+pub(crate) fn remainder(profile: &Profile, overhead: u64) -> Option<Remainder> {
     match &profile.summarize()?.keep {
         Keep::Budget(it) => {
             Some(Remainder { overhead, share: it.share, minimum: it.minimum, maximum: it.maximum })

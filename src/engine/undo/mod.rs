@@ -34,7 +34,7 @@ pub struct Archived {
 /// # Errors
 ///
 /// No such handle, or nothing compacted here.
-pub fn kept(engine: &Engine, name: &str) -> Result<Archived> {
+pub fn located(engine: &Engine, name: &str) -> Result<Archived> {
     if name == "last" {
         let (scope, compaction) = last(engine, |_| true)?;
         let entry = engine.store.entry(&scope, compaction.handle.as_str())?;
@@ -85,7 +85,7 @@ fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> 
     let (scope, compaction) = if name == "last" {
         last(engine, |it| it.applied.is_some())?
     } else {
-        let Archived { scope, entry } = kept(engine, name)?;
+        let Archived { scope, entry } = located(engine, name)?;
         let compaction = match entry.what {
             What::Compaction => engine.store.compaction(&scope, name)?,
             What::Session => {
