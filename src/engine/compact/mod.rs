@@ -21,7 +21,7 @@ use crate::engine::compact::compacted::{
     About, Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer,
 };
 use crate::engine::compact::min_kept::MinKept;
-use crate::engine::compact::summarize::{Drafted, Heard};
+use crate::engine::compact::summarize::{Drafted, HostReply};
 use crate::engine::input::measured::{Measured, warnings};
 use crate::engine::inspect::session_cost::AfterChange;
 use crate::engine::{
@@ -41,7 +41,7 @@ struct CompactJob<'a> {
     ask: &'a Ask,
     measured: &'a Measured<'a>,
     /// The answer of the calling agent's model, where it was asked.
-    heard: Option<&'a Heard>,
+    reply: Option<&'a HostReply>,
     /// Holds the `Started` event once it was sent; `None`: no events, no hooks.
     begun: Option<&'a OnceCell<Event>>,
 }
@@ -52,20 +52,20 @@ struct CompactJob<'a> {
 /// Of the store, of files and of the session's place; what was decided against is a
 /// [`CompactOutcome::Rejected`] and no error.
 pub fn compact(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
-    compact_heard(engine, opened, &request::honoured(engine, ask), None)
+    compact_by_reply(engine, opened, &request::honoured(engine, ask), None)
 }
 
-/// The same with a profile whose settings are already applied (`honoured`). With `heard`, by the plan that
+/// The same with a profile whose settings are already applied (`honoured`). With `reply`, by the plan that
 /// it was asked for.
-pub(crate) fn compact_heard(
+pub(crate) fn compact_by_reply(
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
-    heard: Option<&Heard>,
+    reply: Option<&HostReply>,
 ) -> Result<Compacted> {
     #[cfg(feature = "otel")]
     let started = std::time::Instant::now();
-    let compacted = compact_told(engine, opened, ask, heard);
+    let compacted = compact_told(engine, opened, ask, reply);
     #[cfg(feature = "otel")]
     if ask.to != To::Plan {
         events::otel::compacted(engine, started, opened, ask, &compacted);
@@ -74,9 +74,9 @@ pub(crate) fn compact_heard(
 }
 
 /// The same, with its events and hooks.
-fn compact_told(engine: &Engine, opened: &Opened, ask: &Ask, heard: Option<&Heard>) -> Result<Compacted> {
+fn compact_told(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&HostReply>) -> Result<Compacted> {
     let begun = OnceCell::new();
-    let mut compacted = compact_from(engine, opened, ask, heard, Some(&begun));
+    let mut compacted = compact_from(engine, opened, ask, reply, Some(&begun));
     // Nothing was to be written, so there is no event.
     let Some(Event::Started { percent, .. }) = begun.get() else { return compacted };
     let ended = match &compacted {
@@ -112,14 +112,14 @@ fn compact_from(
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
-    heard: Option<&Heard>,
+    reply: Option<&HostReply>,
     begun: Option<&OnceCell<Event>>,
 ) -> Result<Compacted> {
     let whole = &opened.session.history;
     let mut ask = ask.clone();
     ask.options.pin = memories::pins(engine, whole, &ask.options.pin)?;
     let ask = &ask;
-    let base = heard.map(|it| {
+    let base = reply.map(|it| {
         let messages = whole.messages().iter().take(it.count()).cloned().collect();
         History::new(messages, whole.meta.clone())
     });
@@ -129,7 +129,7 @@ fn compact_from(
     let plan = attempt::plan_for(engine, &measured, ask, None);
     let about = about(opened, ask, &measured, &plan);
     let (mut summarizer, mut warnings) = (Summarizer::default(), warnings(engine, opened, &measured));
-    let call = CompactJob { opened, ask, measured: &measured, heard, begun };
+    let call = CompactJob { opened, ask, measured: &measured, reply, begun };
     let outcome = outcome(engine, &call, plan, &mut summarizer, &mut warnings)?;
     Ok(Compacted { about, outcome, summarizer, warnings })
 }
@@ -258,13 +258,13 @@ fn drafted(
     summarizer: &mut Summarizer,
     warnings: &mut Vec<String>,
 ) -> Result<Result<HistoryFacts, Question>> {
-    let CompactJob { opened, ask, measured, heard, .. } = *call;
+    let CompactJob { opened, ask, measured, reply, .. } = *call;
     let mut known = HistoryFacts::default();
     if ask.writer.written.is_some() {
         known.summary.clone_from(&ask.writer.written);
         return Ok(Ok(known));
     }
-    match summarize::written_summary(engine, opened, measured, ask, plan, &known, heard)? {
+    match summarize::written_summary(engine, opened, measured, ask, plan, &known, reply)? {
         Drafted::Offline(why) => warnings.extend(why),
         Drafted::Priced(cost) => {
             let what = "dry run: no model was asked, this is the offline summary";
