@@ -35,12 +35,12 @@ const INDEXED_AT_ONCE: u64 = 64 << 20;
 struct Rank {
     /// Words of the query that it does not hold.
     missing: usize,
-    class: Class,
+    class: ResultClass,
 }
 
 /// What a result is, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
+enum ResultClass {
     /// A decision, where one was asked for: the user's, then the agent's.
     UserDecision,
     Decision,
@@ -51,20 +51,20 @@ enum Class {
     Summary,
 }
 
-fn class_of(entry: &Entry) -> Class {
+fn class_of(entry: &Entry) -> ResultClass {
     match entry.what {
-        What::Memory => Class::User,
-        What::Session | What::Message | What::Output => Class::Other,
-        What::Compaction => Class::Summary,
+        What::Memory => ResultClass::User,
+        What::Session | What::Message | What::Output => ResultClass::Other,
+        What::Compaction => ResultClass::Summary,
     }
 }
 
-fn class_of_message(by_user: bool, decides: bool, asked_for_decision: bool) -> Class {
+fn class_of_message(by_user: bool, decides: bool, asked_for_decision: bool) -> ResultClass {
     match (by_user, decides && asked_for_decision) {
-        (true, true) => Class::UserDecision,
-        (false, true) => Class::Decision,
-        (true, false) => Class::User,
-        (false, false) => Class::Other,
+        (true, true) => ResultClass::UserDecision,
+        (false, true) => ResultClass::Decision,
+        (true, false) => ResultClass::User,
+        (false, false) => ResultClass::Other,
     }
 }
 
@@ -137,7 +137,7 @@ pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled>
         }
     }
     let all_words = |it: &(Rank, Hit)| it.0.missing == 0;
-    let says_more = |it: &Hit| class_of(&it.entry) != Class::Summary;
+    let says_more = |it: &Hit| class_of(&it.entry) != ResultClass::Summary;
     let whole = said.iter().any(all_words) || !indexed.partial && indexed.hits.iter().any(says_more);
     let partial = !whole && (indexed.partial || indexed.hits.is_empty());
     if whole {
