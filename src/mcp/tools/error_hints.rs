@@ -5,16 +5,16 @@ use serde_json::{Map, Value, json};
 use super::arguments::Arguments;
 use super::hints::hint_words;
 use crate::agents;
-use crate::mcp::desk::Desk;
+use crate::mcp::server_state::ServerState;
 use crate::mcp::tools;
 use history::error::{Error, Kind};
 
-pub(in crate::mcp) fn told(desk: &Desk, tool: &str, arguments: &Arguments, error: &Error) -> String {
+pub(in crate::mcp) fn told(state: &ServerState, tool: &str, arguments: &Arguments, error: &Error) -> String {
     let text = error.full_in(hint_words);
     if !matches!(error.kind(), Kind::Arguments | Kind::Input | Kind::Ambiguous) {
         return text;
     }
-    match example(desk, tool, arguments, error) {
+    match example(state, tool, arguments, error) {
         Some(call) => format!("{text}\nA call that works: {tool} {}", Value::Object(call)),
         None => text,
     }
@@ -22,14 +22,19 @@ pub(in crate::mcp) fn told(desk: &Desk, tool: &str, arguments: &Arguments, error
 
 /// Arguments that work: the caller's own source, unless the error may be about it; else one that is there. Nothing for an
 /// undo of the current session: where that finds nothing to undo, no call does.
-fn example(desk: &Desk, tool: &str, arguments: &Arguments, error: &Error) -> Option<Map<String, Value>> {
+fn example(
+    state: &ServerState,
+    tool: &str,
+    arguments: &Arguments,
+    error: &Error,
+) -> Option<Map<String, Value>> {
     if arguments.text("to").ok().flatten().as_deref() == Some("undo") {
         let named = arguments.has("session") || arguments.has("handle");
         return named.then(|| one("to", json!("undo")));
     }
     let own = is_of_another(tool, error).then(|| own_source(tool, arguments)).flatten();
     let candidate = error.first_candidate().map(|it| one("session", json!(it)));
-    let mut call = own.or(candidate).unwrap_or_else(|| any_source(desk, tool, arguments));
+    let mut call = own.or(candidate).unwrap_or_else(|| any_source(state, tool, arguments));
     if tool == "summarize_history" {
         call.insert("budget".to_owned(), json!("20%"));
     }
@@ -53,15 +58,15 @@ fn own_source(tool: &str, arguments: &Arguments) -> Option<Map<String, Value>> {
     names.iter().find_map(said)
 }
 
-fn any_source(desk: &Desk, tool: &str, arguments: &Arguments) -> Map<String, Value> {
+fn any_source(state: &ServerState, tool: &str, arguments: &Arguments) -> Map<String, Value> {
     if tool == "recall" {
         return one("query", json!("failing test"));
     }
     let failed = arguments.text("session").ok().flatten();
     // What stands for a session may stand for none here.
     let looked = failed.is_none_or(|it| it == "latest" || it == "current") && !arguments.has("messages");
-    let here = || !agents::list(&desk.config.agents, None, Some(&desk.config.agents.cwd)).is_empty();
-    if desk.remote.is_none() && !looked && here() {
+    let here = || !agents::list(&state.config.agents, None, Some(&state.config.agents.cwd)).is_empty();
+    if state.remote.is_none() && !looked && here() {
         return one("session", json!("latest"));
     }
     one("messages", json!([{"role": "user", "content": "hello"}]))

@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, name, names, warn, warn_of_ignored};
 use super::arguments::{Arguments, of};
-use super::fit::{self, ANSWER, PLAN, WRITTEN};
+use super::edit;
 use super::request::{
-    Goal, Waiting, add_undo, ask, carried_out, goal, meant, messages_as, target, warn_of_format,
+    CallContext, Goal, add_undo, ask, carried_out, goal, meant, messages_as, target, warn_of_format,
 };
 use super::schema::{
     self, any_object, choice, described, format, integer, messages, meta, object, option, options, property,
     required, session, text, writing,
 };
-use super::splice;
+use super::shorten::{self, ANSWER, PLAN, WRITTEN};
 use crate::agents::reach::Job;
 use crate::answers::{CompactAnswer, Next, PrunedInfo, RestoreAnswer, Who};
 use crate::config::Choice;
 use crate::engine::{
     self, Amount, Ask, CompactOptions, CompactOutcome, Compacted, Counting, Engine, Opened, To,
 };
-use crate::mcp::desk::{Caller, Desk};
+use crate::mcp::server_state::{Caller, ServerState};
 use history::error::{Error, Result};
 use tokens::Estimator;
 
@@ -85,22 +85,22 @@ const UNDONE: [&str; 8] = names!(RestoreAnswer:
 );
 
 pub(in crate::mcp) fn call(
-    desk: &Desk,
+    state: &ServerState,
     caller: &Caller,
     arguments: &Arguments,
-    waiting: &Waiting,
+    waiting: &CallContext,
 ) -> Result<Answer> {
-    let goal = goal(desk, arguments)?;
-    let mut ask = ask(desk, NAME, arguments)?;
+    let goal = goal(state, arguments)?;
+    let mut ask = ask(state, NAME, arguments)?;
     ask.options.pin.extend(arguments.text("previous_summary")?);
     ask.writer.watch = waiting.watch.clone();
     ask.writer.sampling = waiting.sampling.clone();
-    let engine = desk.engine(caller)?;
+    let engine = state.engine(caller)?;
     let second = (arguments.text("handle")?, arguments.text("answer")?);
     if goal == Goal::Undo {
         let undone = engine::undo(&engine, second.0.as_deref().unwrap_or("last"))?;
-        let mut out = fit::pick(&undone, &UNDONE)?;
-        fit::fit(&mut out, WRITTEN, &names!(RestoreAnswer: warnings), &[], "");
+        let mut out = shorten::pick(&undone, &UNDONE)?;
+        shorten::fit(&mut out, WRITTEN, &names!(RestoreAnswer: warnings), &[], "");
         return Ok(out);
     }
     let (made, opened) = match second {
@@ -109,7 +109,7 @@ pub(in crate::mcp) fn call(
             let to = match goal {
                 Goal::Plan | Goal::Undo => None,
                 Goal::Session => Some(To::Session),
-                Goal::File => Some(To::File(desk.result_file(&handle, "json")?)),
+                Goal::File => Some(To::File(state.result_file(&handle, "json")?)),
             };
             engine::answered(&engine, &handle, &answer, to)?
         }
@@ -129,13 +129,13 @@ pub(in crate::mcp) fn call(
         }
         (None, None) => {
             ask.writer.summarizer = summarizer(&engine, arguments)?;
-            let opened = desk.open(&engine, arguments)?;
-            ask.to = target(desk, &opened, goal, "replace")?;
+            let opened = state.open(&engine, arguments)?;
+            ask.to = target(state, &opened, goal, "replace")?;
             ask.messages_as = messages_as(&opened);
             (engine::compact(&engine, &opened, &ask)?, opened)
         }
     };
-    let answer = answer(desk, &engine, &opened, &ask, goal, &made)?;
+    let answer = answer(state, &engine, &opened, &ask, goal, &made)?;
     shown(answer, arguments, &opened, &ask, &made)
 }
 
@@ -148,7 +148,7 @@ fn summarizer(engine: &Engine, arguments: &Arguments) -> Result<Choice> {
 
 /// The document of what was made, in the words of the tools and with what to call next.
 fn answer(
-    desk: &Desk,
+    state: &ServerState,
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
@@ -165,7 +165,7 @@ fn answer(
         }
         (CompactOutcome::Planned(_), _) if ask.to == To::Plan => {
             let job = if answer.summary.is_none() { Job::Prune } else { Job::Compact };
-            answer.next = carried_out(desk, engine, opened, NAME, job);
+            answer.next = carried_out(state, engine, opened, NAME, job);
         }
         _ => {}
     }
@@ -194,7 +194,7 @@ fn shown(
             answer.next.what = answer.next.what.replace(resume, "the command in `resume`");
         }
     }
-    let mut out = fit::pick(&answer, &SHOWN)?;
+    let mut out = shorten::pick(&answer, &SHOWN)?;
     if answer.next.who == Who::Nobody {
         out.remove(name!(CompactAnswer: next));
     }
@@ -208,18 +208,18 @@ fn shown(
     let warnings = names!(CompactAnswer: warnings);
     if matches!(made.outcome, CompactOutcome::NeedsAnswer(_)) {
         let texts = names!(CompactAnswer: ask);
-        fit::fit(&mut out, ANSWER, &warnings, &texts, "write from what you remember");
+        shorten::fit(&mut out, ANSWER, &warnings, &texts, "write from what you remember");
         return Ok(out);
     }
     // Once it is written, of the facts only those that are not all there any more.
     answer.facts.retain(|_, it| it.found != 0 && !(was_written && it.kept == it.found));
-    fit::set(&mut out, name!(CompactAnswer: facts), json!(answer.facts));
+    shorten::set(&mut out, name!(CompactAnswer: facts), json!(answer.facts));
     answer.pruned.sort_by_key(|it| Reverse(it.tokens_before));
-    fit::entries(&mut out, name!(CompactAnswer: pruned), &answer.pruned, &SHOWN_OF_OUTPUT)?;
-    fit::first(&mut out, name!(CompactAnswer: pruned), 5);
+    shorten::entries(&mut out, name!(CompactAnswer: pruned), &answer.pruned, &SHOWN_OF_OUTPUT)?;
+    shorten::first(&mut out, name!(CompactAnswer: pruned), 5);
     if let Some(after) = made.bytes() {
         let before = opened.source.bytes(0..opened.source.len())?;
-        add_replace(&mut out, splice::replace(&before, after));
+        add_replace(&mut out, edit::replace(&before, after));
         return Ok(out);
     }
     let limit = if was_written {
@@ -231,7 +231,7 @@ fn shown(
         PLAN
     };
     let (lists, texts) = (names!(CompactAnswer: pruned, warnings), names!(CompactAnswer: summary));
-    fit::fit(&mut out, limit, &lists, &texts, r#""to": "file" writes all of it"#);
+    shorten::fit(&mut out, limit, &lists, &texts, r#""to": "file" writes all of it"#);
     Ok(out)
 }
 
@@ -239,12 +239,12 @@ fn shown(
 fn add_replace(out: &mut Answer, replace: Option<Value>) {
     let (lists, texts) = (names!(CompactAnswer: pruned, warnings), names!(CompactAnswer: summary));
     let Some(replace) = replace else {
-        return fit::fit(out, ANSWER, &lists, &texts, "the messages could not be spliced");
+        return shorten::fit(out, ANSWER, &lists, &texts, "the messages could not be spliced");
     };
     let summary = out.remove(name!(CompactAnswer: summary));
     let mut with = out.clone();
     with.insert(name!(CompactAnswer: replace).to_owned(), replace);
-    fit::fit(&mut with, ANSWER, &lists, &[], "");
+    shorten::fit(&mut with, ANSWER, &lists, &[], "");
     let size = serde_json::to_string(&with).map_or(0, |it| Estimator::O200k.text(&it));
     if size <= ANSWER {
         *out = with;
@@ -256,5 +256,5 @@ fn add_replace(out: &mut Answer, replace: Option<Value>) {
          \"file\" writes all messages to a file"
     );
     warn(out, [what]);
-    fit::fit(out, ANSWER, &names!(CompactAnswer: pruned), &texts, "see warnings");
+    shorten::fit(out, ANSWER, &names!(CompactAnswer: pruned), &texts, "see warnings");
 }

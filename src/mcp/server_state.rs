@@ -26,7 +26,7 @@ pub(crate) struct Caller {
     /// Who is told what happens during a call, where somebody wants to know.
     pub(crate) listener: Option<Listener>,
     /// Permit for the request body's share of the body memory; released when the request is done.
-    pub(crate) _held: Option<Arc<OwnedSemaphorePermit>>,
+    pub(crate) _body_permit: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 /// The rules of a server that others than the local user reach.
@@ -36,7 +36,7 @@ pub(crate) struct Remote {
     pub(crate) roots: Vec<PathBuf>,
 }
 
-pub(crate) struct Desk {
+pub(crate) struct ServerState {
     pub(crate) config: Config,
     /// For tests and `--now`; the clock otherwise.
     now: Option<i64>,
@@ -45,7 +45,7 @@ pub(crate) struct Desk {
     store: Mutex<Option<Arc<Store>>>,
 }
 
-impl Desk {
+impl ServerState {
     pub(crate) fn new(config: Config, now: Option<i64>, remote: Option<Remote>) -> Self {
         Self { config, now, remote, metrics: Arc::default(), store: Mutex::new(None) }
     }
@@ -56,7 +56,7 @@ impl Desk {
 
     /// The local user, who owns what the command line stores too.
     pub(crate) fn local(&self) -> Caller {
-        Caller { owner: self.config.owner.clone(), session: None, listener: None, _held: None }
+        Caller { owner: self.config.owner.clone(), session: None, listener: None, _body_permit: None }
     }
 
     /// Opened once; tried again by the next call when it could not be.
