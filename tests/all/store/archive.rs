@@ -170,6 +170,7 @@ pub(super) fn another_project_is_refused_and_another_user_finds_nothing() {
 pub(super) fn handles_that_are_malformed_or_missing_say_so() {
     let store = memory();
     let missing = Handle::of(&me(), &Digest::of(b"never stored")).to_string();
+    let applied = Applied { path: None, session: None, mode: AppliedMode::New, fingerprint: String::new() };
     for (handle, says) in [
         ("", "expected a handle of 10 characters"),
         ("../../etc/passwd", "expected a handle of 10 characters"),
@@ -181,7 +182,7 @@ pub(super) fn handles_that_are_malformed_or_missing_say_so() {
             store.restore(&me(), handle).unwrap_err(),
             store.entry(&me(), handle).unwrap_err(),
             store.compaction(&me(), handle).unwrap_err(),
-            store.finish(&me(), handle, &Applied::default()).unwrap_err(),
+            store.finish(&me(), handle, &applied).unwrap_err(),
             store.forget(&me(), handle).unwrap_err(),
         ] {
             assert_eq!(error.kind(), Kind::Arguments);
