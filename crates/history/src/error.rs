@@ -36,15 +36,6 @@ pub enum Kind {
     Bug,
 }
 
-/// Where in the input something was found.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Place {
-    /// A path, or what stands for one (`-`, `messages`).
-    pub file: String,
-    /// 1-based line, where lines mean something.
-    pub line: Option<u64>,
-}
-
 /// What the caller can do. How it is done, each face says in its own words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {
@@ -86,6 +77,15 @@ impl Hint {
             out.push_str(&said);
         }
     }
+}
+
+/// Where in the input something was found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Place {
+    /// A path, or what stands for one (`-`, `messages`).
+    pub file: String,
+    /// 1-based line, where lines mean something.
+    pub line: Option<u64>,
 }
 
 /// An error of this crate. Small to move, cheap to make.

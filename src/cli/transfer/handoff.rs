@@ -31,8 +31,7 @@ pub struct HandoffArgs {
 pub(in crate::cli) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let common = &arguments.common;
     let opened = common.open(engine)?;
-    let brief = engine::brief(engine, &opened, &arguments.goal)
-        .map_err(|error| Error::new(error.kind(), format!("--goal: {}", error.full())))?;
+    let brief = engine::brief(engine, &opened, &arguments.goal)?;
     let answer = match arguments.apply {
         true => {
             let to = arguments.to.as_deref().map(|it| agent("--as", it)).transpose()?;

@@ -99,9 +99,12 @@ pub fn brief(engine: &Engine, opened: &Opened, goal: &str) -> Result<String> {
         "# Task\n\n{goal}\n\nWhat follows is from the session {session}; its files may have changed since.\n\n"
     );
     let count = |text: &str| Estimator::O200k.text(text);
-    let budget = BRIEF
-        .checked_sub(count(&start) + 8)
-        .ok_or_else(|| Error::new(Kind::Arguments, format!("expected a goal of less than {BRIEF} tokens")))?;
+    let budget = BRIEF.checked_sub(count(&start) + 8).ok_or_else(|| {
+        Error::new(
+            Kind::Arguments,
+            format!("handing off: expected a goal of less than {BRIEF} tokens, found a longer one"),
+        )
+    })?;
     let pins = memories::pins(engine, history, &[])?;
     let ask = offline::OfflineRequest {
         region: 0..history.messages().len(),

@@ -6,7 +6,7 @@ use rmcp::model::Tool;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, name, names, warn, warn_of_ignored};
-use super::arguments::{Arguments, of};
+use super::arguments::Arguments;
 use super::edit;
 use super::request::{
     CallContext, Goal, add_undo, ask, carried_out, goal, meant, messages_as, target, warn_of_format,
@@ -159,7 +159,7 @@ fn answer(
     match (&made.outcome, &ask.options.focus) {
         (CompactOutcome::Noop { .. }, Some(focus)) if goal == Goal::Plan => {
             // Who hands off wants a brief, however little there is to compact.
-            answer.summary = Some(engine::brief(engine, opened, focus).map_err(|error| of("focus", &error))?);
+            answer.summary = Some(engine::brief(engine, opened, focus)?);
             let what = "nothing is compacted; summary is a brief for a new session";
             answer.next = Next::model(what.to_owned());
         }
