@@ -1,7 +1,6 @@
 //! Claude Code: `projects/<slug>/<session>.jsonl` in its configuration folder; sub-agents in
 //! `<session>/subagents/`, formerly beside it as `agent-*.jsonl` (Claude Code 2.1).
 
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -172,11 +171,7 @@ fn projects(env: &Env) -> PathBuf {
 /// The version that wrote the newest session.
 fn newest_version(env: &Env) -> Option<[u32; 3]> {
     let newest = super::list(env, Some(&ClaudeCode), None).into_iter().next()?;
-    let mut file = crate::files::open(&newest.path).ok()?;
-    let len = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(len.saturating_sub(END))).ok()?;
-    let mut bytes = Vec::new();
-    file.take(END).read_to_end(&mut bytes).ok()?;
+    let bytes = crate::files::tail(&newest.path, END).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let rest = text.rsplit_once("\"version\":\"")?.1;
     let mut numbers = rest.split('"').next()?.split('.').map(|it| it.parse().ok());
