@@ -7,8 +7,9 @@ use serde_json::json;
 
 use crate::agents;
 use crate::cli::Screen;
-use crate::cli::paint::{size, table};
+use crate::cli::paint::table;
 use crate::engine::{self, Engine, SessionRef};
+use crate::report::size;
 use crate::store::{
     AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, Scope, SearchExtent, SearchScope, Typed,
 };

@@ -11,8 +11,9 @@ use crate::agents::FoundSession;
 use crate::agents::reach::quoted;
 use crate::answers::AdviceLevel;
 use crate::cli::Screen;
-use crate::cli::paint::{Paint, fitted, short_ids, size};
+use crate::cli::paint::{Paint, fitted, short_ids};
 use crate::engine::{self, Ask, Engine, SessionRef};
+use crate::report::size;
 use crate::store::Scope;
 use history::error::Result;
 #[cfg(not(feature = "parquet"))]

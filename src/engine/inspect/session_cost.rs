@@ -10,7 +10,7 @@ use crate::cost::bill::{Amounts, Charge};
 use crate::cost::forecast::{Forecast, ForecastSizes, forecast};
 use crate::cost::policy::{self, Policy, Remainder};
 use crate::cost::replay::{MissCause, Replay};
-use crate::cost::{Bill, Price};
+use crate::cost::{Bill, Price, cents};
 use crate::engine::input::measured::{Measured, warnings};
 use crate::engine::{Ask, Engine, Opened, input::measured, session_info};
 use compaction::profile::{Keep, Profile};
@@ -320,9 +320,4 @@ fn spent_info(it: &Amounts) -> SpentInfo {
         cache_write: spent(it.cache_write, it),
         output: spent(it.output, it),
     }
-}
-
-/// To a hundredth of a cent.
-fn cents(dollars: f64) -> f64 {
-    (dollars * 1e4).round() / 1e4
 }
