@@ -212,12 +212,9 @@ impl Undo<'_> {
             Error::new(Kind::Changed, what).or_hint(Hint::RestoreCopy)
         })?;
         let mut next = 0;
-        let same = |one: &Message, other: &Message| {
-            one.role == other.role && one.kind == other.kind && one.parts == other.parts
-        };
         let mut all: Vec<Message> = Vec::new();
         for old in self.session.history.messages() {
-            let found = messages[next..].iter().position(|it| same(it, old));
+            let found = messages[next..].iter().position(|it| it.says_same(old));
             let mut message = Message { from: None, usage: None, wire_len: None, ..old.clone() };
             if let Some(found) = found {
                 message = messages[next + found].clone();

@@ -320,10 +320,7 @@ fn note_applied(
 /// The result with what the session grew by since it was read, and by how many messages.
 fn rebased(before: &History, now: &History, after: &History) -> Result<(History, usize)> {
     let (old, new) = (before.messages(), now.messages());
-    let same = |one: &Message, other: &Message| {
-        one.role == other.role && one.kind == other.kind && one.parts == other.parts
-    };
-    if new.len() < old.len() || !old.iter().zip(new).all(|(one, other)| same(one, other)) {
+    if new.len() < old.len() || !old.iter().zip(new).all(|(one, other)| one.says_same(other)) {
         let what = "the session is not what it was when it was read; nothing was changed; run this again";
         return Err(Error::new(Kind::Changed, what));
     }
