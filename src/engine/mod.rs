@@ -168,8 +168,12 @@ impl Engine {
 
     /// To whom what is archived of a history belongs: the local user and the session's project.
     pub(crate) fn scope(&self, history: &History) -> Scope {
-        let project = history.meta.cwd.as_deref().unwrap_or_default();
-        Scope { owner: self.config.owner.clone(), project: project.to_owned() }
+        self.scope_of(history.meta.cwd.as_deref().unwrap_or_default())
+    }
+
+    /// What the local user keeps of a project.
+    pub(crate) fn scope_of(&self, project: impl Into<String>) -> Scope {
+        Scope { owner: self.config.owner.clone(), project: project.into() }
     }
 
     /// The scope of memories: the session's project, or the current directory if the session records none.
@@ -181,8 +185,7 @@ impl Engine {
     pub(crate) fn projects(&self) -> Vec<Scope> {
         let cwd = self.config.agents.cwd.clone();
         let real = std::fs::canonicalize(&cwd).ok().filter(|it| *it != cwd);
-        let scope =
-            |it: PathBuf| Scope { owner: self.config.owner.clone(), project: it.display().to_string() };
+        let scope = |it: PathBuf| self.scope_of(it.display().to_string());
         std::iter::once(cwd).chain(real).map(scope).collect()
     }
 
@@ -195,7 +198,7 @@ impl Engine {
 
     /// Marks that belong to no project.
     pub(super) fn shared(&self) -> Scope {
-        Scope { owner: self.config.owner.clone(), project: String::new() }
+        self.scope_of("")
     }
 }
 

@@ -187,7 +187,7 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
         Some(directory) => {
             let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
             let project = directory.display().to_string();
-            engine::search(engine, &Scope { owner: engine.config.owner.clone(), project }, &query)?
+            engine::search(engine, &engine.scope_of(project), &query)?
         }
         None => engine::recall(engine, &query, arguments.scope()?, session)?,
     };

@@ -181,7 +181,7 @@ fn row(engine: &Engine, found: FoundSession, continued: &BTreeMap<String, String
     let opened = engine::open_measured(engine, &named, None, None, ask.tokenizer());
     let estimate = opened.and_then(|it| engine::estimate(engine, &it, &ask, None)).ok();
     let directory = found.cwd.as_ref().map(|it| it.display().to_string());
-    let scope = Scope { owner: engine.config.owner.clone(), project: directory.clone().unwrap_or_default() };
+    let scope = engine.scope_of(directory.clone().unwrap_or_default());
     let made = engine.store.compactions(&scope, Some(&found.id), COMPACTIONS)?;
     let compactions = made.into_iter().map(|it| CompactionRow {
         handle: it.handle.as_str().to_owned(),

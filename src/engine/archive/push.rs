@@ -81,7 +81,7 @@ fn waiting(engine: &Engine, session: Option<&str>) -> Result<Vec<Entry>> {
 }
 
 fn scope(engine: &Engine, entry: &Entry) -> Scope {
-    Scope { owner: engine.config.owner.clone(), project: entry.project.clone() }
+    engine.scope_of(entry.project.as_str())
 }
 
 fn send(engine: &Engine, server: &Server, entry: &Entry) -> Result<Delivery> {

@@ -233,7 +233,7 @@ fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Fou
 /// one goes on there. Not where the old one was used since.
 pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, String> {
     // Of a session that does not say its directory, none is noted.
-    let nowhere = Scope { owner: engine.config.owner.clone(), project: String::new() };
+    let nowhere = engine.shared();
     let scopes: Vec<Scope> = engine.projects().into_iter().chain([nowhere]).collect();
     let compacted = scopes
         .iter()

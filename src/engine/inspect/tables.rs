@@ -248,7 +248,7 @@ fn put_session(
 /// Ours, as the archive has them.
 fn put_compactions(engine: &Engine, tables: &mut Tables, found: &FoundSession) -> Result<()> {
     let project = found.cwd.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
-    let scope = Scope { owner: engine.config.owner.clone(), project };
+    let scope = engine.scope_of(project);
     let (agent, id) = (found.agent.name(), found.id.as_str());
     for Compaction { handle, at, profile, trigger, tokens_before, tokens_after, applied, facts, .. } in
         engine.store.compactions(&scope, Some(id), MOST)?

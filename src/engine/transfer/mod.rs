@@ -307,7 +307,7 @@ fn put(
     unpacked: Option<&Unpacked>,
 ) -> Result<ImportAnswer> {
     let cwd = target(engine, &arrived, to)?;
-    let scope = Scope { owner: engine.config.owner.clone(), project: cwd.display().to_string() };
+    let scope = engine.scope_of(cwd.display().to_string());
     let mut warnings = Vec::new();
     let directories = directories(engine, &arrived, &cwd)?;
     let agent = to.agent.unwrap_or(arrived.agent);
