@@ -11,7 +11,7 @@ use crate::cli::paint::table;
 use crate::engine::{self, Engine, SessionRef};
 use crate::report::size;
 use crate::store::{
-    AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, Scope, SearchExtent, SearchScope, Typed,
+    AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, SearchExtent, SearchScope, Typed,
 };
 use history::error::{Error, Kind, Result};
 use sessions::derive;

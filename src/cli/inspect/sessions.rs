@@ -14,7 +14,6 @@ use crate::cli::Screen;
 use crate::cli::paint::{Paint, fitted, short_ids};
 use crate::engine::{self, Ask, Engine, SessionRef};
 use crate::report::size;
-use crate::store::Scope;
 use history::error::Result;
 #[cfg(not(feature = "parquet"))]
 use history::error::{Error, Kind};

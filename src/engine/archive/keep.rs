@@ -5,7 +5,7 @@ use crate::answers::KeepAnswer;
 use crate::engine::archive::marks::kept_mark;
 use crate::engine::{Engine, archive::passages};
 use crate::files::File;
-use crate::store::{Batch, Body, Collected, Gone, Original, Retention, Scope, SessionOrigin, What};
+use crate::store::{Batch, Body, Collected, Gone, Original, Retention, SessionOrigin, What};
 use history::error::Result;
 use sessions::{Memory, Source};
 

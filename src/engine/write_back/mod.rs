@@ -18,8 +18,8 @@ use crate::engine::input::open::{open_database, open_path};
 use crate::engine::{Engine, Opened};
 use crate::files::Reading;
 use crate::store::{Applied, AppliedMode, Digest, Handle, Scope};
+use history::History;
 use history::error::{Error, Hint, Kind, Result};
-use history::{History, Message};
 use sessions::{Format, Mode, Piece, Source as _, Written};
 
 /// How long after a compaction a session is not compacted again, unless its profile says more: 30 seconds, the
