@@ -10,7 +10,9 @@
 use std::time::{Duration, Instant};
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Original, Query, Reach, Scope, SessionRef, Store, StoreAt, What};
+use epitome::store::{
+    Batch, Body, Original, Query, Scope, SearchExtent, SessionOrigin, Store, StoreAt, What,
+};
 
 const PATHS: [&str; 8] = [
     "src/main.rs",
@@ -105,7 +107,7 @@ fn fill(store: &Store, number: u64) {
                 tokens: text.len() as u64 / 4,
             })
             .collect();
-        let session = SessionRef { id: format!("s{from}"), ..SessionRef::default() };
+        let session = SessionOrigin { id: format!("s{from}"), ..SessionOrigin::default() };
         store.put_all(&me(), &Batch { session, at: from as i64, originals, compaction: None }).unwrap();
     }
 }
@@ -141,9 +143,9 @@ fn main() {
         "设计",
         "nothing_like_it",
     ] {
-        for reach in [Reach::Project, Reach::Session("s0".into())] {
-            let shown = format!("{text}{}", if reach == Reach::Project { "" } else { "  (session)" });
-            let query = Query { text: text.into(), reach, only: vec![], limit: 10, offset: 0 };
+        for extent in [SearchExtent::Project, SearchExtent::Session("s0".into())] {
+            let shown = format!("{text}{}", if extent == SearchExtent::Project { "" } else { "  (session)" });
+            let query = Query { text: text.into(), extent, only: vec![], limit: 10, offset: 0 };
             let mut times: Vec<Duration> = (0..11)
                 .map(|_| {
                     let start = Instant::now();

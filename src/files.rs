@@ -1,7 +1,7 @@
 //! Files as sources, and files put in place whole or not at all.
 
 use std::fs;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -119,6 +119,16 @@ impl Read for Reading<'_> {
         self.at += many as u64;
         Ok(many)
     }
+}
+
+/// The last `most` bytes of a regular file.
+pub fn tail(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let len = file.metadata()?.len();
+    file.seek(SeekFrom::Start(len.saturating_sub(most)))?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The text of a regular file, as [`open`] opens it.

@@ -40,9 +40,10 @@ fn main() -> ExitCode {
         Err(error) => {
             let mut stderr = std::io::stderr().lock();
             // There is nobody left to tell if this fails.
-            let _ = writeln!(stderr, "epitome: {}", visible(&error.full(), LineMode::Block));
+            let why = error.full_in(cli::hint_words);
+            let _ = writeln!(stderr, "epitome: {}", visible(&why, LineMode::Block));
             if json && !hook {
-                print_error(error.code(), &error.full());
+                print_error(error.code(), &why);
             }
             // A hook must not stop its agent because of us: 2 would. Only what the user configured does.
             if hook && error.kind() != Kind::Refused {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{AgentRef, Env};
 use crate::answers::TakesEffect;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, Hint, Kind, Result};
 use sessions::Mode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,8 +57,8 @@ pub fn at_rest(live: bool) -> Reach {
 
 /// The error of an agent whose sessions are never written.
 pub fn read_only(title: &str) -> Error {
-    let what = format!("applying: sessions of {title} are only read; write the result with --out");
-    Error::new(Kind::Refused, what)
+    let what = format!("applying: sessions of {title} are only read");
+    Error::new(Kind::Refused, what).hint(Hint::WriteCopy)
 }
 
 /// The version that wrote a session, if it is of a later generation than what was seen: `head` is how the file begins.

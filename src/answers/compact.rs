@@ -86,7 +86,7 @@ pub struct ReplaceInfo {
 }
 
 /// The result of a compaction.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct CompactAnswer {
     /// `compacted`, `planned`, `needs_answer`, `noop` or `rejected`.
     #[schemars(with = "String")]

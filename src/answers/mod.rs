@@ -53,7 +53,7 @@ impl<'a, T> Document<'a, T> {
 }
 
 /// What came of a compaction or of clearing outputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// It would be done; nothing is written.
@@ -63,6 +63,7 @@ pub enum Status {
     /// A model must write the summary first.
     NeedsAnswer,
     /// There was nothing to do.
+    #[default]
     Noop,
     /// What was made is not good enough, or may not be done.
     Rejected,
@@ -107,7 +108,7 @@ pub struct SessionInfo {
 }
 
 /// How a figure was got and how far off it may be.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct MethodInfo {
     /// `reported`, `exact` or `heuristic`.
     pub kind: String,

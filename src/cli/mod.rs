@@ -5,6 +5,7 @@ mod arguments;
 mod called;
 mod change;
 mod common;
+mod hints;
 mod inspect;
 mod paint;
 mod screen;
@@ -27,6 +28,7 @@ use setup::{completions, doctor, install, profiles, schema};
 
 pub use arguments::{Arguments, Command};
 pub use called::hook::end_in_time as end_hook_in_time;
+pub use hints::hint_words;
 pub use paint::Paint;
 pub(crate) use screen::Screen;
 
@@ -45,8 +47,9 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
     // To read from the archive or to remember takes a store; a look at a session does not. What takes the configuration
     // works without one, or with one that is broken; a server opens it when it is first needed: its client waits for the
     // handshake.
-    let with_store = |config| Ok(Engine { face: Face::Cli, ..Engine::at(config, now)? });
-    let look = |config| Ok(Engine { face: Face::Cli, ..Engine::even_without_store(config, now)? });
+    let cli = |engine| Engine { face: Face::Cli, hint_words, ..engine };
+    let with_store = |config| Engine::at(config, now).map(cli);
+    let look = |config| Engine::even_without_store(config, now).map(cli);
     let screen = &mut screen;
     match &arguments.command {
         None => sessions::here(&look(config)?, screen),

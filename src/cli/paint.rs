@@ -74,16 +74,6 @@ impl Paint {
     }
 }
 
-/// A size for people: 950, 8.2k, 182k, 1.2M.
-pub(super) fn size(tokens: u64) -> String {
-    match tokens {
-        0..1_000 => tokens.to_string(),
-        1_000..10_000 => format!("{:.1}k", tokens as f64 / 1e3),
-        10_000..1_000_000 => format!("{}k", (tokens + 500) / 1_000),
-        _ => format!("{:.1}M", tokens as f64 / 1e6),
-    }
-}
-
 /// Bytes for people: 950 B, 8.2 kB, 182 kB, 1.2 MB.
 pub(super) fn bytes(count: u64) -> String {
     match count {

@@ -14,6 +14,11 @@ pub use bill::{Amounts, Bill};
 pub use cache::Rule;
 pub use prices::{Price, Prices};
 
+/// To a hundredth of a cent: more is not known beforehand.
+pub(crate) fn cents(dollars: f64) -> f64 {
+    (dollars * 1e4).round() / 1e4
+}
+
 /// A day as `YYYY-MM-DD`.
 fn is_day(text: &str) -> bool {
     text.len() == 10 && text.parse::<jiff::civil::Date>().is_ok()

@@ -24,7 +24,7 @@ use crate::config::Config;
 use crate::store::{AuditEntry, AuditVerb, Face, Scope, Store, StoreAt};
 use compaction::plan::{Op, OutputOp};
 use history::History;
-use history::error::Result;
+use history::error::{Hint, HintWords, Result};
 use tokens::TokenCounter;
 
 pub use archive::passages::is_qualifier;
@@ -69,7 +69,7 @@ pub use seat::items::{ItemsAsk, ItemsDone, seat_items};
 pub use seat::log::{self as seat_log, SeatEntry};
 pub use seat::{SeatAsk, Seated, seat};
 pub use transfer::carry::{brief, hand_off};
-pub use undo::{Archived, kept, undo, undo_of};
+pub use undo::{Archived, located, undo, undo_of};
 pub use write_back::Installed;
 pub(crate) use write_back::can_write_back;
 
@@ -82,6 +82,8 @@ pub struct Engine {
     pub listener: Option<Listener>,
     /// Which interface called; written to the audit log.
     pub face: Face,
+    /// How that way says what the caller can do.
+    pub hint_words: HintWords,
 }
 
 impl Engine {
@@ -101,7 +103,7 @@ impl Engine {
     /// As [`Engine::new`].
     pub fn at(config: Config, now: i64) -> Result<Self> {
         let store = open_store(&config)?;
-        Ok(Self { config, store, now, listener: None, face: Face::Library })
+        Ok(Self { config, store, now, listener: None, face: Face::Library, hint_words: |_| String::new() })
     }
 
     /// The same for whoever only looks: where the store cannot be opened, what needs none is done all the same, and
@@ -113,7 +115,16 @@ impl Engine {
     pub fn even_without_store(config: Config, now: i64) -> Result<Self> {
         let store = Store::open_or_refuse(&config.store, config.redactor.clone())?;
         keep_counts(&config);
-        Ok(Self { config, store: Arc::new(store), now, listener: None, face: Face::Library })
+        let (store, hint_words): (_, HintWords) = (Arc::new(store), |_| String::new());
+        Ok(Self { config, store, now, listener: None, face: Face::Library, hint_words })
+    }
+
+    /// A sentence, and what the caller can do about it.
+    pub(crate) fn hinted(&self, text: String, hint: Option<Hint>) -> String {
+        match hint {
+            Some(hint) => hint.after(&text, self.hint_words),
+            None => text,
+        }
     }
 
     /// Notes in the audit log what was done. Where that fails it was done all the same.
@@ -157,8 +168,12 @@ impl Engine {
 
     /// To whom what is archived of a history belongs: the local user and the session's project.
     pub(crate) fn scope(&self, history: &History) -> Scope {
-        let project = history.meta.cwd.as_deref().unwrap_or_default();
-        Scope { owner: self.config.owner.clone(), project: project.to_owned() }
+        self.scope_of(history.meta.cwd.as_deref().unwrap_or_default())
+    }
+
+    /// What the local user keeps of a project.
+    pub(crate) fn scope_of(&self, project: impl Into<String>) -> Scope {
+        Scope { owner: self.config.owner.clone(), project: project.into() }
     }
 
     /// The scope of memories: the session's project, or the current directory if the session records none.
@@ -170,8 +185,7 @@ impl Engine {
     pub(crate) fn projects(&self) -> Vec<Scope> {
         let cwd = self.config.agents.cwd.clone();
         let real = std::fs::canonicalize(&cwd).ok().filter(|it| *it != cwd);
-        let scope =
-            |it: PathBuf| Scope { owner: self.config.owner.clone(), project: it.display().to_string() };
+        let scope = |it: PathBuf| self.scope_of(it.display().to_string());
         std::iter::once(cwd).chain(real).map(scope).collect()
     }
 
@@ -182,7 +196,7 @@ impl Engine {
 
     /// Marks that belong to no project.
     pub(super) fn shared(&self) -> Scope {
-        Scope { owner: self.config.owner.clone(), project: String::new() }
+        self.scope_of("")
     }
 }
 

@@ -38,7 +38,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
         tokens_after: plan.tokens_before,
         pruned: Vec::new(),
         reason_code: plan.reason.code.to_owned(),
-        reason: plan.reason.text.clone(),
+        reason: engine.hinted(plan.reason.text.clone(), plan.reason.hint),
         first_changed: None,
         prefix_tokens: plan.tokens_before,
         pays_after_requests: None,
@@ -48,7 +48,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
         resume: None,
         takes_effect: None,
         next: Next::default(),
-        warnings: warnings(opened, &measured),
+        warnings: warnings(engine, opened, &measured),
     };
     if !plan.act {
         return Ok(answer);

@@ -10,11 +10,12 @@ use crate::agents::Database;
 use crate::agents::reach;
 use crate::answers::{FindingInfo, Next, RepairAnswer, RepairStatus, RestoreStatus, TakesEffect};
 use crate::engine::undo::outcome::{Done, changed};
-use crate::engine::write_back::{Location, Mark, REPAIRED, Target, agent_of};
+use crate::engine::write_back::{Location, Target, WrittenFingerprint, agent_of};
 use crate::engine::{Engine, Opened, SessionRef, archive, input::open, session_info};
 use crate::files::{File, Reading};
 use crate::store::{
-    Applied, AuditVerb, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope, What,
+    Applied, AppliedMode, AuditVerb, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope,
+    What,
 };
 use history::error::{Error, Kind, Result};
 use sessions::repair::Repair;
@@ -142,11 +143,11 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
     let mended = found.mended(source);
     let (digest, len) = (Digest::of_source(&mended, mended.len())?, mended.len());
     let output = opened.path.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
-    let mark = Mark { len, digest: digest.to_string(), ..Mark::default() };
+    let mark = WrittenFingerprint { len, digest: digest.to_string(), ..WrittenFingerprint::default() };
     let applied = Applied {
         path: Some(output.clone()),
         session: None,
-        mode: REPAIRED.to_owned(),
+        mode: AppliedMode::Repair,
         fingerprint: serde_json::to_string(&mark).unwrap_or_default(),
     };
     engine.store.finish(scope, &compaction, &applied)?;
@@ -180,7 +181,7 @@ fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> 
         at: engine.now,
         originals: std::iter::once(archive::whole(opened, 0)).chain(taken).collect(),
         compaction: Some(NewCompaction {
-            profile: REPAIRED.to_owned(),
+            profile: "repair".to_owned(),
             trigger: "manual".to_owned(),
             ..NewCompaction::default()
         }),
@@ -197,7 +198,7 @@ pub(crate) fn undo_repair(
     engine: &Engine,
     scope: &Scope,
     compaction: &Compaction,
-    mark: &Mark,
+    mark: &WrittenFingerprint,
 ) -> Result<Done> {
     let original = compaction.original.as_ref().ok_or_else(|| {
         Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
@@ -247,7 +248,7 @@ fn rows_unmended(
     original: &[u8],
     format: Format,
     scope: &Scope,
-    mark: &Mark,
+    mark: &WrittenFingerprint,
 ) -> Result<()> {
     let source = Memory::new(format!("{}#{id}", path.display()), original);
     let found = sessions::repair::repair(&source, format, &|data| {

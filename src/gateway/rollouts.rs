@@ -63,7 +63,6 @@ fn opened(text: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<(String, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use history::Kind as Why;
     use sessions::{self, Format, Memory};
 
     #[test]
@@ -88,8 +87,8 @@ mod tests {
         assert_eq!(new, text.replace(&item, &recognise::message(&summary).to_string()));
         assert!(!holds(new.as_bytes()) && holds(text.as_bytes()));
         let session = sessions::read(&Memory::new("r", new.into_bytes()), Some(Format::CODEX)).unwrap();
-        let kinds: Vec<Why> = session.history.messages().iter().map(|it| it.kind).collect();
-        assert_eq!(kinds, [Why::Said, Why::Summary, Why::Said]);
+        let kinds: Vec<history::Kind> = session.history.messages().iter().map(|it| it.kind).collect();
+        assert_eq!(kinds, [history::Kind::Said, history::Kind::Summary, history::Kind::Said]);
         let refused = opened(&text, &|_| Err(Error::new(Kind::Refused, "no")));
         assert_eq!(refused.unwrap_err().kind(), Kind::Refused);
     }

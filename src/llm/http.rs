@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use reqwest::{Client, Response, StatusCode, header, redirect};
+use reqwest::{Client, Response, StatusCode, Url, header, redirect};
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
@@ -40,6 +40,13 @@ impl Default for RequestLimits {
 /// As much of an error's body as is read.
 const ERROR_BYTES: usize = 64 << 10;
 
+/// Whether an address is one of this machine.
+pub(crate) fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let ip = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    host == "localhost" || ip.is_ok_and(|it| it.is_loopback())
+}
+
 /// A way to one provider.
 pub struct Http {
     client: Client,
@@ -55,8 +62,7 @@ impl Http {
             .redirect(redirect::Policy::none())
             .connect_timeout(limits.connect)
             .user_agent(concat!("epitome/", env!("CARGO_PKG_VERSION")));
-        let host = endpoint.host();
-        if ["localhost", "127.", "[::1]"].iter().any(|it| host.starts_with(it)) {
+        if Url::parse(&endpoint.base_url).is_ok_and(|it| is_loopback(&it)) {
             builder = builder.no_proxy();
         }
         let client = builder.build().map_err(|error| {
@@ -306,5 +312,25 @@ fn read_whole(endpoint: &Endpoint, draft: &mut PartialReply, body: &[u8]) -> Res
         Ok(Value::Array(all)) => all.iter().try_for_each(|it| endpoint.event(draft, it)),
         Ok(one) => endpoint.event(draft, &one),
         Err(_) => Err(cut(draft, "the JSON breaks off")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_reached_without_a_proxy() {
+        let local = |url: &str| is_loopback(&Url::parse(url).unwrap());
+        for url in
+            ["http://localhost:11434/v1", "http://127.1.2.3", "http://[::1]:8080/", "https://u:p@localhost"]
+        {
+            assert!(local(url), "{url}");
+        }
+        for url in
+            ["http://localhost.evil.example", "http://127.evil.example", "https://api.example/localhost"]
+        {
+            assert!(!local(url), "{url}");
+        }
     }
 }

@@ -94,7 +94,7 @@ const TICK: Duration = Duration::from_secs(2);
 pub async fn run(
     dialogue: &mut Dialogue,
     material: &SummaryRequest<'_>,
-    line: &dyn Transport,
+    transport: &dyn Transport,
     clock: &dyn Clock,
     watch: &Watch,
 ) -> Ended {
@@ -110,8 +110,8 @@ pub async fn run(
                 }
                 Step::Ask(ask) => {
                     watch.tell(&Progress::Asking(dialogue.part(material)));
-                    let heard = heard(line, &ask, watch).await;
-                    dialogue.on_reply(material, heard, clock.elapsed());
+                    let reply = reply(transport, &ask, watch).await;
+                    dialogue.on_reply(material, reply, clock.elapsed());
                 }
             }
         }
@@ -123,10 +123,10 @@ pub async fn run(
     }
 }
 
-async fn heard(line: &dyn Transport, ask: &ModelRequest, watch: &Watch) -> Result<Reply, Failure> {
+async fn reply(transport: &dyn Transport, ask: &ModelRequest, watch: &Watch) -> Result<Reply, Failure> {
     let chars = std::cell::Cell::new(0);
     let seen = |now: usize| chars.set(now);
-    let mut answer = line.send(ask, &seen);
+    let mut answer = transport.send(ask, &seen);
     let began = Instant::now();
     let mut tick = interval_at(began + TICK, TICK);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -197,15 +197,15 @@ pub fn with_provider(
     limits: RequestLimits,
     watch: &Watch,
 ) -> Result<Ended> {
-    let line = HttpProvider { http: Http::new(endpoint, limits)?, endpoint };
-    with_line(dialogue, material, &line, watch)
+    let transport = HttpProvider { http: Http::new(endpoint, limits)?, endpoint };
+    with_transport(dialogue, material, &transport, watch)
 }
 
-/// Carries a dialogue out, from a thread that may block. A line that says nothing is cut off with the dialogue's time.
-pub fn with_line(
+/// Carries a dialogue out, from a thread that may block. A transport that says nothing is cut off with the dialogue's time.
+pub fn with_transport(
     dialogue: &mut Dialogue,
     material: &SummaryRequest<'_>,
-    line: &dyn Transport,
+    transport: &dyn Transport,
     watch: &Watch,
 ) -> Result<Ended> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -215,7 +215,7 @@ pub fn with_line(
     let most = Duration::from_millis(material.bounds.total_ms);
     let ended = runtime.block_on(async {
         let clock = Wall(Instant::now());
-        tokio::time::timeout(most, run(dialogue, material, line, &clock, watch)).await
+        tokio::time::timeout(most, run(dialogue, material, transport, &clock, watch)).await
     });
     Ok(ended.unwrap_or_else(|_| {
         let why = format!("the limit of {} s for one summary was reached", most.as_secs());

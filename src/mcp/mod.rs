@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  stdio ─────────┐
-//!  streamable HTTP ├─▶ Server (rmcp's handler) ─▶ tools ─▶ Desk ─▶ Engine
+//!  streamable HTTP ├─▶ Server (rmcp's handler) ─▶ tools ─▶ ServerState ─▶ Engine
 //!  HTTP+SSE ──────┘         prompts, resources              │ who may reach what, the store when it is first needed
 //! ```
 //!
@@ -11,7 +11,7 @@
 //! become results, lines that are too long or no JSON become errors. What the model could mend is a result with
 //! `isError`. Text and structured content say the same, since two clients show only the one and two only the other.
 
-mod desk;
+mod server_state;
 mod http;
 mod metrics;
 mod prompts;

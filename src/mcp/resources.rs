@@ -6,10 +6,10 @@ use crate::store::AuditVerb;
 use rmcp::model::{ErrorData, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
-use super::desk::{Caller, Desk};
+use super::server_state::{Caller, ServerState};
 use super::tools;
 use super::tools::arguments::Arguments;
-use super::tools::request::Waiting;
+use super::tools::request::CallContext;
 use history::error::{Error, Kind, Result};
 
 const SCHEME: &str = "epitome://";
@@ -34,14 +34,14 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// The profiles, the newest sessions of this directory, the newest summaries.
-pub(super) fn list(desk: &Desk, caller: &Caller) -> Vec<Resource> {
+pub(super) fn list(state: &ServerState, caller: &Caller) -> Vec<Resource> {
     let mut out = vec![
         Resource::new(format!("{SCHEME}profiles"), "profiles")
             .with_description("The ways to compact that are built in")
             .with_mime_type("application/json"),
     ];
-    let Ok(engine) = desk.engine(caller) else { return out };
-    if desk.remote.is_none() {
+    let Ok(engine) = state.engine(caller) else { return out };
+    if state.remote.is_none() {
         let sessions = engine::sessions(&engine, None, true).unwrap_or_default();
         out.extend(sessions.iter().take(LISTED).map(|it| {
             Resource::new(format!("{SCHEME}session/{}", it.id), it.id.as_str())
@@ -49,7 +49,7 @@ pub(super) fn list(desk: &Desk, caller: &Caller) -> Vec<Resource> {
                 .with_mime_type("application/json")
         }));
     }
-    let snapshots = engine.store.compactions(&desk.scope(caller), None, LISTED as u32).unwrap_or_default();
+    let snapshots = engine.store.compactions(&state.scope(caller), None, LISTED as u32).unwrap_or_default();
     out.extend(snapshots.iter().map(|it| {
         Resource::new(format!("{SCHEME}snapshot/{}", it.handle), it.handle.as_str())
             .with_description(format!("{} → {} tokens by {}", it.tokens_before, it.tokens_after, it.profile))
@@ -58,7 +58,7 @@ pub(super) fn list(desk: &Desk, caller: &Caller) -> Vec<Resource> {
     out
 }
 
-pub(super) fn read(desk: &Desk, caller: &Caller, uri: &str) -> Result<ResourceContents, ErrorData> {
+pub(super) fn read(state: &ServerState, caller: &Caller, uri: &str) -> Result<ResourceContents, ErrorData> {
     let found = uri.strip_prefix(SCHEME).and_then(|it| it.split_once('/').or(Some((it, ""))));
     let contents = match found {
         Some(("profiles", "")) => profiles().map(|it| (it, "application/json")),
@@ -67,14 +67,15 @@ pub(super) fn read(desk: &Desk, caller: &Caller, uri: &str) -> Result<ResourceCo
         }
         Some(("session", id)) if !id.is_empty() => {
             let arguments = one("session", id);
-            tools::call(desk, caller, "estimate_tokens", &arguments, &Waiting::default())
+            tools::call(state, caller, "estimate_tokens", &arguments, &CallContext::default())
                 .map(|it| (serde_json::Value::Object(it).to_string(), "application/json"))
         }
         Some(("snapshot", handle)) if !handle.is_empty() => {
-            snapshot(desk, caller, handle).map(|it| (it, "text/markdown"))
+            snapshot(state, caller, handle).map(|it| (it, "text/markdown"))
         }
         Some(("archive", handle)) if !handle.is_empty() => {
-            let answer = tools::call(desk, caller, "recall", &one("handle", handle), &Waiting::default());
+            let answer =
+                tools::call(state, caller, "recall", &one("handle", handle), &CallContext::default());
             answer.map(|it| {
                 let text = it.get("text").and_then(|it| it.as_str()).unwrap_or_default();
                 let more = it.get("next").and_then(|it| it.as_str());
@@ -101,9 +102,9 @@ fn one(name: &str, value: &str) -> Arguments {
     Arguments::of(arguments)
 }
 
-fn snapshot(desk: &Desk, caller: &Caller, handle: &str) -> Result<String> {
-    let engine = desk.engine(caller)?;
-    let scope = match desk.remote {
+fn snapshot(state: &ServerState, caller: &Caller, handle: &str) -> Result<String> {
+    let engine = state.engine(caller)?;
+    let scope = match state.remote {
         Some(_) => engine.store.locate(handle, &caller.owner)?,
         None => engine::readable(&engine, handle, None)?,
     };
@@ -122,16 +123,16 @@ fn profiles() -> Result<String> {
 }
 
 /// What an argument of that name may be, as far as it has been typed.
-pub(super) fn complete(desk: &Desk, caller: &Caller, argument: &str, typed: &str) -> Vec<String> {
+pub(super) fn complete(state: &ServerState, caller: &Caller, argument: &str, typed: &str) -> Vec<String> {
     let all: Vec<String> = match argument {
-        "id" | "session" if desk.remote.is_none() => {
+        "id" | "session" if state.remote.is_none() => {
             let sessions =
-                desk.engine(caller).and_then(|it| engine::sessions(&it, None, false)).unwrap_or_default();
+                state.engine(caller).and_then(|it| engine::sessions(&it, None, false)).unwrap_or_default();
             sessions.into_iter().map(|it| it.id).collect()
         }
         "handle" => {
-            let Ok(engine) = desk.engine(caller) else { return Vec::new() };
-            let scope = desk.scope(caller);
+            let Ok(engine) = state.engine(caller) else { return Vec::new() };
+            let scope = state.scope(caller);
             let snapshots = engine.store.compactions(&scope, None, 100).unwrap_or_default();
             let originals = engine.store.newest(&scope, None, 100, 0).unwrap_or_default();
             let sessions = snapshots.iter().filter_map(|it| it.original.as_ref());

@@ -20,11 +20,11 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use super::desk::{Caller, Desk};
+use super::server_state::{Caller, ServerState};
 use super::tools::answer::Answer;
 use super::tools::arguments::Arguments;
-use super::tools::request::Waiting;
-use super::tools::{self, estimate, remedy};
+use super::tools::request::CallContext;
+use super::tools::{self, error_hints, estimate};
 use super::{prompts, resources, sampling};
 use crate::agents::{self, AgentRef};
 use crate::engine::{Event, Listener};
@@ -53,24 +53,24 @@ const WATCH: Duration = Duration::from_secs(5);
 /// The handler behind every connection; cheap to clone.
 #[derive(Clone)]
 pub struct Server {
-    pub(super) desk: Arc<Desk>,
+    pub(super) state: Arc<ServerState>,
     tools: Arc<[Tool]>,
     /// Calls that work at the same time; the rest waits, and can be cancelled while it does.
     working: Arc<Semaphore>,
 }
 
 impl Server {
-    pub(super) fn new(desk: Desk) -> Self {
-        let tools = tools::all(desk.config.summarizers.opens_the_world()).into();
-        Self { desk: Arc::new(desk), tools, working: Arc::new(Semaphore::new(at_once())) }
+    pub(super) fn new(state: ServerState) -> Self {
+        let tools = tools::all(state.config.summarizers.opens_the_world()).into();
+        Self { state: Arc::new(state), tools, working: Arc::new(Semaphore::new(at_once())) }
     }
 
     /// Who calls: over HTTP whoever the token belongs to, otherwise the local user.
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         let parts = || context.extensions.get::<axum::http::request::Parts>()?.extensions.get::<Caller>();
         let caller = context.extensions.get::<Caller>().or_else(parts);
-        let mut caller = caller.cloned().unwrap_or_else(|| self.desk.local());
-        if self.desk.remote.is_none() {
+        let mut caller = caller.cloned().unwrap_or_else(|| self.state.local());
+        if self.state.remote.is_none() {
             let session = |it: AgentRef| Some((it, it.calling_session(&context.meta)?));
             caller.session = agents::ALL.into_iter().find_map(session);
         }
@@ -81,15 +81,15 @@ impl Server {
     async fn aside<T: Send + 'static>(
         &self,
         context: &RequestContext<RoleServer>,
-        job: impl FnOnce(&Desk, &Caller) -> T + Send + 'static,
+        job: impl FnOnce(&ServerState, &Caller) -> T + Send + 'static,
     ) -> Result<T, ErrorData> {
-        let (desk, caller) = (self.desk.clone(), self.caller(context));
-        let done = tokio::task::spawn_blocking(move || job(&desk, &caller)).await;
+        let (state, caller) = (self.state.clone(), self.caller(context));
+        let done = tokio::task::spawn_blocking(move || job(&state, &caller)).await;
         done.map_err(|_| ErrorData::internal_error(broken().full(), None))
     }
 
     fn prompt_folder(&self) -> PathBuf {
-        self.desk.config.config_dir.join("prompts")
+        self.state.config.config_dir.join("prompts")
     }
 
     /// Calls `tell` whenever a prompt file has changed; ends when it says so.
@@ -109,7 +109,7 @@ impl Server {
 
     /// Counts a call, and writes the line that says who called what: nothing of what was in it.
     fn note(&self, owner: &str, tool: &str, answer: Option<&Result<Answer>>, took: Duration) {
-        if self.desk.remote.is_none() {
+        if self.state.remote.is_none() {
             return;
         }
         let outcome = match answer {
@@ -117,8 +117,8 @@ impl Server {
             Some(Err(error)) => error.code(),
             None => "cancelled",
         };
-        self.desk.metrics.call(tool, outcome, took);
-        let at = sessions::derive::time(self.desk.now());
+        self.state.metrics.call(tool, outcome, took);
+        let at = sessions::derive::time(self.state.now());
         let milliseconds = took.as_secs_f64() * 1000.0;
         let line = serde_json::json!({"at": at, "caller": owner, "tool": tool, "outcome": outcome, "ms": milliseconds});
         let line = line.to_string();
@@ -128,7 +128,7 @@ impl Server {
 
     /// The answer to a call that is done sooner than handed on; the caller does not matter to it.
     fn quick(&self, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
-        guarded(|| estimate::quick(&self.desk, tool, arguments).transpose()).transpose()
+        guarded(|| estimate::quick(&self.state, tool, arguments).transpose()).transpose()
     }
 
     /// The same as what the protocol answers, for a transport of the local user that asks before anything else does.
@@ -139,7 +139,7 @@ impl Server {
 
     /// An answer as the protocol has it; an error with what the model can do about it.
     fn result(&self, tool: &str, arguments: &Arguments, answer: Result<Answer>) -> CallToolResult {
-        result(answer, |error| remedy::told(&self.desk, tool, arguments, error))
+        result(answer, |error| error_hints::told(&self.state, tool, arguments, error))
     }
 
     /// Calls a tool on a thread of its own, with signs of life, until it is done or nobody waits any more.
@@ -150,7 +150,7 @@ impl Server {
         arguments: Arc<Arguments>,
         context: &RequestContext<RoleServer>,
     ) -> Option<Result<Answer>> {
-        let desk = self.desk.clone();
+        let state = self.state.clone();
         let token = context.meta.get_progress_token();
         // What happens in a compaction is told as it happens, to who asked for progress.
         let (tell, mut told) = tokio::sync::mpsc::unbounded_channel::<String>();
@@ -164,7 +164,7 @@ impl Server {
         let waiting = waiting(&said, context);
         // However this ends: nobody waits any more, so a request to a provider is stopped on the wire.
         let _stop = waiting.watch.cancel.clone().drop_guard();
-        let job = move || guarded(|| tools::call(&desk, &caller, &tool, &arguments, &waiting));
+        let job = move || guarded(|| tools::call(&state, &caller, &tool, &arguments, &waiting));
         let working = self.working.clone();
         let mut done = std::pin::pin!(async move {
             let permit = working.acquire_owned().await.ok()?;
@@ -206,13 +206,13 @@ impl Server {
 }
 
 /// Whoever waits for a call: what is going on is kept in `said` for the next sign of life.
-fn waiting(said: &Arc<Mutex<String>>, context: &RequestContext<RoleServer>) -> Waiting {
+fn waiting(said: &Arc<Mutex<String>>, context: &RequestContext<RoleServer>) -> CallContext {
     let said = said.clone();
     let tell = move |it: &Progress| {
         *said.lock().unwrap_or_else(PoisonError::into_inner) = it.words("the model");
     };
     let watch = Watch { progress: Some(Arc::new(tell)), ..Watch::default() };
-    Waiting { watch, sampling: sampling::offered(&context.peer) }
+    CallContext { watch, sampling: sampling::offered(&context.peer) }
 }
 
 /// Half of what the machine has may be busy with calls, at least two: readers must not starve.
@@ -398,7 +398,7 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let contents =
-            self.aside(&context, move |desk, caller| resources::read(desk, caller, &request.uri)).await??;
+            self.aside(&context, move |state, caller| resources::read(state, caller, &request.uri)).await??;
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
@@ -408,8 +408,8 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         let argument = request.argument;
-        let job = move |desk: &Desk, caller: &Caller| {
-            resources::complete(desk, caller, &argument.name, &argument.value)
+        let job = move |state: &ServerState, caller: &Caller| {
+            resources::complete(state, caller, &argument.name, &argument.value)
         };
         let mut found = self.aside(&context, job).await?;
         let total = found.len();
@@ -433,7 +433,7 @@ impl ServerHandler for Server {
 
     /// The local user's prompts may change while they work; a team's do not.
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        if self.desk.remote.is_some() {
+        if self.state.remote.is_some() {
             return;
         }
         let server = self.clone();

@@ -24,8 +24,8 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use self::lines::{Incoming, InputLine, LineBuffer, ToolCall, taken};
-use super::desk::Desk;
 use super::server::Server;
+use super::server_state::ServerState;
 use crate::config::Config;
 use history::error::{Error, Kind, Result};
 
@@ -49,7 +49,7 @@ pub fn serve(config: Config, now: Option<i64>) -> Result<()> {
         .build()
         .map_err(io("starting the server"))?;
     let (input, output) = pipes().map_err(io("opening standard input and output"))?;
-    let server = Server::new(Desk::new(config, now, None));
+    let server = Server::new(ServerState::new(config, now, None));
     let served = runtime.block_on(async {
         let (transport, written) = start(server.clone(), input, output).map_err(io("starting a thread"))?;
         tokio::select! {

@@ -362,7 +362,7 @@ fn escape(text: &str) -> String {
 }
 
 /// A size for people: 950, 8.2k, 182k, 1.2M.
-fn size(tokens: u64) -> String {
+pub(crate) fn size(tokens: u64) -> String {
     match tokens {
         0..1_000 => tokens.to_string(),
         1_000..10_000 => format!("{:.1}k", tokens as f64 / 1e3),

@@ -13,8 +13,8 @@ use super::handle::identity;
 use super::item::{ENTRY, NewItem, Place, chosen, entry_of, item, missing, put_item, put_place};
 use super::search::words::indexed;
 use super::{
-    Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, NewCompaction, Original, Reach, Removed,
-    Scope, SessionRef, Stored, What,
+    Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, NewCompaction, Original, Removed, Scope,
+    SearchExtent, SessionOrigin, Stored, What,
 };
 use crate::store::search::index;
 use history::error::{Error, Kind, Result};
@@ -28,7 +28,7 @@ const READING: &str = "reading the archive";
 /// What a compaction keeps besides its summary.
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    session: SessionRef,
+    session: SessionOrigin,
     profile: String,
     trigger: String,
     tokens_before: u64,
@@ -332,13 +332,13 @@ pub(super) fn newest(
 pub(super) fn sessions(
     connection: &Connection,
     scope: &Scope,
-    reach: &Reach,
+    extent: &SearchExtent,
     limit: u32,
 ) -> Result<Vec<Entry>> {
-    let (project, session) = match reach {
-        Reach::All => (None, None),
-        Reach::Project => (Some(scope.project.as_str()), None),
-        Reach::Session(id) => (Some(scope.project.as_str()), Some(id.as_str())),
+    let (project, session) = match extent {
+        SearchExtent::All => (None, None),
+        SearchExtent::Project => (Some(scope.project.as_str()), None),
+        SearchExtent::Session(id) => (Some(scope.project.as_str()), Some(id.as_str())),
     };
     let is_its = of_session("p", session);
     connection

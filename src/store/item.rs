@@ -5,7 +5,7 @@ use super::database::sql::{
 };
 use super::{Digest, Entry, Handle, Scope, What};
 use crate::store::search::index;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, Hint, Kind, Result};
 
 const STORING: &str = "storing in the archive";
 const READING: &str = "reading the archive";
@@ -131,10 +131,9 @@ pub(super) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Resu
         return Ok(item);
     }
     let what = format!(
-        "looking up {handle}: expected a handle of this project, found one of another; run it in that project, or with \
-         --scope all"
+        "looking up {handle}: expected a handle of this project, found one of another; run it in that project"
     );
-    Err(Error::new(Kind::Refused, what))
+    Err(Error::new(Kind::Refused, what).or_hint(Hint::AllScopes))
 }
 
 /// The owner's item of that handle. Another's is one that does not exist: nobody learns which handles others have.

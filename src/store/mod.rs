@@ -157,7 +157,7 @@ pub struct Original<'a> {
 
 /// A session as a compaction names it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct SessionRef {
+pub struct SessionOrigin {
     /// The agent, or empty for plain messages.
     pub agent: String,
     /// Its id: the agent's own; for plain messages whatever the engine uses in its place.
@@ -194,7 +194,7 @@ pub struct FactTally {
 #[derive(Debug, Clone, Default)]
 pub struct Batch<'a> {
     /// The session that all this is of.
-    pub session: SessionRef,
+    pub session: SessionOrigin,
     /// When, in milliseconds since 1970.
     pub at: i64,
     /// The session itself and whatever is to be removed from it. At most one is a [`What::Session`].
@@ -254,15 +254,30 @@ pub struct Removed {
 }
 
 /// What became of a compaction, told by [`Store::finish`].
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
     pub path: Option<String>,
     /// The id under which the session goes on, where that is new.
     pub session: Option<String>,
-    /// How: `patch`, `append`, `new`, `seat`, `repair`.
-    pub mode: String,
+    pub mode: AppliedMode,
     /// What the file was like right after, to see later whether it was changed since.
     pub fingerprint: String,
+}
+
+/// How it was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AppliedMode {
+    /// Records changed where they stand.
+    Patch,
+    /// Records added to the session.
+    Append,
+    /// A new session beside the old one.
+    New,
+    /// By the agent, of what its seat was answered.
+    Seat,
+    /// Mended where it stands.
+    Repair,
 }
 
 /// A compaction that was stored.
@@ -271,7 +286,7 @@ pub struct Compaction {
     pub handle: Handle,
     /// When, in milliseconds since 1970.
     pub at: i64,
-    pub session: SessionRef,
+    pub session: SessionOrigin,
     pub profile: String,
     /// `manual`, `auto` or `overflow`.
     pub trigger: String,
@@ -293,7 +308,7 @@ pub struct Compaction {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum SearchExtent {
     /// What is of this session.
     Session(String),
     /// What is of the scope's project, and the user's own memories.
@@ -302,7 +317,7 @@ pub enum Reach {
     All,
 }
 
-impl Reach {
+impl SearchExtent {
     pub fn scope(&self) -> SearchScope {
         match self {
             Self::Session(_) => SearchScope::Session,
@@ -330,8 +345,7 @@ impl FromStr for SearchScope {
             "project" => Ok(Self::Project),
             "all" => Ok(Self::All),
             other => {
-                let what = format!("scope: expected session, project or all, found {other:?}");
-                Err(Error::new(Kind::Arguments, what))
+                Err(Error::of_argument("scope", format!("expected session, project or all, found {other:?}")))
             }
         }
     }
@@ -342,7 +356,7 @@ pub struct Query {
     /// Words; `"…"` is a phrase.
     pub text: String,
     /// How far it goes.
-    pub reach: Reach,
+    pub extent: SearchExtent,
     /// Only these; empty means all.
     pub only: Vec<What>,
     /// At most so many results, and never more than 100.

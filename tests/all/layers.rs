@@ -73,6 +73,16 @@ fn the_pure_half_has_no_effects() {
     assert_eq!(found(is_pure, &effects), Vec::<String>::new());
 }
 
+/// A sentence that a model reads too names no option of the command line: it carries a `Hint`.
+#[test]
+fn only_the_command_line_names_its_options() {
+    let options =
+        ["--out", "--window", "--format", "--scope", "--only", "--as ", "--next", "--budget", "--goal"];
+    let below_it = ["crates/", "src/agents/", "src/engine/", "src/mcp/", "src/store/"];
+    let which = |file: &str| below_it.iter().any(|it| file.starts_with(it));
+    assert_eq!(found(which, &options), Vec::<String>::new());
+}
+
 /// The compiler holds the order of the crates; here is the order, so that a new arrow is a decision.
 #[test]
 fn crates_depend_on_what_stands_below_them() {

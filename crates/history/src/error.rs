@@ -36,6 +36,49 @@ pub enum Kind {
     Bug,
 }
 
+/// What the caller can do. How it is done, each face says in its own words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hint {
+    /// Write the result somewhere else.
+    WriteCopy,
+    /// Write the archived original somewhere else.
+    RestoreCopy,
+    /// Write messages of an API: the session's own format is only read.
+    WriteMessages,
+    /// Name the format of the input.
+    NameFormat,
+    /// Give the size of the model's window.
+    GiveWindow,
+    /// Give the size of the next prompt, without which it is not checked.
+    GiveNext,
+    /// Leave an output as it is.
+    SkipOutput,
+    /// Look in all projects.
+    AllScopes,
+    /// Allow the smallest budget that keeps enough.
+    RaiseBudget { tokens: u64 },
+}
+
+/// How a face says a hint: the end of a sentence; empty where it has no such thing.
+pub type HintWords = fn(Hint) -> String;
+
+impl Hint {
+    /// A sentence, and behind it the hint in these words.
+    pub fn after(self, text: &str, words: HintWords) -> String {
+        let mut out = text.to_owned();
+        self.push(&mut out, "; ", words);
+        out
+    }
+
+    fn push(self, out: &mut String, joint: &str, words: HintWords) {
+        let said = words(self);
+        if !said.is_empty() {
+            out.push_str(joint);
+            out.push_str(&said);
+        }
+    }
+}
+
 /// Where in the input something was found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Place {
@@ -55,12 +98,31 @@ struct Repr {
     detail: String,
     place: Option<Place>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
+    argument: Option<String>,
+    candidates: Vec<String>,
+    /// With what joins it to the sentence.
+    hint: Option<(&'static str, Hint)>,
 }
 
 impl Error {
     /// `detail` reads: while doing what, expected what, found what; what to do. No full stop at its end.
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self(Box::new(Repr { kind, detail: detail.into(), place: None, source: None }))
+        Self(Box::new(Repr {
+            kind,
+            detail: detail.into(),
+            place: None,
+            source: None,
+            argument: None,
+            candidates: Vec::new(),
+            hint: None,
+        }))
+    }
+
+    /// What an argument says is wrong; its name begins the sentence.
+    pub fn of_argument(name: &str, detail: impl fmt::Display) -> Self {
+        let mut error = Self::new(Kind::Arguments, format!("{name}: {detail}"));
+        error.0.argument = Some(name.to_owned());
+        error
     }
 
     #[must_use]
@@ -74,6 +136,37 @@ impl Error {
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
+    }
+
+    /// Adds what the caller can do.
+    #[must_use]
+    pub fn hint(mut self, hint: Hint) -> Self {
+        self.0.hint = Some(("; ", hint));
+        self
+    }
+
+    /// Adds what the caller can do instead of what the sentence ends with.
+    #[must_use]
+    pub fn or_hint(mut self, hint: Hint) -> Self {
+        self.0.hint = Some((", or ", hint));
+        self
+    }
+
+    /// Adds the ids of what could be meant.
+    #[must_use]
+    pub fn candidates(mut self, ids: Vec<String>) -> Self {
+        self.0.candidates = ids;
+        self
+    }
+
+    /// The argument that is wrong, where it is known which.
+    pub fn argument(&self) -> Option<&str> {
+        self.0.argument.as_deref()
+    }
+
+    /// The id of the first of what could be meant.
+    pub fn first_candidate(&self) -> Option<&str> {
+        self.0.candidates.first().map(String::as_str)
     }
 
     /// What kind of error this is.
@@ -128,7 +221,15 @@ impl Error {
 
     /// The whole message on one line: place, sentence, causes.
     pub fn full(&self) -> String {
+        self.full_in(|_| String::new())
+    }
+
+    /// The same with what the caller can do, in these words.
+    pub fn full_in(&self, words: HintWords) -> String {
         let mut out = self.to_string();
+        if let Some((joint, hint)) = self.0.hint {
+            hint.push(&mut out, joint, words);
+        }
         let mut cause = std::error::Error::source(self);
         while let Some(it) = cause {
             out.push_str(": ");
@@ -154,5 +255,26 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_deref().map(|it| it as _)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_stands_between_the_sentence_and_its_cause() {
+        let words = |hint| match hint {
+            Hint::WriteCopy => "write a copy".to_owned(),
+            _ => String::new(),
+        };
+        let error = |hint| Error::new(Kind::Io, "it failed").at("f", None).hint(hint).because("full");
+        assert_eq!(error(Hint::WriteCopy).full_in(words), "f: it failed; write a copy: full");
+        assert_eq!(error(Hint::GiveNext).full_in(words), "f: it failed: full");
+        let error = Error::new(Kind::Io, "try again").or_hint(Hint::WriteCopy);
+        assert_eq!(
+            (error.full_in(words), error.full()),
+            ("try again, or write a copy".into(), "try again".into())
+        );
     }
 }

@@ -237,6 +237,11 @@ impl Message {
         Self::new(role, kind, vec![Part::Text(text.into())])
     }
 
+    /// Whether another one says the same, wherever it stands.
+    pub fn says_same(&self, other: &Self) -> bool {
+        self.role == other.role && self.kind == other.kind && self.parts == other.parts
+    }
+
     /// Whether a person wrote it: it starts a turn. Tool results, injected context and summaries do not.
     pub fn is_prompt(&self) -> bool {
         self.role == Role::User

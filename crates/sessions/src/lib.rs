@@ -22,8 +22,8 @@ pub mod validate;
 pub mod wire;
 
 use format::Api;
-use history::error::{Error, Kind, Result};
-use history::{History, Kind as Why, Part, Role, Text};
+use history::error::{Error, Hint, Kind, Result};
+use history::{History, Part, Role, Text};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -375,10 +375,10 @@ pub fn sniff(source: &dyn Source) -> Result<Format> {
         let found = glimpse(&first);
         let names: Vec<_> = Format::ALL.iter().map(|it| it.name()).collect();
         let what = format!(
-            "expected a session or an array of messages ({}), found a file that begins with {found}; if you know the format, pass it with --format",
+            "expected a session or an array of messages ({}), found a file that begins with {found}",
             names.join(", ")
         );
-        Error::new(Kind::Input, what).at(source.name(), None)
+        Error::new(Kind::Input, what).hint(Hint::NameFormat).at(source.name(), None)
     })
 }
 
@@ -492,7 +492,7 @@ pub fn carry(source: &dyn Source, session: &Session, after: &History, to: Format
 
 fn without_instructions(after: &History) -> History {
     let messages = after.messages();
-    let first = messages.iter().position(|it| it.role != Role::System && it.kind != Why::Context);
+    let first = messages.iter().position(|it| it.role != Role::System && it.kind != history::Kind::Context);
     let rest = messages.get(first.unwrap_or(messages.len())..).unwrap_or_default();
     let rest = rest.iter().filter(|it| it.role != Role::System).cloned().collect();
     History::new(rest, after.meta.clone())
@@ -521,7 +521,8 @@ fn unchanged(source: &dyn Source, session: &Session, after: &History, mode: Mode
     if mode == Mode::Patch && session.history.messages() == after.messages() {
         return Ok(Written { pieces: vec![Piece::Keep(0..source.len())], ..Written::default() });
     }
-    Err(Error::new(Kind::Refused, format!("{} is read only; use --as FORMAT", session.format.name())))
+    let what = format!("{} is read only", session.format.name());
+    Err(Error::new(Kind::Refused, what).hint(Hint::WriteMessages))
 }
 
 /// A rule of an API that a message array breaks.

@@ -1,12 +1,11 @@
 //! Claude Code: `projects/<slug>/<session>.jsonl` in its configuration folder; sub-agents in
 //! `<session>/subagents/`, formerly beside it as `agent-*.jsonl` (Claude Code 2.1).
 
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, Hint, Kind, Result};
 use sessions::{Format, Memory, Mode, Session, Source};
 
 use super::hooks::{AfterCompaction, AgentHooks, HookMoment};
@@ -72,8 +71,10 @@ impl Agent for ClaudeCode {
     fn place(&self, env: &Env, cwd: &Path, file_name: &str) -> Result<Option<PathBuf>> {
         let slug = slug(cwd);
         if !is_slug(&slug, cwd) {
-            let what = "Claude Code's name for so long a directory is not known; start Claude Code there once, or use --out";
-            return Err(Error::new(Kind::Refused, what).at(cwd.display().to_string(), None));
+            let what =
+                "Claude Code's name for so long a directory is not known; start Claude Code there once";
+            let refused = Error::new(Kind::Refused, what).or_hint(Hint::WriteCopy);
+            return Err(refused.at(cwd.display().to_string(), None));
         }
         Ok(Some(projects(env).join(slug).join(file_name)))
     }
@@ -163,11 +164,7 @@ fn projects(env: &Env) -> PathBuf {
 /// The version that wrote the newest session.
 fn newest_version(env: &Env) -> Option<[u32; 3]> {
     let newest = super::list(env, Some(&ClaudeCode), None).into_iter().next()?;
-    let mut file = crate::files::open(&newest.path).ok()?;
-    let len = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(len.saturating_sub(END))).ok()?;
-    let mut bytes = Vec::new();
-    file.take(END).read_to_end(&mut bytes).ok()?;
+    let bytes = crate::files::tail(&newest.path, END).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let rest = text.rsplit_once("\"version\":\"")?.1;
     let mut numbers = rest.split('"').next()?.split('.').map(|it| it.parse().ok());

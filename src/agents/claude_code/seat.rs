@@ -8,7 +8,7 @@ use super::ClaudeCode;
 use crate::agents::seat::{Around, Conversation, Given, Seat, SeatRequest, SeatSession};
 use crate::agents::{self, Agent};
 use history::error::{Error, Kind, Result};
-use history::{History, Kind as Why, Message, Meta, Part, Role};
+use history::{History, Message, Meta, Part, Role};
 use sessions::Format;
 use sessions::agents::claude_code::is_clients;
 
@@ -42,9 +42,9 @@ impl Seat for ClaudeCodeSeat {
         // Its record of the /compact that brought us here, and of those before.
         messages.retain(|it| !(it.role == Role::User && is_compact_command(&it.plain())));
         for it in &mut messages {
-            let clients = it.kind == Why::Said && it.texts().all(|it| is_clients(it.as_str()));
+            let clients = it.kind == history::Kind::Said && it.texts().all(|it| is_clients(it.as_str()));
             if it.role == Role::User && clients && it.texts().next().is_some() {
-                it.kind = Why::Context;
+                it.kind = history::Kind::Context;
             }
         }
         now.session.history = History::new(messages, meta);
@@ -219,10 +219,10 @@ mod tests {
         assert_eq!(
             shape,
             [
-                (Role::User, Why::Summary, 1),
-                (Role::User, Why::Said, 1),
-                (Role::Assistant, Why::Said, 3),
-                (Role::User, Why::Said, 2)
+                (Role::User, history::Kind::Summary, 1),
+                (Role::User, history::Kind::Said, 1),
+                (Role::Assistant, history::Kind::Said, 3),
+                (Role::User, history::Kind::Said, 2)
             ]
         );
         assert_eq!(session.history.units().len(), 3);

@@ -2,7 +2,6 @@
 //! running holds a lock on `thread-writer-locks/<thread>.lock` (Codex 0.169).
 
 use std::fs;
-use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -218,15 +217,7 @@ const LOGGED: u64 = 16 << 20;
 
 /// `history.jsonl`: a line `{session_id, ts, text}` for each prompt, `ts` in seconds (Codex 0.169).
 fn typed(env: &Env) -> Vec<Typed> {
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = crate::files::open(&home(env).join("history.jsonl"))?;
-        let len = file.metadata()?.len();
-        file.seek(SeekFrom::Start(len.saturating_sub(LOGGED)))?;
-        let mut bytes = Vec::new();
-        file.take(LOGGED).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let bytes = read().unwrap_or_default();
+    let bytes = crate::files::tail(&home(env).join("history.jsonl"), LOGGED).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let typed = |it: Value| {
         Some(Typed {

@@ -7,12 +7,12 @@
 
 pub mod statusline;
 
-use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::{ALL, ASSUMED, AgentRef, named};
+use crate::files;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookMoment {
@@ -157,20 +157,10 @@ impl HookEvent {
 /// How much of a session's end is looked at for the context that was last reported.
 const TAIL: u64 = 262_144;
 
-/// The last [`TAIL`] bytes of a file.
-fn tail(path: &Path) -> Option<Vec<u8>> {
-    let mut file = crate::files::open(path).ok()?;
-    let len = file.metadata().ok()?.len();
-    file.seek(SeekFrom::Start(len.saturating_sub(TAIL))).ok()?;
-    let mut bytes = Vec::new();
-    file.take(TAIL).read_to_end(&mut bytes).ok()?;
-    Some(bytes)
-}
-
 /// The context that the provider last reported, and the model, from the end of a session's file: cheap enough for every
 /// turn. Nothing if the end does not say it.
 pub fn reported(agent: AgentRef, path: &Path) -> Option<(u64, Option<String>)> {
-    let end = tail(path)?;
+    let end = files::tail(path, TAIL).ok()?;
     let text = history::json::mend(&end);
     let mut rows = text.lines().rev().filter(|it| it.contains("oken"));
     rows.find_map(|it| agent.reported(&serde_json::from_str(it).ok()?))
@@ -178,7 +168,7 @@ pub fn reported(agent: AgentRef, path: &Path) -> Option<(u64, Option<String>)> {
 
 /// The window that a session's own records name, from its end (Codex).
 pub fn window(path: &Path) -> Option<u64> {
-    let end = tail(path)?;
+    let end = files::tail(path, TAIL).ok()?;
     let text = history::json::mend(&end);
     let found = text.lines().rev().filter(|it| it.contains("model_context_window"));
     found.filter_map(|it| serde_json::from_str::<Value>(it).ok()).find_map(|it| {

@@ -8,7 +8,7 @@ use rusqlite::types::{Value as Column, ValueRef};
 use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value};
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, Hint, Kind, Result};
 
 /// Takes the database from what the export `from` says to what `to` says. Both are documents as
 /// an export gives them.
@@ -187,18 +187,22 @@ fn copy_session(transaction: &Transaction<'_>, old: &str, info: &Value) -> rusql
 
 pub(super) fn failed(path: &Path, error: rusqlite::Error) -> Error {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, ReadOnly};
-    let (kind, what) = match error.sqlite_error_code() {
-        Some(DatabaseBusy | DatabaseLocked) => (
-            Kind::Locked,
-            "using OpenCode's database: another process is writing to it; nothing was changed; try again when it is done",
-        ),
-        Some(ReadOnly) => (
-            Kind::Refused,
-            "using OpenCode's database: it may not be written (chmod u+w); nothing was changed; or write the result with --out",
-        ),
-        _ => (Kind::Input, "using OpenCode's database: expected its tables and rows, found an error"),
+    let failed = match error.sqlite_error_code() {
+        Some(DatabaseBusy | DatabaseLocked) => {
+            let what = "using OpenCode's database: another process is writing to it; nothing was changed; try again when it \
+                        is done";
+            Error::new(Kind::Locked, what)
+        }
+        Some(ReadOnly) => {
+            let what =
+                "using OpenCode's database: nothing was changed, since it may not be written (chmod u+w)";
+            Error::new(Kind::Refused, what).or_hint(Hint::WriteCopy)
+        }
+        _ => {
+            Error::new(Kind::Input, "using OpenCode's database: expected its tables and rows, found an error")
+        }
     };
-    Error::new(kind, what).at(path.display().to_string(), None).because(error)
+    failed.at(path.display().to_string(), None).because(error)
 }
 
 /// A column as text, mended; empty if it is null or a number.
@@ -213,7 +217,7 @@ pub(super) fn text(row: &Row<'_>, column: usize) -> String {
 mod tests {
     use super::*;
     use crate::agents::opencode::database::export;
-    use history::{History, Kind as Said, Message, Part, Role};
+    use history::{History, Message, Part, Role};
     use sessions::agents::opencode;
     use sessions::{Memory, Mode};
 
@@ -259,7 +263,7 @@ mod tests {
                 }
             }
         } else {
-            messages.splice(..3, [Message::text(Role::User, Said::Summary, "sum")]);
+            messages.splice(..3, [Message::text(Role::User, history::Kind::Summary, "sum")]);
         }
         let after = History::new(messages, session.history.meta.clone());
         opencode::write(&source, &session, &after, mode).unwrap().bytes(&source).unwrap()

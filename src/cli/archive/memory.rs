@@ -8,10 +8,10 @@ use serde_json::json;
 use crate::cli::Screen;
 use crate::cli::paint::{bytes, table};
 use crate::config::byte_size;
-use crate::engine::values::moment;
+use crate::engine::values::timestamp;
 use crate::engine::{Engine, keep};
 use crate::store::{
-    Entry, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Retention, Tidied, What, memory,
+    Entry, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Retention, SearchExtent, Tidied, What, memory,
 };
 use history::error::{Error, Kind, Result};
 use sessions::derive;
@@ -275,7 +275,7 @@ fn search(engine: &Engine, filter: &Filter, words: &[String], screen: &mut Scree
     let limit = filter.limit.unwrap_or(10);
     let mut query = Query {
         text: words.join(" "),
-        reach: Reach::Project,
+        extent: SearchExtent::Project,
         only: vec![What::Memory],
         limit: limit.max(AT_ONCE),
         offset: 0,
@@ -448,7 +448,7 @@ fn scope(name: &str) -> Result<MemoryScope> {
 
 /// The value of an option as milliseconds since 1970.
 fn time(option: &str, text: &str, now: i64) -> Result<i64> {
-    moment(text, now).ok_or_else(|| {
+    timestamp(text, now).ok_or_else(|| {
         let what = format!(
             "{option}: expected an age (90d, 12w) or a time such as 2026-01-31T12:00:00Z, found {text:?}"
         );

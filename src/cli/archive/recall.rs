@@ -7,10 +7,11 @@ use serde_json::json;
 
 use crate::agents;
 use crate::cli::Screen;
-use crate::cli::paint::{size, table};
+use crate::cli::paint::table;
 use crate::engine::{self, Engine, SessionRef};
+use crate::report::size;
 use crate::store::{
-    AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, Reach, Scope, SearchScope, Typed,
+    AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, SearchExtent, SearchScope, Typed,
 };
 use history::error::{Error, Kind, Result};
 use sessions::derive;
@@ -174,7 +175,7 @@ fn qualified(engine: &Engine, arguments: &RecallArgs, query: &str) -> Result<Str
 fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Screen<'_>) -> Result<()> {
     let query = Query {
         text: qualified(engine, arguments, query)?,
-        reach: Reach::Project,
+        extent: SearchExtent::Project,
         only: Vec::new(),
         limit: arguments.results(),
         offset: arguments.offset,
@@ -184,7 +185,7 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
         Some(directory) => {
             let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
             let project = directory.display().to_string();
-            engine::search(engine, &Scope { owner: engine.config.owner.clone(), project }, &query)?
+            engine::search(engine, &engine.scope_of(project), &query)?
         }
         None => engine::recall(engine, &query, arguments.scope()?, session)?,
     };

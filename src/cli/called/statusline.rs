@@ -5,9 +5,9 @@ use std::io::{IsTerminal, Read};
 use crate::agents::hooks::statusline;
 use crate::answers::AdviceLevel;
 use crate::cli::Screen;
-use crate::cli::paint::size;
 use crate::config::Config;
 use crate::engine::statusline::{StatusLine, status_line};
+use crate::report::size;
 use history::error::Result;
 
 /// More than this no agent writes.

@@ -2,8 +2,9 @@
 
 use crate::cli::Screen;
 use crate::cli::common::{Common, wire};
-use crate::cli::paint::{size, table};
+use crate::cli::paint::table;
 use crate::engine::{self, Engine, PruneOptions, To};
+use crate::report::size;
 use clap::Args;
 use history::error::Result;
 use std::path::PathBuf;

@@ -42,28 +42,28 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut
     if arguments.apply {
         return put_back(engine, &arguments.handle, screen);
     }
-    let kept = engine::kept(engine, &arguments.handle)?;
-    let (handle, session) = (kept.entry.handle.as_str(), kept.entry.session.as_deref());
+    let located = engine::located(engine, &arguments.handle)?;
+    let (handle, session) = (located.entry.handle.as_str(), located.entry.session.as_deref());
     match arguments.out.as_deref() {
         None | Some("-")
             if arguments.out.is_some()
-                || matches!(kept.entry.what, What::Message | What::Output | What::Memory) =>
+                || matches!(located.entry.what, What::Message | What::Output | What::Memory) =>
         {
-            let mut reader = engine.store.reader(&kept.scope, handle)?;
-            engine.audit(AuditVerb::Restore, &kept.scope, session, Some(handle));
+            let mut reader = engine.store.reader(&located.scope, handle)?;
+            engine.audit(AuditVerb::Restore, &located.scope, session, Some(handle));
             screen.exact(&mut reader)?;
         }
         Some(path) => {
-            let mut reader = engine.store.reader(&kept.scope, handle)?;
+            let mut reader = engine.store.reader(&located.scope, handle)?;
             let len = crate::files::install_from(path.as_ref(), &mut reader)?;
-            engine.audit(AuditVerb::Restore, &kept.scope, session, Some(handle));
+            engine.audit(AuditVerb::Restore, &located.scope, session, Some(handle));
             screen.note(&format!("{len} bytes written to {path}"))?;
         }
         None => {
             let what = format!(
                 "{handle} is a {} of {} bytes: --apply puts the session back as it was, --out FILE writes the original",
-                kept.entry.what.name(),
-                kept.entry.bytes
+                located.entry.what.name(),
+                located.entry.bytes
             );
             return Err(Error::new(Kind::Arguments, what));
         }

@@ -11,8 +11,8 @@ use crate::agents::reach::quoted;
 use crate::answers::{CompactAnswer, Status};
 use crate::cli::Screen;
 use crate::cli::common::Common;
-use crate::cli::paint::size;
 use crate::engine::{self, Ask, Engine, Opened, SessionRef, To};
+use crate::report::size;
 use crate::terminal::{LineMode, visible};
 use compaction::plan::{Gate, Verdict};
 use history::error::{Error, Kind, Result};
@@ -148,7 +148,8 @@ fn clock() -> i64 {
 /// The same engine at another time.
 fn at(engine: &Engine, now: i64) -> Engine {
     let (store, listener) = (Arc::clone(&engine.store), engine.listener.clone());
-    Engine { config: engine.config.clone(), store, now, listener, face: engine.face }
+    let Engine { face, hint_words, .. } = *engine;
+    Engine { config: engine.config.clone(), store, now, listener, face, hint_words }
 }
 
 /// Writes a compacted copy where it can be looked at.

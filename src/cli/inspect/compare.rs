@@ -3,8 +3,9 @@
 use crate::answers::{CompareAnswer, Status};
 use crate::cli::Screen;
 use crate::cli::common::Common;
-use crate::cli::paint::{size, wrapped};
+use crate::cli::paint::wrapped;
 use crate::engine::{self, Engine};
+use crate::report::size;
 use clap::Args;
 use history::error::Result;
 

@@ -5,8 +5,9 @@ use clap::Args;
 use crate::answers::{CostAnswer, MomentInfo, Spent};
 use crate::cli::Screen;
 use crate::cli::common::Common;
-use crate::cli::paint::{size, table};
+use crate::cli::paint::table;
 use crate::engine::{self, Engine};
+use crate::report::size;
 use history::error::Result;
 
 #[derive(Debug, Args)]

@@ -6,10 +6,11 @@ use std::path::Path;
 
 use crate::answers::{AdviceLevel, EstimateAnswer, MethodInfo};
 use crate::cli::Screen;
-use crate::cli::paint::{size, table};
+use crate::cli::paint::table;
 use crate::config::{Choice, Override};
 use crate::engine::values::tokens;
 use crate::engine::{self, Engine};
+use crate::report::size;
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
 

@@ -3,8 +3,9 @@
 use crate::answers::{HindsightAnswer, ScoreAnswer};
 use crate::cli::Screen;
 use crate::cli::common::{Common, lost_line};
-use crate::cli::paint::{size, table};
+use crate::cli::paint::table;
 use crate::engine::{self, Engine, SessionRef};
+use crate::report::size;
 use clap::Args;
 use history::error::{Error, Kind, Result};
 use std::path::PathBuf;

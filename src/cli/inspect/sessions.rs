@@ -11,9 +11,9 @@ use crate::agents::FoundSession;
 use crate::agents::reach::quoted;
 use crate::answers::AdviceLevel;
 use crate::cli::Screen;
-use crate::cli::paint::{Paint, fitted, short_ids, size};
+use crate::cli::paint::{Paint, fitted, short_ids};
 use crate::engine::{self, Ask, Engine, SessionRef};
-use crate::store::Scope;
+use crate::report::size;
 use history::error::Result;
 #[cfg(not(feature = "parquet"))]
 use history::error::{Error, Kind};
@@ -180,7 +180,7 @@ fn row(engine: &Engine, found: FoundSession, continued: &BTreeMap<String, String
     let opened = engine::open_measured(engine, &named, None, None, ask.tokenizer());
     let estimate = opened.and_then(|it| engine::estimate(engine, &it, &ask, None)).ok();
     let directory = found.cwd.as_ref().map(|it| it.display().to_string());
-    let scope = Scope { owner: engine.config.owner.clone(), project: directory.clone().unwrap_or_default() };
+    let scope = engine.scope_of(directory.clone().unwrap_or_default());
     let made = engine.store.compactions(&scope, Some(&found.id), COMPACTIONS)?;
     let compactions = made.into_iter().map(|it| CompactionRow {
         handle: it.handle.as_str().to_owned(),

@@ -2,8 +2,8 @@
 
 use crate::cli::Screen;
 use crate::cli::common::Common;
-use crate::cli::paint::size;
 use crate::engine::{self, Amount, Engine};
+use crate::report::size;
 use clap::Args;
 use history::error::Result;
 

@@ -5,7 +5,7 @@ use crate::answers::KeepAnswer;
 use crate::engine::archive::marks::kept_mark;
 use crate::engine::{Engine, archive::passages};
 use crate::files::File;
-use crate::store::{Batch, Body, Collected, Gone, Original, Retention, Scope, SessionRef, What};
+use crate::store::{Batch, Body, Collected, Gone, Original, Retention, SessionOrigin, What};
 use history::error::Result;
 use sessions::{Memory, Source};
 
@@ -57,7 +57,7 @@ fn let_go(engine: &Engine) -> Result<Collected> {
 /// How many bytes were archived; `None` for a session that is as it was.
 fn keep_one(engine: &Engine, found: &FoundSession) -> Result<Option<u64>> {
     let project = found.cwd.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
-    let scope = Scope { owner: engine.config.owner.clone(), project };
+    let scope = engine.scope_of(project);
     let mark = kept_mark(found.agent.name(), &found.id);
     let last = engine.store.marked(&scope, &mark)?;
     let is_same = |version: &str| last.as_ref().is_some_and(|it| it.value == version);
@@ -77,7 +77,7 @@ fn keep_one(engine: &Engine, found: &FoundSession) -> Result<Option<u64>> {
         return Ok(None);
     }
     let batch = Batch {
-        session: SessionRef {
+        session: SessionOrigin {
             agent: found.agent.name().to_owned(),
             id: found.id.clone(),
             path: Some(found.address()),

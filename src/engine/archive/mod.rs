@@ -9,7 +9,7 @@ pub(super) mod recall;
 mod server;
 
 use crate::engine::{Ask, Engine, Opened, session_info};
-use crate::store::{Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, SessionRef, What};
+use crate::store::{Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, SessionOrigin, What};
 use compaction::plan::{self, Op, OutputOp, Plan};
 use history::error::{Error, Kind, Result};
 use history::{History, Message, Part};
@@ -149,9 +149,9 @@ pub(crate) fn whole(opened: &Opened, tokens: u64) -> Original<'_> {
 }
 
 /// How the store names the session.
-pub(crate) fn named(opened: &Opened) -> SessionRef {
+pub(crate) fn named(opened: &Opened) -> SessionOrigin {
     let info = session_info(opened);
-    SessionRef {
+    SessionOrigin {
         agent: info.agent.unwrap_or_default(),
         id: info.id.unwrap_or_default(),
         path: info.path,

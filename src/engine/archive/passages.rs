@@ -7,12 +7,12 @@ use regex::Regex;
 
 use crate::agents;
 use crate::engine::Engine;
-use crate::engine::input::values::moment;
+use crate::engine::input::values::timestamp;
 use crate::store::{Filter, Passage, PassageKind, Scope, Unindexed};
 use compaction::plan;
 use history::error::{Kind, Result};
 use history::tools::{self, Meaning};
-use history::{Call, History, Kind as Said, Message, Part};
+use history::{Call, History, Message, Part};
 use sessions::{self, Memory};
 
 /// Characters of what a failed call printed that are searched, at its beginning and its end each: errors stand there.
@@ -58,7 +58,7 @@ fn passages(messages: &[Message]) -> Vec<Passage> {
     let calls: HashMap<&str, &Call> =
         messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();
     // Instructions, reminders and summaries are nobody's words.
-    let said = (0..).zip(messages).filter(|(_, it)| it.kind == Said::Said);
+    let said = (0..).zip(messages).filter(|(_, it)| it.kind == history::Kind::Said);
     said.filter_map(|(number, message)| passage(number, message, &calls)).collect()
 }
 
@@ -149,8 +149,8 @@ fn set(filter: &mut Filter, key: &str, value: &str, now: i64) -> Option<()> {
     match key {
         "agent" => filter.agent = Some(agents::named(value)?.name().to_owned()),
         "kind" => filter.kind = Some(PassageKind::ALL.into_iter().find(|it| it.name() == value)?),
-        "since" => filter.since = Some(moment(value, now)?),
-        _ => filter.before = Some(moment(value, now)?),
+        "since" => filter.since = Some(timestamp(value, now)?),
+        _ => filter.before = Some(timestamp(value, now)?),
     }
     Some(())
 }

@@ -9,7 +9,7 @@ use super::server::{About, Delivery, Server};
 use crate::answers::PushAnswer;
 use crate::engine::Engine;
 use crate::engine::archive::marks::pushed_mark;
-use crate::store::{AuditVerb, Entry, Reach, Scope};
+use crate::store::{AuditVerb, Entry, Scope, SearchExtent};
 use history::error::{Error, Kind, Result};
 
 /// Versions of sessions that one push looks at, the newest.
@@ -63,7 +63,7 @@ fn waiting(engine: &Engine, session: Option<&str>) -> Result<Vec<Entry>> {
     let everything = engine.shared();
     let mut known = HashSet::new();
     let mut out = Vec::new();
-    for entry in engine.store.sessions(&everything, &Reach::All, LOOKED_AT)? {
+    for entry in engine.store.sessions(&everything, &SearchExtent::All, LOOKED_AT)? {
         let is_meant = session.is_none_or(|it| name(&entry) == it || entry.handle.as_str() == it);
         if !is_meant || !known.insert((entry.project.clone(), name(&entry).to_owned())) {
             continue;
@@ -81,7 +81,7 @@ fn waiting(engine: &Engine, session: Option<&str>) -> Result<Vec<Entry>> {
 }
 
 fn scope(engine: &Engine, entry: &Entry) -> Scope {
-    Scope { owner: engine.config.owner.clone(), project: entry.project.clone() }
+    engine.scope_of(entry.project.as_str())
 }
 
 fn send(engine: &Engine, server: &Server, entry: &Entry) -> Result<Delivery> {

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::store::{Scope, SearchScope};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, Hint, Kind, Result};
 
 /// The scope of a handle, if it may be read. The user may read their own from anywhere. An agent, or a caller that passes
 /// `project` or `session`, reads only what is of this directory, one above or one below, unless they say `all`.
@@ -25,9 +25,6 @@ pub fn readable(engine: &Engine, handle: &str, wanted: Option<SearchScope>) -> R
     if ours || anywhere {
         return Ok(found);
     }
-    let what = format!(
-        "reading {handle}: expected a handle of this project, found one of {}; with --scope all it is read all the same",
-        found.project
-    );
-    Err(Error::new(Kind::Refused, what))
+    let what = format!("reading {handle}: expected a handle of this project, found one of {}", found.project);
+    Err(Error::new(Kind::Refused, what).hint(Hint::AllScopes))
 }

@@ -8,13 +8,13 @@ use crate::agents;
 use crate::engine::{Engine, SessionRef, archive::passages, input::open};
 use crate::store::search::words::Words;
 use crate::store::{
-    Entry, Filter, Found, FoundPassage, Hit, PassageKind, PassageMatch, Query, Range, Reach, Recalled, Scope,
-    SearchScope, Slice, Typed, What, range, unwrapped,
+    Entry, Filter, Found, FoundPassage, Hit, PassageKind, PassageMatch, Query, Range, Recalled, Scope,
+    SearchExtent, SearchScope, Slice, Typed, What, range, unwrapped,
 };
 use compaction::plan;
 use history::error::{Error, Kind, Result};
 use history::tools::{self, Meaning};
-use history::{Call, Kind as Said, Message, Part};
+use history::{Call, Message, Part};
 use sessions::{self, Memory};
 
 /// Sessions that one search looks through, at most.
@@ -35,12 +35,12 @@ const INDEXED_AT_ONCE: u64 = 64 << 20;
 struct Rank {
     /// Words of the query that it does not hold.
     missing: usize,
-    class: Class,
+    class: ResultClass,
 }
 
 /// What a result is, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
+enum ResultClass {
     /// A decision, where one was asked for: the user's, then the agent's.
     UserDecision,
     Decision,
@@ -51,20 +51,20 @@ enum Class {
     Summary,
 }
 
-fn class_of(entry: &Entry) -> Class {
+fn class_of(entry: &Entry) -> ResultClass {
     match entry.what {
-        What::Memory => Class::User,
-        What::Session | What::Message | What::Output => Class::Other,
-        What::Compaction => Class::Summary,
+        What::Memory => ResultClass::User,
+        What::Session | What::Message | What::Output => ResultClass::Other,
+        What::Compaction => ResultClass::Summary,
     }
 }
 
-fn class_of_message(by_user: bool, decides: bool, asked_for_decision: bool) -> Class {
+fn class_of_message(by_user: bool, decides: bool, asked_for_decision: bool) -> ResultClass {
     match (by_user, decides && asked_for_decision) {
-        (true, true) => Class::UserDecision,
-        (false, true) => Class::Decision,
-        (true, false) => Class::User,
-        (false, false) => Class::Other,
+        (true, true) => ResultClass::UserDecision,
+        (false, true) => ResultClass::Decision,
+        (true, false) => ResultClass::User,
+        (false, false) => ResultClass::Other,
     }
 }
 
@@ -81,26 +81,26 @@ pub fn recall(
     session: SessionRef,
 ) -> Result<Recalled> {
     let here = engine.project();
-    let search = |scope: &Scope, reach: Reach| -> Result<Recalled> {
-        let query = Query { reach, ..query.clone() };
+    let search = |scope: &Scope, extent: SearchExtent| -> Result<Recalled> {
+        let query = Query { extent, ..query.clone() };
         let recalled = search(engine, scope, &query)?;
         let room = query.limit.saturating_sub(recalled.found.hits.len() as u32);
         let typed = if query.offset == 0 { typed(engine, &query, room)? } else { Vec::new() };
         Ok(Recalled { typed, ..recalled })
     };
     match wanted {
-        Some(SearchScope::All) => search(&here, Reach::All),
-        Some(SearchScope::Project) => search(&here, Reach::Project),
+        Some(SearchScope::All) => search(&here, SearchExtent::All),
+        Some(SearchScope::Project) => search(&here, SearchExtent::Project),
         Some(SearchScope::Session) => {
             let opened = open::open(engine, &session, None, None)?;
             let history = &opened.session.history;
             let id = history.meta.session.as_deref().unwrap_or_default().to_owned();
-            search(&engine.scope(history), Reach::Session(id))
+            search(&engine.scope(history), SearchExtent::Session(id))
         }
         None => {
-            let near = search(&here, Reach::Project)?;
+            let near = search(&here, SearchExtent::Project)?;
             let nothing = near.found.hits.is_empty() && near.typed.is_empty() && query.offset == 0;
-            if nothing { search(&here, Reach::All) } else { Ok(near) }
+            if nothing { search(&here, SearchExtent::All) } else { Ok(near) }
         }
     }
 }
@@ -137,7 +137,7 @@ pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled>
         }
     }
     let all_words = |it: &(Rank, Hit)| it.0.missing == 0;
-    let says_more = |it: &Hit| class_of(&it.entry) != Class::Summary;
+    let says_more = |it: &Hit| class_of(&it.entry) != ResultClass::Summary;
     let whole = said.iter().any(all_words) || !indexed.partial && indexed.hits.iter().any(says_more);
     let partial = !whole && (indexed.partial || indexed.hits.is_empty());
     if whole {
@@ -154,7 +154,7 @@ pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled>
     Ok(Recalled {
         found: Found { hits, next, partial },
         typed: Vec::new(),
-        scope: query.reach.scope(),
+        scope: query.extent.scope(),
         passed,
     })
 }
@@ -178,7 +178,7 @@ fn found_passages(
     words: &Words,
     filter: &Filter,
 ) -> Result<Vec<(Rank, Hit)>> {
-    let search = |all| engine.store.search_passages(scope, &query.reach, words, all, filter);
+    let search = |all| engine.store.search_passages(scope, &query.extent, words, all, filter);
     let class = |it: &PassageMatch| {
         let is = |kind| it.kinds.contains(&kind);
         class_of_message(is(PassageKind::User), is(PassageKind::Decision), words.asks_for_decision())
@@ -219,7 +219,7 @@ fn looked_through(
     query: &Query,
     words: &Words,
 ) -> Result<(Vec<(Rank, Hit)>, usize)> {
-    let sessions = engine.store.sessions(scope, &query.reach, SESSIONS)?;
+    let sessions = engine.store.sessions(scope, &query.extent, SESSIONS)?;
     let (mut out, mut bytes, mut known) = (Vec::new(), 0, HashSet::new());
     for (looked, entry) in sessions.iter().enumerate() {
         bytes += entry.bytes;
@@ -237,7 +237,7 @@ fn looked_through(
         for (number, message) in messages.iter().enumerate().rev() {
             let number = number as u32;
             // Instructions, reminders and summaries are nobody's words.
-            if message.kind != Said::Said {
+            if message.kind != history::Kind::Said {
                 continue;
             }
             let mut told = message.clone();
@@ -340,10 +340,12 @@ fn typed(engine: &Engine, query: &Query, limit: u32) -> Result<Vec<Typed>> {
     }
     let words = Words::parse(&text)?;
     let env = &engine.config.agents;
-    let of_project: Option<Vec<String>> = match &query.reach {
-        Reach::All => None,
-        Reach::Session(id) => Some(vec![id.clone()]),
-        Reach::Project => Some(agents::list(env, None, Some(&env.cwd)).into_iter().map(|it| it.id).collect()),
+    let of_project: Option<Vec<String>> = match &query.extent {
+        SearchExtent::All => None,
+        SearchExtent::Session(id) => Some(vec![id.clone()]),
+        SearchExtent::Project => {
+            Some(agents::list(env, None, Some(&env.cwd)).into_iter().map(|it| it.id).collect())
+        }
     };
     let wanted = |it: &agents::Typed| {
         of_project.as_ref().is_none_or(|ids| ids.contains(&it.session))

@@ -5,6 +5,7 @@ use std::time::Duration;
 use reqwest::{Client, StatusCode, Url, redirect};
 
 use crate::config::Vault;
+use crate::llm::http::is_loopback;
 use history::error::{Error, Kind, Result};
 
 /// Until a connection stands.
@@ -42,8 +43,7 @@ impl Server {
     pub fn new(vault: &Vault) -> Result<Self> {
         let url: Url =
             vault.url.parse().map_err(|_| wrong("an address such as https://vault.example.org"))?;
-        let host = url.host_str().unwrap_or_default();
-        let is_here = matches!(host, "localhost" | "[::1]") || host.starts_with("127.");
+        let is_here = is_loopback(&url);
         match url.scheme() {
             "https" => {}
             "http" if is_here => {}

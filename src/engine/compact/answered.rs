@@ -2,7 +2,7 @@
 
 use crate::config::Choice;
 use crate::engine::compact::compacted::Compacted;
-use crate::engine::compact::summarize::{Heard, State};
+use crate::engine::compact::summarize::{HostReply, State};
 use crate::engine::{Engine, Opened, SessionRef, To, compact, input::open};
 use compaction::plan;
 use history::error::{Error, Kind, Result};
@@ -44,7 +44,11 @@ pub fn answered(
         );
         return Err(Error::new(Kind::Changed, what));
     }
-    let compacted =
-        compact::compact_heard(engine, &opened, &ask, Some(&Heard { state, answer: answer.to_owned() }))?;
+    let compacted = compact::compact_by_reply(
+        engine,
+        &opened,
+        &ask,
+        Some(&HostReply { state, answer: answer.to_owned() }),
+    )?;
     Ok((compacted, opened))
 }

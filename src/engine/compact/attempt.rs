@@ -6,7 +6,7 @@ use compaction::facts::Ledger;
 use compaction::plan::{self, Cause, Op, Plan, PlanOutcome, Segment};
 use compaction::profile::{Keep, Summarize};
 use compaction::summary::offline;
-use history::{History, Kind as Why, Message, SUMMARY_START, Text};
+use history::{History, Message, SUMMARY_START, Text};
 use score::{self, Score};
 
 /// A plan carried out, before it is checked.
@@ -200,7 +200,9 @@ pub(crate) fn summary(
 /// The summary of a plan that needs none because a stored one takes its place.
 fn used_snapshot(plan: &Plan) -> Option<String> {
     let made = plan.layout.iter().find_map(|it| match it {
-        Segment::Made(message) if message.kind == Why::Summary && plan.need.is_none() => Some(message),
+        Segment::Made(message) if message.kind == history::Kind::Summary && plan.need.is_none() => {
+            Some(message)
+        }
         Segment::Made(_) | Segment::Old(_) | Segment::Summary { .. } => None,
     });
     made.map(Message::plain)

@@ -256,16 +256,11 @@ impl About {
     /// A document in which nothing has changed yet.
     fn answer(&self, summarizer: &Summarizer, warnings: &[String]) -> CompactAnswer {
         CompactAnswer {
-            status: Status::Noop,
-            native_status: String::new(),
-            reason_code: String::new(),
-            reason: String::new(),
             profile: self.profile.clone(),
             trigger: self.cause.name().to_owned(),
             summarizer: summarizer.name.clone(),
             usage: summarizer.usage,
             cost: summarizer.cost.clone(),
-            next_cost: None,
             session: self.session.clone(),
             tokens_before: self.tokens,
             tokens_after: self.tokens,
@@ -273,29 +268,12 @@ impl About {
             method: self.method.clone(),
             window: self.window,
             used_percent: percent(self.tokens + self.overhead, self.window),
-            used_percent_after: None,
             messages_before: self.messages,
             messages_after: self.messages,
             split: self.split,
-            pruned: Vec::new(),
-            summary: None,
-            replace: None,
-            messages: None,
-            valid_for: Vec::new(),
-            facts: BTreeMap::new(),
-            facts_kept: None,
-            lost: Vec::new(),
-            budget_needed: None,
-            first_changed: None,
             prefix_tokens: self.planned_tokens,
-            handle: None,
-            ask: None,
-            output: None,
-            session_id: None,
-            resume: None,
-            takes_effect: None,
-            next: Next::default(),
             warnings: warnings.to_vec(),
+            ..CompactAnswer::default()
         }
     }
 }

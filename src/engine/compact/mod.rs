@@ -21,7 +21,7 @@ use crate::engine::compact::compacted::{
     About, Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer,
 };
 use crate::engine::compact::min_kept::MinKept;
-use crate::engine::compact::summarize::{Drafted, Heard};
+use crate::engine::compact::summarize::{Drafted, HostReply};
 use crate::engine::input::measured::{Measured, warnings};
 use crate::engine::inspect::session_cost::AfterChange;
 use crate::engine::{
@@ -31,7 +31,7 @@ use crate::engine::{
 use crate::store::AuditVerb;
 use compaction::plan::{self, Plan};
 use history::History;
-use history::error::Result;
+use history::error::{Hint, Result};
 use history::parallel;
 use sessions::{self, Format, Mode};
 
@@ -41,7 +41,7 @@ struct CompactJob<'a> {
     ask: &'a Ask,
     measured: &'a Measured<'a>,
     /// The answer of the calling agent's model, where it was asked.
-    heard: Option<&'a Heard>,
+    reply: Option<&'a HostReply>,
     /// Holds the `Started` event once it was sent; `None`: no events, no hooks.
     begun: Option<&'a OnceCell<Event>>,
 }
@@ -52,20 +52,20 @@ struct CompactJob<'a> {
 /// Of the store, of files and of the session's place; what was decided against is a
 /// [`CompactOutcome::Rejected`] and no error.
 pub fn compact(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
-    compact_heard(engine, opened, &request::honoured(engine, ask), None)
+    compact_by_reply(engine, opened, &request::honoured(engine, ask), None)
 }
 
-/// The same with a profile whose settings are already applied (`honoured`). With `heard`, by the plan that
+/// The same with a profile whose settings are already applied (`honoured`). With `reply`, by the plan that
 /// it was asked for.
-pub(crate) fn compact_heard(
+pub(crate) fn compact_by_reply(
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
-    heard: Option<&Heard>,
+    reply: Option<&HostReply>,
 ) -> Result<Compacted> {
     #[cfg(feature = "otel")]
     let started = std::time::Instant::now();
-    let compacted = compact_told(engine, opened, ask, heard);
+    let compacted = compact_told(engine, opened, ask, reply);
     #[cfg(feature = "otel")]
     if ask.to != To::Plan {
         events::otel::compacted(engine, started, opened, ask, &compacted);
@@ -74,9 +74,9 @@ pub(crate) fn compact_heard(
 }
 
 /// The same, with its events and hooks.
-fn compact_told(engine: &Engine, opened: &Opened, ask: &Ask, heard: Option<&Heard>) -> Result<Compacted> {
+fn compact_told(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&HostReply>) -> Result<Compacted> {
     let begun = OnceCell::new();
-    let mut compacted = compact_from(engine, opened, ask, heard, Some(&begun));
+    let mut compacted = compact_from(engine, opened, ask, reply, Some(&begun));
     // Nothing was to be written, so there is no event.
     let Some(Event::Started { percent, .. }) = begun.get() else { return compacted };
     let ended = match &compacted {
@@ -113,14 +113,14 @@ fn compact_from(
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
-    heard: Option<&Heard>,
+    reply: Option<&HostReply>,
     begun: Option<&OnceCell<Event>>,
 ) -> Result<Compacted> {
     let whole = &opened.session.history;
     let mut ask = ask.clone();
     ask.options.pin = memories::pins(engine, whole, &ask.options.pin)?;
     let ask = &ask;
-    let base = heard.map(|it| {
+    let base = reply.map(|it| {
         let messages = whole.messages().iter().take(it.count()).cloned().collect();
         History::new(messages, whole.meta.clone())
     });
@@ -129,8 +129,8 @@ fn compact_from(
     measured.grown = base.is_some().then_some(whole);
     let plan = attempt::plan_for(engine, &measured, ask, None);
     let about = about(opened, ask, &measured, &plan);
-    let (mut summarizer, mut warnings) = (Summarizer::default(), warnings(opened, &measured));
-    let call = CompactJob { opened, ask, measured: &measured, heard, begun };
+    let (mut summarizer, mut warnings) = (Summarizer::default(), warnings(engine, opened, &measured));
+    let call = CompactJob { opened, ask, measured: &measured, reply, begun };
     let outcome = outcome(engine, &call, plan, &mut summarizer, &mut warnings)?;
     Ok(Compacted { about, outcome, summarizer, warnings })
 }
@@ -150,7 +150,8 @@ fn outcome(
             To::Agent(agent) => Some(carry::carry(engine, opened, measured.history, agent, warnings)?),
             To::Plan | To::File(_) | To::Bytes | To::Session => None,
         };
-        return Ok(CompactOutcome::Noop { code: plan.reason.code, reason: plan.reason.text, carried });
+        let reason = engine.hinted(plan.reason.text, plan.reason.hint);
+        return Ok(CompactOutcome::Noop { code: plan.reason.code, reason, carried });
     }
     let rejected = |why| Ok(CompactOutcome::Rejected(why));
     if ask.to == To::Session
@@ -186,7 +187,7 @@ fn outcome(
     {
         let needed =
             attempt::budget_that_keeps(engine, measured, ask, attempt.outcome.tokens, &handle, &known);
-        return rejected(lost_too_much(attempt, &missed, min_kept, needed));
+        return rejected(lost_too_much(engine, attempt, &missed, min_kept, needed));
     }
     let api = ask.messages_as.unwrap_or(opened.session.format.api());
     let after = &attempt.outcome.history;
@@ -219,17 +220,21 @@ fn outcome(
 }
 
 fn lost_too_much(
+    engine: &Engine,
     attempt: Attempt,
     missed: &str,
     min_kept: &MinKept,
     budget_needed: Option<u64>,
 ) -> Rejection {
-    let remedy = match budget_needed {
-        Some(tokens) => format!("--budget {tokens} would keep it"),
-        None => "no budget below the whole would keep it".to_owned(),
+    let reason = match budget_needed {
+        Some(tokens) => {
+            let hint = Hint::RaiseBudget { tokens };
+            engine.hinted(format!("this would keep {missed}"), Some(hint))
+        }
+        None => format!("this would keep {missed}; no budget below the whole would keep it"),
     };
     Rejection::LostTooMuch {
-        reason: format!("this would keep {missed}; {remedy}"),
+        reason,
         lost: min_kept.lost(&attempt.score),
         budget_needed,
         attempt: Box::new(attempt),
@@ -254,13 +259,13 @@ fn drafted(
     summarizer: &mut Summarizer,
     warnings: &mut Vec<String>,
 ) -> Result<Result<HistoryFacts, Question>> {
-    let CompactJob { opened, ask, measured, heard, .. } = *call;
+    let CompactJob { opened, ask, measured, reply, .. } = *call;
     let mut known = HistoryFacts::default();
     if ask.writer.written.is_some() {
         known.summary.clone_from(&ask.writer.written);
         return Ok(Ok(known));
     }
-    match summarize::written_summary(engine, opened, measured, ask, plan, &known, heard)? {
+    match summarize::written_summary(engine, opened, measured, ask, plan, &known, reply)? {
         Drafted::Offline(why) => warnings.extend(why),
         Drafted::Priced(cost) => {
             let what = "dry run: no model was asked, this is the offline summary";

@@ -44,12 +44,12 @@ pub(crate) enum Drafted {
 }
 
 /// The answer of the calling agent's model, and what it answers.
-pub(crate) struct Heard {
+pub(crate) struct HostReply {
     pub(crate) state: State,
     pub(crate) answer: String,
 }
 
-impl Heard {
+impl HostReply {
     /// How many messages there were when it was asked.
     pub(crate) fn count(&self) -> usize {
         self.state.count
@@ -79,7 +79,7 @@ pub(crate) fn written_summary(
     ask: &Ask,
     plan: &Plan,
     known: &HistoryFacts,
-    heard: Option<&Heard>,
+    reply: Option<&HostReply>,
 ) -> Result<Drafted> {
     let Some(need) = &plan.need else { return Ok(Drafted::Offline(Vec::new())) };
     let Some(step) = ask.profile.summarizing(need.pass) else {
@@ -123,7 +123,7 @@ pub(crate) fn written_summary(
         return by_sampling(engine, &SummaryRequest { host: false, ..material }, sampling, ask);
     }
     if material.host {
-        return by_host(engine, opened, measured, ask, plan, &material, heard);
+        return by_host(engine, opened, measured, ask, plan, &material, reply);
     }
     let (endpoint, thinking) = match endpoint(engine, ask)? {
         Ok(chosen) => chosen,
@@ -303,7 +303,7 @@ fn by_sampling(
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
     events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: material.max_tokens });
     let watch = watching(engine, &ask.writer.watch, material.bounds.tries);
-    match run::with_line(&mut dialogue, material, sampling, &watch)? {
+    match run::with_transport(&mut dialogue, material, sampling, &watch)? {
         None => Err(called_off()),
         Some(Ok((text, notes))) => {
             let who = dialogue.model.as_deref().map_or_else(|| "host".to_owned(), |it| format!("host/{it}"));
@@ -321,18 +321,18 @@ fn by_host(
     ask: &Ask,
     plan: &Plan,
     material: &SummaryRequest<'_>,
-    heard: Option<&Heard>,
+    reply: Option<&HostReply>,
 ) -> Result<Drafted> {
     let mut dialogue =
-        heard.map_or_else(|| Dialogue::new(engine.now.unsigned_abs()), |it| it.state.dialogue.clone());
-    if let Some(heard) = heard {
-        if heard.state.region != (material.region.start, material.region.end) {
+        reply.map_or_else(|| Dialogue::new(engine.now.unsigned_abs()), |it| it.state.dialogue.clone());
+    if let Some(reply) = reply {
+        if reply.state.region != (material.region.start, material.region.end) {
             return Ok(Drafted::Offline(vec![
                 "the plan changed since the summary was asked for; the offline summary was written"
                     .to_owned(),
             ]));
         }
-        dialogue.on_reply(material, Ok(Reply { text: heard.answer.clone(), ..Reply::default() }), 0);
+        dialogue.on_reply(material, Ok(Reply { text: reply.answer.clone(), ..Reply::default() }), 0);
     }
     match dialogue.next(material) {
         Step::Done(text, notes) => {
@@ -365,7 +365,7 @@ fn by_host(
             // What was answered before stands in the caller's own context.
             let mut turns =
                 asked.turns.iter().filter(|it| it.speaker == compaction::summary::model::Speaker::Us);
-            let text = if heard.is_some() { turns.next_back() } else { turns.next() };
+            let text = if reply.is_some() { turns.next_back() } else { turns.next() };
             let ask = text.map(|it| it.text.clone()).unwrap_or_default();
             let reason = plan.reason.text.clone();
             Ok(Drafted::Asked(Question { handle, ask, next, reason }))

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use crate::answers::{CostInfo, EstimateAnswer, MethodInfo};
 use crate::config::{Choice, Override, Summarizers};
-use crate::cost::Price;
+use crate::cost::{Price, cents};
+use crate::engine::compact::compacted::percent;
 use crate::engine::input::measured::Measured;
 use crate::engine::{Ask, Engine, Opened, inspect::estimate};
 use crate::llm::price::{self, RequestForm, RequestSizes};
@@ -155,8 +156,7 @@ pub fn estimate_by_provider(
     ));
     answer.tokens = tokens;
     answer.context = tokens + answer.overhead;
-    let used = answer.window.filter(|it| *it > 0).map(|it| answer.context as f64 * 100.0 / it as f64);
-    answer.used_percent = used.map(|it| (it * 10.0).round() / 10.0);
+    answer.used_percent = percent(answer.context, answer.window);
     answer.method = MethodInfo {
         kind: "exact".to_owned(),
         estimator: endpoint.label(),
@@ -335,11 +335,6 @@ fn mask(value: &mut Value, redactor: &Redactor) {
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
-}
-
-/// To a hundredth of a cent: more is not known beforehand.
-fn cents(dollars: f64) -> f64 {
-    (dollars * 1e4).round() / 1e4
 }
 
 fn millionths(dollars: f64) -> u64 {

@@ -3,6 +3,7 @@
 use crate::engine::archive::marks;
 use crate::engine::{Ask, Engine, Opened};
 use compaction::plan::ModelLimits;
+use history::error::Hint;
 use history::{History, Usage};
 use sessions::Session;
 use tokens::{self, Filled, TokenCounter};
@@ -95,7 +96,7 @@ fn overhead_before(engine: &Engine, history: &History) -> Option<u64> {
 }
 
 /// What could not be read, and what is not believed.
-pub(crate) fn warnings(opened: &Opened, measured: &Measured<'_>) -> Vec<String> {
+pub(crate) fn warnings(engine: &Engine, opened: &Opened, measured: &Measured<'_>) -> Vec<String> {
     let mut out = notes(opened);
     if let Some((message, tokens)) = measured.counter.disbelieved() {
         out.push(format!(
@@ -117,10 +118,11 @@ pub(crate) fn warnings(opened: &Opened, measured: &Measured<'_>) -> Vec<String> 
         ));
     }
     if let Some((seen, window)) = measured.inferred {
-        out.push(format!(
+        let what = format!(
             "the session had a context of {seen} tokens, more than the window that the model is known for; its window \
-             is taken to be {window} (--window sets it)"
-        ));
+             is taken to be {window}"
+        );
+        out.push(engine.hinted(what, Some(Hint::GiveWindow)));
     }
     if let Some(window) = measured.history.meta.window.filter(|it| !WINDOWS.contains(it)) {
         out.push(format!(

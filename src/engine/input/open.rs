@@ -242,7 +242,7 @@ fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Fou
 /// one goes on there. Not where the old one was used since.
 pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, String> {
     // Of a session that does not say its directory, none is noted.
-    let nowhere = Scope { owner: engine.config.owner.clone(), project: String::new() };
+    let nowhere = engine.shared();
     let scopes: Vec<Scope> = engine.projects().into_iter().chain([nowhere]).collect();
     let compacted = scopes
         .iter()
@@ -282,7 +282,7 @@ fn session_by_id(engine: &Engine, id: &str, agent: Option<&str>) -> Result<Found
     }
     found.retain(|it| agent.is_none_or(|agent| it.agent == agent));
     one(found, "expected a session file, a session id or a handle, found nothing of that name; `epitome sessions` lists the sessions")
-        .map_err(|error| Error::new(error.kind(), error.detail()).at(id, None))
+        .map_err(|error| error.at(id, None))
 }
 
 /// Without a name: the calling agent's session, else the newest here; else the newest anywhere are listed.
@@ -325,7 +325,8 @@ fn one(mut found: Vec<FoundSession>, none: &str) -> Result<FoundSession> {
         1 => Ok(found.remove(0)),
         _ => {
             let what = format!("several sessions could be meant; name one by its id:{}", listed(&found));
-            Err(Error::new(Kind::Ambiguous, what))
+            let ids = found.into_iter().map(|it| it.id).collect();
+            Err(Error::new(Kind::Ambiguous, what).candidates(ids))
         }
     }
 }

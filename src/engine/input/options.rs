@@ -34,7 +34,7 @@ pub enum Amount {
 impl FromStr for Amount {
     type Err = Error;
 
-    /// Reads `4000`, `4k`, `20%` or `0.2`.
+    /// Reads `4000`, `4k`, `1.5M`, `20%` or `0.2`.
     fn from_str(text: &str) -> Result<Self> {
         let wrong = || {
             let what = format!("expected tokens (4000, 4k) or a share (20%, 0.2), found {text:?}");
@@ -50,9 +50,8 @@ impl FromStr for Amount {
         if let Some(percent) = text.strip_suffix('%') {
             return share(percent.trim().parse::<f64>().map_err(|_| wrong())? / 100.0);
         }
-        if let Some(thousands) = text.strip_suffix(['k', 'K']) {
-            let value: f64 = thousands.parse().map_err(|_| wrong())?;
-            return if value > 0.0 { Ok(Self::Tokens((value * 1000.0) as u64)) } else { Err(wrong()) };
+        if text.ends_with(['k', 'K', 'm', 'M']) {
+            return tokens(text).ok().filter(|it| *it > 0).map(Self::Tokens).ok_or_else(wrong);
         }
         if let Ok(tokens) = text.parse::<u64>() {
             return if tokens > 0 { Ok(Self::Tokens(tokens)) } else { Err(wrong()) };
@@ -310,6 +309,12 @@ mod tests {
     fn an_amount_is_written_as_it_is_read() {
         for amount in [Amount::Tokens(1), Amount::Tokens(4000), Amount::Share(1.0), Amount::Share(0.07)] {
             assert_eq!(amount.to_string().parse::<Amount>().unwrap(), amount);
+        }
+        for (text, tokens) in [("4k", 4_000), ("0.5K", 500), ("1.5M", 1_500_000)] {
+            assert_eq!(text.parse::<Amount>().unwrap(), Amount::Tokens(tokens));
+        }
+        for wrong in ["0k", "0.0001k", "-1k", "k", "xM"] {
+            assert!(wrong.parse::<Amount>().is_err(), "{wrong}");
         }
     }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sessions::derive;
 
 /// A moment in milliseconds since 1970: `90d` and `12w` ago, a day (`2026-01-31`, UTC), or a time (RFC 3339).
-pub fn moment(text: &str, now: i64) -> Option<i64> {
+pub fn timestamp(text: &str, now: i64) -> Option<i64> {
     const DAY: i64 = 24 * 60 * 60 * 1_000;
     let age = |unit: char, days: i64| {
         let number: u32 = text.strip_suffix(unit)?.parse().ok()?;

@@ -13,7 +13,7 @@ use crate::engine::{
     Ask, Engine, Opened, input::measured, input::request, inspect::session_cost, method_info, session_info,
 };
 use compaction::facts;
-use compaction::plan;
+use compaction::plan::{self, Verdict};
 use history::error::Result;
 use history::parallel;
 use history::{Message, Part};
@@ -29,7 +29,8 @@ const NOW: f64 = 80.0;
 pub fn due(engine: &Engine, opened: &Opened, ask: &Ask) -> plan::Verdict {
     let measured = measured::measure(engine, &opened.session, ask);
     let moment = request::moment(engine, measured.history, ask);
-    plan::verdict(measured.history, measured.filled(), &ask.profile, &measured.limits, &moment)
+    let verdict = plan::verdict(measured.history, measured.filled(), &ask.profile, &measured.limits, &moment);
+    Verdict { reason: engine.hinted(verdict.reason, verdict.hint), hint: None, ..verdict }
 }
 
 /// How full the context of a session is. `next`: tokens that are about to come.
@@ -52,7 +53,8 @@ pub fn estimate(engine: &Engine, opened: &Opened, ask: &Ask, next: Option<u64>) 
     for (name, _) in BUILT_IN {
         let profile = profiles::built_in(name)?.honouring(&|from| engine.config.agent_setting(from));
         let it = plan::verdict(history, measured.filled(), &profile, &limits, &moment);
-        let info = TriggerInfo { due: it.due, at: it.at, reason_code: it.code.to_owned(), reason: it.reason };
+        let reason = engine.hinted(it.reason, it.hint);
+        let info = TriggerInfo { due: it.due, at: it.at, reason_code: it.code.to_owned(), reason };
         triggers.insert((*name).to_owned(), info);
     }
     let cost = engine.config.costs.then(|| session_cost::next_cost(engine, &measured, ask, None));
@@ -81,7 +83,7 @@ pub fn estimate(engine: &Engine, opened: &Opened, ask: &Ask, next: Option<u64>) 
             tokens,
             fits: usable.is_none_or(|it| context.saturating_add(tokens) <= it),
         }),
-        warnings: warnings(opened, &measured),
+        warnings: warnings(engine, opened, &measured),
     })
 }
 

@@ -10,7 +10,7 @@ use crate::cost::bill::{Amounts, Charge};
 use crate::cost::forecast::{Forecast, ForecastSizes, forecast};
 use crate::cost::policy::{self, Policy, Remainder};
 use crate::cost::replay::{MissCause, Replay};
-use crate::cost::{Bill, Price};
+use crate::cost::{Bill, Price, cents};
 use crate::engine::input::measured::{Measured, warnings};
 use crate::engine::{Ask, Engine, Opened, input::measured, session_info};
 use compaction::profile::{Keep, Profile};
@@ -54,7 +54,7 @@ pub fn cost_of(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CostAnswer
     let measured = measured::measure(engine, &opened.session, ask);
     let requests = requests(opened.source.as_ref(), &opened.session)?;
     let bill = Bill::of(&requests, &engine.config.prices);
-    let mut warnings = warnings(opened, &measured);
+    let mut warnings = warnings(engine, opened, &measured);
     if requests.all.is_empty() {
         warnings.push("the session records no usage, so nothing is known of its costs".to_owned());
     }
@@ -144,15 +144,15 @@ fn by_content(engine: &Engine, measured: &Measured<'_>) -> Vec<ContentSpent> {
 
 /// What a compaction before each turn would have saved.
 fn moments(engine: &Engine, requests: &Requests, measured: &Measured<'_>, ask: &Ask) -> Vec<MomentInfo> {
-    let Some(kept) = kept(&ask.profile, measured.counter.overhead()) else { return Vec::new() };
+    let Some(remainder) = remainder(&ask.profile, measured.counter.overhead()) else { return Vec::new() };
     let (all, prices) = (&requests.all, &engine.config.prices);
-    let run = |policy| policy::run(all, policy, measured.limits.window, &kept, prices).amounts;
+    let run = |policy| policy::run(all, policy, measured.limits.window, &remainder, prices).amounts;
     let as_it_was = run(Policy::Own);
     let (mut out, mut replay, mut before): (Vec<MomentInfo>, _, _) = (Vec::new(), Replay::default(), None);
     for (number, request) in all.iter().enumerate().filter(|it| !it.1.side) {
         let context = request.usage.sent();
         let begins = before.is_some_and(|it: &Request| it.prompt != request.prompt);
-        if begins && !request.compacted && context > kept.after(context) + WORTH {
+        if begins && !request.compacted && context > remainder.after(context) + WORTH {
             let other = run(Policy::Before(number));
             let cache = request.model.as_deref().and_then(|it| replay.cache(it, false));
             out.push(MomentInfo {
@@ -192,7 +192,7 @@ fn ahead<'a>(
     let prefix = after.map_or(0, |it| it.prefix);
     let after = match after {
         Some(it) => Some(overhead + it.tokens),
-        None => kept(&ask.profile, overhead).map(|it| it.after(context)),
+        None => remainder(&ask.profile, overhead).map(|it| it.after(context)),
     };
     let sizes = ForecastSizes { context, after: after.unwrap_or(context), same: overhead + prefix, growth };
     (!all.is_empty()).then(|| Ahead {
@@ -243,7 +243,7 @@ pub(crate) fn next_cost(
 }
 
 /// What a profile keeps, where it says so by a budget.
-pub(crate) fn kept(profile: &Profile, overhead: u64) -> Option<Remainder> {
+pub(crate) fn remainder(profile: &Profile, overhead: u64) -> Option<Remainder> {
     match &profile.summarize()?.keep {
         Keep::Budget(it) => {
             Some(Remainder { overhead, share: it.share, minimum: it.minimum, maximum: it.maximum })
@@ -320,9 +320,4 @@ fn spent_info(it: &Amounts) -> SpentInfo {
         cache_write: spent(it.cache_write, it),
         output: spent(it.output, it),
     }
-}
-
-/// To a hundredth of a cent.
-fn cents(dollars: f64) -> f64 {
-    (dollars * 1e4).round() / 1e4
 }

@@ -66,7 +66,10 @@ pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer>
         ranges: ranges(&kept, summarized.as_ref().map(|it| &it.0)),
         boundary: found.boundary.to_owned(),
         reason_code: found.plan.reason.code.to_owned(),
-        reason: summarized.map_or(&found.plan.reason.text, |it| it.1).clone(),
+        reason: match summarized {
+            Some((_, why)) => why.clone(),
+            None => engine.hinted(found.plan.reason.text.clone(), found.plan.reason.hint),
+        },
         alternatives: found.alternatives.iter().map(alternative).collect(),
     })
 }

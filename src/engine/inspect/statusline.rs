@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::cost::replay::Replay;
 use crate::engine::compact::compacted::percent;
 use crate::engine::inspect::estimate::level;
-use crate::engine::inspect::session_cost::kept;
+use crate::engine::inspect::session_cost::remainder;
 use crate::files::File;
 use sessions::derive::time;
 use sessions::requests::{live, requests};
@@ -77,10 +77,9 @@ pub fn status_line(config: &Config, input: &StatusInput, now: i64) -> Option<Sta
     let until = input.cache.map_or(ends.warm_until, |it| it.until);
     let warm = until.map(|it| now < it);
     let left = until.map(|it| it.saturating_sub(now)).filter(|it| *it > 0);
-    let after =
-        config.profile(&config.profile).ok().zip(ends.first).and_then(|(profile, first)| {
-            Some(kept(&profile, first)?.after(context)).filter(|it| *it < context)
-        });
+    let after = config.profile(&config.profile).ok().zip(ends.first).and_then(|(profile, first)| {
+        Some(remainder(&profile, first)?.after(context)).filter(|it| *it < context)
+    });
     Some(StatusLine {
         session: input.session.clone(),
         model,

@@ -9,7 +9,7 @@ use crate::answers::TablesAnswer;
 use crate::engine::{Ask, Engine, Opened, SessionRef, input::measured, input::open};
 use crate::store::{Compaction, Scope};
 use history::error::{Error, Kind, Result};
-use history::{Kind as Why, Message, Role};
+use history::{Message, Role};
 
 const SESSIONS: Columns = &[
     ("agent", Text),
@@ -248,7 +248,7 @@ fn put_session(
 /// Ours, as the archive has them.
 fn put_compactions(engine: &Engine, tables: &mut Tables, found: &FoundSession) -> Result<()> {
     let project = found.cwd.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
-    let scope = Scope { owner: engine.config.owner.clone(), project };
+    let scope = engine.scope_of(project);
     let (agent, id) = (found.agent.name(), found.id.as_str());
     for Compaction { handle, at, profile, trigger, tokens_before, tokens_after, applied, facts, .. } in
         engine.store.compactions(&scope, Some(id), MOST)?
@@ -290,11 +290,11 @@ fn role(role: Role) -> &'static str {
 
 fn kind(message: &Message) -> &'static str {
     match message.kind {
-        Why::Said => "said",
-        Why::Context => "context",
-        Why::Summary => "summary",
-        Why::Marker => "marker",
-        Why::Ack => "ack",
-        Why::Continue => "continue",
+        history::Kind::Said => "said",
+        history::Kind::Context => "context",
+        history::Kind::Summary => "summary",
+        history::Kind::Marker => "marker",
+        history::Kind::Ack => "ack",
+        history::Kind::Continue => "continue",
     }
 }

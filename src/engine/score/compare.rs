@@ -60,7 +60,7 @@ fn row(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareRow> {
         profile: ask.profile.name.clone(),
         due: verdict.due,
         at: verdict.at,
-        due_reason: verdict.reason,
+        due_reason: engine.hinted(verdict.reason, verdict.hint),
         status: made.status,
         native_status: made.native_status,
         reason_code: made.reason_code,

@@ -130,7 +130,8 @@ pub fn trial(engine: &Engine, subject: &Subject, ask: &Ask, percent: Option<u64>
     let start = Instant::now();
     let plan = attempt::plan_for(engine, &measured, &ask, None);
     if !plan.act {
-        return Trial::refused(&subject.name, plan.reason.text, subject.tokens, budget);
+        let reason = engine.hinted(plan.reason.text, plan.reason.hint);
+        return Trial::refused(&subject.name, reason, subject.tokens, budget);
     }
     let made = match attempt::make(engine, &measured, &ask, plan, HANDLE, &subject.known) {
         Ok(made) => made,

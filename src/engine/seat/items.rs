@@ -6,7 +6,7 @@ use crate::engine::{Engine, Opened, SeatAsk, seat};
 use compaction::plan::Cause;
 use history::error::{Error, Kind, Result};
 use history::verbatim::Prompts;
-use history::{History, Kind as Why, Message, Meta, Part, Role, Text};
+use history::{History, Message, Meta, Part, Role, Text};
 use sessions::agents::codex::{is_contextual, own_summary};
 use sessions::{self, Format, Memory, SUMMARY_START};
 
@@ -100,12 +100,12 @@ fn told_apart(message: &mut Message) {
     if let [Part::Text(text)] = message.parts.as_mut_slice()
         && let Some(ours) = own_summary(text.as_str())
     {
-        (*text, message.kind) = (Text::new(ours), Why::Summary);
+        (*text, message.kind) = (Text::new(ours), history::Kind::Summary);
     }
-    if message.kind == Why::Said && message.texts().any(|it| is_contextual(it.as_str())) {
-        message.kind = Why::Context;
+    if message.kind == history::Kind::Said && message.texts().any(|it| is_contextual(it.as_str())) {
+        message.kind = history::Kind::Context;
     }
-    if message.kind != Why::Summary {
+    if message.kind != history::Kind::Summary {
         return;
     }
     if let [Part::Text(text)] = message.parts.as_mut_slice()
@@ -123,19 +123,22 @@ mod tests {
 
     #[test]
     fn the_clients_words_are_not_the_users() {
-        let of = |kind: Why, text: &str| {
+        let of = |kind: history::Kind, text: &str| {
             let mut message = Message::text(Role::User, kind, text);
             told_apart(&mut message);
             (message.kind, message.plain())
         };
         let context = "<environment_context>\n<cwd>/p</cwd>\n</environment_context>";
-        assert_eq!(of(Why::Said, context).0, Why::Context);
-        assert_eq!(of(Why::Said, "fix it").0, Why::Said);
+        assert_eq!(of(history::Kind::Said, context).0, history::Kind::Context);
+        assert_eq!(of(history::Kind::Said, "fix it").0, history::Kind::Said);
         let ours = format!("[Epitome] {SUMMARY_START} 9 messages\n## Goal\nx");
-        assert_eq!(of(Why::Summary, &format!("Another language model started …:\n{ours}")).1, ours);
-        assert_eq!(of(Why::Summary, &ours).1, ours);
-        assert_eq!(of(Why::Said, &sessions::agents::codex::framed_summary(&ours)), (Why::Summary, ours));
+        assert_eq!(of(history::Kind::Summary, &format!("Another language model started …:\n{ours}")).1, ours);
+        assert_eq!(of(history::Kind::Summary, &ours).1, ours);
+        assert_eq!(
+            of(history::Kind::Said, &sessions::agents::codex::framed_summary(&ours)),
+            (history::Kind::Summary, ours)
+        );
         let theirs = format!("Another language model started …:\nS\n{SUMMARY_START}");
-        assert_eq!(of(Why::Summary, &theirs).1, theirs);
+        assert_eq!(of(history::Kind::Summary, &theirs).1, theirs);
     }
 }

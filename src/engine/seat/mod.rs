@@ -14,17 +14,17 @@ use crate::engine::archive::PlanResult;
 use crate::engine::archive::marks::compacted_mark;
 use crate::engine::compact::attempt::header;
 use crate::engine::input::measured::Measured;
-use crate::engine::write_back::{Mark, agent_of};
+use crate::engine::write_back::{WrittenFingerprint, agent_of};
 use crate::engine::{
     Amount, Ask, CompactOptions, Counting, Engine, Event, Opened, archive, compact::attempt,
     compact::memories, events, input::measured,
 };
-use crate::store::{Applied, AuditVerb, Digest};
+use crate::store::{Applied, AppliedMode, AuditVerb, Digest};
 use compaction::plan::{self, Cause, Plan};
 use compaction::profile::{Keep, Pass, Profile};
 use history::error::{Error, Kind, Result};
 use history::verbatim::{self, Prompts};
-use history::{History, Kind as Why, Message, Part, Role, Text};
+use history::{History, Message, Part, Role, Text};
 use score::Score;
 use sessions::Session;
 
@@ -35,8 +35,6 @@ const SMALL_END: u64 = 1_000;
 /// How long each command of the user's may take while an agent waits: with both, half of the shortest limit that a client's
 /// answer has.
 const HOOK_LIMIT: Duration = Duration::from_secs(2);
-/// The mode of [`Applied`] for what an agent wrote itself from our answer.
-pub(crate) const MODE: &str = "seat";
 
 /// How an agent asks.
 #[derive(Debug, Clone, Default)]
@@ -64,7 +62,9 @@ impl Seated {
     /// The whole answer as one text, for agents that take no messages.
     pub fn one_text(&self, prompts: Prompts) -> String {
         let messages = self.history.messages();
-        let Some(at) = messages.iter().position(|it| it.kind == Why::Summary) else { return String::new() };
+        let Some(at) = messages.iter().position(|it| it.kind == history::Kind::Summary) else {
+            return String::new();
+        };
         let end = verbatim::render(&messages[at + 1..], prompts);
         format!("{}\n\n{end}", messages[at].plain()).trim_end().to_owned()
     }
@@ -85,7 +85,7 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
     let opened = Opened { session: Session { history, ..opened.session }, ..opened };
     let history = &opened.session.history;
     let original = original.unwrap_or(&opened);
-    if !history.messages().iter().any(|it| it.kind == Why::Said) {
+    if !history.messages().iter().any(|it| it.kind == history::Kind::Said) {
         return Err(Error::new(Kind::Refused, "the conversation to compact has no prompt or answer"));
     }
     if !engine.store.keeps() {
@@ -148,7 +148,7 @@ fn seat_made(engine: &Engine, original: &Opened, measured: &Measured<'_>, ask: &
     tracing::info!("{} messages, {} tokens; {}", history.messages().len(), measured.tokens, plan.reason.text);
     let SeatPlan { plan, after, tokens: tokens_after, score } = seated(engine, measured, ask, plan, &handle);
     let after = with_undo(after, &handle);
-    let summary = after.messages().iter().find(|it| it.kind == Why::Summary).map(Message::plain);
+    let summary = after.messages().iter().find(|it| it.kind == history::Kind::Summary).map(Message::plain);
     let result =
         PlanResult { plan: &plan, tokens: tokens_after, summary: summary.as_deref(), score: score.as_ref() };
     let archived = archive::archive_of(engine, original, history, ask, result)?;
@@ -202,7 +202,7 @@ fn small(engine: &Engine, measured: &Measured<'_>, ask: &Ask, handle: &str) -> S
     let (mut tail, mut left) = (messages.len(), (measured.tokens * 3 / 4).clamp(SMALL_END, SMALL));
     for unit in history.units().iter().rev() {
         let tokens: u64 = messages[unit.clone()].iter().map(size).sum();
-        if tokens > left || messages[unit.clone()].iter().any(|it| it.kind == Why::Summary) {
+        if tokens > left || messages[unit.clone()].iter().any(|it| it.kind == history::Kind::Summary) {
             break;
         }
         (tail, left) = (unit.start, left - tokens);
@@ -227,7 +227,7 @@ fn small(engine: &Engine, measured: &Measured<'_>, ask: &Ask, handle: &str) -> S
         None => (String::new(), first.clone(), ""),
     };
     let text = if text.is_empty() { first } else { text };
-    let summary = Message::text(Role::User, Why::Summary, format!("{before}{text}{behind}"));
+    let summary = Message::text(Role::User, history::Kind::Summary, format!("{before}{text}{behind}"));
     let tokens = after + size(&summary);
     let new = std::iter::once(summary).chain(messages[tail..].iter().cloned()).collect();
     SeatPlan { plan, after: History::new(new, history.meta.clone()), tokens, score: None }
@@ -240,16 +240,16 @@ fn note_seat(engine: &Engine, original: &Opened, compaction: &str) -> Result<()>
         return Ok(());
     };
     let scope = engine.scope(history);
-    let mark = Mark {
+    let mark = WrittenFingerprint {
         len: original.source.len(),
         digest: Digest::of(&original.source.bytes(0..original.source.len())?).to_string(),
         messages: history.messages().len(),
-        ..Mark::default()
+        ..WrittenFingerprint::default()
     };
     let applied = Applied {
         path: Some(path.display().to_string()),
         session: history.meta.session.as_deref().map(str::to_owned),
-        mode: MODE.to_owned(),
+        mode: AppliedMode::Seat,
         fingerprint: history::json::compact(&mark),
     };
     engine.store.finish(&scope, compaction, &applied)?;
@@ -277,10 +277,9 @@ fn within_window(mut profile: Profile, window: Option<u64>, tokens: u64) -> Prof
 fn without_request(history: History) -> History {
     let meta = history.meta.clone();
     let mut messages = history.into_messages();
-    while messages
-        .last()
-        .is_some_and(|it| matches!(it.kind, Why::Marker | Why::Continue) || it.parts.is_empty())
-    {
+    while messages.last().is_some_and(|it| {
+        matches!(it.kind, history::Kind::Marker | history::Kind::Continue) || it.parts.is_empty()
+    }) {
         messages.pop();
     }
     History::new(messages, meta)
@@ -289,9 +288,9 @@ fn without_request(history: History) -> History {
 /// Whether a history is what we answered last: two compactions in a row.
 fn nothing_new(history: &History) -> bool {
     let messages = history.messages();
-    let Some(at) = messages.iter().rposition(|it| it.kind == Why::Summary) else { return false };
+    let Some(at) = messages.iter().rposition(|it| it.kind == history::Kind::Summary) else { return false };
     let behind = &messages[at + 1..];
-    plan::ends_here(&messages[at], behind) || !behind.iter().any(|it| it.kind == Why::Said)
+    plan::ends_here(&messages[at], behind) || !behind.iter().any(|it| it.kind == history::Kind::Said)
 }
 
 /// With the end of an earlier answer as messages again, each under its place as its number.
@@ -307,7 +306,7 @@ fn numbered(history: History) -> History {
 
 /// Whether a summary stands in it.
 fn summarized(history: &History) -> bool {
-    history.messages().iter().any(|it| it.kind == Why::Summary)
+    history.messages().iter().any(|it| it.kind == history::Kind::Summary)
 }
 
 /// The summary's first line with the whole command that takes the compaction back.
@@ -317,7 +316,7 @@ fn with_undo(history: History, handle: &str) -> History {
     let command = format!("epitome restore {handle}");
     let texts = messages
         .iter_mut()
-        .filter(|it| it.kind == Why::Summary)
+        .filter(|it| it.kind == history::Kind::Summary)
         .flat_map(|it| &mut it.parts)
         .filter_map(|it| if let Part::Text(text) = it { Some(text) } else { None });
     for text in texts {

@@ -19,7 +19,7 @@ use crate::engine::transfer::moved::{Directories, Moved};
 use crate::engine::write_back::Installed;
 use crate::engine::{Engine, Opened};
 use crate::files::File;
-use crate::store::{self, AuditVerb, Batch, Compaction, Handle, NewCompaction, Scope, SessionRef, What};
+use crate::store::{self, AuditVerb, Batch, Compaction, Handle, NewCompaction, Scope, SessionOrigin, What};
 use history::error::{Error, Kind, Result};
 use sessions::{Format, Source};
 
@@ -307,7 +307,7 @@ fn put(
     unpacked: Option<&Unpacked>,
 ) -> Result<ImportAnswer> {
     let cwd = target(engine, &arrived, to)?;
-    let scope = Scope { owner: engine.config.owner.clone(), project: cwd.display().to_string() };
+    let scope = engine.scope_of(cwd.display().to_string());
     let mut warnings = Vec::new();
     let directories = directories(engine, &arrived, &cwd)?;
     let agent = to.agent.unwrap_or(arrived.agent);
@@ -478,7 +478,7 @@ fn archive(
         let number = arrived.sub_agents.iter().position(|(it, _)| Some(it.session.as_str()) == sub_agent);
         let path = number.and_then(|it| places.sub_agents.get(it)).unwrap_or(&places.path);
         let batch = Batch {
-            session: SessionRef {
+            session: SessionOrigin {
                 agent: arrived.agent.name().to_owned(),
                 id: sub_agent.unwrap_or(&arrived.id).to_owned(),
                 path: Some(path.display().to_string()),

@@ -15,11 +15,11 @@ use crate::answers::{Next, RestoreAnswer, RestoreStatus};
 use crate::engine::archive::marks::{compacted_mark, undone_mark};
 use crate::engine::input::open::{LOOKED_THROUGH, open_database, open_path};
 use crate::engine::undo::outcome::{Done, changed};
-use crate::engine::write_back::{Location, Mark, REPAIRED, agent_of};
+use crate::engine::write_back::{Location, WrittenFingerprint, agent_of};
 use crate::engine::{Engine, Opened, repair, write_back::readback};
 use crate::files::Reading;
-use crate::store::{Applied, AuditVerb, Compaction, Digest, Entry, Scope, What};
-use history::error::{Error, Kind, Result};
+use crate::store::{Applied, AppliedMode, AuditVerb, Compaction, Digest, Entry, Scope, What};
+use history::error::{Error, Hint, Kind, Result};
 use history::{History, Message};
 use sessions::{self, Format, Memory, Mode, Session, Source};
 
@@ -34,7 +34,7 @@ pub struct Archived {
 /// # Errors
 ///
 /// No such handle, or nothing compacted here.
-pub fn kept(engine: &Engine, name: &str) -> Result<Archived> {
+pub fn located(engine: &Engine, name: &str) -> Result<Archived> {
     if name == "last" {
         let (scope, compaction) = last(engine, |_| true)?;
         let entry = engine.store.entry(&scope, compaction.handle.as_str())?;
@@ -85,7 +85,7 @@ fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> 
     let (scope, compaction) = if name == "last" {
         last(engine, |it| it.applied.is_some())?
     } else {
-        let Archived { scope, entry } = kept(engine, name)?;
+        let Archived { scope, entry } = located(engine, name)?;
         let compaction = match entry.what {
             What::Compaction => engine.store.compaction(&scope, name)?,
             What::Session => {
@@ -145,16 +145,17 @@ fn take_back(
     engine: &Engine,
     (scope, compaction, applied): (Scope, Compaction, Applied),
 ) -> Result<RestoreAnswer> {
-    let mark: Mark = serde_json::from_str(&applied.fingerprint).map_err(|error| {
-        Error::new(Kind::Store, "undoing: expected to know what was written, found it unreadable; use --out")
+    let mark: WrittenFingerprint = serde_json::from_str(&applied.fingerprint).map_err(|error| {
+        Error::new(Kind::Store, "undoing: expected to know what was written, found it unreadable")
+            .hint(Hint::RestoreCopy)
             .because(error)
     })?;
     let format = Format::named(&compaction.session.format)?;
     let agent = agent_of(format)?;
-    let mut done = match applied.mode.as_str() {
+    let mut done = match applied.mode {
         // The original may be one that cannot be read.
-        REPAIRED => repair::undo_repair(engine, &scope, &compaction, &mark)?,
-        _ => {
+        AppliedMode::Repair => repair::undo_repair(engine, &scope, &compaction, &mark)?,
+        AppliedMode::Patch | AppliedMode::Append | AppliedMode::New | AppliedMode::Seat => {
             let original = compaction.original.as_ref().ok_or_else(|| {
                 Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
             })?;
@@ -230,7 +231,7 @@ pub(crate) struct Undo<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) compaction: &'a Compaction,
     applied: &'a Applied,
-    mark: Mark,
+    mark: WrittenFingerprint,
     pub(crate) source: Memory,
     pub(crate) session: Session,
 }
@@ -239,19 +240,13 @@ impl Undo<'_> {
     fn run(&self) -> Result<Done> {
         let written = self.applied.path.clone().unwrap_or_default();
         let target = absolute(&written)?;
-        match (self.applied.mode.as_str(), target) {
-            ("new", target) => self.leave(&target),
-            (crate::engine::seat::MODE, Location::Rows(database, path, id)) => {
-                self.seat_rows(database, &path, &id)
-            }
-            (crate::engine::seat::MODE, Location::File(path)) => self.seat_file(&path),
+        match (self.applied.mode, target) {
+            (AppliedMode::New, target) => self.leave(&target),
+            (AppliedMode::Seat, Location::Rows(database, path, id)) => self.seat_rows(database, &path, &id),
+            (AppliedMode::Seat, Location::File(path)) => self.seat_file(&path),
             (_, Location::Rows(database, path, id)) => self.rows(database, &path, &id),
-            ("append", Location::File(path)) => self.append(&path),
-            ("patch", Location::File(path)) => self.patch(&path),
-            (mode, _) => Err(Error::new(
-                Kind::Store,
-                format!("undoing: expected a known way of writing, found {mode:?}"),
-            )),
+            (AppliedMode::Append, Location::File(path)) => self.append(&path),
+            (AppliedMode::Patch | AppliedMode::Repair, Location::File(path)) => self.patch(&path),
         }
     }
 
@@ -268,16 +263,13 @@ impl Undo<'_> {
         let messages = now.history.messages();
         let said = messages.get(self.mark.messages.saturating_sub(self.mark.grown)..).ok_or_else(|| {
             let what = "undoing: expected at least the messages that were written, found fewer: the session was compacted or \
-                        rewound since; undo that first, or restore the original with --out";
-            Error::new(Kind::Changed, what)
+                        rewound since; undo that first";
+            Error::new(Kind::Changed, what).or_hint(Hint::RestoreCopy)
         })?;
         let mut next = 0;
-        let same = |one: &Message, other: &Message| {
-            one.role == other.role && one.kind == other.kind && one.parts == other.parts
-        };
         let mut all: Vec<Message> = Vec::new();
         for old in self.session.history.messages() {
-            let found = messages[next..].iter().position(|it| same(it, old));
+            let found = messages[next..].iter().position(|it| it.says_same(old));
             let mut message = Message { from: None, usage: None, wire_len: None, ..old.clone() };
             if let Some(found) = found {
                 message = messages[next + found].clone();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::answers::RestoreStatus;
-use history::error::{Error, Kind};
+use history::error::{Error, Hint, Kind};
 
 pub(crate) struct Done {
     pub(crate) status: RestoreStatus,
@@ -14,7 +14,7 @@ pub(crate) struct Done {
 }
 
 pub(crate) fn changed(path: &Path) -> Error {
-    let what = "undoing: the session was changed since in other ways than by later turns; undo those first (newest first), or \
-                restore the original with --out";
-    Error::new(Kind::Changed, what).at(path.display().to_string(), None)
+    let what = "undoing: the session was changed since in other ways than by later turns; undo those first (newest \
+                first)";
+    Error::new(Kind::Changed, what).or_hint(Hint::RestoreCopy).at(path.display().to_string(), None)
 }

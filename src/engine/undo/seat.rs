@@ -15,7 +15,7 @@ use crate::engine::undo::outcome::{Done, changed};
 use crate::engine::write_back::agent_of;
 use compaction::plan;
 use history::error::{Error, Kind, Result};
-use history::{History, Kind as Why, Message, Role, Text};
+use history::{History, Message, Role, Text};
 use sessions::{Mode, Source};
 
 impl Undo<'_> {
@@ -48,7 +48,8 @@ impl Undo<'_> {
         let _claim = if live { None } else { Some(reach::claim(env, agent, &self.compaction.session.id)?) };
         let now = open_path(path, Some(self.session.format))?;
         let messages = now.session.history.messages();
-        let ours = |it: &Message| it.kind == Why::Summary && it.parts.iter().any(|it| names(it, handle));
+        let ours =
+            |it: &Message| it.kind == history::Kind::Summary && it.parts.iter().any(|it| names(it, handle));
         let Some(at) = messages.iter().rposition(ours) else {
             let bytes = now.source.bytes(0..now.source.len())?;
             return match memchr::memmem::find(&bytes, handle.as_bytes()) {

@@ -17,9 +17,9 @@ use crate::engine::archive::marks::compacted_mark;
 use crate::engine::input::open::{open_database, open_path};
 use crate::engine::{Engine, Opened};
 use crate::files::Reading;
-use crate::store::{Applied, Digest, Handle, Scope};
-use history::error::{Error, Kind, Result};
-use history::{History, Message};
+use crate::store::{Applied, AppliedMode, Digest, Handle, Scope};
+use history::History;
+use history::error::{Error, Hint, Kind, Result};
 use sessions::{Format, Mode, Piece, Source as _, Written};
 
 /// How long after a compaction a session is not compacted again, unless its profile says more: 30 seconds, the
@@ -42,7 +42,7 @@ pub struct Installed {
 
 /// What a restore needs to know of what was written. It is the fingerprint in [`Applied`].
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub(crate) struct Mark {
+pub(crate) struct WrittenFingerprint {
     /// Bytes of the file.
     pub(crate) len: u64,
     /// Their SHA-256.
@@ -60,9 +60,6 @@ pub(crate) struct Mark {
     pub(crate) over: Vec<(u64, u64)>,
 }
 
-/// How [`Applied`] names a session that was mended where it stands.
-pub(crate) const REPAIRED: &str = "repair";
-
 pub(crate) enum Location {
     File(PathBuf),
     Rows(&'static dyn Database, PathBuf, String),
@@ -72,9 +69,8 @@ impl Location {
     /// Of a session that was opened.
     pub(crate) fn of(path: Option<&Path>) -> Result<Self> {
         let Some(path) = path else {
-            let what =
-                "applying: expected a session that an agent keeps, found messages; write them with --out";
-            return Err(Error::new(Kind::Arguments, what));
+            let what = "applying: expected a session that an agent keeps, found messages";
+            return Err(Error::new(Kind::Arguments, what).hint(Hint::WriteCopy));
         };
         let address = path.to_string_lossy();
         Ok(match agents::split_address(&address).filter(|_| !path.exists()) {
@@ -110,8 +106,8 @@ impl Target {
         let export = agent.info().database.is_some() && matches!(place, Location::File(_));
         if !engine.store.keeps() {
             let what = "the configuration says that nothing is archived (persistence = \"none\"), and nothing is replaced \
-                        without its original; use --out";
-            return Err(Error::new(Kind::Refused, what));
+                        without its original";
+            return Err(Error::new(Kind::Refused, what).hint(Hint::WriteCopy));
         }
         if !export {
             in_reach(engine, agent, &place)?;
@@ -124,11 +120,12 @@ impl Target {
         let head = opened.source.bytes(0..opened.source.len().min(VERSION_IN))?;
         let Some(version) = reach::newer(self.agent, &head) else { return Ok(()) };
         let what = format!(
-            "applying: {} {version} wrote this session, which is newer than what its form is known of; write the result \
-             with --out, or look for a newer epitome",
+            "applying: {} {version} wrote this session, which is newer than what its form is known of; look for a \
+             newer epitome",
             self.agent.info().title
         );
-        Err(Error::new(Kind::Refused, what).at(self.place.path().display().to_string(), None))
+        let refused = Error::new(Kind::Refused, what).or_hint(Hint::WriteCopy);
+        Err(refused.at(self.place.path().display().to_string(), None))
     }
 
     /// One shell command that resumes it, from any directory.
@@ -153,11 +150,8 @@ pub(crate) fn can_write_back(engine: &Engine, opened: &Opened, job: Job) -> bool
 /// The agent that keeps sessions of this format.
 pub(crate) fn agent_of(format: Format) -> Result<AgentRef> {
     agents::of_format(format).ok_or_else(|| {
-        let what = format!(
-            "applying: expected the session of an agent, found {}; write it with --out",
-            format.name()
-        );
-        Error::new(Kind::Arguments, what)
+        let what = format!("applying: expected the session of an agent, found {}", format.name());
+        Error::new(Kind::Arguments, what).hint(Hint::WriteCopy)
     })
 }
 
@@ -259,7 +253,7 @@ fn mark(
     written: &Written,
     messages: usize,
     grown: usize,
-) -> Result<Mark> {
+) -> Result<WrittenFingerprint> {
     let content = written.over(&*fresh.source);
     let rows = match place {
         Location::Rows(database, ..) => {
@@ -273,35 +267,35 @@ fn mark(
         Way::Replace | Way::Beside | Way::Rows => Vec::new(),
     };
     let digest = Digest::of_source(&content, content.len())?.to_string();
-    Ok(Mark { len: content.len(), digest, messages, grown, rows, over })
+    Ok(WrittenFingerprint { len: content.len(), digest, messages, grown, rows, over })
 }
 
 /// Only sessions that the agent itself would find, in files that may be replaced.
 pub(crate) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Result<()> {
     let path = place.path();
-    let refuse = |what: String| Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
+    let refused = |what: String| Error::new(Kind::Refused, what).at(path.display().to_string(), None);
     let about = std::fs::symlink_metadata(path).map_err(|error| {
         Error::new(Kind::Input, "applying").at(path.display().to_string(), None).because(error)
     })?;
     if about.is_symlink() {
         let target = std::fs::read_link(path).unwrap_or_default();
-        return refuse(format!(
+        return Err(refused(format!(
             "applying would replace a symbolic link by a file; pass its target: {}",
             target.display()
-        ));
+        )));
     }
     if about.permissions().readonly() {
-        return refuse(
-            "applying: the file may not be written (chmod u+w), or write the result with --out".to_owned(),
-        );
+        let what = "applying: the file may not be written (chmod u+w)".to_owned();
+        return Err(refused(what).or_hint(Hint::WriteCopy));
     }
     let env = &engine.config.agents;
     if !reach::is_found(env, agent, path) {
-        return refuse(format!(
-            "applying: {} would not find it there; expected it below {}; write the result with --out",
+        let what = format!(
+            "applying: {} would not find it there; expected it below {}",
             agent.info().title,
             agent.home(env).display()
-        ));
+        );
+        return Err(refused(what).hint(Hint::WriteCopy));
     }
     Ok(())
 }
@@ -313,30 +307,23 @@ fn note_applied(
     reach: &Reach,
     output: &str,
     session: Option<&str>,
-    mark: &Mark,
+    mark: &WrittenFingerprint,
 ) -> Result<()> {
     let mode = match reach.mode {
-        Mode::Patch => "patch",
-        Mode::Append => "append",
-        Mode::New => "new",
+        Mode::Patch => AppliedMode::Patch,
+        Mode::Append => AppliedMode::Append,
+        Mode::New => AppliedMode::New,
     };
     let fingerprint = serde_json::to_string(mark).unwrap_or_default();
-    let applied = Applied {
-        path: Some(output.to_owned()),
-        session: session.map(str::to_owned),
-        mode: mode.to_owned(),
-        fingerprint,
-    };
+    let applied =
+        Applied { path: Some(output.to_owned()), session: session.map(str::to_owned), mode, fingerprint };
     engine.store.finish(scope, compaction, &applied)
 }
 
 /// The result with what the session grew by since it was read, and by how many messages.
 fn rebased(before: &History, now: &History, after: &History) -> Result<(History, usize)> {
     let (old, new) = (before.messages(), now.messages());
-    let same = |one: &Message, other: &Message| {
-        one.role == other.role && one.kind == other.kind && one.parts == other.parts
-    };
-    if new.len() < old.len() || !old.iter().zip(new).all(|(one, other)| same(one, other)) {
+    if new.len() < old.len() || !old.iter().zip(new).all(|(one, other)| one.says_same(other)) {
         let what = "the session is not what it was when it was read; nothing was changed; run this again";
         return Err(Error::new(Kind::Changed, what));
     }
@@ -376,8 +363,8 @@ fn edits(written: &Written, fresh: &Opened) -> Result<Vec<(u64, Vec<u8>)>> {
             }
             Piece::Keep(_) => {
                 let what = "a placeholder is longer than the output it replaces, and nothing may move in a file that its \
-                            client appends to; leave that output out (--only), or compact instead";
-                return Err(Error::new(Kind::Refused, what));
+                            client appends to; compact instead";
+                return Err(Error::new(Kind::Refused, what).or_hint(Hint::SkipOutput));
             }
         }
     }

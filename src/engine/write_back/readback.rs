@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::engine::Opened;
 use compaction::plan;
 use history::error::{Error, Kind, Result};
-use history::{History, Kind as Why, Message, Part};
+use history::{History, Message, Part};
 use sessions::{self, Mode, Piece, Written};
 
 /// `after` in the session's own format, read back before anybody gets it.
@@ -97,8 +97,8 @@ fn said(history: &History, expected: &History) -> Vec<String> {
     let of = |such: &dyn Fn(&Message) -> bool| -> BTreeSet<String> {
         expected.messages().iter().filter(|it| such(it)).flat_map(texts).collect()
     };
-    let own = |it: &Message| matches!(it.kind, Why::Context | Why::Marker);
-    let (summaries, added) = (of(&|it| it.kind == Why::Summary), of(&own));
+    let own = |it: &Message| matches!(it.kind, history::Kind::Context | history::Kind::Marker);
+    let (summaries, added) = (of(&|it| it.kind == history::Kind::Summary), of(&own));
     let mut out = Vec::new();
     for it in history.messages().iter().filter(|it| plan::counts(it)) {
         // Plain messages do not say whose words they are: what was written as the client's comes back as the user's.

@@ -12,18 +12,23 @@ use axum::response::{IntoResponse, Response};
 use super::Shared;
 use super::guard::HttpRefusal;
 use crate::gateway::{Engines, GatewayCaller};
-use crate::mcp::desk;
 use crate::mcp::server::Server;
+use crate::mcp::server_state;
 
 /// A token of ours. It is never passed on.
 const TOKEN: HeaderName = HeaderName::from_static("x-epitome-token");
 
 /// Engines on the server's own store.
 pub(super) fn engines(server: &Server) -> Engines {
-    let desk = server.desk.clone();
+    let state = server.state.clone();
     Arc::new(move |owner| {
-        let caller = desk::Caller { owner: owner.to_owned(), session: None, listener: None, _held: None };
-        desk.engine(&caller)
+        let caller = server_state::Caller {
+            owner: owner.to_owned(),
+            session: None,
+            listener: None,
+            _body_permit: None,
+        };
+        state.engine(&caller)
     })
 }
 
@@ -69,7 +74,9 @@ async fn caller(
     match owner {
         Ok(owner) if guard.has_tokens() => Ok(GatewayCaller { owner, local: false, own_token }),
         // Only this machine can call without tokens: it is the user of the command line.
-        Ok(_) => Ok(GatewayCaller { owner: shared.server.desk.config.owner.clone(), local: true, own_token }),
+        Ok(_) => {
+            Ok(GatewayCaller { owner: shared.server.state.config.owner.clone(), local: true, own_token })
+        }
         Err(wrong) => {
             shared.metrics.unauthorized();
             Err(match wrong {

@@ -15,7 +15,7 @@ use tokio::sync::Semaphore;
 
 use super::tokens::TokenFile;
 use super::{ALL_BODIES, MAX_BODY, MAX_SESSIONS, Shared};
-use crate::mcp::desk::Caller;
+use crate::mcp::server_state::Caller;
 
 /// All headers of a request together, in bytes.
 const MAX_HEADERS: usize = 32 * 1024;
@@ -289,7 +289,7 @@ async fn pass(
         }
     };
     guard.only_own_session(&owner, request.headers_mut());
-    let caller = Caller { owner: owner.clone(), session: None, listener: None, _held: None };
+    let caller = Caller { owner: owner.clone(), session: None, listener: None, _body_permit: None };
     if !matches!(*request.method(), Method::POST | Method::PUT) {
         request.extensions_mut().insert(caller);
         return Ok(next.run(request).await);
@@ -317,7 +317,7 @@ async fn pass(
     // A request is answered at once where the result comes on a stream: the call has the room until it is done, no more
     // than came.
     drop(held.split((room as usize).saturating_sub(bytes.len().div_ceil(1024))));
-    parts.extensions.insert(Caller { _held: Some(Arc::new(held)), ..caller });
+    parts.extensions.insert(Caller { _body_permit: Some(Arc::new(held)), ..caller });
     if parts.uri.path() == "/mcp" && !parts.headers.contains_key(SESSION) && opens_session(&bytes) {
         let open = shared.sessions.sessions.read().await.len();
         if open >= MAX_SESSIONS {

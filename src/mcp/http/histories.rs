@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::Shared;
 use crate::answers::Document;
-use crate::mcp::desk::{Caller, Desk};
-use crate::store::{AuditVerb, Batch, Body, Original, SessionRef, What};
+use crate::mcp::server_state::{Caller, ServerState};
+use crate::store::{AuditVerb, Batch, Body, Original, SessionOrigin, What};
 use history::History;
 use history::error::{Error, Kind, Result};
 use sessions::{self, Memory};
@@ -33,8 +33,8 @@ pub(super) async fn store(
     Query(pushed): Query<Pushed>,
     bytes: Bytes,
 ) -> Response {
-    let desk = shared.server.desk.clone();
-    let stored = tokio::task::spawn_blocking(move || put(&desk, &caller, &pushed, &bytes)).await;
+    let state = shared.server.state.clone();
+    let stored = tokio::task::spawn_blocking(move || put(&state, &caller, &pushed, &bytes)).await;
     let (status, answer) = match stored {
         Ok(Ok(answer)) => (StatusCode::CREATED, json!(Document::of(&answer))),
         Ok(Err(error)) => {
@@ -52,7 +52,7 @@ pub(super) async fn store(
     (status, Json(answer)).into_response()
 }
 
-fn put(desk: &Desk, caller: &Caller, pushed: &Pushed, bytes: &[u8]) -> Result<Value> {
+fn put(state: &ServerState, caller: &Caller, pushed: &Pushed, bytes: &[u8]) -> Result<Value> {
     let read = sessions::read(&Memory::new("the history", bytes), None);
     let (history, format) = match (read, &pushed.session) {
         (Ok(session), _) => (session.history, session.format.name()),
@@ -61,7 +61,7 @@ fn put(desk: &Desk, caller: &Caller, pushed: &Pushed, bytes: &[u8]) -> Result<Va
     };
     let meta = &history.meta;
     let text = |it: &Option<std::sync::Arc<str>>| it.as_deref().unwrap_or_default().to_owned();
-    let mut scope = desk.scope(caller);
+    let mut scope = state.scope(caller);
     scope.project = pushed.project.clone().unwrap_or(scope.project);
     let original = Original {
         what: What::Session,
@@ -72,17 +72,17 @@ fn put(desk: &Desk, caller: &Caller, pushed: &Pushed, bytes: &[u8]) -> Result<Va
         tokens: 0,
     };
     let batch = Batch {
-        session: SessionRef {
+        session: SessionOrigin {
             agent: text(&meta.agent),
             id: pushed.session.clone().unwrap_or_else(|| text(&meta.session)),
             path: None,
             format: format.to_owned(),
         },
-        at: pushed.at.unwrap_or_else(|| desk.now()),
+        at: pushed.at.unwrap_or_else(|| state.now()),
         originals: vec![original],
         compaction: None,
     };
-    let engine = desk.engine(caller)?;
+    let engine = state.engine(caller)?;
     let stored = engine.store.put_all(&scope, &batch)?;
     let handle = stored
         .handles

@@ -26,9 +26,9 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio_util::sync::CancellationToken;
 
-use super::desk::{Desk, Remote};
 use super::metrics::Metrics;
 use super::server::Server;
+use super::server_state::{Remote, ServerState};
 use crate::config::Config;
 use crate::gateway::Gateway;
 use crate::store::StoreAt;
@@ -102,10 +102,10 @@ pub fn serve_with<H: ServerHandler + Clone>(
     }
     let roots = http.roots.iter().map(|it| resolved_root(it)).collect::<Result<_>>()?;
     let folder = config.data_dir.clone();
-    let server = Server::new(Desk::new(config, now, Some(Remote { roots })));
+    let server = Server::new(ServerState::new(config, now, Some(Remote { roots })));
     // A team's store that cannot be reached is said now, and not to the first caller.
-    if let StoreAt::Team(_) = server.desk.config.store {
-        server.desk.store()?;
+    if let StoreAt::Team(_) = server.state.config.store {
+        server.state.store()?;
     }
     let gateway = Gateway::new(http.upstream.as_deref(), folder, gate::engines(&server))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -175,7 +175,7 @@ fn router<H: ServerHandler + Clone>(
         .with_cancellation_token(stop.child_token());
     let mcp = StreamableHttpService::new(move || Ok(handler.clone()), sessions.clone(), config);
     let shared = Shared {
-        metrics: server.desk.metrics.clone(),
+        metrics: server.state.metrics.clone(),
         server,
         guard: Arc::new(guard),
         sessions,

@@ -23,7 +23,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::{MAX_SESSIONS, Shared};
-use crate::mcp::desk::Caller;
+use crate::mcp::server_state::Caller;
 use crate::mcp::stdio;
 
 /// Events that wait for a client to read them.

@@ -116,11 +116,14 @@ impl Arguments {
 
 /// An error of what an argument says, with its name.
 pub(crate) fn of(name: &str, error: &Error) -> Error {
-    Error::new(error.kind(), format!("{name}: {}", error.full()))
+    match error.kind() {
+        Kind::Arguments => Error::of_argument(name, error.full()),
+        kind => Error::new(kind, format!("{name}: {}", error.full())),
+    }
 }
 
 fn wrong(name: &str, why: &str) -> Error {
-    Error::new(Kind::Arguments, format!("{name}: {why}"))
+    Error::of_argument(name, why)
 }
 
 #[cfg(test)]

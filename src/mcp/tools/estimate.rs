@@ -5,17 +5,17 @@ use serde_json::json;
 
 use super::answer::{Answer, name, names, warn_of_ignored};
 use super::arguments::Arguments;
-use super::fit::{self, ANSWER};
 use super::request::{ask, counting};
 use super::schema::{
     self, any_object, choice, format, integer, messages, meta, number, object, objects, option, property,
     read_only, required, session, text,
 };
+use super::shorten::{self, ANSWER};
 use crate::agents::reach::Job;
 use crate::answers::{AdviceLevel, EstimateAnswer, Next};
 use crate::engine::{self, Counting, Engine, Opened};
-use crate::mcp::desk::{Caller, Desk};
-use history::error::{Error, Kind, Result};
+use crate::mcp::server_state::{Caller, ServerState};
+use history::error::{Error, Result};
 use history::{History, Meta, Text};
 use tokens::{TokenCounter, Tokenizer};
 
@@ -57,7 +57,11 @@ const SHOWN: [&str; 17] = names!(EstimateAnswer:
 
 /// Answers a call that is so small that handing it to another thread would take longer than doing it: an estimate of a
 /// short text. `None` for every other.
-pub(in crate::mcp) fn quick(desk: &Desk, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
+pub(in crate::mcp) fn quick(
+    state: &ServerState,
+    tool: &str,
+    arguments: &Arguments,
+) -> Option<Result<Answer>> {
     let short = arguments.0.get("text").is_some_and(|it| it.get().len() < 4096);
     let given = || ["session", "messages"].iter().any(|it| arguments.has(it));
     if tool != NAME || !short || given() {
@@ -65,40 +69,40 @@ pub(in crate::mcp) fn quick(desk: &Desk, tool: &str, arguments: &Arguments) -> O
     }
     // What is no text, or an empty one, means the session.
     let text = arguments.text("text").ok()??;
-    Some(detailed(arguments).and_then(|_| text_alone(desk, arguments, &text)).map(super::with_contract))
+    Some(detailed(arguments).and_then(|_| text_alone(state, arguments, &text)).map(super::with_contract))
 }
 
-pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let detailed = detailed(arguments)?;
     let given = arguments.text("session")?.is_some() || arguments.messages("messages")?.is_some();
     if let (Some(text), false) = (arguments.text("text")?, given) {
-        return text_alone(desk, arguments, &text);
+        return text_alone(state, arguments, &text);
     }
-    let engine = desk.engine(caller)?;
-    let ask = ask(desk, NAME, arguments)?;
-    let opened = desk.open_measured(&engine, arguments, ask.tokenizer())?;
+    let engine = state.engine(caller)?;
+    let ask = ask(state, NAME, arguments)?;
+    let opened = state.open_measured(&engine, arguments, ask.tokenizer())?;
     let answer = engine::estimate(&engine, &opened, &ask, None)?;
-    let mut out = fit::pick(&answer, &SHOWN)?;
+    let mut out = shorten::pick(&answer, &SHOWN)?;
     warn_of_ignored(&mut out, NAME, arguments);
     if !detailed {
-        fit::first(&mut out, name!(EstimateAnswer: largest), 3);
-        fit::first(&mut out, name!(EstimateAnswer: compactions), 1);
-        fit::first(&mut out, name!(EstimateAnswer: warnings), 2);
+        shorten::first(&mut out, name!(EstimateAnswer: largest), 3);
+        shorten::first(&mut out, name!(EstimateAnswer: compactions), 1);
+        shorten::first(&mut out, name!(EstimateAnswer: warnings), 2);
         out.remove(name!(EstimateAnswer: triggers));
     }
     if answer.advice.level != AdviceLevel::Room {
-        let next = advised(desk, &engine, &opened);
+        let next = advised(state, &engine, &opened);
         out.insert(name!(EstimateAnswer: next).to_owned(), json!(next));
     }
-    fit::fit(&mut out, ANSWER, &names!(EstimateAnswer: largest, compactions, warnings), &[], "");
+    shorten::fit(&mut out, ANSWER, &names!(EstimateAnswer: largest, compactions, warnings), &[], "");
     Ok(out)
 }
 
 /// What to call when the context gets full.
-fn advised(desk: &Desk, engine: &Engine, opened: &Opened) -> Next {
+fn advised(state: &ServerState, engine: &Engine, opened: &Opened) -> Next {
     let same = "with the same `messages`";
     let session = r#"with "to": "session""#;
-    let how = |job| match desk.remote.is_none() && engine::can_write_back(engine, opened, job) {
+    let how = |job| match state.remote.is_none() && engine::can_write_back(engine, opened, job) {
         true => session,
         false if opened.path.is_none() => same,
         false => r#"with "to": "file""#,
@@ -116,13 +120,13 @@ fn detailed(arguments: &Arguments) -> Result<bool> {
         None | Some("concise") => Ok(false),
         Some("detailed") => Ok(true),
         Some(other) => {
-            Err(Error::new(Kind::Arguments, format!("detail: expected concise or detailed, found {other:?}")))
+            Err(Error::of_argument("detail", format!("expected concise or detailed, found {other:?}")))
         }
     }
 }
 
-fn text_alone(desk: &Desk, arguments: &Arguments, text: &str) -> Result<Answer> {
-    let Counting { model, tokenizer, .. } = counting(desk, NAME, arguments)?;
+fn text_alone(state: &ServerState, arguments: &Arguments, text: &str) -> Result<Answer> {
+    let Counting { model, tokenizer, .. } = counting(state, NAME, arguments)?;
     let nothing = History::new(Vec::new(), Meta { model: model.map(Into::into), ..Meta::default() });
     let counter = TokenCounter::new(&nothing, tokenizer.unwrap_or(Tokenizer::Auto), None);
     let tokens = counter.text(&Text::new(text));

@@ -6,14 +6,15 @@
 
 pub(in crate::mcp) mod answer;
 pub(in crate::mcp) mod arguments;
+pub(in crate::mcp) mod error_hints;
 pub(in crate::mcp) mod estimate;
-mod fit;
+mod shorten;
+pub(in crate::mcp) mod hints;
 mod prune;
 mod recall;
-pub(in crate::mcp) mod remedy;
 pub(in crate::mcp) mod request;
 mod schema;
-mod splice;
+mod edit;
 mod split;
 mod summarize;
 
@@ -24,11 +25,11 @@ use rmcp::model::Tool;
 use serde_json::Value;
 
 use crate::answers::CONTRACT;
-use crate::mcp::desk::{Caller, Desk};
+use crate::mcp::server_state::{Caller, ServerState};
 use answer::{Answer, shown};
 use arguments::Arguments;
 use history::error::{Error, Kind, Result};
-use request::Waiting;
+use request::CallContext;
 
 /// What a profile may be called; a test compares it with the built-in ones.
 pub(in crate::mcp) const LIKE: &str =
@@ -43,29 +44,29 @@ pub(in crate::mcp) fn all(open_world: bool) -> Vec<Tool> {
 /// Calls a tool. An error is for the model: it can mend its arguments. `waiting`: whoever waits for it, who may call it
 /// off while a model writes.
 pub(in crate::mcp) fn call(
-    desk: &Desk,
+    state: &ServerState,
     caller: &Caller,
     tool: &str,
     arguments: &Arguments,
-    waiting: &Waiting,
+    waiting: &CallContext,
 ) -> Result<Answer> {
     let ignored = arguments.ignored(known(tool));
     let to = if writes(tool) { arguments.text("to")? } else { None };
     if matches!(to.as_deref(), Some("session" | "file" | "undo")) && !ignored.is_empty() {
         // What was not understood may have said which session, or that nothing be written.
         let what = format!(
-            "arguments: expected those of {tool} ({}), since this call writes, found {}; nothing was done",
+            "expected those of {tool} ({}), since this call writes, found {}; nothing was done",
             known(tool).join(", "),
             shown(&ignored)
         );
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::of_argument("arguments", what));
     }
     let answer = match tool {
-        estimate::NAME => estimate::call(desk, caller, arguments),
-        split::NAME => split::call(desk, caller, arguments),
-        prune::NAME => prune::call(desk, caller, arguments),
-        summarize::NAME => summarize::call(desk, caller, arguments, waiting),
-        recall::NAME => recall::call(desk, caller, arguments),
+        estimate::NAME => estimate::call(state, caller, arguments),
+        split::NAME => split::call(state, caller, arguments),
+        prune::NAME => prune::call(state, caller, arguments),
+        summarize::NAME => summarize::call(state, caller, arguments, waiting),
+        recall::NAME => recall::call(state, caller, arguments),
         other => Err(Error::new(Kind::Arguments, format!("expected a tool of this server, found {other:?}"))),
     };
     answer.map(with_contract)

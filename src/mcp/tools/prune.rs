@@ -7,17 +7,16 @@ use rmcp::model::Tool;
 
 use super::answer::{Answer, name, names, shown, warn, warn_of_ignored};
 use super::arguments::Arguments;
-use super::fit::{self, ANSWER, PLAN, WRITTEN};
-use super::remedy;
 use super::request::{add_undo, ask, carried_out, goal, messages_as, target, warn_of_format};
 use super::schema::{
     self, any_object, format, integer, messages, meta, object, objects, option, options, profile, required,
     session, text, to, writing,
 };
+use super::shorten::{self, ANSWER, PLAN, WRITTEN};
 use crate::agents::reach::Job;
 use crate::answers::{PruneAnswer, PrunedInfo, Status, Who};
 use crate::engine::{self, CompactOptions, Opened, PruneOptions, To};
-use crate::mcp::desk::{Caller, Desk};
+use crate::mcp::server_state::{Caller, ServerState};
 use history::error::Result;
 
 pub(super) const NAME: &str = "prune_tool_outputs";
@@ -50,21 +49,20 @@ const SHOWN: [&str; 17] = names!(PruneAnswer:
 /// Who only plans wants to know how much it is; what stands there afterwards is of use to who splices.
 const SHOWN_OF_OUTPUT: [&str; 5] = names!(PrunedInfo: message, call_id, tool, tokens_before, tokens_after);
 
-pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
-    let goal = goal(desk, arguments)?;
-    let mut ask = ask(desk, NAME, arguments)?;
-    let engine = desk.engine(caller)?;
-    let opened = desk.open(&engine, arguments)?;
-    ask.to = target(desk, &opened, goal, "pruned")?;
+pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+    let goal = goal(state, arguments)?;
+    let mut ask = ask(state, NAME, arguments)?;
+    let engine = state.engine(caller)?;
+    let opened = state.open(&engine, arguments)?;
+    ask.to = target(state, &opened, goal, "pruned")?;
     ask.messages_as = messages_as(&opened);
     let (exclude_tools, unknown) = tools_of(&opened, &ask.prune.exclude_tools);
     ask.prune.exclude_tools = exclude_tools;
     let mut answer = engine::prune(&engine, &opened, &ask)?;
     if answer.status == Status::Planned && ask.to == To::Plan {
-        answer.next = carried_out(desk, &engine, &opened, NAME, Job::Prune);
+        answer.next = carried_out(state, &engine, &opened, NAME, Job::Prune);
     }
-    answer.reason = remedy::in_tools_words(&answer.reason);
-    let mut out = fit::pick(&answer, &SHOWN)?;
+    let mut out = shorten::pick(&answer, &SHOWN)?;
     if answer.next.who == Who::Nobody {
         out.remove(name!(PruneAnswer: next));
     }
@@ -77,17 +75,17 @@ pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) 
     let inline = ask.to == To::Bytes;
     if !inline {
         answer.pruned.sort_by_key(|it| Reverse(it.tokens_before));
-        fit::entries(&mut out, name!(PruneAnswer: pruned), &answer.pruned, &SHOWN_OF_OUTPUT)?;
+        shorten::entries(&mut out, name!(PruneAnswer: pruned), &answer.pruned, &SHOWN_OF_OUTPUT)?;
     }
     let limit = if inline {
         ANSWER
     } else if answer.output.is_some() {
-        fit::first(&mut out, name!(PruneAnswer: pruned), 3);
+        shorten::first(&mut out, name!(PruneAnswer: pruned), 3);
         WRITTEN
     } else {
         PLAN
     };
-    fit::fit(&mut out, limit, &names!(PruneAnswer: pruned, warnings), &[], "");
+    shorten::fit(&mut out, limit, &names!(PruneAnswer: pruned, warnings), &[], "");
     Ok(out)
 }
 

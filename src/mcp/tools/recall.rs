@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, shown, warn, warn_of_ignored};
 use super::arguments::{Arguments, of};
-use super::fit::{self, ANSWER};
+use super::hints::hint_words;
 use super::schema::{self, choice, meta, object, objects, read_only, text, whole};
+use super::shorten::{self, ANSWER};
 use crate::engine::{self, Engine, SessionRef};
-use crate::mcp::desk::{Caller, Desk};
-use crate::store::{AuditVerb, Handle, Query, Range, Reach, Recalled, Scope, SearchScope};
-use history::error::{Error, Kind, Result};
+use crate::mcp::server_state::{Caller, ServerState};
+use crate::store::{AuditVerb, Handle, Query, Range, Recalled, Scope, SearchExtent, SearchScope};
+use history::error::{Error, Result};
 use tokens::Estimator;
 
 pub(super) const NAME: &str = "recall";
@@ -32,46 +33,47 @@ pub(super) fn tool() -> Tool {
 }
 
 /// Reads by handle, searches by query, else lists the newest originals.
-pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
-    let engine = desk.engine(caller)?;
+pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+    let engine = state.engine(caller)?;
     let query = arguments.text("query")?;
     // A handle that was given as what to look for is meant as a handle.
     let as_handle =
         |it: &String| Handle::parse(it).is_some() && engine.store.locate(it, &caller.owner).is_ok();
     let handle = arguments.text("handle")?.or_else(|| query.clone().filter(as_handle));
     match (handle, query) {
-        (Some(handle), _) => by_handle(desk, &engine, caller, arguments, handle.trim()),
-        (None, Some(query)) => by_query(desk, &engine, caller, arguments, &query),
+        (Some(handle), _) => by_handle(state, &engine, caller, arguments, handle.trim()),
+        (None, Some(query)) => by_query(state, &engine, caller, arguments, &query),
         (None, None) => {
             let limit = arguments.number("limit")?.unwrap_or(10).clamp(1, 100) as u32;
             let session = arguments.text("session")?;
-            let newest = match &desk.remote {
-                Some(_) => engine.store.newest(&desk.scope(caller), session.as_deref(), limit, 0)?,
+            let newest = match &state.remote {
+                Some(_) => engine.store.newest(&state.scope(caller), session.as_deref(), limit, 0)?,
                 None => engine::newest(&engine, session.as_deref(), limit, 0)?,
             };
             let hits: Vec<Value> = newest.iter().map(hit).collect::<Result<_>>()?;
             let mut out = Answer::new();
             out.insert("hits".to_owned(), json!(hits));
             if hits.is_empty() {
-                let what = nothing_of(desk, &engine, arguments, session.as_deref());
+                let what = nothing_of(state, &engine, arguments, session.as_deref());
                 out.insert("text".to_owned(), json!(what));
             }
             warn_of_ignored(&mut out, NAME, arguments);
-            fit::fit(&mut out, ANSWER, &["hits"], &["text"], "");
+            shorten::fit(&mut out, ANSWER, &["hits"], &["text"], "");
             Ok(out)
         }
     }
 }
 
 /// Why there is nothing to list.
-fn nothing_of(desk: &Desk, engine: &Engine, arguments: &Arguments, session: Option<&str>) -> String {
+fn nothing_of(state: &ServerState, engine: &Engine, arguments: &Arguments, session: Option<&str>) -> String {
     let how = "what a summary took the place of is found with `query`, or read with the session's handle";
     match session {
         None => format!("no outputs were cleared here yet; {how}"),
-        Some(name) => match desk.open(engine, arguments) {
+        Some(name) => match state.open(engine, arguments) {
             Ok(_) => format!("no outputs of session {name} were cleared yet; {how}"),
             Err(error) => {
-                format!("no outputs of session {name} were cleared, and it was not found: {}", error.full())
+                let why = error.full_in(hint_words);
+                format!("no outputs of session {name} were cleared, and it was not found: {why}")
             }
         },
     }
@@ -81,13 +83,13 @@ fn nothing_of(desk: &Desk, engine: &Engine, arguments: &Arguments, session: Opti
 const READ: u64 = 4_000;
 
 fn by_handle(
-    desk: &Desk,
+    state: &ServerState,
     engine: &Engine,
     caller: &Caller,
     arguments: &Arguments,
     handle: &str,
 ) -> Result<Answer> {
-    let scope = match desk.remote {
+    let scope = match state.remote {
         Some(_) => engine.store.locate(handle, &caller.owner)?,
         None => engine::readable(engine, handle, scope(arguments)?)?,
     };
@@ -99,7 +101,7 @@ fn by_handle(
     let entry = engine.store.entry(&scope, handle)?;
     engine.audit(AuditVerb::Read, &scope, entry.session.as_deref(), Some(handle));
     let mut out = Answer::new();
-    out.extend(fit::pick(
+    out.extend(shorten::pick(
         &entry,
         &["handle", "kind", "session", "message", "tool", "call_id", "tokens", "bytes"],
     )?);
@@ -108,12 +110,12 @@ fn by_handle(
         out.insert("next".to_owned(), json!(next));
     }
     warn_of_ignored(&mut out, NAME, arguments);
-    fit::fit(&mut out, ANSWER, &[], &["text"], "ask for a smaller range");
+    shorten::fit(&mut out, ANSWER, &[], &["text"], "ask for a smaller range");
     Ok(out)
 }
 
 fn by_query(
-    desk: &Desk,
+    state: &ServerState,
     engine: &Engine,
     caller: &Caller,
     arguments: &Arguments,
@@ -122,13 +124,14 @@ fn by_query(
     let (offset, limit) = page(arguments)?;
     let wanted = scope(arguments)?;
     let session = arguments.text("session")?;
-    let query = Query { text: query.to_owned(), reach: Reach::Project, only: Vec::new(), limit, offset };
-    let search = |query: Query, wanted: Option<SearchScope>| match &desk.remote {
+    let query =
+        Query { text: query.to_owned(), extent: SearchExtent::Project, only: Vec::new(), limit, offset };
+    let search = |query: Query, wanted: Option<SearchScope>| match &state.remote {
         None => {
             let session = session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
             engine::recall(engine, &query, wanted, session)
         }
-        Some(_) => from_elsewhere(desk, engine, caller, arguments, query, wanted),
+        Some(_) => from_elsewhere(state, engine, caller, arguments, query, wanted),
     };
     let wanted = match wanted {
         // Later results are those of where the first ones were found.
@@ -168,7 +171,7 @@ fn by_query(
     }
     warn_of_ignored(&mut out, NAME, arguments);
     out.insert("hits".to_owned(), json!(hits));
-    fit::fit(&mut out, ANSWER, &["hits"], &[], "");
+    shorten::fit(&mut out, ANSWER, &["hits"], &[], "");
     Ok(out)
 }
 
@@ -180,10 +183,9 @@ fn page(arguments: &Arguments) -> Result<(u32, u32)> {
         Some(Range::Lines { from, to }) => {
             Ok((u32::try_from(from - 1).unwrap_or(u32::MAX / 2), most(to.saturating_sub(from) + 1)))
         }
-        Some(_) => Err(Error::new(
-            Kind::Arguments,
-            "range: expected results 11-20 of a query, or a handle to read from",
-        )),
+        Some(_) => {
+            Err(Error::of_argument("range", "expected results 11-20 of a query, or a handle to read from"))
+        }
     }
 }
 
@@ -198,29 +200,30 @@ fn scope(arguments: &Arguments) -> Result<Option<SearchScope>> {
 
 /// The same for a caller whose files are elsewhere: only what was stored here.
 fn from_elsewhere(
-    desk: &Desk,
+    state: &ServerState,
     engine: &Engine,
     caller: &Caller,
     arguments: &Arguments,
     query: Query,
     wanted: Option<SearchScope>,
 ) -> Result<Recalled> {
-    let search =
-        |reach: Reach, scope: &Scope| engine::search(engine, scope, &Query { reach, ..query.clone() });
-    let scope = desk.scope(caller);
+    let search = |extent: SearchExtent, scope: &Scope| {
+        engine::search(engine, scope, &Query { extent, ..query.clone() })
+    };
+    let scope = state.scope(caller);
     match wanted {
-        Some(SearchScope::All) => search(Reach::All, &scope),
+        Some(SearchScope::All) => search(SearchExtent::All, &scope),
         Some(SearchScope::Session) => {
-            let opened = desk.open(engine, arguments)?;
+            let opened = state.open(engine, arguments)?;
             let history = &opened.session.history;
             let named = arguments.text("session")?;
             let id = history.meta.session.as_deref().or(named.as_deref()).unwrap_or_default().to_owned();
-            search(Reach::Session(id), &engine.scope(history))
+            search(SearchExtent::Session(id), &engine.scope(history))
         }
-        Some(SearchScope::Project) => search(Reach::Project, &scope),
+        Some(SearchScope::Project) => search(SearchExtent::Project, &scope),
         // Unsaid: what is near, else whatever there is.
-        None => match search(Reach::Project, &scope)? {
-            it if it.found.hits.is_empty() => search(Reach::All, &scope),
+        None => match search(SearchExtent::Project, &scope)? {
+            it if it.found.hits.is_empty() => search(SearchExtent::All, &scope),
             it => Ok(it),
         },
     }
@@ -229,7 +232,7 @@ fn from_elsewhere(
 /// One line of a list of originals.
 fn hit<T: Serialize>(entry: &T) -> Result<Value> {
     let names = ["handle", "range", "kind", "tool", "message", "session", "tokens", "snippet"];
-    let mut out = fit::pick(entry, &names)?;
+    let mut out = shorten::pick(entry, &names)?;
     if out.get("kind").is_some_and(|it| it == "compaction") {
         // What a summary took the place of is read by the same handle.
         out.insert(

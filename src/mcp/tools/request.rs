@@ -8,14 +8,14 @@ use crate::agents::{self, reach::Job};
 use crate::answers::{Next, TakesEffect};
 use crate::engine::{self, Amount, Ask, Counting, Engine, Opened, To};
 use crate::llm::run::{Sampling, Watch};
-use crate::mcp::desk::Desk;
+use crate::mcp::server_state::ServerState;
 use crate::mcp::tools;
 use history::error::{Error, Kind, Result};
 use sessions::Format;
 
 /// What the waiting client offers during a call.
 #[derive(Clone, Default)]
-pub(in crate::mcp) struct Waiting {
+pub(in crate::mcp) struct CallContext {
     /// Progress callback and cancellation.
     pub(in crate::mcp) watch: Watch,
     /// Its own model, where it offers it.
@@ -32,20 +32,18 @@ pub(in crate::mcp) enum Goal {
     Undo,
 }
 
-pub(in crate::mcp) fn goal(desk: &Desk, arguments: &Arguments) -> Result<Goal> {
+pub(in crate::mcp) fn goal(state: &ServerState, arguments: &Arguments) -> Result<Goal> {
     let goal = match arguments.text("to")?.as_deref() {
         None | Some("plan") => Goal::Plan,
         Some("file") => Goal::File,
         Some("session") => Goal::Session,
         Some("undo") => Goal::Undo,
         Some(other) => {
-            return Err(Error::new(
-                Kind::Arguments,
-                format!("to: expected plan, file, session or undo, found {other:?}"),
-            ));
+            let what = format!("expected plan, file, session or undo, found {other:?}");
+            return Err(Error::of_argument("to", what));
         }
     };
-    if goal != Goal::Plan && desk.remote.is_some() {
+    if goal != Goal::Plan && state.remote.is_some() {
         let what = "to: this server runs apart from your agent: it writes no files and no sessions for you. Leave `to` out \
                     and splice `replace` or the `pruned` texts into your messages";
         return Err(Error::new(Kind::Refused, what));
@@ -55,33 +53,33 @@ pub(in crate::mcp) fn goal(desk: &Desk, arguments: &Arguments) -> Result<Goal> {
 
 /// What a plan costs and where it goes: inline messages are handed back, sessions are planned or written to a file.
 /// `edits`: what of the answer is spliced into messages.
-pub(in crate::mcp) fn target(desk: &Desk, opened: &Opened, goal: Goal, edits: &str) -> Result<To> {
+pub(in crate::mcp) fn target(state: &ServerState, opened: &Opened, goal: Goal, edits: &str) -> Result<To> {
     let format = opened.session.format;
     match goal {
         Goal::Plan if opened.path.is_none() => Ok(To::Bytes),
         Goal::Plan => Ok(To::Plan),
         Goal::Session if opened.path.is_none() => {
             let what = format!(
-                "to: expected a session that an agent keeps, found messages; leave `to` out and splice `{edits}`, or pass \
+                "expected a session that an agent keeps, found messages; leave `to` out and splice `{edits}`, or pass \
                  \"file\""
             );
-            Err(Error::new(Kind::Arguments, what))
+            Err(Error::of_argument("to", what))
         }
         Goal::Session if agents::of_format(format).is_none() => {
             let what = format!(
-                "to: expected a session that is written back to (claude-code, codex, gemini-cli, opencode), found {}; pass \
+                "expected a session that is written back to (claude-code, codex, gemini-cli, opencode), found {}; pass \
                  \"file\" for a copy",
                 format.name()
             );
-            Err(Error::new(Kind::Arguments, what))
+            Err(Error::of_argument("to", what))
         }
         Goal::Session => Ok(To::Session),
-        Goal::Undo => Err(Error::new(Kind::Arguments, "to: summarize_history takes undo, also of a prune")),
+        Goal::Undo => Err(Error::of_argument("to", "summarize_history takes undo, also of a prune")),
         Goal::File => {
             let id = opened.session.history.meta.session.as_deref().unwrap_or("messages");
             let lines = opened.path.as_ref().is_some_and(|it| it.extension().is_some_and(|it| it == "jsonl"));
             let lines = lines && !format.is_read_only();
-            Ok(To::File(desk.result_file(id, if lines { "jsonl" } else { "json" })?))
+            Ok(To::File(state.result_file(id, if lines { "jsonl" } else { "json" })?))
         }
     }
 }
@@ -102,13 +100,13 @@ pub(in crate::mcp) fn warn_of_format(out: &mut Answer, opened: &Opened) {
 
 /// The call that a plan leads to: the same one with the `to` that works for this session.
 pub(in crate::mcp) fn carried_out(
-    desk: &Desk,
+    state: &ServerState,
     engine: &Engine,
     opened: &Opened,
     tool: &str,
     job: Job,
 ) -> Next {
-    if desk.remote.is_some() {
+    if state.remote.is_some() {
         // No `to` but `plan` is taken from elsewhere.
         return Next::default();
     }
@@ -128,23 +126,23 @@ pub(in crate::mcp) fn add_undo(out: &mut Answer, takes_effect: Option<TakesEffec
 }
 
 /// What the arguments of a tool ask for.
-pub(in crate::mcp) fn ask(desk: &Desk, tool: &str, arguments: &Arguments) -> Result<Ask> {
-    let name = arguments.text("profile")?.unwrap_or_else(|| desk.config.profile.clone());
-    if desk.remote.is_some() && name.ends_with(".toml") {
+pub(in crate::mcp) fn ask(state: &ServerState, tool: &str, arguments: &Arguments) -> Result<Ask> {
+    let name = arguments.text("profile")?.unwrap_or_else(|| state.config.profile.clone());
+    if state.remote.is_some() && name.ends_with(".toml") {
         let what =
             "profile: expected the name of a profile, found a file; this server reads no files of yours";
         return Err(Error::new(Kind::Refused, what));
     }
-    let profile = desk.config.profile(&name).map_err(|error| of("profile", &error))?;
+    let profile = state.config.profile(&name).map_err(|error| of("profile", &error))?;
     let known = tools::known(tool);
     let (options, prune) = (arguments.options(known)?, arguments.options(known)?);
-    Ok(Ask { counting: counting(desk, tool, arguments)?, options, prune, ..Ask::new(profile) })
+    Ok(Ask { counting: counting(state, tool, arguments)?, options, prune, ..Ask::new(profile) })
 }
 
 /// How the arguments of a tool have tokens counted.
-pub(in crate::mcp) fn counting(desk: &Desk, tool: &str, arguments: &Arguments) -> Result<Counting> {
+pub(in crate::mcp) fn counting(state: &ServerState, tool: &str, arguments: &Arguments) -> Result<Counting> {
     let mut counting: Counting = arguments.options(tools::known(tool))?;
-    counting.tokenizer.get_or_insert(desk.config.tokenizer);
+    counting.tokenizer.get_or_insert(state.config.tokenizer);
     Ok(counting)
 }
 

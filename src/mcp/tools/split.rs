@@ -5,15 +5,15 @@ use serde_json::json;
 
 use super::answer::{Answer, name, names, warn, warn_of_ignored};
 use super::arguments::Arguments;
-use super::fit::{self, PLAN};
 use super::request::{ask, meant};
 use super::schema::{
     self, any_object, format, integer, messages, meta, object, objects, option, profile, read_only, required,
     session, text,
 };
+use super::shorten::{self, PLAN};
 use crate::answers::SplitAnswer;
 use crate::engine::{self, CompactOptions};
-use crate::mcp::desk::{Caller, Desk};
+use crate::mcp::server_state::{Caller, ServerState};
 use history::error::Result;
 
 pub(super) const NAME: &str = "find_split_point";
@@ -40,16 +40,16 @@ const SHOWN: [&str; 11] = names!(SplitAnswer:
     session, profile, split, split_id, compacted, kept, boundary, reason_code, reason, ranges, alternatives,
 );
 
-pub(in crate::mcp) fn call(desk: &Desk, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
-    let engine = desk.engine(caller)?;
-    let opened = desk.open(&engine, arguments)?;
-    let ask = ask(desk, NAME, arguments)?;
-    let mut out = fit::pick(&engine::split(&engine, &opened, &ask)?, &SHOWN)?;
+pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+    let engine = state.engine(caller)?;
+    let opened = state.open(&engine, arguments)?;
+    let ask = ask(state, NAME, arguments)?;
+    let mut out = shorten::pick(&engine::split(&engine, &opened, &ask)?, &SHOWN)?;
     out.entry(name!(SplitAnswer: reason)).or_insert(json!(""));
     warn(&mut out, meant(&[("keep", ask.options.keep)]));
     warn_of_ignored(&mut out, NAME, arguments);
-    fit::first(&mut out, name!(SplitAnswer: ranges), 20);
-    fit::first(&mut out, name!(SplitAnswer: alternatives), 5);
-    fit::fit(&mut out, PLAN, &names!(SplitAnswer: ranges, alternatives), &[], "");
+    shorten::first(&mut out, name!(SplitAnswer: ranges), 20);
+    shorten::first(&mut out, name!(SplitAnswer: alternatives), 5);
+    shorten::fit(&mut out, PLAN, &names!(SplitAnswer: ranges, alternatives), &[], "");
     Ok(out)
 }

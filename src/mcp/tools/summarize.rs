@@ -7,22 +7,22 @@ use serde_json::json;
 
 use super::answer::{Answer, name, names, warn, warn_of_ignored};
 use super::arguments::Arguments;
-use super::fit::{self, ANSWER, PLAN, WRITTEN};
+use super::edit;
 use super::request::{
-    Goal, Waiting, add_undo, ask, carried_out, goal, meant, messages_as, target, warn_of_format,
+    CallContext, Goal, add_undo, ask, carried_out, goal, meant, messages_as, target, warn_of_format,
 };
 use super::schema::{
     self, any_object, choice, described, format, integer, messages, meta, object, option, options, property,
     required, session, text, writing,
 };
-use super::{remedy, splice};
+use super::shorten::{self, ANSWER, PLAN, WRITTEN};
 use crate::agents::reach::Job;
 use crate::answers::{CompactAnswer, Next, PrunedInfo, ReplaceInfo, RestoreAnswer, Who};
 use crate::config::Choice;
 use crate::engine::{
     self, Amount, Ask, CompactOptions, CompactOutcome, Compacted, Counting, Delivered, Engine, Opened, To,
 };
-use crate::mcp::desk::{Caller, Desk};
+use crate::mcp::server_state::{Caller, ServerState};
 use history::error::{Error, Kind, Result};
 use tokens::Estimator;
 
@@ -85,31 +85,31 @@ const UNDONE: [&str; 8] = names!(RestoreAnswer:
 );
 
 pub(in crate::mcp) fn call(
-    desk: &Desk,
+    state: &ServerState,
     caller: &Caller,
     arguments: &Arguments,
-    waiting: &Waiting,
+    waiting: &CallContext,
 ) -> Result<Answer> {
-    let goal = goal(desk, arguments)?;
-    let mut ask = ask(desk, NAME, arguments)?;
+    let goal = goal(state, arguments)?;
+    let mut ask = ask(state, NAME, arguments)?;
     ask.options.pin.extend(arguments.text("previous_summary")?);
     ask.writer.watch = waiting.watch.clone();
     ask.writer.sampling = waiting.sampling.clone();
-    let engine = desk.engine(caller)?;
+    let engine = state.engine(caller)?;
     let second = (arguments.text("handle")?, arguments.text("answer")?);
     if goal == Goal::Undo {
         let undone = match second.0.as_deref() {
             handle if !(arguments.has("session") || arguments.has("messages")) => {
                 engine::undo(&engine, handle.unwrap_or("last"))?
             }
-            None => engine::undo_of(&engine, &desk.open(&engine, arguments)?)?,
+            None => engine::undo_of(&engine, &state.open(&engine, arguments)?)?,
             Some(_) => {
                 let what = "handle: expected with \"to\": \"undo\" either a handle or a session, found both; nothing was done";
                 return Err(Error::new(Kind::Arguments, what));
             }
         };
-        let mut out = fit::pick(&undone, &UNDONE)?;
-        fit::fit(&mut out, WRITTEN, &names!(RestoreAnswer: warnings), &[], "");
+        let mut out = shorten::pick(&undone, &UNDONE)?;
+        shorten::fit(&mut out, WRITTEN, &names!(RestoreAnswer: warnings), &[], "");
         return Ok(out);
     }
     let (made, opened) = match second {
@@ -117,7 +117,7 @@ pub(in crate::mcp) fn call(
             // Where it goes was said in the first call, unless it is said again.
             let to = |opened: &Opened| match goal {
                 Goal::Plan | Goal::Undo => Ok(None),
-                Goal::Session | Goal::File => target(desk, opened, goal, "replace").map(Some),
+                Goal::Session | Goal::File => target(state, opened, goal, "replace").map(Some),
             };
             engine::answered(&engine, &handle, &answer, to)?
         }
@@ -125,39 +125,38 @@ pub(in crate::mcp) fn call(
             // Not the session that calls: a handle says that another one is meant.
             engine.store.locate(&handle, &caller.owner)?;
             let what = format!(
-                "answer: expected with a handle the summary that was asked for, found none; to compact the history that {handle} \
+                "expected with a handle the summary that was asked for, found none; to compact the history that {handle} \
                  names, pass it as session"
             );
-            return Err(Error::new(Kind::Arguments, what));
+            return Err(Error::of_argument("answer", what));
         }
         (None, Some(_)) => {
-            let what = "answer: expected the handle from the first call, found none; call without handle and answer to \
-                        have the summary written";
-            return Err(Error::new(Kind::Arguments, what));
+            let what = "expected the handle from the first call, found none; call without handle and answer to have the \
+                        summary written";
+            return Err(Error::of_argument("answer", what));
         }
         (None, None) => {
             ask.writer.summarizer = summarizer(&engine, arguments)?;
-            let opened = desk.open(&engine, arguments)?;
-            ask.to = target(desk, &opened, goal, "replace")?;
+            let opened = state.open(&engine, arguments)?;
+            ask.to = target(state, &opened, goal, "replace")?;
             ask.messages_as = messages_as(&opened);
             (engine::compact(&engine, &opened, &ask)?, opened)
         }
     };
-    let answer = answer(desk, &engine, &opened, &ask, goal, &made)?;
+    let answer = answer(state, &engine, &opened, &ask, goal, &made)?;
     shown(answer, arguments, &opened, &ask, &made)
 }
 
 fn summarizer(engine: &Engine, arguments: &Arguments) -> Result<Choice> {
     let summarizers = &engine.config.summarizers;
     let Some(name) = arguments.text("summarizer")? else { return Ok(summarizers.default.clone()) };
-    let choice = Choice::named(&name)
-        .map_err(|error| Error::new(Kind::Arguments, format!("summarizer: {}", error.detail())))?;
+    let choice = Choice::named(&name).map_err(|error| Error::of_argument("summarizer", error.detail()))?;
     summarizers.allowed(choice)
 }
 
 /// The document of what was made, in the words of the tools and with what to call next.
 fn answer(
-    desk: &Desk,
+    state: &ServerState,
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
@@ -174,11 +173,10 @@ fn answer(
         }
         (CompactOutcome::Planned(_), _) if ask.to == To::Plan => {
             let job = if answer.summary.is_none() { Job::Prune } else { Job::Compact };
-            answer.next = carried_out(desk, engine, opened, NAME, job);
+            answer.next = carried_out(state, engine, opened, NAME, job);
         }
         _ => {}
     }
-    answer.reason = remedy::in_tools_words(&answer.reason);
     if let ("empty", Some(Amount::Tokens(tokens))) = (answer.reason_code.as_str(), ask.options.budget) {
         let why = format!(
             "; a budget of {tokens} tokens leaves no room for one: name more, or a share such as \"20%\""
@@ -204,7 +202,7 @@ fn shown(
             answer.next.what = answer.next.what.replace(resume, "the command in `resume`");
         }
     }
-    let mut out = fit::pick(&answer, &SHOWN)?;
+    let mut out = shorten::pick(&answer, &SHOWN)?;
     if answer.next.who == Who::Nobody {
         out.remove(name!(CompactAnswer: next));
     }
@@ -221,18 +219,18 @@ fn shown(
     let warnings = names!(CompactAnswer: warnings);
     if matches!(made.outcome, CompactOutcome::NeedsAnswer(_)) {
         let texts = names!(CompactAnswer: ask);
-        fit::fit(&mut out, ANSWER, &warnings, &texts, "write from what you remember");
+        shorten::fit(&mut out, ANSWER, &warnings, &texts, "write from what you remember");
         return Ok(out);
     }
     // Once it is written, of the facts only those that are not all there any more.
     answer.facts.retain(|_, it| it.found != 0 && !(was_written && it.kept == it.found));
-    fit::set(&mut out, name!(CompactAnswer: facts), json!(answer.facts));
+    shorten::set(&mut out, name!(CompactAnswer: facts), json!(answer.facts));
     answer.pruned.sort_by_key(|it| Reverse(it.tokens_before));
-    fit::entries(&mut out, name!(CompactAnswer: pruned), &answer.pruned, &SHOWN_OF_OUTPUT)?;
-    fit::first(&mut out, name!(CompactAnswer: pruned), 5);
+    shorten::entries(&mut out, name!(CompactAnswer: pruned), &answer.pruned, &SHOWN_OF_OUTPUT)?;
+    shorten::first(&mut out, name!(CompactAnswer: pruned), 5);
     if let Some(after) = made.bytes() {
         let before = opened.source.bytes(0..opened.source.len())?;
-        answer.replace = splice::replace(&before, after);
+        answer.replace = edit::replace(&before, after);
         add_replace(&mut out, answer.replace.as_ref());
         return Ok(out);
     }
@@ -245,7 +243,7 @@ fn shown(
         PLAN
     };
     let (lists, texts) = (names!(CompactAnswer: pruned, warnings), names!(CompactAnswer: summary));
-    fit::fit(&mut out, limit, &lists, &texts, r#""to": "file" writes all of it"#);
+    shorten::fit(&mut out, limit, &lists, &texts, r#""to": "file" writes all of it"#);
     Ok(out)
 }
 
@@ -253,12 +251,12 @@ fn shown(
 fn add_replace(out: &mut Answer, replace: Option<&ReplaceInfo>) {
     let (lists, texts) = (names!(CompactAnswer: pruned, warnings), names!(CompactAnswer: summary));
     let Some(replace) = replace else {
-        return fit::fit(out, ANSWER, &lists, &texts, "the messages could not be spliced");
+        return shorten::fit(out, ANSWER, &lists, &texts, "the messages could not be spliced");
     };
     let summary = out.remove(name!(CompactAnswer: summary));
     let mut with = out.clone();
     with.insert(name!(CompactAnswer: replace).to_owned(), json!(replace));
-    fit::fit(&mut with, ANSWER, &lists, &[], "");
+    shorten::fit(&mut with, ANSWER, &lists, &[], "");
     let size = serde_json::to_string(&with).map_or(0, |it| Estimator::O200k.text(&it));
     if size <= ANSWER {
         *out = with;
@@ -270,5 +268,5 @@ fn add_replace(out: &mut Answer, replace: Option<&ReplaceInfo>) {
          \"file\" writes all messages to a file"
     );
     warn(out, [what]);
-    fit::fit(out, ANSWER, &names!(CompactAnswer: pruned), &texts, "see warnings");
+    shorten::fit(out, ANSWER, &names!(CompactAnswer: pruned), &texts, "see warnings");
 }

@@ -18,9 +18,9 @@ use crate::store::search::passages;
 use crate::store::search::words::Words;
 use crate::store::{
     Applied, AuditEntry, Batch, Checked, Collected, Compaction, Entry, Filter, Found, FoundPassage, Handle,
-    Imported, Mark, Memory, MemoryFilter, MemoryScope, Note, Passage, PassageMatch, Query, Range, Reach,
-    Retention, Scope, Slice, Stats, StoreAt, Stored, TeamStore, Tidied, Unindexed, archive, audit, care,
-    item, marks, range, search, unwrapped,
+    Imported, Mark, Memory, MemoryFilter, MemoryScope, Note, Passage, PassageMatch, Query, Range, Retention, Scope,
+    SearchExtent, Slice, Stats, StoreAt, Stored, TeamStore, Tidied, Unindexed, archive, audit, care, item, marks,
+    range, search, unwrapped,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
@@ -161,9 +161,9 @@ impl Store {
         archive::newest(&self.lock(), scope, session, limit, offset)
     }
 
-    /// Whole sessions as far as `reach` goes, newest first; of one that was stored several times, each time.
-    pub fn sessions(&self, scope: &Scope, reach: &Reach, limit: u32) -> Result<Vec<Entry>> {
-        archive::sessions(&self.lock(), scope, reach, limit)
+    /// Whole sessions as far as `extent` goes, newest first; of one that was stored several times, each time.
+    pub fn sessions(&self, scope: &Scope, extent: &SearchExtent, limit: u32) -> Result<Vec<Entry>> {
+        archive::sessions(&self.lock(), scope, extent, limit)
     }
 
     pub fn compaction(&self, scope: &Scope, handle: &str) -> Result<Compaction> {
@@ -196,12 +196,12 @@ impl Store {
     pub fn search_passages(
         &self,
         scope: &Scope,
-        reach: &Reach,
+        extent: &SearchExtent,
         words: &Words,
         all: bool,
         filter: &Filter,
     ) -> Result<Vec<PassageMatch>> {
-        passages::search(&self.pool, scope, reach, words, all, filter)
+        passages::search(&self.pool, scope, extent, words, all, filter)
     }
 
     /// A match with its text; nothing if another process has let go of it.

@@ -42,7 +42,7 @@ pub(in crate::store) fn open(
     database: &str,
     blobs: &str,
     variables: &BTreeMap<String, String>,
-) -> Result<Vec<Session>> {
+) -> Result<Vec<PgSession>> {
     let doing = "opening the store";
     let wrong = |error: Box<dyn std::error::Error + Send + Sync>| {
         let expected = "expected an address such as postgres://user:password@host/database";
@@ -59,9 +59,12 @@ pub(in crate::store) fn open(
     let _ = rustls::crypto::ring::default_provider().install_default();
     let tls = rustls::ClientConfig::with_platform_verifier()
         .map_err(|error| Error::new(Kind::Io, "reading this system's certificates").because(error))?;
-    let server =
-        Arc::new(Server { config, tls: MakeRustlsConnect::new(tls), blobs: Blobs::open(blobs, variables)? });
-    let first = Session { server: server.clone(), open: RefCell::default() };
+    let server = Arc::new(PgServer {
+        config,
+        tls: MakeRustlsConnect::new(tls),
+        blobs: Blobs::open(blobs, variables)?,
+    });
+    let first = PgSession { server: server.clone(), open: RefCell::default() };
     first.migrate().map_err(|it| match it {
         SqlError::Postgres(error) => failed(doing, error),
         other => Error::new(
@@ -69,19 +72,19 @@ pub(in crate::store) fn open(
             format!("{doing}: expected to make the tables, found {other:?}; try again"),
         ),
     })??;
-    let session = |_| Session { server: server.clone(), open: RefCell::default() };
+    let session = |_| PgSession { server: server.clone(), open: RefCell::default() };
     Ok(std::iter::once(first).chain((1..CONNECTIONS).map(session)).collect())
 }
 
-struct Server {
+struct PgServer {
     config: Config,
     tls: MakeRustlsConnect,
     blobs: Blobs,
 }
 
 /// A connection that is made when it is first needed, and again when it was lost.
-pub(in crate::store) struct Session {
-    server: Arc<Server>,
+pub(in crate::store) struct PgSession {
+    server: Arc<PgServer>,
     open: RefCell<Option<Open>>,
 }
 
@@ -91,7 +94,7 @@ struct Open {
     in_transaction: bool,
 }
 
-impl Server {
+impl PgServer {
     fn connect(&self) -> std::result::Result<Open, postgres::Error> {
         let mut client = self.config.connect(self.tls.clone())?;
         client.batch_execute(
@@ -103,7 +106,7 @@ impl Server {
     }
 }
 
-impl Session {
+impl PgSession {
     pub(in crate::store) fn blobs(&self) -> &Blobs {
         &self.server.blobs
     }

@@ -188,14 +188,14 @@ pub(in crate::store) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Erro
 pub(in crate::store) enum Connection {
     Sqlite(rusqlite::Connection),
     #[cfg(feature = "team")]
-    Postgres(Box<postgres::Session>),
+    Postgres(Box<postgres::PgSession>),
 }
 
 /// A statement, prepared once for each connection.
 pub(in crate::store) enum Statement<'a> {
     Sqlite(rusqlite::CachedStatement<'a>),
     #[cfg(feature = "team")]
-    Postgres(&'a postgres::Session, String),
+    Postgres(&'a postgres::PgSession, String),
 }
 
 impl Connection {

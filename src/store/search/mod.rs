@@ -8,7 +8,7 @@ use crate::store::content::chunks;
 use crate::store::database::sql::{Connection, Optional as _, Pool, Row, failed, locked, params, write};
 use crate::store::item::{ENTRY, entry_of};
 use crate::store::memory::remembered;
-use crate::store::{Found, Hit, Query, Reach, Scope, What, archive};
+use crate::store::{Found, Hit, Query, Scope, SearchExtent, What, archive};
 use history::error::Result;
 use index::{index, is_indexed, readable};
 use words::{Words, indexed};
@@ -136,9 +136,9 @@ fn text_of(connection: &Connection, found: &Match) -> Result<String> {
 /// The session and the kinds (as JSON) that a query is limited to.
 fn limits(query: &Query) -> (Option<&str>, Option<String>) {
     let only = (!query.only.is_empty()).then(|| history::json::compact(&query.only));
-    match &query.reach {
-        Reach::Session(session) => (Some(session.as_str()), only),
-        Reach::Project | Reach::All => (None, only),
+    match &query.extent {
+        SearchExtent::Session(session) => (Some(session.as_str()), only),
+        SearchExtent::Project | SearchExtent::All => (None, only),
     }
 }
 
@@ -154,9 +154,9 @@ fn matching(
     all: bool,
 ) -> Result<Vec<Match>> {
     let (session, only) = limits(query);
-    let project = match query.reach {
-        Reach::Session(_) | Reach::Project => Some(scope.project.as_str()),
-        Reach::All => None,
+    let project = match query.extent {
+        SearchExtent::Session(_) | SearchExtent::Project => Some(scope.project.as_str()),
+        SearchExtent::All => None,
     };
     // What is of one session was stored at about the same time: no need to look through the rest.
     let (from, to): (i64, i64) = match session {

@@ -11,7 +11,7 @@ use crate::store::database::sql::{
     Connection, Optional as _, Pool, Row, Transaction, failed, locked, params, write,
 };
 use crate::store::item::{ENTRY, entry_of, item};
-use crate::store::{Entry, Reach, Scope, What};
+use crate::store::{Entry, Scope, SearchExtent, What};
 use history::error::Result;
 use history::secrets::Redactor;
 
@@ -215,22 +215,22 @@ fn token(letter: char, value: &str) -> String {
 pub(in crate::store) fn search(
     store: &Pool,
     scope: &Scope,
-    reach: &Reach,
+    extent: &SearchExtent,
     words: &Words,
     all: bool,
     filter: &Filter,
 ) -> Result<Vec<PassageMatch>> {
     let mut about = vec![token('o', &scope.owner)];
-    match reach {
-        Reach::All => {}
-        Reach::Project => about.push(token('p', &scope.project)),
-        Reach::Session(id) => about.extend([token('p', &scope.project), token('s', id)]),
+    match extent {
+        SearchExtent::All => {}
+        SearchExtent::Project => about.push(token('p', &scope.project)),
+        SearchExtent::Session(id) => about.extend([token('p', &scope.project), token('s', id)]),
     }
     about.extend(filter.agent.iter().map(|it| token('a', it)));
     about.extend(filter.kind.iter().map(|it| token('k', it.name())));
-    let project = match reach {
-        Reach::All => None,
-        Reach::Project | Reach::Session(_) => Some(scope.project.as_str()),
+    let project = match extent {
+        SearchExtent::All => None,
+        SearchExtent::Project | SearchExtent::Session(_) => Some(scope.project.as_str()),
     };
     // What the index says is checked in the row: a token is a hash.
     let connection = locked(store);

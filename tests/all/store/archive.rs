@@ -6,8 +6,8 @@ use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::sessions::{Memory as Bytes, Source};
 use epitome::store::{
-    Applied, Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, Range, Scope, SessionRef,
-    Store, StoreAt, What,
+    Applied, AppliedMode, Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, Range, Scope,
+    SessionOrigin, Store, StoreAt, What,
 };
 
 fn scope(owner: &str, project: &str) -> Scope {
@@ -22,8 +22,8 @@ fn memory() -> Store {
     super::fresh(Redactor::default())
 }
 
-fn session(id: &str) -> SessionRef {
-    SessionRef { agent: "pi".into(), id: id.into(), path: Some("/s.jsonl".into()), format: "pi".into() }
+fn session(id: &str) -> SessionOrigin {
+    SessionOrigin { agent: "pi".into(), id: id.into(), path: Some("/s.jsonl".into()), format: "pi".into() }
 }
 
 fn output<'a>(bytes: &'a [u8], call: &'a str, message: u32) -> Original<'a> {
@@ -170,6 +170,7 @@ pub(super) fn another_project_is_refused_and_another_user_finds_nothing() {
 pub(super) fn handles_that_are_malformed_or_missing_say_so() {
     let store = memory();
     let missing = Handle::of(&me(), &Digest::of(b"never stored")).to_string();
+    let applied = Applied { path: None, session: None, mode: AppliedMode::New, fingerprint: String::new() };
     for (handle, says) in [
         ("", "expected a handle of 10 characters"),
         ("../../etc/passwd", "expected a handle of 10 characters"),
@@ -181,7 +182,7 @@ pub(super) fn handles_that_are_malformed_or_missing_say_so() {
             store.restore(&me(), handle).unwrap_err(),
             store.entry(&me(), handle).unwrap_err(),
             store.compaction(&me(), handle).unwrap_err(),
-            store.finish(&me(), handle, &Applied::default()).unwrap_err(),
+            store.finish(&me(), handle, &applied).unwrap_err(),
             store.forget(&me(), handle).unwrap_err(),
         ] {
             assert_eq!(error.kind(), Kind::Arguments);
@@ -226,7 +227,7 @@ pub(super) fn a_compaction_keeps_what_it_removed() {
     let applied = Applied {
         path: Some("/new.jsonl".into()),
         session: None,
-        mode: "append".into(),
+        mode: AppliedMode::Append,
         fingerprint: "12:34".into(),
     };
     store.finish(&me(), handle.as_str(), &applied).unwrap();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{AuditEntry, AuditVerb, Face, Reach, Retention, Scope, Store, StoreAt};
+use epitome::store::{AuditEntry, AuditVerb, Face, Retention, Scope, SearchExtent, Store, StoreAt};
 use serde_json::{Value, json};
 
 use super::fresh;
@@ -154,7 +154,7 @@ fn what_a_server_stores_and_shows_is_noted_for_its_owner() {
     assert_eq!(done(&mine), [("push".to_owned(), "cli".to_owned())]);
     let archive = Store::open(&StoreAt::Path(store(web.home.path())), Redactor::default()).unwrap();
     let all = Scope { owner: "token:anna".into(), project: String::new() };
-    let handle = archive.sessions(&all, &Reach::All, 9).unwrap()[0].handle;
+    let handle = archive.sessions(&all, &SearchExtent::All, 9).unwrap()[0].handle;
     let read = web.call(
         "recall",
         json!({"handle": handle.as_str()}),

@@ -6,7 +6,7 @@ use super::chunks::noise;
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, NewCompaction, Note, Original, Retention, Scope, SessionRef, Store, StoreAt, Stored, What,
+    Batch, Body, NewCompaction, Note, Original, Retention, Scope, SessionOrigin, Store, StoreAt, Stored, What,
 };
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
@@ -33,7 +33,7 @@ fn put(store: &Store, at: i64, bytes: &[u8], compacted: bool) -> Stored {
         tokens: 1,
     };
     let compaction = compacted.then(NewCompaction::default);
-    let session = SessionRef { id: format!("s{at}"), ..SessionRef::default() };
+    let session = SessionOrigin { id: format!("s{at}"), ..SessionOrigin::default() };
     store.put_all(&me(), &Batch { session, at, originals: vec![original], compaction }).unwrap()
 }
 
@@ -246,7 +246,7 @@ pub(super) fn what_is_pinned_or_compacted_from_stays() {
             tool: None,
             tokens: 1,
         };
-        let session = SessionRef { id: id.into(), ..SessionRef::default() };
+        let session = SessionOrigin { id: id.into(), ..SessionOrigin::default() };
         store.put_all(&me, &Batch { session, at: DAY, originals: vec![original], compaction }).unwrap()
     };
     let (plain, pinned) = (put("a", "plain", None), put("b", "pinned", None));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Original, Scope, SessionRef, Store, StoreAt, What};
+use epitome::store::{Batch, Body, Original, Scope, SessionOrigin, Store, StoreAt, What};
 
 fn me() -> Scope {
     Scope { owner: "me".into(), project: "/p".into() }
@@ -41,7 +41,7 @@ fn session(bytes: &[u8]) -> Original<'_> {
 /// Stores sessions in one step; their handles.
 fn put(store: &Store, scope: &Scope, sessions: &[&[u8]]) -> Vec<String> {
     let batch = Batch {
-        session: SessionRef { id: "s".into(), ..SessionRef::default() },
+        session: SessionOrigin { id: "s".into(), ..SessionOrigin::default() },
         originals: sessions.iter().map(|it| session(it)).collect(),
         ..Batch::default()
     };

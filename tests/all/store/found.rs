@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Reach, Retention, Scope, Store, StoreAt};
+use epitome::store::{Retention, Scope, SearchExtent, Store, StoreAt};
 use serde_json::{Value, json};
 
 use super::program::{answer, asked, codex, command, epitome, keep, refused, store};
@@ -271,7 +271,7 @@ fn ten_thousand_sessions() {
     let store = Store::open(&StoreAt::Path(store(&home)), Redactor::default()).unwrap();
     let nowhere = Scope { owner: "local".into(), project: String::new() };
     let mut archived = std::collections::BTreeMap::new();
-    for it in store.sessions(&nowhere, &Reach::All, u32::MAX).unwrap() {
+    for it in store.sessions(&nowhere, &SearchExtent::All, u32::MAX).unwrap() {
         let scope = Scope { project: it.project.clone(), ..nowhere.clone() };
         archived.insert(it.session.unwrap(), store.restore(&scope, it.handle.as_str()).unwrap());
     }

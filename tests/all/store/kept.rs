@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Reach, Scope, Store, StoreAt};
+use epitome::store::{Scope, SearchExtent, Store, StoreAt};
 use serde_json::json;
 
 use super::program::{answer, claude, codex, command, epitome, keep, refused, store};
@@ -25,7 +25,7 @@ fn home() -> (tempfile::TempDir, [std::path::PathBuf; 2]) {
 fn archived(home: &Path) -> Vec<Vec<u8>> {
     let store = Store::open(&StoreAt::Path(store(home)), Redactor::default()).unwrap();
     let here = Scope { owner: "local".into(), project: home.display().to_string() };
-    let found = store.sessions(&here, &Reach::All, 100).unwrap();
+    let found = store.sessions(&here, &SearchExtent::All, 100).unwrap();
     let restored = found.iter().map(|it| {
         let scope = store.locate(it.handle.as_str(), "local").unwrap();
         store.restore(&scope, it.handle.as_str()).unwrap()

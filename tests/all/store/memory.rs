@@ -4,7 +4,7 @@ use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::memory::{from_json, to_json};
 use epitome::store::{
-    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Reach, Scope, Store, StoreAt, What,
+    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Scope, SearchExtent, Store, StoreAt, What,
 };
 
 fn me() -> Scope {
@@ -32,8 +32,13 @@ fn all(store: &Store, scope: &Scope) -> Vec<String> {
 }
 
 fn hits(store: &Store, text: &str) -> usize {
-    let query =
-        Query { text: text.into(), reach: Reach::Project, only: vec![What::Memory], limit: 9, offset: 0 };
+    let query = Query {
+        text: text.into(),
+        extent: SearchExtent::Project,
+        only: vec![What::Memory],
+        limit: 9,
+        offset: 0,
+    };
     store.search(&me(), &query).unwrap().hits.len()
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Digest, Handle, Original, Scope, SessionRef, Store, StoreAt, What};
+use epitome::store::{Batch, Body, Digest, Handle, Original, Scope, SessionOrigin, Store, StoreAt, What};
 use rusqlite::{Connection, params};
 use sha2::{Digest as _, Sha256};
 
@@ -126,7 +126,7 @@ fn an_old_archive_is_read_as_it_lies_and_takes_less_room_when_it_is_stored_anew(
     assert!(after.stored_bytes < 2 * 3_300_000 + 409_000 + 400_000, "{after:?}");
     assert_eq!(store.modernize().unwrap(), 0);
     let batch = Batch {
-        session: SessionRef { id: "s0".into(), ..SessionRef::default() },
+        session: SessionOrigin { id: "s0".into(), ..SessionOrigin::default() },
         originals: vec![Original {
             what: What::Session,
             body: Body::Bytes(&originals[0].1),

@@ -10,7 +10,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, NewCompaction, Original, Query, Reach, Retention, Scope, SessionRef, Store, StoreAt, What,
+    Batch, Body, NewCompaction, Original, Query, Retention, Scope, SearchExtent, SessionOrigin, Store,
+    StoreAt, What,
 };
 
 use super::chunks::noise;
@@ -53,7 +54,7 @@ fn put(store: &Store, who: &str, n: u64) -> epitome::Result<String> {
     };
     let originals = vec![original(What::Session, &session, None), original(What::Output, &output, Some(1))];
     let compaction = Some(NewCompaction { summary: format!("did {n}"), ..NewCompaction::default() });
-    let session = SessionRef { id: who.into(), ..SessionRef::default() };
+    let session = SessionOrigin { id: who.into(), ..SessionOrigin::default() };
     let batch = Batch { session, at: n as i64, originals, compaction };
     Ok(store.put_all(&me(), &batch)?.compaction.map(|it| it.to_string()).unwrap_or_default())
 }
@@ -107,7 +108,7 @@ fn role() {
                 assert_whole(&store, &handle);
                 let query = Query {
                     text: format!("\"who {who} wrote\""),
-                    reach: Reach::Project,
+                    extent: SearchExtent::Project,
                     only: vec![],
                     limit: 50,
                     offset: 0,
@@ -239,7 +240,7 @@ fn churn(store: &Store, who: &str, n: u64) -> epitome::Result<Option<String>> {
                 tokens: 1,
             };
             let at = if stays { OLD + n as i64 } else { OLD - 1 };
-            let session = SessionRef { id: name, ..SessionRef::default() };
+            let session = SessionOrigin { id: name, ..SessionOrigin::default() };
             let batch = Batch { session, at, originals: vec![original], compaction: None };
             let stored = store.put_all(&me(), &batch)?;
             Ok(stays.then(|| stored.handles[0].to_string()))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::program::{answer, claude, command, keep, refused, store};
 use crate::mcp::Web;
 use epitome::history::secrets::Redactor;
-use epitome::store::{Reach, Scope, Store, StoreAt};
+use epitome::store::{Scope, SearchExtent, Store, StoreAt};
 use serde_json::{Value, json};
 
 const ANNA: &str = "anna-0123456789abcdef";
@@ -60,7 +60,7 @@ fn there(server: &Web, owner: &str) -> Vec<(String, String, Vec<u8>)> {
     let archive = Store::open(&StoreAt::Path(store(server.home.path())), Redactor::default()).unwrap();
     let owner = format!("token:{owner}");
     let everything = Scope { owner: owner.clone(), project: String::new() };
-    let found = archive.sessions(&everything, &Reach::All, 100).unwrap();
+    let found = archive.sessions(&everything, &SearchExtent::All, 100).unwrap();
     let mut out: Vec<_> = found
         .into_iter()
         .map(|it| {

@@ -1,11 +1,12 @@
-//! Full-text search: words of any script, within the reach that was asked for.
+//! Full-text search: words of any script, within the extent that was asked for.
 
 use proptest::prelude::*;
 
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, MemoryScope, NewCompaction, Note, Original, Query, Reach, Scope, SessionRef, Store, What,
+    Batch, Body, MemoryScope, NewCompaction, Note, Original, Query, Scope, SearchExtent, SessionOrigin,
+    Store, What,
 };
 
 fn scope(owner: &str, project: &str) -> Scope {
@@ -22,12 +23,12 @@ fn put(store: &Store, scope: &Scope, session: &str, at: i64, what: What, text: &
         tool: None,
         tokens: 1,
     };
-    let session = SessionRef { id: session.into(), ..SessionRef::default() };
+    let session = SessionOrigin { id: session.into(), ..SessionOrigin::default() };
     store.put_all(scope, &Batch { session, at, originals: vec![original], compaction: None }).unwrap();
 }
 
-fn query(text: &str, reach: Reach) -> Query {
-    Query { text: text.into(), reach, only: vec![], limit: 10, offset: 0 }
+fn query(text: &str, extent: SearchExtent) -> Query {
+    Query { text: text.into(), extent, only: vec![], limit: 10, offset: 0 }
 }
 
 /// Messages (our numbers) of what was found.
@@ -76,7 +77,7 @@ pub(super) fn finds_words_of_any_script() {
         ("\"refused connection\"", vec![]),
         ("数据 超时", vec![2]),
     ] {
-        assert_eq!(found(&store, &me, &query(words, Reach::Project)), expected, "{words}");
+        assert_eq!(found(&store, &me, &query(words, SearchExtent::Project)), expected, "{words}");
     }
 }
 
@@ -86,11 +87,11 @@ pub(super) fn without_all_words_some_will_do() {
     let me = scope("me", "/p");
     put(&store, &me, "s", 1, What::Output, "postgres timed out");
     put(&store, &me, "s", 2, What::Output, "redis timed out");
-    let found = store.search(&me, &query("broken postgres", Reach::Project)).unwrap();
+    let found = store.search(&me, &query("broken postgres", SearchExtent::Project)).unwrap();
     assert!(found.partial && found.hits.len() == 1);
     assert_eq!(found.hits[0].entry.message, Some(1));
-    assert!(!store.search(&me, &query("postgres", Reach::Project)).unwrap().partial);
-    let none = store.search(&me, &query("nothing here", Reach::Project)).unwrap();
+    assert!(!store.search(&me, &query("postgres", SearchExtent::Project)).unwrap().partial);
+    let none = store.search(&me, &query("nothing here", SearchExtent::Project)).unwrap();
     assert!(!none.partial && none.hits.is_empty());
 }
 
@@ -102,15 +103,15 @@ pub(super) fn reaches_as_far_as_it_should() {
     put(&store, &here, "t", 2, What::Output, "needle two");
     put(&store, &there, "s", 3, What::Output, "needle three");
     put(&store, &other, "s", 4, What::Output, "needle four");
-    let reach = |reach| found(&store, &here, &query("needle", reach));
-    assert_eq!(reach(Reach::Session("s".into())), [1]);
-    assert_eq!(reach(Reach::Project), [1, 2]);
-    assert_eq!(reach(Reach::All), [1, 2, 3]);
-    let hits = store.search(&here, &query("three", Reach::All)).unwrap().hits;
+    let extent = |extent| found(&store, &here, &query("needle", extent));
+    assert_eq!(extent(SearchExtent::Session("s".into())), [1]);
+    assert_eq!(extent(SearchExtent::Project), [1, 2]);
+    assert_eq!(extent(SearchExtent::All), [1, 2, 3]);
+    let hits = store.search(&here, &query("three", SearchExtent::All)).unwrap().hits;
     assert_eq!(hits[0].entry.project, "/q");
     // One content of two sessions is found in both, as of the session asked for.
     put(&store, &here, "t", 9, What::Output, "needle one");
-    let hits = store.search(&here, &query("\"needle one\"", Reach::Session("s".into()))).unwrap().hits;
+    let hits = store.search(&here, &query("\"needle one\"", SearchExtent::Session("s".into()))).unwrap().hits;
     assert_eq!(
         (hits.len(), hits[0].entry.message, hits[0].entry.session.as_deref()),
         (1, Some(1), Some("s"))
@@ -123,14 +124,14 @@ pub(super) fn finds_messages_summaries_and_memories_too() {
     let me = scope("me", "/p");
     put(&store, &me, "s", 1, What::Message, r#"{"text":"first\nneedle in JSON \u6570\u636e"}"#);
     put(&store, &me, "s", 2, What::Session, "needle of a whole session is not searched");
-    let session = SessionRef { id: "s".into(), ..SessionRef::default() };
+    let session = SessionOrigin { id: "s".into(), ..SessionOrigin::default() };
     let compaction = NewCompaction { summary: "## Goal\nthe needle".into(), ..NewCompaction::default() };
     store.put_all(&me, &Batch { session, at: 3, originals: vec![], compaction: Some(compaction) }).unwrap();
     for (scope, content) in [(MemoryScope::User, "my needle"), (MemoryScope::Project, "our needle")] {
         store.remember(&me, &Note { content: content.into(), scope, ..Note::default() }, 4).unwrap();
     }
-    let kinds = |only: &[What], reach| {
-        let query = Query { only: only.to_vec(), ..query("needle", reach) };
+    let kinds = |only: &[What], extent| {
+        let query = Query { only: only.to_vec(), ..query("needle", extent) };
         let mut kinds: Vec<_> = store
             .search(&me, &query)
             .unwrap()
@@ -143,7 +144,7 @@ pub(super) fn finds_messages_summaries_and_memories_too() {
     };
     let kind = |what, text: &str| (what, text.to_owned());
     assert_eq!(
-        kinds(&[], Reach::Project),
+        kinds(&[], SearchExtent::Project),
         [
             kind(What::Message, "first needle in JSON 数据"),
             kind(What::Compaction, "## Goal the needle"),
@@ -151,11 +152,14 @@ pub(super) fn finds_messages_summaries_and_memories_too() {
             kind(What::Memory, "our needle"),
         ]
     );
-    assert_eq!(kinds(&[What::Memory], Reach::Project).len(), 2);
-    assert_eq!(kinds(&[], Reach::Session("s".into())).len(), 2);
-    assert_eq!(found(&store, &me, &query("数据", Reach::Project)), [1]);
+    assert_eq!(kinds(&[What::Memory], SearchExtent::Project).len(), 2);
+    assert_eq!(kinds(&[], SearchExtent::Session("s".into())).len(), 2);
+    assert_eq!(found(&store, &me, &query("数据", SearchExtent::Project)), [1]);
     // The user's memory is found from every project.
-    assert_eq!(store.search(&scope("me", "/q"), &query("needle", Reach::Project)).unwrap().hits.len(), 1);
+    assert_eq!(
+        store.search(&scope("me", "/q"), &query("needle", SearchExtent::Project)).unwrap().hits.len(),
+        1
+    );
 }
 
 #[test]
@@ -163,9 +167,9 @@ pub(super) fn the_same_text_first_a_session_then_an_output_is_found() {
     let store = super::fresh(Redactor::default());
     let me = scope("me", "/p");
     put(&store, &me, "s", 1, What::Session, "needle");
-    assert!(found(&store, &me, &query("needle", Reach::Project)).is_empty());
+    assert!(found(&store, &me, &query("needle", SearchExtent::Project)).is_empty());
     put(&store, &me, "s", 2, What::Output, "needle");
-    assert_eq!(found(&store, &me, &query("needle", Reach::Project)), [2]);
+    assert_eq!(found(&store, &me, &query("needle", SearchExtent::Project)), [2]);
 }
 
 #[test]
@@ -177,7 +181,8 @@ pub(super) fn pages_without_gaps_or_repeats() {
     });
     let (mut seen, mut offset) = (Vec::new(), Some(0));
     while let Some(at) = offset {
-        let page = store.search(&me, &Query { offset: at, ..query("needle", Reach::Project) }).unwrap();
+        let page =
+            store.search(&me, &Query { offset: at, ..query("needle", SearchExtent::Project) }).unwrap();
         assert!(page.hits.len() <= 10);
         assert!(page.hits.windows(2).all(|it| it[0].score >= it[1].score));
         seen.extend(page.hits.iter().filter_map(|it| it.entry.message));
@@ -195,7 +200,7 @@ pub(super) fn shows_the_line_to_read_on_from() {
     let me = scope("me", "/p");
     let text = format!("{}error[E0308]: mismatched types\n{}", "ok\n".repeat(99), "more\n".repeat(500));
     put(&store, &me, "s", 1, What::Output, &text);
-    let hit = &store.search(&me, &query("mismatched", Reach::Project)).unwrap().hits[0];
+    let hit = &store.search(&me, &query("mismatched", SearchExtent::Project)).unwrap().hits[0];
     assert_eq!(hit.snippet.line, 100);
     assert!(hit.snippet.text.contains("mismatched types more") && hit.snippet.text.chars().count() <= 210);
 }
@@ -206,7 +211,7 @@ pub(super) fn odd_queries_are_answered_or_refused_never_an_accident() {
     let me = scope("me", "/p");
     put(&store, &me, "s", 1, What::Output, "needle AND OR NOT NEAR body");
     for text in ["", " ", "?!", "\"\"", "***", "()", "\u{0}", "—…", "😀"] {
-        let error = store.search(&me, &query(text, Reach::Project)).unwrap_err();
+        let error = store.search(&me, &query(text, SearchExtent::Project)).unwrap_err();
         assert_eq!(error.kind(), Kind::Arguments, "{text:?}");
     }
     for text in [
@@ -220,11 +225,11 @@ pub(super) fn odd_queries_are_answered_or_refused_never_an_accident() {
         "{needle}",
         "needle\u{0}",
     ] {
-        assert_eq!(found(&store, &me, &query(text, Reach::Project)), [1], "{text:?}");
+        assert_eq!(found(&store, &me, &query(text, SearchExtent::Project)), [1], "{text:?}");
     }
     let long = "needle ".repeat(10_000);
-    assert_eq!(found(&store, &me, &query(&long, Reach::Project)), [1]);
-    assert!(store.search(&me, &query(&"a'\"b".repeat(2_000), Reach::Project)).is_ok());
+    assert_eq!(found(&store, &me, &query(&long, SearchExtent::Project)), [1]);
+    assert!(store.search(&me, &query(&"a'\"b".repeat(2_000), SearchExtent::Project)).is_ok());
 }
 
 proptest! {
@@ -246,7 +251,7 @@ proptest! {
         let from = from % run.len();
         let stretch: String = run[from..run.len().min(from + len)].iter().collect();
         for query_text in [&stretch, &text, &format!("\"{text}\"")] {
-            let found = found(&store, &me, &query(query_text, Reach::Project));
+            let found = found(&store, &me, &query(query_text, SearchExtent::Project));
             prop_assert!(found.contains(&1), "{query_text} in {text}");
         }
     }
@@ -256,7 +261,7 @@ proptest! {
         let store = super::fresh(Redactor::default());
         let me = scope("me", "/p");
         put(&store, &me, "s", 1, What::Output, "a 数 AND");
-        if let Err(error) = store.search(&me, &query(&text, Reach::Project)) {
+        if let Err(error) = store.search(&me, &query(&text, SearchExtent::Project)) {
             prop_assert_eq!(error.kind(), Kind::Arguments, "{}", error);
         }
     }

@@ -51,7 +51,7 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Collapse) -> Result<(), Reason> 
         return Ok(());
     }
     let text = format!("{} turns; the newest {} stay as they are", starts.len(), step.keep_turns);
-    Err(Reason { code: "nothing_to_compact", text })
+    Err(Reason::new("nothing_to_compact", text))
 }
 
 /// The first words of a text, on one line.

@@ -37,17 +37,17 @@ pub(super) fn snip(draft: &mut Draft<'_>, step: &Snip) -> Result<(), Reason> {
     let count = draft.items.len();
     if count <= step.above {
         let text = format!("{count} messages; snipped above {}", step.above);
-        return Err(Reason { code: "below_threshold", text });
+        return Err(Reason::new("below_threshold", text));
     }
     let head = boundary_from(draft, step.head);
     let tail = boundary_to(draft, count - step.tail);
     if head >= tail {
         let text = "the messages in the middle belong to calls at its edges".to_owned();
-        return Err(Reason { code: "nothing_to_compact", text });
+        return Err(Reason::new("nothing_to_compact", text));
     }
     if draft.items[head..tail].iter().all(|it| draft.message(it).is_some_and(|it| it.kind == Kind::Marker)) {
         let text = "the middle holds nothing but the mark of what was left out before".to_owned();
-        return Err(Reason { code: "nothing_to_compact", text });
+        return Err(Reason::new("nothing_to_compact", text));
     }
     let marker = step.marker.replace("{count}", &(tail - head).to_string());
     let why = format!("more than {} messages: the first {head} and last {} stay", step.above, count - tail);
@@ -216,7 +216,7 @@ fn share_behind(draft: &Draft<'_>, step: &Summarize, share: f64) -> Result<KeptR
     let tail = share_split(&messages, &sizes, share);
     if tail == 0 {
         let text = format!("no user message behind {:.0} % of the characters to cut before", share * 100.0);
-        return Err(Reason { code: "nothing_to_compact", text });
+        return Err(Reason::new("nothing_to_compact", text));
     }
     // The walk looks at user messages only: one may stand between a call and its output.
     let tail = boundary_to(draft, tail);
@@ -281,7 +281,7 @@ fn within(
     head: usize,
 ) -> Result<KeptRegion, Reason> {
     let total = draft.tokens();
-    let refuse = |code, text| Err(Reason { code, text });
+    let refuse = |code, text| Err(Reason::new(code, text));
     // Who names a budget wants it; whether it gains something shows when it is done.
     if draft.request.budget.is_none() && total < SMALLEST {
         return refuse("too_small", format!("{total} tokens; below {SMALLEST} a summary would save nothing"));
@@ -389,7 +389,7 @@ fn last_turn(draft: &mut Draft<'_>, prompt: usize, room: u64, left: u64) -> Resu
         draft.items[prompt..].iter().any(|it| draft.message(it).is_some_and(|it| is_pending(draft, it)));
     if tail == draft.items.len() && pending {
         let text = format!("a call waits for its output and does not fit into {room} tokens");
-        return Err(Reason { code: "budget_too_small", text });
+        return Err(Reason::new("budget_too_small", text));
     }
     let message = number(draft, prompt).unwrap_or(0);
     let why = "the last prompt stays although what follows it does not fit whole".to_owned();

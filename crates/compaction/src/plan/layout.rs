@@ -49,7 +49,7 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
     if !region.iter().any(|it| draft.message(it).is_some_and(is_work)) {
         let text =
             "what a summary would replace holds no work: only context or an earlier summary".to_owned();
-        return Err(Reason { code: "nothing_to_compact", text });
+        return Err(Reason::new("nothing_to_compact", text));
     }
     let summarized: u64 = region.iter().map(|it| draft.size(it)).sum();
     if !matches!(step.keep, Keep::Budget(_)) {

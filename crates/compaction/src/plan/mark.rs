@@ -59,7 +59,7 @@ pub(super) fn nothing_new(history: &History) -> Result<(), Reason> {
     let messages = history.messages();
     let Some(last) = messages.iter().rposition(|it| it.kind == Kind::Summary) else { return Ok(()) };
     let (summary, behind) = (&messages[last], &messages[last + 1..]);
-    let reason = |text: &str| Err(Reason { code: "nothing_to_compact", text: text.to_owned() });
+    let reason = |text: &str| Err(Reason::new("nothing_to_compact", text));
     if !behind.iter().any(is_work) {
         return reason("nothing was said since the last summary");
     }

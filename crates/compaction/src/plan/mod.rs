@@ -25,6 +25,7 @@ pub use attachments::refused;
 use serde::{Deserialize, Serialize};
 
 use crate::profile::{Pass, Profile, When};
+use history::error::Hint;
 use history::{History, Kind, Role};
 use tokens::{Filled, TokenCounter, Tokenizer};
 
@@ -206,6 +207,15 @@ pub struct Reason {
     pub code: &'static str,
     /// A sentence with the numbers.
     pub text: String,
+    /// What the caller can do about it.
+    #[serde(skip)]
+    pub hint: Option<Hint>,
+}
+
+impl Reason {
+    fn new(code: &'static str, text: impl Into<String>) -> Self {
+        Self { code, text: text.into(), hint: None }
+    }
 }
 
 /// The summary that a plan needs.
@@ -301,7 +311,7 @@ pub fn plan(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>
         cause: moment.cause,
         made_for: prefix(history),
         act: false,
-        reason: Reason { code: "", text: String::new() },
+        reason: Reason::new("", String::new()),
         ops: Vec::new(),
         layout: Vec::new(),
         need: None,
@@ -316,18 +326,18 @@ pub fn plan(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>
             "system prompt and tools alone take {} tokens of a window of {window}: nothing that is compacted would help",
             counter.overhead()
         );
-        plan.reason = Reason { code: "window_too_small", text };
+        plan.reason = Reason::new("window_too_small", text);
         return plan;
     }
     let overflow = moment.cause == Cause::Overflow;
     let cheap = profile.passes.iter().any(|it| it.when() == When::Always && !is_off(it, request));
     if request.auto && !due.due && !overflow && (!cheap || due.code == "switched_off") {
-        plan.reason = Reason { code: due.code, text: due.reason };
+        plan.reason = Reason { code: due.code, text: due.reason, hint: due.hint };
         return plan;
     }
     let mut ran = run_passes(&mut draft, due.due, before);
     if request.auto && !due.due && !overflow && !request.prune_only {
-        ran.refusal = Some(Reason { code: due.code, text: due.reason });
+        ran.refusal = Some(Reason { code: due.code, text: due.reason, hint: due.hint });
     }
     if draft.others.iter().any(|it| matches!(it, Op::Summarize { .. })) {
         attachments::fit(&mut draft);
@@ -339,14 +349,14 @@ pub fn plan(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>
     plan.split = draft.split;
     plan.reason = match ran.refusal {
         Some(reason) if !plan.act => reason,
-        _ if plan.act => Reason { code: "", text: describe(&plan) },
-        _ => Reason {
-            code: "nothing_to_compact",
-            text: format!(
+        _ if plan.act => Reason::new("", describe(&plan)),
+        _ => Reason::new(
+            "nothing_to_compact",
+            format!(
                 "{} messages with {before} tokens hold nothing that this profile would take out",
                 history.messages().len()
             ),
-        },
+        ),
     };
     plan.layout = draft.items;
     plan
@@ -388,7 +398,7 @@ fn run_passes(draft: &mut Draft<'_>, due: bool, before: u64) -> Ran {
             Pass::Summarize(step) if step.not_after_failure && request.auto && draft.moment.failures > 0 => {
                 let text =
                     "the last compaction failed; no summary is tried again unless somebody asks".to_owned();
-                Err(Reason { code: "switched_off", text })
+                Err(Reason::new("switched_off", text))
             }
             Pass::Summarize(step) => {
                 let result = layout::summarize(draft, step, number);

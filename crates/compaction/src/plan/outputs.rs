@@ -20,7 +20,7 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Outputs) -> Result<(), Reason> {
         let at = named(draft);
         if at.is_empty() {
             let text = format!("none of the calls {} has an output here", draft.request.only.join(", "));
-            return Err(Reason { code: "nothing_to_compact", text });
+            return Err(Reason::new("nothing_to_compact", text));
         }
         replace(draft, step, &at, "asked for by its id");
         return Ok(());
@@ -31,14 +31,14 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Outputs) -> Result<(), Reason> {
         if idle < step.idle_minutes as i64 {
             let text =
                 format!("last message {idle} minutes ago; outputs are cleared after {}", step.idle_minutes);
-            return Err(Reason { code: "below_threshold", text });
+            return Err(Reason::new("below_threshold", text));
         }
     }
     let mut candidates = scan(draft, step);
     let found = candidates.iter().filter(|it| !it.cleared).count();
     if step.above > 0 && found <= step.above {
         let text = format!("{found} outputs; cleared above {}", step.above);
-        return Err(Reason { code: "below_threshold", text });
+        return Err(Reason::new("below_threshold", text));
     }
     let why = match step.select {
         Select::Beyond(protect) => {
@@ -65,7 +65,7 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Outputs) -> Result<(), Reason> {
             "{gain} tokens of outputs could be cleared; worth it above {} ({found} outputs found)",
             step.minimum,
         );
-        return Err(Reason { code: "too_small", text });
+        return Err(Reason::new("too_small", text));
     }
     let at: Vec<_> = candidates.iter().map(|it| it.at).collect();
     replace(draft, step, &at, &why);
@@ -94,7 +94,7 @@ fn unfit(draft: &mut Draft<'_>, step: &Outputs, candidates: &[Candidate], most: 
         return Ok(());
     }
     let text = format!("{} outputs; none that does not fit could be shortened", candidates.len());
-    Err(Reason { code: "too_small", text })
+    Err(Reason::new("too_small", text))
 }
 
 /// The outputs of the calls that were named.
@@ -213,7 +213,7 @@ fn batches(
         return Ok(());
     }
     let text = format!("the largest batch of outputs has {largest} characters of {limit}");
-    Err(Reason { code: "too_small", text })
+    Err(Reason::new("too_small", text))
 }
 
 /// Replaces the outputs at these places.

@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::Moment;
 use crate::profile::{NextRequest, NextRule, Pass, Profile, Trigger};
 use history::History;
+use history::error::Hint;
 use tokens::Filled;
 
 /// What a model takes, in tokens, as far as it is known.
@@ -51,6 +52,9 @@ pub struct Verdict {
     pub code: &'static str,
     /// A sentence with the numbers.
     pub reason: String,
+    /// What the caller can do about it.
+    #[serde(skip)]
+    pub hint: Option<Hint>,
 }
 
 /// The window that a profile goes by.
@@ -128,10 +132,7 @@ fn cooling_down(trigger: &Trigger, now: i64, last: i64) -> Option<i64> {
 
 /// Why the size of the next request keeps it from running, if it does. `left`: tokens free in the window.
 fn next_gate(gate: NextRequest, next: Option<u64>, left: u64, reason: &mut String) -> Option<&'static str> {
-    let Some(tokens) = next else {
-        reason.push_str("; prompt-size check skipped (pass --next)");
-        return None;
-    };
+    let tokens = next?;
     let large = tokens as f64 > gate.share * left as f64;
     let is = if large { "is more" } else { "is not more" };
     reason.push_str(&format!(
@@ -157,7 +158,7 @@ pub fn verdict(
 ) -> Verdict {
     let trigger = &profile.trigger;
     let at = threshold(profile, limits);
-    let no = |gate, code, reason: String| Verdict { due: false, at, gate, code, reason };
+    let no = |gate, code, reason: String| Verdict { due: false, at, gate, code, reason, hint: None };
     if trigger.off {
         return no(Gate::Switch, "switched_off", "compacting by itself is switched off".to_owned());
     }
@@ -181,15 +182,15 @@ pub fn verdict(
         let due = passes_chars(trigger, chars, limit);
         let code = if due { "" } else { "below_threshold" };
         let reason = format!("{chars} characters of {limit}");
-        return Verdict { due, at: None, gate: Gate::Threshold, code, reason };
+        return Verdict { due, at: None, gate: Gate::Threshold, code, reason, hint: None };
     }
     let Some(at) = at else {
-        let reason = if trigger.share.is_none() && trigger.reserve_output.is_none() {
-            "it has no threshold of its own".to_owned()
+        let (reason, hint) = if trigger.share.is_none() && trigger.reserve_output.is_none() {
+            ("it has no threshold of its own", None)
         } else {
-            "the model's window is not known; give it with --window".to_owned()
+            ("the model's window is not known", Some(Hint::GiveWindow))
         };
-        return no(Gate::Window, "unknown_window", reason);
+        return Verdict { hint, ..no(Gate::Window, "unknown_window", reason.to_owned()) };
     };
     let Filled { overhead, messages } = filled;
     if at <= overhead {
@@ -210,6 +211,7 @@ pub fn verdict(
         return no(Gate::Minimum, "too_small", reason);
     }
     let mut reason = format!("{context} tokens; the threshold is {at}");
+    let hint = Some(Hint::GiveNext).filter(|_| trigger.next.is_some() && limits.next.is_none());
     if let Some(next) = trigger.next {
         let left = window(trigger, limits).unwrap_or(0).saturating_sub(context);
         if let Some(code) = next_gate(next, limits.next, left, &mut reason) {
@@ -217,9 +219,9 @@ pub fn verdict(
         }
     }
     if passes(trigger, context, at) {
-        Verdict { due: true, at: Some(at), gate: Gate::Threshold, code: "", reason }
+        Verdict { due: true, at: Some(at), gate: Gate::Threshold, code: "", reason, hint }
     } else {
-        no(Gate::Threshold, "below_threshold", reason)
+        Verdict { hint, ..no(Gate::Threshold, "below_threshold", reason) }
     }
 }
 

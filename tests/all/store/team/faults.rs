@@ -3,7 +3,7 @@
 use super::server::{self, Server, server};
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Note, Original, Scope, SessionRef, Store, StoreAt, TeamStore, What};
+use epitome::store::{Batch, Body, Note, Original, Scope, SessionOrigin, Store, StoreAt, TeamStore, What};
 
 pub fn scope(owner: &str) -> Scope {
     Scope { owner: owner.into(), project: "/p".into() }
@@ -23,7 +23,7 @@ pub fn put(store: &Store, scope: &Scope, id: &str, bytes: &[u8]) -> epitome::Res
         tool: None,
         tokens: 1,
     };
-    let session = SessionRef { agent: "pi".into(), id: id.into(), ..SessionRef::default() };
+    let session = SessionOrigin { agent: "pi".into(), id: id.into(), ..SessionOrigin::default() };
     let batch = Batch { session, at: 1, originals: vec![original], compaction: None };
     Ok(store.put_all(scope, &batch)?.handles[0].to_string())
 }

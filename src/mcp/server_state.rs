@@ -8,6 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::metrics::Metrics;
 use super::tools::arguments::{Arguments, of};
+use super::tools::hints::hint_words;
 use crate::agents::{self, AgentRef};
 use crate::config::Config;
 use crate::engine::{self, Engine, Listener, Opened, SessionRef};
@@ -25,7 +26,7 @@ pub(crate) struct Caller {
     /// Who is told what happens during a call, where somebody wants to know.
     pub(crate) listener: Option<Listener>,
     /// Permit for the request body's share of the body memory; released when the request is done.
-    pub(crate) _held: Option<Arc<OwnedSemaphorePermit>>,
+    pub(crate) _body_permit: Option<Arc<OwnedSemaphorePermit>>,
 }
 
 /// The rules of a server that others than the local user reach.
@@ -35,7 +36,7 @@ pub(crate) struct Remote {
     pub(crate) roots: Vec<PathBuf>,
 }
 
-pub(crate) struct Desk {
+pub(crate) struct ServerState {
     pub(crate) config: Config,
     /// For tests and `--now`; the clock otherwise.
     now: Option<i64>,
@@ -44,7 +45,7 @@ pub(crate) struct Desk {
     store: Mutex<Option<Arc<Store>>>,
 }
 
-impl Desk {
+impl ServerState {
     pub(crate) fn new(config: Config, now: Option<i64>, remote: Option<Remote>) -> Self {
         Self { config, now, remote, metrics: Arc::default(), store: Mutex::new(None) }
     }
@@ -55,7 +56,7 @@ impl Desk {
 
     /// The local user, who owns what the command line stores too.
     pub(crate) fn local(&self) -> Caller {
-        Caller { owner: self.config.owner.clone(), session: None, listener: None, _held: None }
+        Caller { owner: self.config.owner.clone(), session: None, listener: None, _body_permit: None }
     }
 
     /// Opened once; tried again by the next call when it could not be.
@@ -77,7 +78,8 @@ impl Desk {
             config.agents.session = Some(session.clone());
         }
         let face = if self.remote.is_some() { Face::Server } else { Face::Mcp };
-        Ok(Engine { config, store: self.store()?, now: self.now(), listener: caller.listener.clone(), face })
+        let (store, listener) = (self.store()?, caller.listener.clone());
+        Ok(Engine { config, store, now: self.now(), listener, face, hint_words })
     }
 
     /// The session that a call means.
@@ -113,9 +115,9 @@ impl Desk {
         let name = arguments.text("session")?;
         match (&self.remote, name.as_deref()) {
             (Some(remote), name) => open_remote(open, engine, remote, name, format),
-            (None, Some("-")) => Err(Error::new(
-                Kind::Arguments,
-                "session: expected a file, an id or a handle, found -; standard input is the protocol's",
+            (None, Some("-")) => Err(Error::of_argument(
+                "session",
+                "expected a file, an id or a handle, found -; standard input is the protocol's",
             )),
             (None, Some(name)) => open(&SessionRef::Named(name.to_owned()), format),
             (None, None) => open(&SessionRef::Unsaid, format),

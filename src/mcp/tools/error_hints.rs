@@ -3,35 +3,18 @@
 use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
+use super::hints::hint_words;
 use crate::agents;
-use crate::mcp::desk::Desk;
+use crate::mcp::server_state::ServerState;
 use crate::mcp::tools;
 use history::error::{Error, Kind};
 
-/// How the command line says it, and how a tool's argument does.
-const WORDS: [(&str, &str); 9] = [
-    ("; prompt-size check skipped (pass --next)", ""),
-    ("give it with --window", "pass `window` in tokens, or the `model`"),
-    ("with --format", "with `format`"),
-    ("with --out", "with \"to\": \"file\""),
-    ("use --out", "use \"to\": \"file\""),
-    ("use --as FORMAT", "use \"to\": \"file\", which writes plain messages"),
-    ("with --scope all", "with \"scope\": \"all\""),
-    ("(--only)", "(`only`)"),
-    ("--budget ", "a `budget` of "),
-];
-
-/// A sentence that was written for the command line, for who has tools instead.
-pub(in crate::mcp) fn in_tools_words(text: &str) -> String {
-    WORDS.iter().fold(text.to_owned(), |text, (flag, argument)| text.replace(flag, argument))
-}
-
-pub(in crate::mcp) fn told(desk: &Desk, tool: &str, arguments: &Arguments, error: &Error) -> String {
-    let text = in_tools_words(&error.full());
+pub(in crate::mcp) fn told(state: &ServerState, tool: &str, arguments: &Arguments, error: &Error) -> String {
+    let text = error.full_in(hint_words);
     if !matches!(error.kind(), Kind::Arguments | Kind::Input | Kind::Ambiguous) {
         return text;
     }
-    match example(desk, tool, arguments, error) {
+    match example(state, tool, arguments, error) {
         Some(call) => format!("{text}\nA call that works: {tool} {}", Value::Object(call)),
         None => text,
     }
@@ -39,31 +22,29 @@ pub(in crate::mcp) fn told(desk: &Desk, tool: &str, arguments: &Arguments, error
 
 /// Arguments that work: the caller's own source, unless the error may be about it; else one that is there. Nothing for an
 /// undo: any other one would take back what nobody named.
-fn example(desk: &Desk, tool: &str, arguments: &Arguments, error: &Error) -> Option<Map<String, Value>> {
+fn example(
+    state: &ServerState,
+    tool: &str,
+    arguments: &Arguments,
+    error: &Error,
+) -> Option<Map<String, Value>> {
     if arguments.text("to").ok().flatten().as_deref() == Some("undo") {
         return None;
     }
     let own = is_of_another(tool, error).then(|| own_source(tool, arguments)).flatten();
-    let listed = first_listed(error).map(|it| one("session", json!(it)));
-    let mut call = own.or(listed).unwrap_or_else(|| any_source(desk, tool, arguments));
+    let candidate = error.first_candidate().map(|it| one("session", json!(it)));
+    let mut call = own.or(candidate).unwrap_or_else(|| any_source(state, tool, arguments));
     if tool == "summarize_history" {
         call.insert("budget".to_owned(), json!("20%"));
     }
     Some(call)
 }
 
-/// The id of the first session that an ambiguous name's error lists, each in a line of its own behind its agent.
-fn first_listed(error: &Error) -> Option<&str> {
-    let listed = (error.kind() == Kind::Ambiguous).then(|| error.detail().lines().nth(1)).flatten()?;
-    listed.split_whitespace().nth(1)
-}
-
 /// Whether an error is about an argument other than what is to be worked on.
 fn is_of_another(tool: &str, error: &Error) -> bool {
-    let name = error.detail().split(':').next().unwrap_or_default();
+    let Some(name) = error.argument() else { return false };
     let source = ["session", "messages", "handle", "answer"].contains(&name);
-    let known = || name == "arguments" || tools::known(tool).iter().any(|it| it == name);
-    error.kind() == Kind::Arguments && !source && known()
+    !source && (name == "arguments" || tools::known(tool).iter().any(|it| it == name))
 }
 
 /// What the caller named. Messages are too long to be said again.
@@ -76,15 +57,15 @@ fn own_source(tool: &str, arguments: &Arguments) -> Option<Map<String, Value>> {
     names.iter().find_map(said)
 }
 
-fn any_source(desk: &Desk, tool: &str, arguments: &Arguments) -> Map<String, Value> {
+fn any_source(state: &ServerState, tool: &str, arguments: &Arguments) -> Map<String, Value> {
     if tool == "recall" {
         return one("query", json!("failing test"));
     }
     let failed = arguments.text("session").ok().flatten();
     // What stands for a session may stand for none here.
     let looked = failed.is_none_or(|it| it == "latest" || it == "current") && !arguments.has("messages");
-    let here = || !agents::list(&desk.config.agents, None, Some(&desk.config.agents.cwd)).is_empty();
-    if desk.remote.is_none() && !looked && here() {
+    let here = || !agents::list(&state.config.agents, None, Some(&state.config.agents.cwd)).is_empty();
+    if state.remote.is_none() && !looked && here() {
         return one("session", json!("latest"));
     }
     one("messages", json!([{"role": "user", "content": "hello"}]))
