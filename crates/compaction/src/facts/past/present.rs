@@ -4,7 +4,6 @@
 use std::sync::LazyLock;
 
 use super::evidence::Evidence;
-use super::superseded::reports;
 use crate::facts::talk::orders::polarity;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
@@ -46,6 +45,17 @@ static ONE_JOB: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 });
 static NO: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\b(?:no|not|never|without|don['’]?t)\b"));
+
+/// Bytes of the shortest report: a character of Chinese says what three of English do, and has as many.
+const REPORT: usize = 200;
+
+/// Whether the model ends its turn with a message: it calls nothing, and says enough to be a report.
+pub(super) fn reports(message: &Message) -> bool {
+    message.role == Role::Assistant
+        && message.kind == Kind::Said
+        && message.calls().next().is_none()
+        && message.plain().len() > REPORT
+}
 
 /// The last message by which real work went on: a commit, a finished task, a report of the model, a newer summary.
 pub(super) fn worked(history: &History, facts: &[Fact]) -> usize {

@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 
 use super::evidence::Evidence;
 use super::listed::ALIKE;
-use super::{present, progress};
+use super::present::{self, reports};
+use super::progress;
 use crate::facts::plan::Changed;
 use crate::facts::talk::orders::{for_one_request, polarity};
 use crate::facts::talk::trivial;
@@ -220,17 +221,6 @@ pub(in crate::facts) fn pursue(history: &History, facts: &mut Vec<Fact>) {
     let now: Vec<Fact> =
         facts.iter().filter(asked).map(|it| Fact { topic: Topic::Goal, ..it.clone() }).collect();
     facts.extend(now);
-}
-
-/// Bytes of the shortest report: a character of Chinese says what three of English do, and has as many.
-const REPORT: usize = 200;
-
-/// Whether the model ends its turn with a message: it calls nothing, and says enough to be a report.
-pub(super) fn reports(message: &Message) -> bool {
-    message.role == Role::Assistant
-        && message.kind == Kind::Said
-        && message.calls().next().is_none()
-        && message.plain().len() > REPORT
 }
 
 /// The last report of the model, or summary, after which the user asked for something else, or the last prompt of which
