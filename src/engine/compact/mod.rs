@@ -159,18 +159,10 @@ fn outcome(
     {
         return rejected(Rejection::CoolingDown(why));
     }
-    // Before anybody is paid. The calling agent's model is only asked by now: what it is asked for may never come.
-    let asks = ask.writer.summarizer == Choice::Host && ask.writer.sampling.is_none();
-    if !asks && let Err(why) = begin(engine, call) {
-        return rejected(Rejection::HookRefused(why));
-    }
-    let known = match drafted(engine, call, &plan, summarizer, warnings)? {
+    let known = match begun_and_drafted(engine, call, &plan, summarizer, warnings)? {
         Ok(known) => known,
-        Err(question) => return Ok(CompactOutcome::NeedsAnswer(question)),
+        Err(ended) => return Ok(ended),
     };
-    if asks && let Err(why) = begin(engine, call) {
-        return rejected(Rejection::HookRefused(why));
-    }
     let handle = archive::session_handle(engine, opened)?;
     let attempt = match attempt::make_within(engine, measured, ask, plan, &handle, &known) {
         Ok(attempt) => attempt,
@@ -217,6 +209,32 @@ fn outcome(
     engine.audit(AuditVerb::Compact, &engine.scope(measured.history), session.as_deref(), Some(&handle));
     note(engine, call, &accepted, &output, warnings);
     Ok(CompactOutcome::Compacted { accepted, handle, output })
+}
+
+/// What is known before the summary is made part of an outcome, once it was told that a compaction begins. `Err` is how it
+/// ends before that.
+fn begun_and_drafted(
+    engine: &Engine,
+    call: &CompactJob<'_>,
+    plan: &Plan,
+    summarizer: &mut Summarizer,
+    warnings: &mut Vec<String>,
+) -> Result<Result<HistoryFacts, CompactOutcome>> {
+    let writer = &call.ask.writer;
+    // Mostly it begins before anybody is paid. What the calling agent's model is asked for may never come.
+    let begins_with_answer = writer.summarizer == Choice::Host && writer.sampling.is_none();
+    let refused = |why| Ok(Err(CompactOutcome::Rejected(Rejection::HookRefused(why))));
+    if !begins_with_answer && let Err(why) = begin(engine, call) {
+        return refused(why);
+    }
+    let known = match drafted(engine, call, plan, summarizer, warnings)? {
+        Ok(known) => known,
+        Err(question) => return Ok(Err(CompactOutcome::NeedsAnswer(question))),
+    };
+    if begins_with_answer && let Err(why) = begin(engine, call) {
+        return refused(why);
+    }
+    Ok(Ok(known))
 }
 
 fn lost_too_much(
