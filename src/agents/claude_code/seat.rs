@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::ClaudeCode;
 use crate::agents::seat::{Around, Conversation, Given, Seat, SeatRequest, SeatSession};
 use crate::agents::{self, Agent};
+use crate::files;
 use history::error::{Error, Kind, Result};
 use history::{History, Message, Meta, Part, Role};
 use sessions::Format;
@@ -76,10 +77,9 @@ fn transcript(around: &Around<'_>, last_row: Option<&str>) -> Option<(SeatSessio
     let begun = Instant::now();
     let holds = || {
         let row = last_row?;
-        let bytes = std::fs::read(&path).ok()?;
         // Of a long file, its end: the newest row is near it.
-        let end = &bytes[bytes.len().saturating_sub(8 << 20)..];
-        memchr::memmem::find(end, row.as_bytes())
+        let end = files::tail(&path, 8 << 20).ok()?;
+        memchr::memmem::find(&end, row.as_bytes())
     };
     let whole = loop {
         if last_row.is_none() || holds().is_some() {

@@ -11,7 +11,8 @@ use crate::config::byte_size;
 use crate::engine::values::timestamp;
 use crate::engine::{Engine, keep};
 use crate::store::{
-    Entry, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Retention, SearchExtent, Tidied, What, memory,
+    Entry, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Retention, SearchExtent, Tidied, What,
+    memory,
 };
 use history::error::{Error, Kind, Result};
 use sessions::derive;

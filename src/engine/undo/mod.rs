@@ -202,10 +202,8 @@ fn take_back(
 fn absolute(path: &str) -> Result<Location> {
     let place = Location::of(Some(Path::new(path)))?;
     if !place.path().is_absolute() {
-        let what = format!(
-            "undoing: expected the whole path of the session in the archive, found {path:?}; restore the original with --out"
-        );
-        return Err(Error::new(Kind::Store, what));
+        let what = format!("undoing: expected the whole path of the session in the archive, found {path:?}");
+        return Err(Error::new(Kind::Store, what).hint(Hint::RestoreCopy));
     }
     Ok(place)
 }

@@ -18,9 +18,9 @@ use crate::store::search::passages;
 use crate::store::search::words::Words;
 use crate::store::{
     Applied, AuditEntry, Batch, Checked, Collected, Compaction, Entry, Filter, Found, FoundPassage, Handle,
-    Imported, Mark, Memory, MemoryFilter, MemoryScope, Note, Passage, PassageMatch, Query, Range, Retention, Scope,
-    SearchExtent, Slice, Stats, StoreAt, Stored, TeamStore, Tidied, Unindexed, archive, audit, care, item, marks,
-    range, search, unwrapped,
+    Imported, Mark, Memory, MemoryFilter, MemoryScope, Note, Passage, PassageMatch, Query, Range, Retention,
+    Scope, SearchExtent, Slice, Stats, StoreAt, Stored, TeamStore, Tidied, Unindexed, archive, audit, care,
+    item, marks, range, search, unwrapped,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
