@@ -39,6 +39,7 @@ fn deeds(source: &History) -> Deeds {
         }
         for part in &message.parts {
             match part {
+                Part::Text(text) if message.role == Role::Assistant => deeds.closed_in_passing(text.as_str()),
                 Part::Call(call) => {
                     calls.insert(&call.id, (call, tools::actions(call)));
                 }
@@ -310,6 +311,25 @@ impl Deeds {
         }
     }
 
+    /// A step whose file the model calls done in passing, without touching its list, is done.
+    fn closed_in_passing(&mut self, text: &str) {
+        /// Nobody reports so much in passing.
+        const SHORT: usize = 600;
+        if text.len() > SHORT || self.plan.is_empty() {
+            return;
+        }
+        let text = text.replace('`', "").to_lowercase();
+        let words: Vec<&str> = text.split_whitespace().collect();
+        for pair in words.windows(2) {
+            let over = ["done", "complete", "completed", "finished"]
+                .contains(&pair[1].trim_end_matches(['.', ',', '!', ';']));
+            if over && pair[0].contains('.') {
+                let named = self.plan.iter_mut().filter(|it| it.1.to_lowercase().contains(pair[0]));
+                named.for_each(|it| it.2 = false);
+            }
+        }
+    }
+
     fn planned(&mut self, number: usize, call: &Call, answer: &str) {
         let Ok(input) = serde_json::from_str::<Value>(call.input.as_str()) else { return };
         let text = |item: &Value, keys: &[&str]| {
@@ -377,6 +397,10 @@ impl Deeds {
                     })
                 })
                 .collect();
+            // A long list in what the user handed over is a paper's.
+            if message.role == Role::User && (boxes.len() > 10 || plain.len() > 4_000) {
+                continue;
+            }
             if boxes.len() >= 2 {
                 self.plan = boxes.iter().map(|(open, text)| (String::new(), normal(text), *open)).collect();
                 self.planned_at = Some(number);
