@@ -2,7 +2,7 @@
 
 use epitome::history::{History, Kind, Message, Output, Part, Role};
 use epitome::sessions::agents::codex;
-use epitome::sessions::{Memory, Mode, Session};
+use epitome::sessions::{Format, Memory, Mode, Session, wire};
 
 use super::{after_laws, compacted, sessions, shape, stub_largest};
 
@@ -474,6 +474,45 @@ fn appends_in_the_native_form() {
         format!("{:?}\n{}", written.file_name, String::from_utf8(written.bytes(&source).unwrap()).unwrap())
     );
     assert_eq!(written, codex::write(&source, &session, &after, Mode::New).unwrap());
+}
+
+/// A sub-agent is given its task by another agent; what is sealed in it stands in no other item.
+#[test]
+fn a_task_of_another_agent_is_a_prompt_and_its_item_stays_whole() {
+    let item = |kind: &str, more: &str| {
+        let text = format!(r"Message Type: {kind}\nTask name: /root/kiln\nSender: /root\nPayload:\n");
+        format!(
+            r#"{{"type":"agent_message","author":"/root","recipient":"/root/kiln","content":[{{"type":"input_text","text":"{text}"}}{more}]}}"#
+        )
+    };
+    let sealed = r#",{"type":"encrypted_content","encrypted_content":"c2VhbGVk"}"#;
+    let (task, message) = (item("NEW_TASK", sealed), item("MESSAGE", sealed));
+    let answer = item("FINAL_ANSWER", "");
+    let items = [&task, &message, &answer].map(|it| line("response_item", it));
+    let source = of(&items);
+    let session = codex::read(&source).unwrap();
+    let kinds: Vec<_> = session.history.messages().iter().map(|it| (it.role, it.kind)).collect();
+    assert_eq!(kinds, [(Role::User, Kind::Said), (Role::User, Kind::Context), (Role::User, Kind::Context)]);
+    assert_eq!(session.history.last_prompt(), Some(0));
+
+    // Also where it stands nowhere in the rollout any more.
+    let apart = session.history.messages().iter().map(|it| Message { from: None, ..it.clone() });
+    let apart = History::new(apart.collect(), session.history.meta.clone());
+    for after in [&session.history, &apart] {
+        let written = codex::write(&source, &session, after, Mode::Append).unwrap();
+        let text = String::from_utf8(written.bytes(&source).unwrap()).unwrap();
+        let compacted = text.lines().last().unwrap();
+        assert!(compacted.contains(&task) && compacted.contains(&message), "{compacted}");
+        assert_eq!(compacted.matches("NEW_TASK").count(), 1, "{compacted}");
+        let back = codex::read(&Memory::new("m", text.as_str())).unwrap();
+        let back: Vec<_> = back.history.messages().iter().map(|it| (it.role, it.kind)).collect();
+        assert_eq!(back, kinds);
+    }
+    let format = Format::OPENAI_RESPONSES;
+    let (messages, _) = wire::messages_of(&session.history, Some(Format::CODEX), format);
+    let messages = String::from_utf8(messages).unwrap();
+    assert!(messages.contains(&task) && !messages.contains(r#"[{"type":"encrypted_content""#), "{messages}");
+    assert_eq!(messages.matches("NEW_TASK").count(), 1, "{messages}");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! Finished turns as one line each, and what is archived of them.
 
-use super::draft::{Draft, Segment};
-use super::keep::{is_boundary, number};
+use super::draft::{Draft, Segment, is_boundary, number};
 use super::{Op, Reason};
 use crate::profile::Collapse;
 use history::{Kind, Message, Part, Role};

@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 
 use super::{Moment, Need, Op, OutputOp, PlanRequest, counts};
 use crate::profile::SummaryRole;
@@ -242,4 +243,35 @@ pub fn json_len(message: &Message) -> u64 {
 /// Whether a message is instructions or context of a client.
 pub(super) fn is_head(message: &Message) -> bool {
     message.role == Role::System || message.kind == Kind::Context
+}
+
+/// Tokens of the items at some positions.
+pub(super) fn total_of(draft: &Draft<'_>, at: Range<usize>) -> u64 {
+    draft.items[at].iter().map(|it| draft.size(it)).sum()
+}
+
+/// The first position at or after `at` where no unit is cut.
+pub(super) fn boundary_from(draft: &Draft<'_>, at: usize) -> usize {
+    (at..draft.items.len()).find(|it| is_boundary(draft, *it)).unwrap_or(draft.items.len())
+}
+
+/// The last position at or before `at` where no unit is cut.
+pub(super) fn boundary_to(draft: &Draft<'_>, at: usize) -> usize {
+    (0..=at).rev().find(|it| is_boundary(draft, *it)).unwrap_or(0)
+}
+
+pub(super) fn is_boundary(draft: &Draft<'_>, at: usize) -> bool {
+    match draft.items.get(at) {
+        Some(Segment::Old(index)) => draft.history.can_cut(*index),
+        Some(Segment::Made(_) | Segment::Summary { .. }) | None => true,
+    }
+}
+
+/// Number of the message at a position, or of the next one that has a number.
+pub(super) fn number(draft: &Draft<'_>, at: usize) -> Option<usize> {
+    draft
+        .items
+        .get(at..)?
+        .iter()
+        .find_map(|it| if let Segment::Old(index) = it { Some(*index) } else { None })
 }

@@ -1,7 +1,8 @@
 //! What stays beside a summary, and where the cut falls. Cuts fall between units only.
 
-use super::draft::{Draft, How, Segment};
-use super::outputs::{ends, thousands};
+use super::answer;
+use super::draft::{Draft, Segment, boundary_from, boundary_to, is_boundary, number, total_of};
+use super::shorten::{shortened, squeeze};
 use super::split::share_split;
 use super::{Op, Reason, is_work};
 use crate::profile::{Budget, Cut, Keep, Slot, Snip, Summarize, SummaryRole, Turns, UserMessages};
@@ -13,6 +14,9 @@ const SMALLEST: u64 = 2_000;
 
 /// Tokens that a summary's first line, its rules and the last request need in a session below that.
 const LEAST: u64 = 500;
+
+/// Of what a summary may take, the part that the answer to the last request leaves it. Per cent.
+const LEAST_SUMMARY: u64 = 75;
 
 /// What a summary replaces and what stays.
 pub(super) struct KeptRegion {
@@ -273,18 +277,13 @@ fn begins_turn(message: &Message) -> bool {
     message.is_prompt() || (message.role == Role::User && message.kind == Kind::Continue)
 }
 
-/// As much of the end as a budget leaves beside the summary.
-fn within(
-    draft: &mut Draft<'_>,
-    step: &Summarize,
-    budget: Budget,
-    head: usize,
-) -> Result<KeptRegion, Reason> {
+/// Tokens that the messages may have afterwards.
+fn allowed(draft: &Draft<'_>, budget: Budget) -> Result<u64, Reason> {
     let total = draft.tokens();
-    let refuse = |code, text| Err(Reason::new(code, text));
+    let refuse = |text| Err(Reason::new("too_small", text));
     // Who names a budget wants it; whether it gains something shows when it is done.
     if draft.request.budget.is_none() && total < SMALLEST {
-        return refuse("too_small", format!("{total} tokens; below {SMALLEST} a summary would save nothing"));
+        return refuse(format!("{total} tokens; below {SMALLEST} a summary would save nothing"));
     }
     // A share of what there was: outputs that were cleared on the way must not starve the end that one goes on from.
     // Half of what is left is enough, or nothing would be gained.
@@ -295,23 +294,47 @@ fn within(
         let text = format!(
             "{total} tokens; below {SMALLEST}, only a budget of {LEAST} or more leaves room for a summary"
         );
-        return refuse("too_small", text);
+        return refuse(text);
     }
     if total <= allowed {
-        return refuse("too_small", format!("{total} tokens are within the budget of {allowed} already"));
+        return refuse(format!("{total} tokens are within the budget of {allowed} already"));
     }
+    Ok(allowed)
+}
+
+/// As much of the end as a budget leaves beside the summary.
+fn within(
+    draft: &mut Draft<'_>,
+    step: &Summarize,
+    budget: Budget,
+    head: usize,
+) -> Result<KeptRegion, Reason> {
+    let (total, allowed) = (draft.tokens(), allowed(draft, budget)?);
+    let refuse = |code, text| Err(Reason::new(code, text));
     // What clients put in front, they put in front again; it stays unless it crowds out the conversation.
-    let fixed: u64 = draft.items[..head].iter().map(|it| draft.size(it)).sum();
+    let fixed = total_of(draft, 0..head);
     let context = fixed <= allowed / 5;
     let fixed = if context { fixed } else { 0 };
     let share = (allowed as f64 * budget.summary) as u64;
     let most = if draft.request.budget.is_some() { share } else { share.min(step.summary.max_tokens) };
+    let prompt = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt));
+    let answer = answer::position(draft).filter(|it| prompt.is_none_or(|prompt| prompt < *it));
+    let ack = acknowledgement(draft, step);
+    // What answers the last request goes before what one looks things up in, if that keeps it whole.
+    let most = match answer.filter(|_| draft.request.keep.is_none()) {
+        Some(answer) => {
+            let asked = prompt.map_or(0, |it| draft.size(&draft.items[it]));
+            let end = asked + total_of(draft, answer..draft.items.len()) + ack;
+            let left = allowed.saturating_sub(fixed + end).min(most);
+            if left >= most * LEAST_SUMMARY / 100 { left } else { most }
+        }
+        None => most,
+    };
     let summary = draft.request.summary_tokens.map_or(most, |it| it.min(allowed));
     // What the end leaves goes back to the summary: units are whole, lines are small.
     let known = draft.request.summary_tokens.is_some();
     let reserved = known.then_some(most);
     let cap = if draft.request.budget.is_some() { allowed } else { most.max(summary) };
-    let ack = acknowledgement(draft, step);
     let budget = |left: u64, first: Option<&Message>| {
         let ack = if first.is_some_and(|it| it.role == Role::User) { ack } else { 0 };
         let room = (summary + left).saturating_sub(ack);
@@ -330,20 +353,33 @@ fn within(
         let text = format!("{total} tokens; the end that is to stay takes {room}, and a summary {summary}");
         return refuse("too_small", text);
     }
-    let prompt = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt));
-    let (tail, left) = fitting(draft, head, room);
+    // In a small budget, an answer that is cut leaves half of what the summary did not need to what one looks up.
+    let spare = if allowed < SMALLEST { most.saturating_sub(summary) / 2 } else { 0 };
+    let (mut tail, mut left) = fitting(draft, head, room);
     let Some(prompt) = prompt.filter(|it| *it < tail) else {
+        if let Some(at) =
+            answer.filter(|it| *it < tail && answer::shorten(draft, *it, room.saturating_sub(spare)))
+        {
+            (tail, left) = fitting(draft, at, room);
+        }
         let why = format!("the newest whole units within {room} tokens stay");
         let max_tokens = budget(left, draft.items.get(tail).and_then(|it| draft.message(it)));
         return Ok(KeptRegion { tail, context, max_tokens, reserved, ..plain(step, why) });
     };
-    let LastTurn { words, tail, left } = last_turn(draft, prompt, room, left)?;
-    let why = format!(
-        "the last turn exceeds the budget: its prompt and its newest units within {room} tokens stay",
-        room = room.saturating_sub(draft.size(&words))
-    );
-    let max_tokens = budget(left, draft.message(&words));
-    Ok(KeptRegion { user: vec![words], tail, context, max_tokens, reserved, ..plain(step, why) })
+    let LastTurn { words, tail, left } = last_turn(draft, prompt, answer.map(|it| (it, spare)), room, left)?;
+    let kept = if words.is_some() { "its prompt and its newest units" } else { "what fits of its answer" };
+    let room = room.saturating_sub(words.as_ref().map_or(0, |it| draft.size(it)));
+    let why = format!("the last turn exceeds the budget: {kept} within {room} tokens stay");
+    let first = words.as_ref().or(draft.items.get(tail)).and_then(|it| draft.message(it));
+    let max_tokens = budget(left, first);
+    Ok(KeptRegion {
+        user: words.into_iter().collect(),
+        tail,
+        context,
+        max_tokens,
+        reserved,
+        ..plain(step, why)
+    })
 }
 
 /// Tokens of what the model says to a summary that a prompt follows.
@@ -359,17 +395,50 @@ fn acknowledgement(draft: &Draft<'_>, step: &Summarize) -> u64 {
 
 /// A last turn that does not fit whole.
 struct LastTurn {
-    /// Its prompt, word for word if it can.
-    words: Segment,
+    /// Its prompt, word for word if it can; nothing where it was answered and is told by the summary alone.
+    words: Option<Segment>,
     /// Where the newest units begin that still fit.
     tail: usize,
     /// Tokens that nothing took.
     left: u64,
 }
 
-/// `room`: tokens for the end; `left`: of these, what no whole unit took.
-fn last_turn(draft: &mut Draft<'_>, prompt: usize, room: u64, left: u64) -> Result<LastTurn, Reason> {
+/// `answer`: where the turn was answered, and tokens that it does not get if it is cut; `room`: tokens for the end;
+/// `left`: of these, what no whole unit took.
+fn last_turn(
+    draft: &mut Draft<'_>,
+    prompt: usize,
+    answer: Option<(usize, u64)>,
+    room: u64,
+    left: u64,
+) -> Result<LastTurn, Reason> {
+    let end = draft.items.len();
     let asked = draft.size(&draft.items[prompt]);
+    if let Some((at, spare)) = answer {
+        let done = draft.others.len();
+        let least = total_of(draft, at..end).min(answer::LEAST.max(room / 8));
+        let words = if asked + least <= room {
+            Some(apart(draft, &draft.items[prompt]))
+        } else if asked <= room * 2 {
+            Some(shortened(draft, prompt, room / 2))
+        } else {
+            // What the summary quotes of it says more than its ends would.
+            None
+        };
+        let room = room.saturating_sub(words.as_ref().map_or(0, |it| draft.size(it)));
+        let (mut tail, mut left) = fitting(draft, prompt + 1, room);
+        if tail > at {
+            if !answer::shorten(draft, at, room.saturating_sub(spare).max(room.min(answer::LEAST))) {
+                draft.others.truncate(done);
+                return Ok(LastTurn { words: None, tail: end, left: room });
+            }
+            (tail, left) = fitting(draft, at, room);
+        }
+        if words.is_some() {
+            moved(draft, prompt);
+        }
+        return Ok(LastTurn { words, tail, left });
+    }
     let words = if asked <= room / 2 || asked <= left {
         apart(draft, &draft.items[prompt])
     } else {
@@ -377,10 +446,10 @@ fn last_turn(draft: &mut Draft<'_>, prompt: usize, room: u64, left: u64) -> Resu
     };
     let room = room.saturating_sub(draft.size(&words));
     let (mut tail, mut left) = fitting(draft, prompt + 1, room);
-    if tail == draft.items.len() {
+    if tail == end {
         // Not even the newest unit fits: its outputs are shortened to what does.
-        let start = boundary_to(draft, draft.items.len() - 1).max(prompt + 1);
-        if start < draft.items.len() {
+        let start = boundary_to(draft, end - 1).max(prompt + 1);
+        if start < end {
             squeeze(draft, start, room);
             (tail, left) = fitting(draft, prompt + 1, room);
         }
@@ -391,10 +460,14 @@ fn last_turn(draft: &mut Draft<'_>, prompt: usize, room: u64, left: u64) -> Resu
         let text = format!("a call waits for its output and does not fit into {room} tokens");
         return Err(Reason::new("budget_too_small", text));
     }
+    moved(draft, prompt);
+    Ok(LastTurn { words: Some(words), tail, left })
+}
+
+fn moved(draft: &mut Draft<'_>, prompt: usize) {
     let message = number(draft, prompt).unwrap_or(0);
     let why = "the last prompt stays although what follows it does not fit whole".to_owned();
     draft.others.push(Op::Move { message, why });
-    Ok(LastTurn { words, tail, left })
 }
 
 /// Whether a message of the end holds a call that nobody answered.
@@ -433,120 +506,11 @@ fn fitting(draft: &Draft<'_>, first: usize, room: u64) -> (usize, u64) {
         if start < first {
             break;
         }
-        let size: u64 = draft.items[start..tail].iter().map(|it| draft.size(it)).sum();
+        let size = total_of(draft, start..tail);
         if size > left {
             break;
         }
         (tail, left) = (start, left - size);
     }
     (tail, left)
-}
-
-/// Shortens the outputs of the items from `start` on in the middle until all fit into `room` tokens, if they can.
-fn squeeze(draft: &mut Draft<'_>, start: usize, room: u64) {
-    let total: u64 = draft.items[start..].iter().map(|it| draft.size(it)).sum();
-    let mut places: Vec<((usize, usize), u64)> = Vec::new();
-    for item in &draft.items[start..] {
-        let Segment::Old(index) = item else { continue };
-        for (part, it) in draft.history.messages()[*index].parts.iter().enumerate() {
-            if let Part::Output(output) = it {
-                places.push(((*index, part), draft.counter.text(&output.text)));
-            }
-        }
-    }
-    let outputs: u64 = places.iter().map(|it| it.1).sum();
-    let Some(mut allowed) = room.checked_sub(total.saturating_sub(outputs)) else { return };
-    // Smallest first: what a small output leaves of its share goes to the larger ones.
-    places.sort_by_key(|it| (it.1, it.0));
-    let count = places.len() as u64;
-    for (done, (at, tokens)) in places.into_iter().enumerate() {
-        let share = allowed / (count - done as u64);
-        if tokens > share {
-            shorten_output(draft, at, tokens, share);
-        }
-        allowed = allowed.saturating_sub(tokens.min(share));
-    }
-}
-
-/// Shortens one output to about `share` tokens, the note that says so included.
-fn shorten_output(draft: &mut Draft<'_>, at: (usize, usize), tokens: u64, share: u64) {
-    /// Tokens that the note in the middle takes.
-    const NOTE: u64 = 40;
-    let Some(output) = draft.output(at.0, at.1) else { return };
-    let (original, recall) = (output.text.as_str(), draft.request.recall);
-    let chars = output.text.weight().chars as usize;
-    let mut keep = (chars as u64 * share.saturating_sub(NOTE) / tokens.max(1)) as usize;
-    // The characters at the ends may be dearer than the average: give way until it fits.
-    for _ in 0..6 {
-        let Some((first, last, omitted)) = ends(original, keep, 0.5) else { return };
-        let text = |handle: &str| {
-            let recall = recall.replace("{handle}", handle);
-            format!("{first}\n[… {} characters left out; whole: {recall}]\n{last}", thousands(omitted))
-        };
-        let size = draft.counter.text(&Text::new(text("0000000000").as_str()));
-        if size <= share || keep == 0 {
-            let why = format!("{tokens} tokens in one output; {share} fit");
-            draft.replaced.remove(&at);
-            draft.replace(at, How::Shorten, &why, text);
-            return;
-        }
-        keep = (keep as u64 * share * 9 / (size * 10).max(1)) as usize;
-    }
-}
-
-/// The message at a position with its text cut in the middle to about `tokens`.
-fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Segment {
-    let Some(message) = draft.message(&draft.items[at]) else { return draft.items[at].clone() };
-    let plain = message.plain();
-    let size = draft.counter.text(&Text::new(plain.as_str()));
-    let keep = (plain.chars().count() as u64 * tokens.saturating_sub(40) / size.max(1)) as usize;
-    let handle = (draft.request.handle)(&plain);
-    let recall = draft.request.recall.replace("{handle}", &handle);
-    let text = match ends(&plain, keep, 0.6) {
-        Some((first, last, omitted)) => {
-            format!("{first}\n[… {} characters left out; whole: {recall}]\n{last}", thousands(omitted))
-        }
-        None => plain,
-    };
-    let after = draft.counter.text(&Text::new(text.as_str()));
-    if let Some(message) = number(draft, at) {
-        draft.others.push(Op::Shorten(super::OutputOp {
-            message,
-            part: 0,
-            call_id: String::new(),
-            tool: String::new(),
-            tokens_before: size,
-            tokens_after: after,
-            text: text.clone(),
-            handle,
-            why: format!("the last prompt alone has {size} tokens; {tokens} fit"),
-        }));
-    }
-    made(Role::User, Kind::Said, &text)
-}
-
-/// The first position at or after `at` where no unit is cut.
-pub(super) fn boundary_from(draft: &Draft<'_>, at: usize) -> usize {
-    (at..draft.items.len()).find(|it| is_boundary(draft, *it)).unwrap_or(draft.items.len())
-}
-
-/// The last position at or before `at` where no unit is cut.
-fn boundary_to(draft: &Draft<'_>, at: usize) -> usize {
-    (0..=at).rev().find(|it| is_boundary(draft, *it)).unwrap_or(0)
-}
-
-pub(super) fn is_boundary(draft: &Draft<'_>, at: usize) -> bool {
-    match draft.items.get(at) {
-        Some(Segment::Old(index)) => draft.history.can_cut(*index),
-        Some(Segment::Made(_) | Segment::Summary { .. }) | None => true,
-    }
-}
-
-/// Number of the message at a position, or of the next one that has a number.
-pub(super) fn number(draft: &Draft<'_>, at: usize) -> Option<usize> {
-    draft
-        .items
-        .get(at..)?
-        .iter()
-        .find_map(|it| if let Segment::Old(index) = it { Some(*index) } else { None })
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::draft::{Draft, Segment, is_head};
-use super::keep::{self, KeptRegion, number};
+use super::draft::{Draft, Segment, boundary_from, is_head, number};
+use super::keep::{self, KeptRegion};
 use super::mark;
 use super::{Cause, Need, Op, Reason, counts, is_work, restore};
 use crate::profile::{Keep, Slot, Summarize, TooLong};
@@ -20,6 +20,38 @@ const SMALLEST_SUMMARY: u64 = 200;
 /// Replaces messages by a summary, in the profile's layout.
 pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), Reason> {
     mark::nothing_new(draft.history)?;
+    let (items, done) = (draft.items.clone(), draft.others.len());
+    if matches!(step.keep, Keep::Budget(_)) {
+        context_first(draft);
+    }
+    let result = replace(draft, step, pass);
+    if result.is_err() {
+        draft.items = items;
+        draft.others.truncate(done);
+    }
+    result
+}
+
+/// Puts the context that an earlier compaction left behind prompts in front of them.
+fn context_first(draft: &mut Draft<'_>) {
+    let is = |it: &Segment, what: &dyn Fn(&Message) -> bool| draft.message(it).is_some_and(what);
+    let summary = draft.items.iter().position(|it| is(it, &|it| it.kind == Kind::Summary)).unwrap_or(0);
+    let before = &draft.items[..summary];
+    if before.iter().any(|it| is(it, &|it| matches!(it.role, Role::Assistant | Role::Tool))) {
+        return;
+    }
+    let first = before.iter().take_while(|it| is(it, &is_head)).count();
+    let (context, prompts): (Vec<Segment>, Vec<Segment>) =
+        before[first..].iter().cloned().partition(|it| is(it, &is_head));
+    let why = "context that an earlier compaction left behind prompts stays in front of them";
+    draft.others.extend(context.iter().filter_map(|it| match it {
+        Segment::Old(message) => Some(Op::Move { message: *message, why: why.to_owned() }),
+        Segment::Made(_) | Segment::Summary { .. } => None,
+    }));
+    draft.items.splice(first..summary, context.into_iter().chain(prompts));
+}
+
+fn replace(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), Reason> {
     let head = draft.items.iter().take_while(|it| draft.message(it).is_some_and(is_head)).count();
     let layout = match draft.moment.cause {
         Cause::Manual => &step.layout,
@@ -40,7 +72,7 @@ pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) ->
     let earlier =
         draft.items.iter().rposition(|it| draft.message(it).is_some_and(|it| it.kind == Kind::Summary));
     if let Some(earlier) = earlier.filter(|it| *it >= kept.tail) {
-        kept.tail = keep::boundary_from(draft, earlier + 1);
+        kept.tail = boundary_from(draft, earlier + 1);
     }
     // A call that stands last waits for its output: that would be left alone.
     let (pending, end) = (keep::pending(draft), draft.items.len());
@@ -131,9 +163,10 @@ fn assembled(
         .filter_map(|it| if let Segment::Old(index) = it { Some(*index) } else { None })
         .collect();
     let stays = |index: usize| staying.contains(&index);
-    let prompt_next = tail
+    let prompt_next = kept
+        .user
         .first()
-        .or(kept.user.first())
+        .or(tail.first())
         .and_then(|it| draft.message(it))
         .is_some_and(|it| it.role == Role::User);
     let mut items = Vec::new();
@@ -307,4 +340,31 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
     );
     draft.others.push(Op::Skip { from, to, why: why.to_owned() });
     to
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::answer::tests::compacted;
+    use history::{History, Meta};
+
+    #[test]
+    fn context_that_an_earlier_compaction_left_behind_prompts_stays() {
+        let said = |role, text: &str| Message::text(role, Kind::Said, text);
+        let context = |role, text: &str| Message::text(role, Kind::Context, text);
+        let messages = vec![
+            said(Role::User, "Build the kiln."),
+            context(Role::System, "Ask before you fire it."),
+            context(Role::User, "The yard is /yard."),
+            said(Role::User, "And its chimney."),
+            Message::text(Role::Assistant, Kind::Summary, "The base is laid."),
+            said(Role::Assistant, &"Another brick is laid. ".repeat(900)),
+            said(Role::User, "How far is it?"),
+            said(Role::Assistant, "The chimney is left."),
+        ];
+        let short = compacted(&History::new(messages, Meta::default()), 1_000);
+        let texts: Vec<&str> = short.iter().map(|it| it.2.as_str()).collect();
+        let kept = ["Ask before you fire it.", "The yard is /yard.", "The kiln.", "Understood."];
+        assert_eq!(texts, [&kept[..], &["How far is it?", "The chimney is left."]].concat());
+    }
 }

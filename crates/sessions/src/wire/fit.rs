@@ -229,6 +229,8 @@ impl Fitted<'_> {
                 }
             }
             Part::Text(text) if text.as_str().trim().is_empty() => {}
+            // What another agent of Codex sent goes as the item that it is, words and all.
+            Part::Text(_) if self.api == Api::OpenAiResponses && is_from_agent(message) => {}
             Part::Text(_) => self.said(new_source, message, part.clone()),
             Part::Media(media) => {
                 let media = self.attachment(media, matches!(message.role, Role::User | Role::Tool));
@@ -396,6 +398,10 @@ impl Fitted<'_> {
         self.losses.media += 1;
         Part::Text(stub(media).into())
     }
+}
+
+fn is_from_agent(message: &Message) -> bool {
+    message.parts.iter().any(|it| matches!(it, Part::Opaque(it) if *it.kind == *"agent_message"))
 }
 
 fn is_thought(part: &Part) -> bool {

@@ -393,7 +393,22 @@ pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<F
 
 /// Where the work stands, as a message of the model tells it.
 fn stood(plain: &str) -> String {
-    run_on(&telling(&lines(plain), 800), 800)
+    const WHOLE: usize = 700;
+    const CLOSING: usize = 480;
+    let length = |it: &&str| it.chars().count();
+    if lines(plain).iter().map(length).sum::<usize>() <= WHOLE {
+        return run_on(&lines(plain), WHOLE);
+    }
+    // A report says what it is for where it begins and what came of it where it ends.
+    let all = lines(unasked(plain));
+    let mut left = CLOSING;
+    let fits = |it: &&&str| left.checked_sub(length(it)).inspect(|it| left = *it).is_some();
+    let count = all.iter().rev().take_while(fits).count().max(1).min(all.len());
+    let closing = run_on(&all[all.len() - count..], CLOSING);
+    match sentences(plain).first() {
+        Some(first) if count < all.len() => format!("{} … {closing}", run_on(&[first], 200)),
+        _ => closing,
+    }
 }
 
 /// How it ends: the latest request, what the model last said, and what it asked without an answer.

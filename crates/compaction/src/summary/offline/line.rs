@@ -377,10 +377,16 @@ fn cut(text: &str, chars: usize) -> String {
     if cut { format!("{} …", paired(head)) } else { head.into() }
 }
 
-/// Prose, cut so that it does not end with what announces the rest.
+/// Prose, cut so that it does not end with what announces the rest; of a report also the sentences that end it.
 fn told(text: &str, chars: usize) -> String {
     let flat = flat(text);
     let (head, cut) = clip(&flat, chars);
+    if let Some((first, rest)) = flat.split_once(" … ").filter(|_| cut)
+        && let Some(room) = chars.checked_sub(first.chars().count() + 3)
+        && let Some((_, end)) = clip_end(rest, room).split_once(". ")
+    {
+        return format!("{first} … {end}");
+    }
     if cut { format!("{} …", shortened(paired(head))) } else { head.into() }
 }
 

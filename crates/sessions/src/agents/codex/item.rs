@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::items::{API, Family, Item, NOT_SENT, Pair, kind_of, own_summary};
+use super::items::{API, Family, Item, NOT_SENT, Pair, is_task, kind_of, own_summary};
 use crate::parse::cursor::Cursor;
 use crate::parse::raw::{Fields, text};
 use crate::parse::spans;
@@ -94,10 +94,16 @@ impl<'k> Reader<'k> {
                 Ok(None) => return Some(Ok(None)),
                 Err(what) => return Some(Err(what)),
             },
-            // What another agent sent: input to the model, but not the user's words.
+            // What another agent sent: input to the model, and what the session is for where it gives a task.
             ("agent_message", _) => {
-                kind = Kind::Context;
-                (Role::User, found.content)
+                let (mut parts, rest): (Vec<Part>, Vec<Part>) =
+                    found.content.into_iter().partition(|it| !matches!(it, Part::Opaque(_)));
+                // A sealed piece is nothing outside its item: that stands whole beside its words.
+                if !rest.is_empty() {
+                    parts.push(sealed()?);
+                }
+                kind = if is_task(&parts) { Kind::Said } else { Kind::Context };
+                (Role::User, parts)
             }
             ("reasoning", _) => (Role::Assistant, vec![self.reasoning(found)]),
             ("function_call" | "custom_tool_call" | "local_shell_call", Some(call)) => {

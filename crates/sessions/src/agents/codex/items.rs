@@ -77,6 +77,17 @@ pub(super) fn kind_of(role: Role, parts: &[Part]) -> Kind {
     }
 }
 
+/// The type of an item that another agent sent.
+pub(super) const FROM_AGENT: &str = "agent_message";
+
+/// Whether another agent gives a task with it (Codex 0.169): the prompt of a sub-agent. All else that agents send each
+/// other is talk.
+pub(super) fn is_task(parts: &[Part]) -> bool {
+    let first =
+        parts.iter().find_map(|it| if let Part::Text(text) = it { Some(text.as_str()) } else { None });
+    first.is_some_and(|it| it.starts_with("Message Type: NEW_TASK\n"))
+}
+
 /// Begin and end of what Codex itself puts into user messages (Codex, `is_contextual_user_message_content`).
 const FRAMES: [(&str, &str); 12] = [
     ("# AGENTS.md instructions", "</INSTRUCTIONS>"),
@@ -129,8 +140,11 @@ pub(super) fn items(
             said.clear();
         }
     };
+    let from_agent = message.parts.iter().any(|it| matches!(it, Part::Opaque(it) if &*it.kind == FROM_AGENT));
     for part in &message.parts {
         match part {
+            // The item says it.
+            Part::Text(_) if from_agent => {}
             Part::Text(text) if role == "user" && message.kind == Kind::Summary => {
                 said.push(text_item(false, &framed_summary(text.as_str())));
             }

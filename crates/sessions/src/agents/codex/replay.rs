@@ -14,7 +14,7 @@ use std::ops::Range;
 use foldhash::{HashMap, HashSet, HashSetExt};
 
 use super::item::Reader;
-use super::items::{Family, Item, Live, Pair};
+use super::items::{Family, Item, Live, Pair, is_task};
 use super::line::Said;
 use super::rollout::{Rollout, RolloutEntry, live};
 use crate::media::SharedData;
@@ -305,7 +305,7 @@ fn legacy(items: Vec<Box<Live>>, message: &str, record: u32) -> Vec<Box<Live>> {
     for live in items.into_iter().rev() {
         let said =
             live.message.role == Role::User && live.message.kind == Kind::Said && live.pair == Pair::None;
-        if !said || left == 0 {
+        if !said || is_task(&live.message.parts) || left == 0 {
             continue;
         }
         let text: String = live.message.texts().map(history::Text::as_str).collect();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::items::Live;
-use super::items::{NOT_SENT, items, kind_of, output_value};
+use super::items::{FROM_AGENT, NOT_SENT, is_task, items, kind_of, output_value};
 use super::replay::{Replayed, kind_name};
 use super::rollout::Rollout;
 use crate::agents::foreign;
@@ -222,7 +222,8 @@ fn read_back(message: &Message, summary: &str) -> Kind {
         message.parts.iter().find_map(|it| if let Part::Opaque(it) = it { Some(&*it.kind) } else { None });
     match sealed {
         Some("compaction" | "compaction_summary" | "context_compaction") => Kind::Summary,
-        Some("additional_tools" | "agent_message") => Kind::Context,
+        Some("additional_tools") => Kind::Context,
+        Some(FROM_AGENT) if !is_task(&message.parts) => Kind::Context,
         Some(_) | None => kind_of(message.role, &message.parts),
     }
 }

@@ -1,0 +1,89 @@
+//! Outputs and prompts that stay, cut in the middle to what fits.
+
+use super::draft::{Draft, How, Segment, number, total_of};
+use super::outputs::{ends, thousands};
+use super::{Op, OutputOp};
+use history::{Kind, Message, Part, Role, Text};
+
+/// Shortens the outputs of the items from `start` on in the middle until all fit into `room` tokens, if they can.
+pub(super) fn squeeze(draft: &mut Draft<'_>, start: usize, room: u64) {
+    let total = total_of(draft, start..draft.items.len());
+    let mut places: Vec<((usize, usize), u64)> = Vec::new();
+    for item in &draft.items[start..] {
+        let Segment::Old(index) = item else { continue };
+        for (part, it) in draft.history.messages()[*index].parts.iter().enumerate() {
+            if let Part::Output(output) = it {
+                places.push(((*index, part), draft.counter.text(&output.text)));
+            }
+        }
+    }
+    let outputs: u64 = places.iter().map(|it| it.1).sum();
+    let Some(mut allowed) = room.checked_sub(total.saturating_sub(outputs)) else { return };
+    // Smallest first: what a small output leaves of its share goes to the larger ones.
+    places.sort_by_key(|it| (it.1, it.0));
+    let count = places.len() as u64;
+    for (done, (at, tokens)) in places.into_iter().enumerate() {
+        let share = allowed / (count - done as u64);
+        if tokens > share {
+            shorten_output(draft, at, tokens, share);
+        }
+        allowed = allowed.saturating_sub(tokens.min(share));
+    }
+}
+
+/// Shortens one output to about `share` tokens, the note that says so included.
+fn shorten_output(draft: &mut Draft<'_>, at: (usize, usize), tokens: u64, share: u64) {
+    /// Tokens that the note in the middle takes.
+    const NOTE: u64 = 40;
+    let Some(output) = draft.output(at.0, at.1) else { return };
+    let (original, recall) = (output.text.as_str(), draft.request.recall);
+    let chars = output.text.weight().chars as usize;
+    let mut keep = (chars as u64 * share.saturating_sub(NOTE) / tokens.max(1)) as usize;
+    // The characters at the ends may be dearer than the average: give way until it fits.
+    for _ in 0..6 {
+        let Some((first, last, omitted)) = ends(original, keep, 0.5) else { return };
+        let text = |handle: &str| {
+            let recall = recall.replace("{handle}", handle);
+            format!("{first}\n[… {} characters left out; whole: {recall}]\n{last}", thousands(omitted))
+        };
+        let size = draft.counter.text(&Text::new(text("0000000000").as_str()));
+        if size <= share || keep == 0 {
+            let why = format!("{tokens} tokens in one output; {share} fit");
+            draft.replaced.remove(&at);
+            draft.replace(at, How::Shorten, &why, text);
+            return;
+        }
+        keep = (keep as u64 * share * 9 / (size * 10).max(1)) as usize;
+    }
+}
+
+/// The message at a position with its text cut in the middle to about `tokens`.
+pub(super) fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Segment {
+    let Some(message) = draft.message(&draft.items[at]) else { return draft.items[at].clone() };
+    let plain = message.plain();
+    let size = draft.counter.text(&Text::new(plain.as_str()));
+    let keep = (plain.chars().count() as u64 * tokens.saturating_sub(40) / size.max(1)) as usize;
+    let handle = (draft.request.handle)(&plain);
+    let recall = draft.request.recall.replace("{handle}", &handle);
+    let text = match ends(&plain, keep, 0.6) {
+        Some((first, last, omitted)) => {
+            format!("{first}\n[… {} characters left out; whole: {recall}]\n{last}", thousands(omitted))
+        }
+        None => plain,
+    };
+    let after = draft.counter.text(&Text::new(text.as_str()));
+    if let Some(message) = number(draft, at) {
+        draft.others.push(Op::Shorten(OutputOp {
+            message,
+            part: 0,
+            call_id: String::new(),
+            tool: String::new(),
+            tokens_before: size,
+            tokens_after: after,
+            text: text.clone(),
+            handle,
+            why: format!("the last prompt alone has {size} tokens; {tokens} fit"),
+        }));
+    }
+    Segment::Made(Message::text(Role::User, Kind::Said, text))
+}
