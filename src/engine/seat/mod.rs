@@ -85,7 +85,8 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
     let opened = Opened { session: Session { history, ..opened.session }, ..opened };
     let history = &opened.session.history;
     let original = original.unwrap_or(&opened);
-    if !history.messages().iter().any(|it| it.kind == history::Kind::Said) {
+    let tells = |it: &history::Message| matches!(it.kind, history::Kind::Said | history::Kind::Summary);
+    if !history.messages().iter().any(tells) {
         return Err(Error::new(Kind::Refused, "the conversation to compact has no prompt or answer"));
     }
     if !engine.store.keeps() {
