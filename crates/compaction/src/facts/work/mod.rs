@@ -1,6 +1,7 @@
 //! Facts of tool calls: files, commands, errors, and what the user refused or answered when a tool asked.
 
 pub(in crate::facts) mod command;
+pub(in crate::facts) mod commits;
 pub(in crate::facts) mod found;
 pub(in crate::facts) mod identifiers;
 pub(in crate::facts) mod outcome;
@@ -537,9 +538,11 @@ impl Work<'_> {
 
     fn asked(&mut self, number: usize, call: &Call, answered: &Answered) {
         for Answer { question, said, rules } in answers(call, answered) {
-            self.facts.extend(rules.into_iter().map(|(polarity, it)| {
-                Fact::user(order(&it, polarity), number, it, Detail::Rule(polarity))
-            }));
+            self.facts.extend(
+                rules.into_iter().map(|(polarity, it)| {
+                    Fact::user(order(&it, polarity), number, it, Detail::Rule(polarity))
+                }),
+            );
             let here = self.facts.len();
             if let Some(before) = question.clone().and_then(|it| self.questions.insert(it, here))
                 && let Some(Fact { detail: Detail::Choice { superseded, .. }, .. }) =
