@@ -263,7 +263,8 @@ fn paired(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
         let answer = &answer[..last.unwrap_or(answer.len())];
         let said = BESIDE.iter().filter_map(|it| answer.find(it)).min().map_or(answer, |it| &answer[..it]);
         let said = said.trim_end().trim_end_matches(',').trim_end();
-        let said = if last.is_some() { said } else { said.trim_end_matches('.').strip_suffix('"').unwrap_or(said) };
+        let said =
+            if last.is_some() { said } else { said.trim_end_matches('.').strip_suffix('"').unwrap_or(said) };
         out.push((Some(flat(question)), said.to_owned()));
         let notes = answer.split_once("user notes: ").map(|it| it.1.trim_end_matches([' ', ',', '"']));
         out.extend(notes.map(|it| (None, it.to_owned())));
@@ -348,9 +349,14 @@ mod tests {
         }
         let asked = |text| given(&input, text).into_iter().map(|it| it.0).collect::<Vec<_>>();
         assert_eq!(asked("{\"answers\":{\"elsewhere\":\"No\"}}"), [None]);
-        assert_eq!(typed("Keep \"old\", Drop, all, never touch mine", &["Keep \"old\"", "Drop, all"]), "never touch mine");
+        assert_eq!(
+            typed("Keep \"old\", Drop, all, never touch mine", &["Keep \"old\"", "Drop, all"]),
+            "never touch mine"
+        );
         assert_eq!(typed("Drop", &["Drop", "Drop, all"]), "");
-        for text in ["No response after 60s — go on.", "The user dismissed the question", "User did not respond"] {
+        for text in
+            ["No response after 60s — go on.", "The user dismissed the question", "User did not respond"]
+        {
             assert!(UNANSWERED.is_match(text), "{text}");
         }
         assert!(!UNANSWERED.is_match("No") && !UNANSWERED.is_match("No, keep it"));

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use ascii_first::AsciiFirstRegex;
 
 /// Elements that clients put into a user's message. Never the user's words.
-const INJECTED: [&str; 16] = [
+const INJECTED: [&str; 17] = [
     "system-reminder",
     "ide_opened_file",
     "ide_selection",
@@ -27,6 +27,7 @@ const INJECTED: [&str; 16] = [
     "subagent_notification",
     "turn_aborted",
     "skill",
+    "oai-mem-citation",
 ];
 
 /// Codex's reviewer is shown another session between these, each entry a text. It is evidence, but its user's entries say
