@@ -23,8 +23,8 @@ pub(in crate::facts) struct Commits {
     made: Vec<(String, String)>,
     /// Where the last was made.
     branch: String,
-    /// Hashes, with the message since which each is gone.
-    gone: Vec<(String, usize)>,
+    /// Hashes of those that are no more, and were not named since.
+    gone: Vec<String>,
 }
 
 impl Commits {
@@ -34,37 +34,40 @@ impl Commits {
     }
 
     /// Takes in what a command that went well printed.
-    pub(in crate::facts) fn ran(&mut self, number: usize, command: &str, output: &str) {
+    pub(in crate::facts) fn ran(&mut self, command: &str, output: &str) {
         if RESET.is_match(command) && output.contains("HEAD is now at") {
-            self.drop(number, usize::MAX);
+            self.drop(usize::MAX);
         }
         if let Some(found) = REBASED.captures(output) {
             if let Some(branch) = found.get(1) {
                 self.branch = branch.as_str().to_owned();
             }
-            self.drop(number, usize::MAX);
+            self.drop(usize::MAX);
         }
         for found in MADE.captures_iter(output) {
             let (Some(branch), Some(hash)) = (found.get(1), found.get(2)) else { continue };
             self.branch = branch.as_str().to_owned();
             if command.contains("--amend") {
-                self.drop(number, 1);
+                self.drop(1);
             }
             self.made.push((self.branch.clone(), hash.as_str().to_owned()));
         }
     }
 
     /// The newest commits of the branch are no more.
-    fn drop(&mut self, number: usize, most: usize) {
+    fn drop(&mut self, most: usize) {
         let of_branch = |it: &usize| self.made[*it].0 == self.branch;
         let over: Vec<usize> = (0..self.made.len()).rev().filter(of_branch).take(most).collect();
-        self.gone.extend(over.into_iter().map(|it| (self.made.remove(it).1, number)));
+        self.gone.extend(over.into_iter().map(|it| self.made.remove(it).1));
     }
 
-    /// Whether a hash that was last named in message `last` is no more.
-    pub(in crate::facts) fn lost(&self, hash: &str, last: usize) -> bool {
-        let same = |it: &str| it.starts_with(hash) || hash.starts_with(it);
-        self.gone.iter().any(|(it, at)| same(it) && last <= *at)
+    /// What is named is there: a branch elsewhere may hold it.
+    pub(in crate::facts) fn named(&mut self, text: &str) {
+        self.gone.retain(|it| !text.contains(it.as_str()));
+    }
+
+    pub(in crate::facts) fn lost(&self, hash: &str) -> bool {
+        self.gone.iter().any(|it| it.starts_with(hash) || hash.starts_with(it.as_str()))
     }
 }
 
@@ -76,10 +79,11 @@ mod tests {
     fn commits_go_with_what_rewrites_their_branch() {
         let lost = |commands: &[(&str, &str)]| {
             let mut commits = Commits::default();
-            for (number, (command, output)) in commands.iter().enumerate() {
-                commits.ran(number, command, output);
+            for (command, output) in commands {
+                commits.named(command);
+                commits.ran(command, output);
             }
-            ["1111111", "2222222", "3333333"].map(|it| commits.lost(it, 1))
+            ["1111111", "2222222", "3333333"].map(|it| commits.lost(it))
         };
         let one = ("git commit -m a", "[one 1111111] a\n 1 file changed");
         let two = ("git commit -m b", "[one 2222222] b\n 1 file changed");
@@ -95,5 +99,7 @@ mod tests {
         ] {
             assert_eq!(lost(&[one, two, other, last]), expected, "{}", last.0);
         }
+        let rebased = ("git rebase main", "Successfully rebased and updated refs/heads/one.");
+        assert_eq!(lost(&[one, two, rebased, ("git show 22222222aa", "")]), [true, false, false]);
     }
 }

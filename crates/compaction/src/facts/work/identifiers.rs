@@ -1,6 +1,6 @@
 //! Identifiers in use: what cannot be guessed again once it is gone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::command;
@@ -49,15 +49,13 @@ static MADE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// defines. `base`: the directory that paths are told from.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
     let mut facts = Vec::new();
-    // Where last, by kind and text.
-    let mut seen: HashMap<(Name, String), usize> = HashMap::new();
+    let mut seen: HashSet<(Name, String)> = HashSet::new();
     let mut add = |number: usize, kind: Name, text: &str| {
         let text = trimmed(kind, text.trim().trim_start_matches('('));
         if !telling(kind, text) {
             return;
         }
-        // The newest place stays: by it is known whether a commit was named since it was rewritten.
-        if seen.insert((kind, text.to_string()), number).is_none() {
+        if seen.insert((kind, text.to_string())) {
             facts.push(Fact::seen(Seen::Identifiers, number, text.into(), Detail::Name(kind)));
         }
     };
@@ -75,6 +73,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
         }
         for stretch in own(message.texts().map(Text::as_str)) {
             named(number, stretch, &mut add);
+            commits.named(stretch);
             if message.role == Role::Assistant {
                 symbols.spoken(number, stretch);
                 symbols.used(stretch);
@@ -87,6 +86,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                     for action in &actions {
                         if let Some(command) = &action.command {
                             named(number, clip(command, 4_000).0, &mut add);
+                            commits.named(command);
                             if Commits::concerns(command) || MAKES.is_match(command) {
                                 *commands.entry(&call.id).or_default() += &format!("{command}\n");
                             }
@@ -104,12 +104,13 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                     }
                 }
                 Part::Output(output) => {
+                    commits.named(clip(output.text.as_str(), 20_000).0);
                     if let Some(actions) = looks.remove(&*output.id) {
                         shown(number, output.text.as_str(), &actions, base, &mut symbols);
                     }
                     let command = commands.remove(&*output.id).filter(|_| !output.failed);
                     if let Some(command) = &command {
-                        commits.ran(number, command, output.text.as_str());
+                        commits.ran(command, output.text.as_str());
                     }
                     let makes = command.is_some_and(|it| MAKES.is_match(&it));
                     printed(number, output.text.as_str(), makes, &mut add);
@@ -118,10 +119,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
             }
         }
     }
-    facts.retain(|it| {
-        let last = seen.get(&(Name::Hash, it.text.as_str().to_owned()));
-        it.detail != Detail::Name(Name::Hash) || last.is_none_or(|last| !commits.lost(&it.text, *last))
-    });
+    facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.lost(&it.text));
     facts.extend(symbols.into_facts());
     facts
 }
