@@ -6,10 +6,11 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use super::past::listed::Listed;
+use super::talk::orders::{ASKS, polarity};
 use super::text::ascii_first::AsciiFirstRegex;
-use super::text::{clip, flat};
+use super::text::{clip, flat, sentences};
 use super::voice::{Answered, Quote, Told};
-use super::{Fact, Topic, Voice};
+use super::{Fact, Polarity, Topic, Voice};
 use history::tools::{self, Meaning};
 use history::{Call, History, Kind, Output, Part, Role};
 
@@ -200,25 +201,108 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
 
 static PAIR: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r#""([^"]+)"\s*=\s*"([^"]*)""#));
+/// What clients put in an answer's place where nobody answered.
+static UNANSWERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)^\W*(?:no (?:response|answer|reply)\b|timed? ?out\b|(?:the )?(?:user|questions?) (?:(?:was|were|has|have) )?(?:dismissed|cancell?ed|skipped|declined|did not (?:answer|respond)))",
+    )
+});
 
-/// Question and answer, as a tool that asks the user reports them.
-pub(super) fn answers(call: &Call, answered: &Answered) -> Vec<(Option<String>, Quote)> {
-    let given = given(call, answered.output).into_iter();
-    given.map(|(question, answer)| (question, answered.quote(answer))).collect()
+/// What the user answered when a tool asked.
+pub(super) struct Answer {
+    pub(super) question: Option<String>,
+    pub(super) said: Quote,
+    /// Orders in what was typed in place of an option that was offered.
+    pub(super) rules: Vec<(Polarity, Quote)>,
 }
 
-fn given(call: &Call, output: &Output) -> Vec<(Option<String>, String)> {
-    let text = output.text.as_str();
-    let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
+/// Question and answer, as a tool that asks the user reports them.
+pub(super) fn answers(call: &Call, answered: &Answered) -> Vec<Answer> {
+    let output = answered.output;
     if output.failed || output.cleared {
         return Vec::new();
     }
+    let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
+    let labels: Vec<&str> = questions(&input)
+        .iter()
+        .filter_map(|it| it.get("options")?.as_array())
+        .flatten()
+        .filter_map(|it| it.get("label")?.as_str().map(str::trim))
+        .collect();
+    let answer = |(question, said): (Option<String>, String)| {
+        let typed = sentences(typed(&said, &labels)).into_iter().filter(|it| !ASKS.is_match(it));
+        let rules = typed.filter_map(|it| Some((polarity(it)?, answered.quote(it.to_owned()))));
+        Answer { question, rules: rules.collect(), said: answered.quote(said) }
+    };
+    let given = given(&input, output.text.as_str()).into_iter();
+    given.filter(|it| !it.1.is_empty() && !UNANSWERED.is_match(&it.1)).map(answer).collect()
+}
+
+fn questions(input: &Value) -> &[Value] {
+    input.get("questions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// An answer without the options that it begins with.
+fn typed<'a>(answer: &'a str, labels: &[&str]) -> &'a str {
+    let mut rest = answer.trim();
+    let chosen = |rest: &'a str| {
+        let behind = labels.iter().filter(|it| !it.is_empty()).filter_map(|it| rest.strip_prefix(*it));
+        behind.filter(|it| it.is_empty() || it.starts_with(',')).min_by_key(|it| it.len())
+    };
+    while let Some(behind) = chosen(rest) {
+        rest = behind.trim_start_matches([',', ' ']);
+    }
+    rest
+}
+
+/// The answers in `"question"="answer", "question"="answer". …`: both may hold quotation marks, so that an answer goes
+/// to where the next question begins.
+fn paired(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
+    /// How the client goes on behind the last answer.
+    const CLOSING: [&str; 2] = ["\". You can now", "\". Read the answers"];
+    /// What stands behind an answer that has a preview or a note.
+    const BESIDE: [&str; 2] = ["\" selected preview:", "\" user notes:"];
+    let mut asked: Vec<(usize, usize, &str)> = questions(input)
+        .iter()
+        .filter_map(|it| it.get("question")?.as_str())
+        .filter_map(|it| {
+            let mark = format!("\"{it}\"=\"");
+            text.find(&mark).map(|at| (at, at + mark.len(), it))
+        })
+        .collect();
+    asked.sort_unstable();
+    let mut out = Vec::new();
+    for (at, (_, from, question)) in asked.iter().enumerate() {
+        let to = asked.get(at + 1).map_or(text.len(), |it| it.0);
+        let answer = text.get(*from..to).unwrap_or_default();
+        let last = CLOSING.iter().filter(|_| to == text.len()).filter_map(|it| answer.rfind(it)).max();
+        let answer = &answer[..last.unwrap_or(answer.len())];
+        let said = BESIDE.iter().filter_map(|it| answer.find(it)).min().map_or(answer, |it| &answer[..it]);
+        let said = said.trim_end().trim_end_matches(',').trim_end();
+        let said =
+            if last.is_some() { said } else { said.trim_end_matches('.').strip_suffix('"').unwrap_or(said) };
+        out.push((Some(flat(question)), said.to_owned()));
+        let notes = answer.split_once("user notes: ").map(|it| it.1.trim_end_matches([' ', ',', '"']));
+        out.extend(notes.map(|it| (None, it.to_owned())));
+    }
+    out
+}
+
+fn given(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
     // A plan that was put to the user: the answer is yes, the plan is what it means.
     if let Some(plan) = input.get("plan").and_then(Value::as_str) {
         let title = plan.lines().map(super::text::bare).find(|it| !it.is_empty()).unwrap_or_default();
         let approved = text.to_lowercase().contains("approved") || text.contains("start coding");
         let asked = Some(format!("plan: {}", flat(clip(title, 160).0)));
         return if approved { vec![(asked, "approved".into())] } else { Vec::new() };
+    }
+    let pairs = paired(input, text);
+    if !pairs.is_empty() {
+        return pairs;
+    }
+    let answer: Value = serde_json::from_str(text).unwrap_or_default();
+    if let Some(given) = answer.get("answers").and_then(Value::as_object) {
+        return by_id(input, given);
     }
     let pairs: Vec<_> = PAIR
         .captures_iter(text)
@@ -227,31 +311,70 @@ fn given(call: &Call, output: &Output) -> Vec<(Option<String>, String)> {
     if !pairs.is_empty() {
         return pairs;
     }
-    let questions = input.get("questions").and_then(Value::as_array).cloned().unwrap_or_default();
-    let asked = |id: &str, at: usize| {
+    let first = questions(input).first().and_then(|it| it.get("question")).or_else(|| input.get("question"));
+    let short = text.trim();
+    match first.and_then(Value::as_str) {
+        Some(question) if short.chars().count() < 400 => vec![(Some(flat(question)), short.into())],
+        Some(_) | None => Vec::new(),
+    }
+}
+
+/// Answers under what their questions are called, or under their numbers.
+fn by_id(input: &Value, given: &serde_json::Map<String, Value>) -> Vec<(Option<String>, String)> {
+    let questions = questions(input);
+    let asked = |id: &str| {
         let by_id = questions.iter().find(|it| {
             ["id", "header", "question"].iter().any(|key| it.get(key).and_then(Value::as_str) == Some(id))
         });
-        by_id.or_else(|| questions.get(at)).and_then(|it| it.get("question")?.as_str()).map(flat)
+        let only = questions.first().filter(|_| questions.len() == 1 && given.len() == 1);
+        let found = by_id.or_else(|| questions.get(id.parse::<usize>().ok()?)).or(only)?;
+        found.get("question")?.as_str().map(flat)
     };
-    let answer: Value = serde_json::from_str(text).unwrap_or_default();
-    if let Some(given) = answer.get("answers").and_then(Value::as_object) {
-        let said = |it: &Value| match it.get("answers").unwrap_or(it) {
-            Value::String(it) => it.clone(),
-            Value::Array(many) => many.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-            _ => String::new(),
-        };
-        return given
-            .iter()
-            .enumerate()
-            .map(|(at, (id, it))| (asked(id, id.parse().unwrap_or(at)), said(it)))
-            .filter(|it| !it.1.is_empty())
-            .collect();
+    let said = |it: &Value| match it.get("answers").unwrap_or(it) {
+        Value::String(it) => it.clone(),
+        Value::Array(many) => many.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+        _ => String::new(),
+    };
+    given.iter().map(|(id, it)| (asked(id), said(it))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_go_to_the_next_question() {
+        let input = serde_json::json!({"questions": [
+            {"question": "Is \"home\" the page?", "options": [{"label": "Yes"}, {"label": "No"}]},
+            {"question": "What of \"old\" links?", "options": [{"label": "Keep \"old\""}, {"label": "Drop, all"}]},
+        ]});
+        for (text, expected) in [
+            (
+                "The user answered: \"Is \"home\" the page?\"=\"Yes\", \"What of \"old\" links?\"=\"Keep \"old\", Drop, all, and never touch mine\". Read the answers carefully.",
+                vec!["Yes", "Keep \"old\", Drop, all, and never touch mine"],
+            ),
+            ("User: \"Is \"home\" the page?\"=\"say \"so\"\"", vec!["say \"so\""]),
+            (
+                "Answered: \"Is \"home\" the page?\"=\"No\" selected preview:\n<p>x</p> user notes: the other one, \"What of \"old\" links?\"=\"Drop, all\". You can now continue.",
+                vec!["No", "the other one", "Drop, all"],
+            ),
+            ("{\"answers\":{\"1\":\"Drop, all\",\"elsewhere\":\"No\"}}", vec!["Drop, all", "No"]),
+        ] {
+            let said: Vec<_> = given(&input, text).into_iter().map(|it| it.1).collect();
+            assert_eq!(said, expected, "{text}");
+        }
+        let asked = |text| given(&input, text).into_iter().map(|it| it.0).collect::<Vec<_>>();
+        assert_eq!(asked("{\"answers\":{\"elsewhere\":\"No\"}}"), [None]);
+        assert_eq!(
+            typed("Keep \"old\", Drop, all, never touch mine", &["Keep \"old\"", "Drop, all"]),
+            "never touch mine"
+        );
+        assert_eq!(typed("Drop", &["Drop", "Drop, all"]), "");
+        for text in
+            ["No response after 60s — go on.", "The user dismissed the question", "User did not respond"]
+        {
+            assert!(UNANSWERED.is_match(text), "{text}");
+        }
+        assert!(!UNANSWERED.is_match("No") && !UNANSWERED.is_match("No, keep it"));
     }
-    let short = text.trim();
-    let question = asked("", 0).or_else(|| input.get("question").and_then(Value::as_str).map(flat));
-    if question.is_some() && !short.is_empty() && short.chars().count() < 400 {
-        return vec![(question, short.into())];
-    }
-    Vec::new()
 }

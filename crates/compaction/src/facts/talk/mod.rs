@@ -14,8 +14,15 @@ use crate::facts::{Detail, Fact, Polarity, Topic};
 use history::{History, Kind, Message, Part, Role};
 use orders::{ASKS, RULE, polarity, ruled};
 
-/// A prompt of at most this many characters can be an answer to what the model just asked.
+/// A prompt of at most this many characters can be an answer to what the model just asked, if it says yes or no or
+/// chooses.
 const ANSWER: usize = 240;
+
+/// Bytes of one that can be an answer whatever it says: a longer one has matter of its own.
+const REPLY: usize = 60;
+
+/// Characters of the shortest finding.
+const FINDING: usize = 40;
 
 /// One that begins with a yes may say so many more.
 const APPROVAL: usize = 400;
@@ -30,9 +37,22 @@ static OFFER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
     )
 });
+/// A question that proposes nothing: what is said to it is a request.
+static INVITES: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)\b(?:any|some)(?:thing|where) (?:else|more)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
+        r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
+    ))
+});
 /// How a question begins that takes up what was said, and how one is announced.
 static DOUBTS: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:q:|(?:ok(?:ay)?|but|so|and|hm+|mh+|mm+)\b)"));
+/// The head of one of several points of a report: `1. **Title**`, `## 1. Title`, `P1: title`.
+static HEADED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"^(?:[-*] )?(?:\d{1,2}[.)] \*\*|(?:#{1,6} |\*\*)\d{1,2}[.)] |(?:#{1,6} )?(?:\*\*)?\[?P\d\b)",
+    )
+});
 /// A question within a sentence that lost its marks.
 static ASKS_WITHIN: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
@@ -87,7 +107,11 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 if let Some(start) = since.take()
                     && let Some(said) = said
                 {
-                    concluded(said, &messages[said], start, &mut facts);
+                    if overtakes(&whole) {
+                        withdrawn(said, start, &mut facts);
+                    } else {
+                        concluded(said, &spoken(&messages[said]), start, &mut facts);
+                    }
                 }
                 ruled(number, &prompt, &mut facts);
                 // What starts the work answers nothing, whatever the model asked to be polite.
@@ -105,7 +129,7 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 if message.texts().any(|it| !it.as_str().trim().is_empty()) {
                     (said, fresh) = (Some(number), Some(number));
                     since = Some(facts.len());
-                    told(number, message, &mut facts);
+                    told(number, &spoken(message), &mut facts);
                 }
             }
             (Role::User | Role::Assistant | Role::System | Role::Tool, _) => {}
@@ -205,7 +229,7 @@ fn chosen(number: usize, prompt: &Prompt, before: Option<&Message>, facts: &mut 
     let count = whole.chars().count();
     let short = count <= ANSWER;
     let asks = asking(whole) || ASKS.is_match(whole) || whole.starts_with('/');
-    let before = before.map(Message::plain).unwrap_or_default();
+    let before = before.map(spoken).unwrap_or_default();
     let asked = question(&before);
     let push =
         |text: Quote, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
@@ -235,8 +259,10 @@ fn chosen(number: usize, prompt: &Prompt, before: Option<&Message>, facts: &mut 
     let (approves, refuses) = (CUES.approve.is_in(&small), CUES.refuse.is_in(&small));
     // "Ok, but what if …?" approves of nothing.
     let approves = approves && !(asks && DOUBTS.is_match(whole) && sentences(whole).len() == 1);
-    if asked.is_some() && (short && !asks || approves && count <= APPROVAL) {
-        // Whatever it says, it is the answer; a yes may ask further.
+    let decides = approves || refuses || CUES.choose.is_in(&small);
+    let replies = !asks && (whole.len() <= REPLY || short && decides) || approves && count <= APPROVAL;
+    if replies && asked.is_some_and(|it| !INVITES.is_match(it)) {
+        // A yes may ask further.
         push(said.clone(), asked, None, refuses && !approves, facts);
         return;
     }
@@ -260,72 +286,187 @@ fn chosen(number: usize, prompt: &Prompt, before: Option<&Message>, facts: &mut 
     }
 }
 
-/// What the model says of its own work.
-fn told(number: usize, message: &Message, facts: &mut Vec<Fact>) {
-    let mut model = |topic: Told, text: &str| facts.push(Fact::told(topic, number, run_on(&[text], 300)));
-    for text in message.texts() {
-        let mut found = 0;
-        for sentence in sentences(text.as_str()) {
-            if sentence.chars().count() < 20 || sentence.ends_with([':', '?', '？', '：']) {
-                continue;
+/// What a message of the model says, without the list of sources that some append for their client.
+fn spoken(message: &Message) -> String {
+    const SOURCES: &str = "<oai-mem-citation>";
+    let mut text = message.plain();
+    let line = if text.starts_with(SOURCES) { Some(0) } else { text.find(&format!("\n{SOURCES}")) };
+    if let Some(at) = line {
+        let end = text[at..].find("</oai-mem-citation>").map_or(text.len(), |it| at + it + SOURCES.len() + 1);
+        text.replace_range(at..end, "");
+    }
+    text
+}
+
+/// The sentences of a text. Clauses between semicolons stay one: alone, the second says something else.
+fn statements(text: &str) -> Vec<&str> {
+    let mut out: Vec<&str> = Vec::new();
+    for sentence in sentences(text) {
+        let from = |it: &str| it.as_ptr() as usize - text.as_ptr() as usize;
+        match out.last_mut() {
+            Some(last)
+                if last.ends_with([';', '；'])
+                    && !text[from(last) + last.len()..from(sentence)].contains('\n') =>
+            {
+                *last = &text[from(last)..from(sentence) + sentence.len()];
             }
-            let small = Lowercased::of(sentence);
-            let plans = CUES.announce.is_in(&small);
-            if !plans && CUES.gave_up.is_in(&small) {
-                model(Told::Tried, sentence);
-            } else if CUES.untested.is_in(&small) {
-                model(Told::Untested, sentence);
-            } else if !plans && found < 3 && sentence.chars().count() >= 40 && CUES.found.is_in(&small) {
-                found += 1;
-                model(Told::Findings, sentence);
+            _ => out.push(sentence),
+        }
+    }
+    out
+}
+
+/// What the model says of its own work.
+fn told(number: usize, plain: &str, facts: &mut Vec<Fact>) {
+    let mut model = |topic: Told, text: &[&str]| facts.push(Fact::told(topic, number, run_on(text, 300)));
+    let mut found = 0;
+    let mut before: Option<&str> = None;
+    for sentence in statements(plain) {
+        let last = before.replace(sentence);
+        if sentence.chars().count() < 20 || sentence.ends_with([':', '?', '？', '：']) {
+            continue;
+        }
+        let small = Lowercased::of(sentence);
+        let plans = CUES.announce.is_in(&small);
+        let mended = CUES.mended.is_in(&small);
+        if !plans && !mended && CUES.gave_up.is_in(&small) {
+            model(Told::Tried, &[sentence]);
+        } else if !mended && CUES.untested.is_in(&small) {
+            model(Told::Untested, &[sentence]);
+        } else if found < 3
+            && sentence.chars().count() >= FINDING
+            && CUES.found.is_in(&small)
+            && !narrates(&small)
+        {
+            let whole = !CUES.refers.is_in(&small);
+            let with = last.filter(|it| it.chars().count() <= 200 && !narrates(&Lowercased::of(it)));
+            found += usize::from(whole || with.is_some());
+            match with {
+                _ if whole => model(Told::Findings, &[sentence]),
+                Some(with) => model(Told::Findings, &[with, sentence]),
+                None => {}
             }
         }
     }
 }
 
+/// Whether a sentence tells how the work goes, not what came of it.
+fn narrates(small: &Lowercased) -> bool {
+    CUES.announce.is_in(small) || CUES.narrates.is_in(small)
+}
+
 /// What the model had come to when the user spoke again: the last thing it said, in place of the sentences of it that
 /// are facts already (those from `start` on).
-fn concluded(number: usize, message: &Message, start: usize, facts: &mut Vec<Fact>) {
-    let plain = message.plain();
-    let plain = unasked(&plain);
+fn concluded(number: usize, plain: &str, start: usize, facts: &mut Vec<Fact>) {
+    let plain = unasked(plain);
     let text = run_on(&telling(&lines(plain), 600), 600);
     // A line that announces the next step says nothing once it is taken.
-    if text.chars().count() > 60 && !text.ends_with(':') && tells(plain) {
-        let mut since = facts.split_off(start);
-        since.retain(|it| it.topic != Topic::Findings || it.message != number);
-        facts.append(&mut since);
+    if text.chars().count() >= FINDING && !text.ends_with(':') && tells(plain) {
+        withdrawn(number, start, facts);
         facts.push(Fact::told(Told::Findings, number, text));
     }
 }
 
-/// Of a text that is longer than `chars`, its first line and those that conclude: what was found, what is left, how it ends.
+/// Takes back the findings of a message, of the facts from `start` on.
+fn withdrawn(number: usize, start: usize, facts: &mut Vec<Fact>) {
+    let mut since = facts.split_off(start);
+    since.retain(|it| it.topic != Topic::Findings || it.message != number);
+    facts.append(&mut since);
+}
+
+/// Whether a prompt begins by saying that what was proposed is decided, mended or no longer wanted.
+fn overtakes(prompt: &str) -> bool {
+    let first = sentences(prompt).into_iter().next();
+    first.is_some_and(|it| it.chars().count() <= ANSWER && CUES.overtakes.is_in(&Lowercased::of(it)))
+}
+
+/// Of a text that is longer than `chars`, what says most of it: how it begins and ends, its headings, and the lines that
+/// conclude; where it has neither of these, what follows its beginning.
 fn telling<'a>(all: &[&'a str], chars: usize) -> Vec<&'a str> {
-    if all.iter().map(|it| it.chars().count()).sum::<usize>() <= chars {
+    let count = |it: &str| it.chars().count() + 2;
+    if all.iter().map(|it| count(it)).sum::<usize>() <= chars + 2 {
         return all.to_vec();
     }
     let concludes = |it: &str| {
         let small = Lowercased::of(it);
-        [&CUES.found, &CUES.unfinished, &CUES.finished].iter().any(|cue| cue.is_in(&small))
+        let cues = [&CUES.found, &CUES.unfinished, &CUES.finished, &CUES.untested];
+        cues.iter().any(|cue| cue.is_in(&small)) && !CUES.refers.is_in(&small)
     };
-    let last = all.len() - 1;
-    let picked: Vec<&str> = all
-        .iter()
-        .enumerate()
-        .filter(|(at, it)| *at == 0 || *at == last || concludes(it))
-        .map(|it| *it.1)
-        .collect();
-    // A report without such words tells most where it begins.
-    if picked.len() > 2 { picked } else { all.to_vec() }
+    let headings = all.iter().filter(|it| HEADED.is_match(it)).count();
+    let rank = |at: usize, it: &str| match at {
+        0 => Some(0),
+        at if at + 2 >= all.len() => Some(1),
+        _ if headings > 1 && HEADED.is_match(it) => Some(2),
+        _ => concludes(it).then_some(3),
+    };
+    let mut ranked: Vec<(u8, usize)> =
+        all.iter().enumerate().filter_map(|(at, it)| Some((rank(at, it)?, at))).collect();
+    ranked.sort_unstable();
+    let mut left = chars;
+    let mut picked: Vec<Option<&str>> = vec![None; all.len()];
+    for &(rank, at) in &ranked {
+        // What begins or ends a report may be a long paragraph.
+        let line = if rank < 3 { leading(all[at], chars / 3) } else { all[at] };
+        if count(line) <= left {
+            left -= count(line);
+            picked[at] = Some(line);
+        }
+    }
+    // A report without such lines tells most where it begins.
+    let plain = !ranked.iter().any(|it| it.0 > 1);
+    for (line, picked) in all.iter().zip(&mut picked).filter(|_| plain) {
+        let known = picked.map_or(0, count);
+        let more = if count(line) - known <= left { line } else { leading(line, left + known) };
+        if count(more) > left + known {
+            break;
+        }
+        left = left + known - count(more);
+        *picked = Some(more);
+        if more.len() < line.len() {
+            break;
+        }
+    }
+    if picked.iter().all(Option::is_none) {
+        return all.to_vec();
+    }
+    // What announces something says nothing without it.
+    let heads = |at: usize| {
+        let title = all[at].starts_with('#') && !HEADED.is_match(all[at]);
+        title || all[at].trim_end_matches(['*', '_', ' ']).ends_with([':', '：'])
+    };
+    let told = |at: &usize| !heads(*at) || picked.get(at + 1).is_some_and(|it| it.is_some());
+    (0..all.len()).filter(told).filter_map(|at| picked[at]).collect()
 }
 
-/// Without what is asked at the end: a question is no finding.
+/// The sentences that a line begins with: as many as have room in `chars`, at least one.
+fn leading(line: &str, chars: usize) -> &str {
+    // What is cut here is too long to be taken.
+    let line = clip(line, 8 * chars).0;
+    let ends =
+        statements(line).into_iter().map(|it| it.as_ptr() as usize - line.as_ptr() as usize + it.len());
+    // What looks like an end within code is none.
+    let ends = ends.filter(|end| line[..*end].matches('`').count().is_multiple_of(2));
+    let fits = |end: &usize| line[..*end].chars().count() <= chars;
+    let mut ends = ends.peekable();
+    let first = ends.peek().copied().unwrap_or(line.len());
+    let end = ends.take_while(fits).last().unwrap_or(first);
+    &line[..end]
+}
+
+/// Without what is asked or announced at the end: neither is a finding.
 fn unasked(text: &str) -> &str {
+    let over = |it: &&str| asking(it) || CUES.announce.is_in(&Lowercased::of(it));
     let mut rest = text.trim_end();
     // Nobody asks more at once.
     for _ in 0..4 {
-        let last = sentences(crate::facts::text::clip_end(rest, 1_000)).pop().filter(|it| asking(it));
-        let Some(at) = last.filter(|_| asking(rest)).and_then(|it| rest.rfind(it)) else { break };
-        rest = rest[..at].trim_end();
+        let last = sentences(crate::facts::text::clip_end(rest, 1_000)).pop().filter(over);
+        let Some(last) = last else { break };
+        // Behind a sentence may stand code or a table: then it is not the end.
+        let Some((before, behind)) = rest.rsplit_once(last) else { break };
+        if behind.contains(char::is_alphanumeric) {
+            break;
+        }
+        rest = before.trim_end();
     }
     rest
 }
@@ -336,7 +477,7 @@ fn tells(text: &str) -> bool {
         let short = it.chars().count() < 40 && !it.contains(|c: char| c.is_ascii_digit() || c == '`');
         // "Nothing was pushed yet" tells something.
         let bare = it.split_whitespace().count() <= 3 || !NEGATIVE.is_match(it);
-        asking(it) || CUES.announce.is_in(&Lowercased::of(it)) || short && bare && FILLER.is_match(it)
+        asking(it) || narrates(&Lowercased::of(it)) || short && bare && FILLER.is_match(it)
     };
     let sentences = sentences(text);
     sentences.is_empty() || !sentences.iter().all(idle)
@@ -387,7 +528,7 @@ pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<F
             && it.texts().any(|it| !it.as_str().trim().is_empty())
     };
     let at = messages.iter().rposition(|it| it.is_prompt() || said(it)).filter(|it| said(&messages[*it]))?;
-    let text = stood(&messages[at].plain());
+    let text = stood(&spoken(&messages[at]));
     (!text.is_empty()).then(|| Fact::told(Told::Current, region.start + at, text))
 }
 
@@ -420,12 +561,12 @@ fn ended(history: &History, last: Option<usize>, said: Option<usize>, facts: &mu
         facts.extend(prompt.parts().iter().filter_map(|part| user(Topic::Last, number, &prompt, part)));
     }
     let Some(said) = said else { return };
-    let plain = messages[said].plain();
+    let plain = spoken(&messages[said]);
     let fact = |topic: Told, text: String| Fact::told(topic, said, text);
     if let Some(asked) = question(&plain).filter(|_| history.last_prompt().is_none_or(|it| it < said)) {
         facts.push(fact(Told::Asked, flat(clip(asked, 400).0)));
     }
-    let spoken: Vec<&str> = sentences(&plain);
+    let spoken: Vec<&str> = statements(&plain);
     let current = stood(&plain);
     if !current.is_empty() {
         facts.push(fact(Told::Current, current));

@@ -31,6 +31,10 @@ struct Language {
     unfinished: Vec<String>,
     finished: Vec<String>,
     announce: Vec<String>,
+    mended: Vec<String>,
+    narrates: Vec<String>,
+    refers: Vec<String>,
+    overtakes: Vec<String>,
 }
 
 /// Every language, one line each.
@@ -125,6 +129,14 @@ pub(in crate::facts) struct Cues {
     pub(in crate::facts) finished: CueSet,
     /// At the start of a text.
     pub(in crate::facts) announce: CueSet,
+    /// In a sentence of something that failed or was missing and is no longer.
+    pub(in crate::facts) mended: CueSet,
+    /// How the work goes, which is no result of it.
+    pub(in crate::facts) narrates: CueSet,
+    /// At the start of a text that means nothing without the one before it.
+    pub(in crate::facts) refers: CueSet,
+    /// What was proposed is decided, mended or no longer wanted.
+    pub(in crate::facts) overtakes: CueSet,
 }
 
 /// The cues, read once. A file that does not parse gives no cues; a test sees to it that all do.
@@ -165,6 +177,10 @@ pub(in crate::facts) static CUES: LazyLock<Cues> = LazyLock::new(|| {
         unfinished: any(false, |it| &it.unfinished),
         finished: any(false, |it| &it.finished),
         announce: any(true, |it| &it.announce),
+        mended: any(false, |it| &it.mended),
+        narrates: any(false, |it| &it.narrates),
+        refers: any(true, |it| &it.refers),
+        overtakes: any(false, |it| &it.overtakes),
     }
 });
 
@@ -195,6 +211,10 @@ mod tests {
                 &it.unfinished,
                 &it.finished,
                 &it.announce,
+                &it.mended,
+                &it.narrates,
+                &it.refers,
+                &it.overtakes,
             ]
             .into_iter()
             .flatten()

@@ -28,6 +28,7 @@ const INJECTED: [&str; 17] = [
     "subagent_notification",
     "turn_aborted",
     "skill",
+    "oai-mem-citation",
 ];
 
 /// Codex's reviewer is shown another session between these, each entry a text. It is evidence, but its user's entries say

@@ -1,10 +1,11 @@
 //! Identifiers in use: what cannot be guessed again once it is gone.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::command;
-use super::symbols::{FEW, Symbols, located};
+use super::commits::Commits;
+use super::symbols::{FEW, Symbols, only};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, own};
 use crate::facts::voice::Seen;
@@ -17,7 +18,15 @@ static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
         (Name::Url, r"\bhttps?://[^\s<>)\]{}'\x22`|\\，。）]+[^\s<>)\]{}'\x22`|\\，。）.,;:!?*]"),
         (Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
         (Name::Ticket, r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|[\s(`*|,])(#\d{2,5})\b|\[(#\d{2,5})\]\("),
-        (Name::Version, r"(?:[@\w./-]*[A-Za-z][@ :=^~v]{1,3}|\bv)\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+\.\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b"),
+        // Of a number that does not show by itself that it is a version, what it is of; a word before it says that only
+        // where it is written as packages and programs are.
+        (Name::Version, concat!(
+            r"@?[A-Za-z][\w./-]*(?:@[\^~]?v?|==)\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b",
+            r"|[\x22'][@A-Za-z][\w./-]*[\x22']: ?[\x22'][\^~]?\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?[\x22']|\b[a-z][\w./-]*[:=]v?\d+\.\d+\.\d+(?:-[\w.]+)?\b",
+            r"|(?i)\b(?:go|java|node|php|python|ruby|rust|swift|typescript) v?\d+\.\d+(?:\.\d+)*\b(?-i)",
+            r"|(?m:^)[ \t]*[A-Za-z]\w*[-_./][\w./-]*\w v\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b",
+            r"|\bv\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+\.\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b",
+        )),
         (Name::Port, r"(?i)(?:\bport[ :=]+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)\d{2,5}\b"),
         (Name::Hash, r"\b(?:sha256:)?[0-9a-f]{7,64}\b"),
         (Name::Branch, r"(?i)(?:\bbranch(?:es)?(?: named| called)? [`'\x22]?|git (?:checkout|switch)(?: -[bc])? |git push (?:-u )?origin |origin/)([A-Za-z][\w.-]*/?[\w./-]*\w)"),
@@ -28,22 +37,32 @@ static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
     .map(|(kind, pattern)| (kind, AsciiFirstRegex::new(pattern)))
     .collect()
 });
+/// A command that makes tickets, and how it says what they are called.
+static MAKES: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"\b(?:bd|gh (?:issue|pr|release)) create\b"));
+static MADE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)\bcreated (?:new )?(?:issue|bead|task|epic|bug|feature)?:? *([a-z]\w*-[a-z0-9.]*\d[a-z0-9.]*|[a-z]\w*-[a-z0-9]{2,5})\b|\x22id\x22: ?\x22([a-z]\w*-[\w.]+)\x22",
+    )
+});
 /// Reads the identifiers that the user or the model names, that commands hold, and that code written or searched here
 /// defines. `base`: the directory that paths are told from.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
     let mut facts = Vec::new();
-    // How often, by kind and text; where first.
-    let mut seen: HashMap<(Name, String), usize> = HashMap::new();
+    let mut seen: HashSet<(Name, String)> = HashSet::new();
     let mut add = |number: usize, kind: Name, text: &str| {
         let text = trimmed(kind, text.trim().trim_start_matches('('));
         if !telling(kind, text) {
             return;
         }
-        if seen.insert((kind, text.to_string()), number).is_none() {
+        if seen.insert((kind, text.to_string())) {
             facts.push(Fact::seen(Seen::Identifiers, number, text.into(), Detail::Name(kind)));
         }
     };
     let mut symbols = Symbols::default();
+    let mut commits = Commits::default();
+    // Commands that commit or make tickets.
+    let mut commands: HashMap<&str, String> = HashMap::new();
     // Calls whose output shows code.
     let mut looks: HashMap<&str, Vec<Action>> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
@@ -54,6 +73,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
         }
         for stretch in own(message.texts().map(Text::as_str)) {
             named(number, stretch, &mut add);
+            commits.named(stretch);
             if message.role == Role::Assistant {
                 symbols.spoken(number, stretch);
                 symbols.used(stretch);
@@ -66,13 +86,14 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                     for action in &actions {
                         if let Some(command) = &action.command {
                             named(number, clip(command, 4_000).0, &mut add);
+                            commits.named(command);
+                            if Commits::concerns(command) || MAKES.is_match(command) {
+                                *commands.entry(&call.id).or_default() += &format!("{command}\n");
+                            }
                         }
                     }
                     if actions.iter().any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create)) {
-                        let mut files = actions.iter().filter_map(|it| located(it, base));
-                        // Of a patch to several files, which of them defines it is not looked for.
-                        let file = files.next().filter(|_| files.next().is_none());
-                        symbols.written(number, call, file.as_deref());
+                        symbols.written(number, call, only(&actions, base).as_deref(), base);
                     }
                     symbols.used(call.input.as_str());
                     if actions.iter().any(|it| it.meaning == Meaning::Fetch) {
@@ -82,31 +103,58 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                         looks.insert(&call.id, actions);
                     }
                 }
-                // Of what tools print, only what a commit or a new pull request is called.
                 Part::Output(output) => {
+                    commits.named(clip(output.text.as_str(), 20_000).0);
                     if let Some(actions) = looks.remove(&*output.id) {
-                        if actions.iter().any(searches_for) {
-                            symbols.found(number, output.text.as_str(), &actions, base);
-                        } else if let Some(file) = actions.iter().find_map(|it| located(it, base)) {
-                            symbols.read(number, output.text.as_str(), &file);
-                        }
+                        shown(number, output.text.as_str(), &actions, base, &mut symbols);
                     }
-                    let text = clip(output.text.as_str(), 2_000).0;
-                    for line in text.lines().filter(|it| it.starts_with('[') && it.contains("] ")).take(3) {
-                        for found in KINDS[5].1.find_iter(line).take(1) {
-                            add(number, Name::Hash, found.as_str());
-                        }
+                    let command = commands.remove(&*output.id).filter(|_| !output.failed);
+                    if let Some(command) = &command {
+                        commits.ran(command, output.text.as_str());
                     }
-                    if text.len() < 400 && text.trim_start().starts_with("https://") {
-                        named(number, text, &mut add);
-                    }
+                    let makes = command.is_some_and(|it| MAKES.is_match(&it));
+                    printed(number, output.text.as_str(), makes, &mut add);
                 }
                 Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
     }
+    facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.lost(&it.text));
     facts.extend(symbols.into_facts());
     facts
+}
+
+/// The code that an output shows.
+fn shown(number: usize, output: &str, actions: &[Action], base: Option<&str>, symbols: &mut Symbols) {
+    if actions.iter().any(searches_for) {
+        symbols.found(number, output, actions, base);
+    } else if let Some(file) = only(actions, base) {
+        symbols.read(number, output, &file);
+    }
+}
+
+/// Of what tools print, only what a commit, a new ticket or pull request is called.
+fn printed(number: usize, output: &str, makes: bool, add: &mut impl FnMut(usize, Name, &str)) {
+    let text = clip(output, 2_000).0;
+    if makes {
+        for found in MADE.captures_iter(text).take(FEW) {
+            found
+                .get(1)
+                .or_else(|| found.get(2))
+                .into_iter()
+                .for_each(|it| add(number, Name::Ticket, it.as_str()));
+        }
+        let addresses = text.lines().filter(|it| it.starts_with("https://")).take(FEW);
+        addresses.for_each(|it| named(number, it, add));
+    }
+    for line in text.lines().filter(|it| it.starts_with('[') && it.contains("] ")).take(3) {
+        for found in KINDS[5].1.find_iter(line).take(1) {
+            add(number, Name::Hash, found.as_str());
+        }
+    }
+    if text.len() < 400 && text.trim_start().starts_with("https://") {
+        named(number, text, add);
+    }
 }
 
 /// Whether an action prints the lines that it finds.
@@ -123,7 +171,8 @@ fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
                 let inside = |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || "-_/%".contains(c));
                 let alone = !inside(text[..it.start()].chars().next_back())
                     && !inside(text[it.end()..].chars().next());
-                if (alone || !matches!(kind, Name::Hash)) && !signs(text, it.start()) {
+                let styles = *kind == Name::Setting && styles(text, it.start(), it.as_str());
+                if (alone || !matches!(kind, Name::Hash)) && !styles && !signs(text, it.start()) {
                     add(number, *kind, it.as_str());
                 }
             }
@@ -137,53 +186,15 @@ fn signs(text: &str, at: usize) -> bool {
     ["Co-Authored-By:", "Co-authored-by:", "Generated with ["].iter().any(|it| line.contains(it))
 }
 
-/// A version without a word before it that only happens to stand there.
+/// A name without what only happens to stand beside it.
 fn trimmed(kind: Name, text: &str) -> &str {
-    const FILLERS: [&str; 31] = [
-        "already",
-        "now",
-        "now:",
-        "dev:",
-        "still",
-        "at",
-        "versions:",
-        "version",
-        "version:",
-        "is",
-        "to",
-        "was",
-        "the",
-        "in",
-        "of",
-        "on",
-        "and",
-        "or",
-        "from",
-        "for",
-        "origin",
-        "step",
-        "section",
-        "release",
-        "showed",
-        "using",
-        "a",
-        "ref",
-        "ref:",
-        "run",
-        "runs",
-    ];
     let text = match kind {
         Name::Version => text.trim_start_matches(['-', '.', '/']),
         // Who sent somebody there is no part of the address.
         Name::Url => text.split_once("?utm_").or(text.split_once("&utm_")).map_or(text, |it| it.0),
         _ => text,
     };
-    match text.split_once(' ') {
-        Some((word, number)) if kind == Name::Version && FILLERS.contains(&word.to_lowercase().as_str()) => {
-            number
-        }
-        _ => text.trim_end_matches(['.', ',', ')']),
-    }
+    text.trim_end_matches(['.', ',', ')'])
 }
 
 /// Whether a name ends as files do: `git checkout src/client.rs` names no branch.
@@ -202,31 +213,33 @@ fn is_address(text: &str) -> bool {
     numbers.matches('.').count() > 2
 }
 
-/// Whether the word before a number says what was measured: `Wall time: 0.33` is no version.
-fn is_measured(text: &str) -> bool {
-    const MEASURES: [&str; 19] = [
-        "accuracy",
-        "average",
-        "avg",
-        "branches",
-        "coverage",
-        "current",
-        "cvss",
-        "duration",
-        "elapsed",
-        "lines",
-        "mean",
-        "median",
-        "rate",
-        "ratio",
-        "score",
-        "size",
-        "statements",
-        "time",
-        "took",
+/// The name of a setting.
+fn key(setting: &str) -> &str {
+    setting.split([':', '=']).next().unwrap_or_default().trim_matches(['`', '\'', '"', ' '])
+}
+
+/// Whether the line at `at` declares how something looks: pasted styles set nothing up.
+fn styles(text: &str, at: usize, setting: &str) -> bool {
+    const STYLES: [&str; 12] = [
+        "zIndex",
+        "maxWidth",
+        "minWidth",
+        "maxHeight",
+        "minHeight",
+        "lineHeight",
+        "letterSpacing",
+        "rowGap",
+        "columnGap",
+        "strokeWidth",
+        "shadowOpacity",
+        "shadowRadius",
     ];
-    let word = text.split([' ', ':', '=', '~']).next().unwrap_or_default();
-    word.len() < text.len() && MEASURES.contains(&word.to_lowercase().as_str())
+    const FAMILIES: [&str; 5] = ["margin", "padding", "border", "font", "flex"];
+    let key = key(setting);
+    let family = |it: &str| key.strip_prefix(it).is_some_and(|it| it.starts_with(char::is_uppercase));
+    let before = text[..at].rsplit('\n').next().unwrap_or_default();
+    let declares = before.trim().is_empty() || before.contains('{');
+    declares && (STYLES.contains(&key) || FAMILIES.iter().any(|it| family(it)))
 }
 
 /// Whether a find says something: a hash needs digits and letters, a branch is more than a word.
@@ -245,8 +258,7 @@ fn telling(kind: Name, text: &str) -> bool {
         }
         Name::Version => {
             !is_address(text)
-                && !is_measured(text)
-                && !text.starts_with("at ")
+                && !text.trim_start_matches(['"', '\'']).starts_with("version")
                 && (text.contains(char::is_alphabetic) || text.matches('.').count() > 1)
                 && !text.starts_with("0.0.0.0")
                 && !text.starts_with("127.")
@@ -262,6 +274,10 @@ fn telling(kind: Name, text: &str) -> bool {
                 && !text.contains("example.com")
                 && ![".example", ".test", ".invalid"].iter().any(|it| host.ends_with(it))
         }
-        Name::Port | Name::Id | Name::Setting | Name::Colour => true,
+        // What a tool was called with is not set up here.
+        Name::Setting => {
+            !["session_id", "cell_id", "yield_time_ms", "max_output_tokens"].contains(&key(text))
+        }
+        Name::Port | Name::Id | Name::Colour => true,
     }
 }

@@ -1,6 +1,7 @@
 //! Facts of tool calls: files, commands, errors, and what the user refused or answered when a tool asked.
 
 pub(in crate::facts) mod command;
+pub(in crate::facts) mod commits;
 pub(in crate::facts) mod found;
 pub(in crate::facts) mod identifiers;
 pub(in crate::facts) mod outcome;
@@ -9,6 +10,8 @@ pub(in crate::facts) mod symbols;
 
 use std::collections::{HashMap, HashSet};
 
+use crate::facts::plan::{Answer, answers};
+use crate::facts::talk::orders::order;
 use crate::facts::text::{clip, flat, untimed};
 use crate::facts::voice::{Answered, Prompt, Quote, Seen};
 use crate::facts::{Detail, Fact, FileOp, Topic};
@@ -594,7 +597,12 @@ impl Work<'_> {
     }
 
     fn asked(&mut self, number: usize, call: &Call, answered: &Answered) {
-        for (question, answer) in crate::facts::plan::answers(call, answered) {
+        for Answer { question, said, rules } in answers(call, answered) {
+            self.facts.extend(
+                rules.into_iter().map(|(polarity, it)| {
+                    Fact::user(order(&it, polarity), number, it, Detail::Rule(polarity))
+                }),
+            );
             let here = self.facts.len();
             if let Some(before) = question.clone().and_then(|it| self.questions.insert(it, here))
                 && let Some(Fact { detail: Detail::Choice { superseded, .. }, .. }) =
@@ -604,7 +612,7 @@ impl Work<'_> {
             }
             let refused = answered.output.failed;
             let detail = Detail::Choice { asked: question, means: None, refused, superseded: None };
-            self.facts.push(Fact::user(Topic::Decisions, number, answer, detail));
+            self.facts.push(Fact::user(Topic::Decisions, number, said, detail));
         }
     }
 }

@@ -21,6 +21,10 @@ pub(in crate::facts) struct Symbols {
     known: HashMap<String, usize>,
     /// What files define that were only read, with message and file, in order.
     read: Vec<(String, usize, String)>,
+    /// Files that were written to.
+    edited: HashSet<String>,
+    /// What was taken out of a file and not put in again.
+    removed: HashSet<(String, String)>,
     /// What the agent names in its calls and texts.
     used: HashSet<String>,
 }
@@ -60,25 +64,50 @@ impl Symbols {
     }
 
     /// Those that an edit writes.
-    pub(in crate::facts) fn written(&mut self, number: usize, call: &Call, file: Option<&str>) {
-        const TEXTS: [&str; 8] =
-            ["new_string", "newString", "newText", "content", "file_text", "new_str", "replace", "patchText"];
-        let mut each = |text: &str, patch: bool| {
-            // In a patch only what is added.
-            let lines = text.lines().filter(|it| !patch || it.starts_with('+'));
-            for name in lines.filter_map(definition).take(FEW) {
-                self.add(number, name, file.map(str::to_owned));
-            }
+    pub(in crate::facts) fn written(
+        &mut self,
+        number: usize,
+        call: &Call,
+        file: Option<&str>,
+        base: Option<&str>,
+    ) {
+        const TEXTS: [&str; 7] =
+            ["new_string", "newString", "newText", "content", "file_text", "new_str", "replace"];
+        let input: serde_json::Value = if call.freeform {
+            serde_json::Value::Null
+        } else {
+            serde_json::from_str(call.input.as_str()).unwrap_or_default()
         };
-        if call.freeform {
-            each(call.input.as_str(), true);
-            return;
-        }
-        let input: serde_json::Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
-        for key in TEXTS {
-            if let Some(text) = input.get(key).and_then(|it| it.as_str()) {
-                each(text, key == "patchText");
+        let text = |keys: &[&'static str]| keys.iter().find_map(|it| input.get(*it)?.as_str());
+        let patch = if call.freeform { Some(call.input.as_str()) } else { text(&["patchText"]) };
+        // What goes and what comes, each with its file: of a patch each line has its own.
+        let mut lines: Vec<(bool, &str, Option<String>)> = Vec::new();
+        if let Some(patch) = patch {
+            let mut of = file.map(str::to_owned);
+            for line in patch.lines() {
+                if let Some(path) = patched(line) {
+                    of = Some(paths::path(path, None, base));
+                } else if line.starts_with(['+', '-']) {
+                    lines.push((line.starts_with('+'), &line[1..], of.clone()));
+                }
             }
+        } else {
+            let of = || file.map(str::to_owned);
+            let old = text(&["old_string", "oldString", "oldText", "old_str"]).unwrap_or_default();
+            lines.extend(old.lines().map(|it| (false, it, of())));
+            lines.extend(text(&TEXTS).unwrap_or_default().lines().map(|it| (true, it, of())));
+        }
+        self.edited.extend(lines.iter().filter_map(|it| it.2.clone()));
+        let defined = |comes: bool| {
+            let of = lines.iter().filter(move |it| it.0 == comes && it.2.as_deref().is_none_or(is_code));
+            of.filter_map(|it| Some((definition(it.1)?, it.2.clone()))).take(FEW)
+        };
+        for (name, file) in defined(false) {
+            self.removed.extend(file.map(|it| (it, name.to_owned())));
+        }
+        for (name, file) in defined(true) {
+            self.removed.retain(|it| it.1 != name);
+            self.add(number, name, file);
         }
     }
 
@@ -93,7 +122,7 @@ impl Symbols {
         /// More are an index, not an answer.
         const ANSWER: usize = 20;
         let dir = actions.first().and_then(|it| it.dir.as_deref());
-        let own = actions.iter().find_map(|it| located(it, base)).filter(|it| it.contains('.'));
+        let own = only(actions, base).filter(|it| it.contains('.'));
         let mut out = Vec::new();
         for line in clip(output, 20_000).0.lines() {
             let numbered = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
@@ -103,7 +132,8 @@ impl Symbols {
                 Some((line, code)) if numbered(line) => (paths::printed(first, dir, base), code),
                 Some(_) | None => continue,
             };
-            out.extend(definition(code).map(|it| (it.to_owned(), file)));
+            let name = definition(code).filter(|_| file.as_deref().is_none_or(is_code));
+            out.extend(name.map(|it| (it.to_owned(), file)));
         }
         if out.len() <= ANSWER {
             out.into_iter().for_each(|(name, file)| self.add(number, &name, file));
@@ -114,6 +144,9 @@ impl Symbols {
     pub(in crate::facts) fn read(&mut self, number: usize, output: &str, file: &str) {
         /// Bytes of an output that are looked at: more is no file that one works on.
         const MOST: usize = 60_000;
+        if !is_code(file) {
+            return;
+        }
         let defined = clip(output, MOST).0.lines().filter_map(|it| definition(unnumbered(it)));
         self.read
             .extend(defined.filter(|it| is_symbol(it)).map(|it| (it.to_owned(), number, file.to_owned())));
@@ -121,23 +154,63 @@ impl Symbols {
 
     /// The facts: of what was read, what the agent names itself, and the newest of the rest.
     pub(in crate::facts) fn into_facts(mut self) -> Vec<Fact> {
-        /// Of the rest.
-        const NEWEST: usize = 400;
+        /// Of a file that was only read.
+        const NEWEST: usize = 6;
         let (named, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.read).into_iter().partition(|it| self.used.contains(&it.0));
-        for (name, number, file) in named {
-            self.add(number, &name, Some(file));
+        // Tests of others are read for how they are written.
+        let edited = std::mem::take(&mut self.edited);
+        let told = |it: &(String, usize, String)| {
+            edited.contains(&it.2) || !(it.0.starts_with("test_") || it.0.starts_with("Test"))
+        };
+        let mut of_file: HashMap<String, usize> = HashMap::new();
+        for (name, number, file) in named.into_iter().rev().filter(&told) {
+            let count = of_file.entry(file.clone()).or_default();
+            *count += usize::from(!self.known.contains_key(&name));
+            if *count <= NEWEST || edited.contains(&file) || self.known.contains_key(&name) {
+                self.add(number, &name, Some(file));
+            }
         }
-        let rest = rest.into_iter().rev().filter(|it| !self.known.contains_key(&it.0)).take(NEWEST);
-        let rest: Vec<Fact> = rest
-            .map(|(name, number, file)| {
-                let detail = Detail::Symbol { file: Some(file), used: false };
-                Fact::seen(Seen::Identifiers, number, name, detail)
-            })
-            .collect();
-        self.facts.extend(rest);
+        for (name, number, file) in rest.into_iter().rev().filter(&told) {
+            let count = of_file.entry(file.clone()).or_default();
+            if *count >= NEWEST || self.known.contains_key(&name) {
+                continue;
+            }
+            *count += 1;
+            self.known.insert(name.clone(), self.facts.len());
+            let detail = Detail::Symbol { file: Some(file), used: false };
+            self.facts.push(Fact::seen(Seen::Identifiers, number, name, detail));
+        }
+        let gone = |it: &Fact| match &it.detail {
+            Detail::Symbol { file: Some(file), .. } => {
+                self.removed.contains(&(file.clone(), it.text.as_str().to_owned()))
+            }
+            _ => false,
+        };
+        self.facts.retain(|it| !gone(it));
         self.facts
     }
+}
+
+/// The file that the actions of a call are about, if it is one.
+pub(in crate::facts) fn only(actions: &[Action], base: Option<&str>) -> Option<String> {
+    let mut files = actions.iter().filter_map(|it| located(it, base));
+    let first = files.next()?;
+    files.all(|it| it == first).then_some(first)
+}
+
+/// Whether a file may define functions: a document that shows code does not.
+fn is_code(file: &str) -> bool {
+    const OTHERS: [&str; 9] = ["md", "mdx", "json", "jsonl", "toml", "yaml", "yml", "txt", "lock"];
+    file.rsplit_once('.').is_none_or(|it| !OTHERS.contains(&it.1))
+}
+
+/// The file whose lines follow in a patch.
+fn patched(line: &str) -> Option<&str> {
+    ["*** Update File: ", "*** Add File: ", "+++ b/"]
+        .iter()
+        .find_map(|it| line.strip_prefix(*it))
+        .map(str::trim)
 }
 
 /// The file of an action, told from `base`.
@@ -254,5 +327,43 @@ mod tests {
         let told: Vec<_> = facts.iter().map(|it| (it.text.as_str(), it.detail.clone())).collect();
         let of = |used| Detail::Symbol { file: Some("src/a.ts".to_owned()), used };
         assert_eq!(told, [("TriggerRegistry", of(true)), ("OtherThing", of(false))]);
+    }
+
+    #[test]
+    fn of_a_file_that_was_only_read_few_are_told_and_none_of_a_document() {
+        let mut symbols = Symbols::default();
+        let many: String = (0..9).map(|it| format!("def of_number_{it}():\n")).collect();
+        symbols.read(1, &many, "src/a.py");
+        symbols.read(2, "def test_of_number():\nclass TestOfNumber:", "src/b.py");
+        symbols.read(3, "def shown_in_it():", "docs/a.md");
+        let told: Vec<_> = symbols.into_facts().iter().map(|it| it.text.to_string()).collect();
+        assert_eq!(told, (3..9).rev().map(|it| format!("of_number_{it}")).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_patch_says_of_each_name_where_it_is_and_that_it_is_gone() {
+        let patch = |text: &str| Call {
+            id: "c".into(),
+            name: "apply_patch".into(),
+            input: history::Text::new(text),
+            freeform: true,
+            signature: None,
+        };
+        let mut symbols = Symbols::default();
+        let added = "*** Update File: src/a.rs\n+fn first_of_all() {}\n*** Update File: src/b.rs\n+fn second_one() {}\n*** Update File: a.md\n+fn shown_there() {}";
+        symbols.written(1, &patch(added), None, None);
+        symbols.written(
+            2,
+            &patch("*** Update File: src/b.rs\n-fn second_one() {}\n+fn third_one() {}"),
+            None,
+            None,
+        );
+        let told: Vec<_> =
+            symbols.into_facts().iter().map(|it| (it.text.to_string(), it.detail.clone())).collect();
+        let of = |file: &str| Detail::Symbol { file: Some(file.to_owned()), used: true };
+        assert_eq!(
+            told,
+            [("first_of_all".to_owned(), of("src/a.rs")), ("third_one".to_owned(), of("src/b.rs"))]
+        );
     }
 }
