@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use ascii_first::AsciiFirstRegex;
 
 /// Elements that clients put into a user's message. Never the user's words.
-const INJECTED: [&str; 17] = [
+const INJECTED: [&str; 18] = [
     "system-reminder",
     "ide_opened_file",
     "ide_selection",
