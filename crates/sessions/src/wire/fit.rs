@@ -381,7 +381,7 @@ impl Fitted<'_> {
         Output {
             id: call.id.clone(),
             name: Some(call.name.clone()),
-            text: text.into(),
+            text,
             media: media.into(),
             failed: found.failed,
             cleared: found.cleared,

@@ -84,7 +84,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
     Ok(Session {
         format: Format::CLAUDE_CODE,
         records: index.records,
-        origins: origins,
+        origins,
         notes: index.notes,
         past: past.collect(),
         history: History::new(messages, meta),
