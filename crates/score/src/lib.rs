@@ -11,6 +11,7 @@ pub mod baselines;
 mod cues;
 mod hindsight;
 mod kept;
+mod own_words;
 mod probe;
 mod source;
 pub mod synthetic;

@@ -1,7 +1,5 @@
 //! Text as the scorer sees it: its normal form, its tokens, its rows under their headings, and its sentences.
 
-use std::collections::BTreeSet;
-
 use history::Call;
 use serde_json::Value;
 
@@ -376,118 +374,6 @@ fn push_sentence(text: &str, out: &mut Vec<Sentence>) {
         let end = text.trim_end_matches(['"', '”', '*', ')', '」', ' ']);
         out.push(Sentence { text: text.to_string(), question: end.ends_with(['?', '？']) });
     }
-}
-
-/// Without the context that editors put before what was typed.
-pub(super) fn typed(text: &str) -> &str {
-    text.split_once(cues::TYPED_AFTER).and_then(|it| it.1.split_once(':')).map_or(text, |it| it.1)
-}
-
-/// What stands around the transcript of another session that a client shows in the user's name (Codex's reviews of
-/// actions): nobody says there what it quotes.
-pub(super) fn outside_transcripts<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut texts: Vec<&str> = texts.collect();
-    let found = |it: &str, marks: [&str; 2]| marks.iter().filter_map(|mark| it.find(mark)).min();
-    let last =
-        |it: &str, marks: [&str; 2]| marks.iter().filter_map(|mark| Some(it.rfind(mark)? + mark.len())).max();
-    let start = texts.iter().enumerate().find_map(|(at, it)| Some((at, found(it, TRANSCRIPT_STARTS)?)));
-    let end = texts.iter().enumerate().rev().find_map(|(at, it)| Some((at, last(it, TRANSCRIPT_ENDS)?)));
-    if let (Some(start), Some(end)) = (start, end)
-        && start < end
-    {
-        let around = [&texts[start.0][..start.1], &texts[end.0][end.1..]];
-        texts.splice(start.0..=end.0, around);
-    }
-    texts
-}
-
-const TRANSCRIPT_STARTS: [&str; 2] = [">>> TRANSCRIPT START", ">>> TRANSCRIPT DELTA START"];
-const TRANSCRIPT_ENDS: [&str; 2] = [">>> TRANSCRIPT END", ">>> TRANSCRIPT DELTA END"];
-
-/// What a person says in their own words: without code, quotations, pasted logs, and what clients wrap in tags.
-pub(super) fn own_words(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let text = outside_transcripts(std::iter::once(typed(text))).join("\n");
-    let mut fenced = false;
-    let mut tag: Option<&str> = None;
-    let mut in_log = false;
-    let mut in_diff = false;
-    let closed: BTreeSet<&str> =
-        text.lines().flat_map(|it| it.match_indices("</").map(|(at, _)| tag_name(&it[at + 2..]))).collect();
-    for line in text.lines() {
-        let bare = line.trim();
-        if cues::ENDS_OWN_WORDS.iter().any(|it| bare.starts_with(it)) {
-            break;
-        }
-        if bare.starts_with("~~~") || bare.matches("```").count() % 2 == 1 {
-            // What is typed on the line of a fence stands on its outer side.
-            let (before, after) = bare.split_once("```").unwrap_or_default();
-            let typed = if fenced && after.contains(' ') { after } else { before };
-            fenced = !fenced;
-            in_log = false;
-            out.push_str(typed);
-            out.push('\n');
-            continue;
-        }
-        in_diff = ["diff --git ", "@@ -", "=== DIFF"].iter().any(|it| line.starts_with(it))
-            || in_diff
-                && (bare.is_empty() || line.starts_with(['+', '-', ' ', '\t']) || line.starts_with("index "));
-        if in_diff {
-            out.push('\n');
-            continue;
-        }
-        if let Some(name) = tag {
-            if bare.contains("</") && bare.split("</").skip(1).any(|it| tag_name(it) == name) {
-                tag = None;
-            }
-            continue;
-        }
-        if let Some(rest) = bare.strip_prefix('<') {
-            let name = tag_name(rest);
-            if !name.is_empty() && closed.contains(name) && !cues::OWN_TAGS.iter().any(|it| name.contains(it))
-            {
-                let here = format!("</{name}");
-                if !bare.contains(&here) {
-                    tag = Some(name);
-                }
-                continue;
-            }
-        }
-        let wrapped_log = in_log && !bare.is_empty() && line.starts_with([' ', '\t']);
-        in_log = !fenced && !bare.is_empty() && (is_log(bare) || wrapped_log);
-        if !fenced && !in_log {
-            out.push_str(line);
-        }
-        out.push('\n');
-    }
-    out
-}
-
-fn tag_name(rest: &str) -> &str {
-    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')).unwrap_or(rest.len());
-    &rest[..end]
-}
-
-/// Whether a line was pasted from a program rather than written by a person.
-fn is_log(line: &str) -> bool {
-    let head: String = line.chars().take(24).collect();
-    let digits = head.chars().filter(char::is_ascii_digit).count();
-    let stamped = digits >= 6 && head.contains([':', '-', '/']) && !head.contains("http");
-    let opens = cues::LOG_OPENINGS.iter().any(|it| line.starts_with(it));
-    let levels = ["|INFO|", "|DEBU|", "|WARN|", "|ERRO|", "level=", " INFO ", " WARN ", " ERROR ", " DEBUG "];
-    let letters = line.chars().filter(|c| c.is_alphabetic() || *c == ' ').count();
-    let total = line.chars().count();
-    stamped
-        || opens
-        || levels.iter().any(|it| line.contains(it))
-        || line.starts_with('>') && !line.starts_with(">=")
-        || line.starts_with("at ")
-            && line.contains([':', '('])
-            && line.ends_with([')', '>', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'])
-        || line.starts_with('[') && !line.starts_with("[ ]") && line.find("] ").is_some_and(|it| it < 30)
-        || line.starts_with('{') && line.contains('"')
-        || line.starts_with('"') && line.contains("\":")
-        || total > 40 && letters * 10 < total * 6
 }
 
 /// A text in which quotations and code spans are blanked, byte for byte, so that what they say is not taken for what

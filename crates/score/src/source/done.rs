@@ -7,8 +7,9 @@ use serde_json::Value;
 use super::commands::{
     command_key, only_looks, outcome, says_error, signature, still_runs, strength, whole_command,
 };
+use crate::own_words::{outside_transcripts, own_words, typed};
 use crate::probe::{Class, Fact, FileOp, Outcome, Probe};
-use crate::text::{clip, normal, outside_transcripts, own_words, typed};
+use crate::text::{clip, normal};
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Output, Part, Role, Text};
 

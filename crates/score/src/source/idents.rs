@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::own_words::{outside_transcripts, own_words};
 use crate::probe::{Class, Fact, Probe};
-use crate::text::{Shape, Word, ending, normal, outside_transcripts, own_words, rows, words};
+use crate::text::{Shape, Word, ending, normal, rows, words};
 use history::tools::{self, Meaning};
 use history::{History, Kind, Part, Role, Text};
 

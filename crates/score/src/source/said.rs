@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::cues;
+use crate::own_words::own_words;
 use crate::probe::{Class, Fact, Probe};
-use crate::text::{
-    Row, Sentence, Shape, clip, content, is_dense, is_function, normal, own_words, rows, sentences,
-};
+use crate::text::{Row, Sentence, Shape, clip, content, is_dense, is_function, normal, rows, sentences};
 use history::{History, Kind, Message, Role};
 
 /// Every sentence of the prompts, as [`sentences`] cuts them.

@@ -6,6 +6,7 @@ pub(in crate::facts) mod found;
 pub(in crate::facts) mod identifiers;
 pub(in crate::facts) mod outcome;
 pub(in crate::facts) mod paths;
+mod runs;
 pub(in crate::facts) mod symbols;
 
 use std::collections::{HashMap, HashSet};
@@ -15,8 +16,8 @@ use crate::facts::talk::orders::order;
 use crate::facts::text::{clip, flat, untimed};
 use crate::facts::voice::{Answered, Prompt, Quote, Seen};
 use crate::facts::{Detail, Fact, FileOp, Topic};
-use outcome::Outcome;
 use paths::{LONGEST_PATH, path, printed};
+use runs::moved;
 
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Output, Refusal, Role};
@@ -150,14 +151,6 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
         let text = at.map_or(it.to_owned(), |at| format!("{it}; the last commands ran in {at}"));
         Fact::seen(Seen::Directory, 0, text, Detail::None)
     }));
-}
-
-/// Commands that tell where the work is.
-const LATELY: usize = 12;
-
-/// Whether the last commands all ran in one other directory.
-fn moved(dirs: &[String]) -> bool {
-    dirs.len() >= LATELY && dirs.iter().all(|it| *it == dirs[0] && !it.is_empty())
 }
 
 /// The same line from two commands is the same error: when one of them went well later, it is gone.
@@ -405,170 +398,6 @@ impl Work<'_> {
         self.files.insert(name, (number, deed, to));
     }
 
-    fn ran(&mut self, number: usize, actions: &[Action], output: &Output) {
-        let commands: Vec<&str> = actions.iter().filter_map(|it| it.command.as_deref()).collect();
-        let mut outcome = outcome::read(output, &commands.join("\n"), self.reports == Some(true));
-        if outcome.ok.is_none() && outcome.exit.is_none() && outcome.running.is_none() && !output.cleared {
-            let failed = failed(output);
-            outcome.ok = (failed || self.reports.is_none()).then_some(!failed);
-            outcome.error = failed.then(|| said(output));
-        }
-        if outcome.ok != Some(false) {
-            for path in commands.iter().flat_map(|it| command::shown_of_revision(it)) {
-                let dir = actions.first().and_then(|it| it.dir.clone());
-                let read = Action { meaning: Meaning::Read, path: Some(path), to: None, command: None, dir };
-                self.touched(number, &read, output);
-            }
-            actions
-                .iter()
-                .filter(|it| it.meaning != Meaning::Run)
-                .for_each(|it| self.touched(number, it, output));
-            for command in commands.iter().filter(|it| command::looks(it)) {
-                let dir = actions.first().and_then(|it| it.dir.as_deref());
-                for place in command::places(command) {
-                    self.note(number, path(&place, dir, self.base));
-                }
-            }
-            if commands.iter().any(|it| command::looks(it)) {
-                self.found(number, actions, output);
-            }
-        }
-        for (command, dir) in
-            actions.iter().filter_map(|it| Some((it.command.as_deref()?, it.dir.as_deref())))
-        {
-            self.ran_in(command, dir);
-            if let Some(session) = &outcome.running {
-                self.background.insert(session.clone(), command.into());
-            }
-            self.came_to(number, command, outcome.clone(), output);
-        }
-    }
-
-    fn ran_in(&mut self, command: &str, dir: Option<&str>) {
-        let gone = command.trim_start().strip_prefix("cd ").and_then(|it| it.split_once("&&"));
-        let dir = gone.map(|it| it.0.trim().trim_matches(['"', '\''])).or(dir).unwrap_or_default();
-        let other = dir.starts_with('/') && Some(dir.trim_end_matches('/')) != self.base;
-        if self.dirs.len() == LATELY {
-            self.dirs.remove(0);
-        }
-        self.dirs.push(if other { dir.to_owned() } else { String::new() });
-    }
-
-    fn attended(&mut self, number: usize, call: &Call, output: &Output) {
-        let input: serde_json::Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
-        let id = ["session_id", "task_id", "bash_id", "shell_id"].iter().find_map(|key| input.get(key));
-        let Some(session) = id.map(|it| it.to_string().trim_matches('"').to_string()) else { return };
-        let Some(command) = self.background.get(&session).cloned() else { return };
-        let mut outcome = outcome::read(output, &command, self.reports == Some(true));
-        if outcome.running.is_some() || output.text.as_str().contains("<status>running</status>") {
-            return;
-        }
-        self.background.remove(&session);
-        // Claude Code reports a look at it, not its end, unless an exit code is told.
-        if call.name.contains(|it: char| it.is_ascii_uppercase()) && outcome.exit.is_none() && !output.failed
-        {
-            outcome = Outcome { ok: None, ..outcome };
-        }
-        self.came_to(number, &command, outcome, output);
-    }
-
-    /// What Claude Code says in the user's place: a command that the user ran, and how one in the background ended.
-    fn by_the_client(&mut self, number: usize, text: &str) {
-        let element = |name: &str| {
-            let rest = text.split_once(&format!("<{name}>"))?.1;
-            Some(rest.split_once(&format!("</{name}>")).map_or(rest, |it| it.0))
-        };
-        if let Some(command) = element("bash-input") {
-            self.typed = Some(command.trim().to_owned());
-        }
-        if let Some(printed) = element("bash-stdout")
-            && let Some(command) = self.typed.take()
-        {
-            let printed = format!("{printed}\n{}", element("bash-stderr").unwrap_or_default());
-            let output =
-                printed_by_user(printed.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"));
-            let outcome = outcome::read(&output, &command, false);
-            self.came_to(number, &command, outcome, &output);
-        }
-        if let Some(id) = element("task-id")
-            && let Some((_, code)) = element("summary").and_then(|it| it.rsplit_once("exit code "))
-            && let Some(code) = code.trim_end_matches([')', '.']).parse::<i32>().ok()
-            && let Some(command) = self.background.remove(id)
-        {
-            let outcome = Outcome { ok: Some(code == 0), exit: Some(code), ..Outcome::default() };
-            self.came_to(number, &command, outcome, &printed_by_user(String::new()));
-        }
-    }
-
-    fn came_to(&mut self, number: usize, command: &str, mut outcome: Outcome, output: &Output) {
-        let marked = output.failed;
-        let mut command = command.trim();
-        // Where it runs is said once.
-        if let Some(base) = self.base
-            && let Some((dir, rest)) = command.strip_prefix("cd ").and_then(|it| it.split_once("&&"))
-            && dir.trim().trim_matches(['"', '\'']).trim_end_matches('/') == base.trim_end_matches('/')
-        {
-            command = rest.trim();
-        }
-        if command.is_empty() {
-            return;
-        }
-        let looked = command::looks(command);
-        if output.cleared {
-            outcome = Outcome::default();
-        }
-        if looked {
-            // A search that finds nothing, or finds the word "error", is no error.
-            let died = command::ends_in_a_viewer(command) && outcome::dies(output.text.as_str());
-            let found = outcome.exit.map_or(!marked && !died, |it| it == 0);
-            if found {
-                self.judged(number, command, None);
-            } else if let Some(error) = refused(output) {
-                self.judged(number, command, Some(error));
-            }
-            let told = outcome.exit.is_some() || marked || died || self.reports != Some(false);
-            outcome = Outcome {
-                exit: outcome.exit,
-                ok: (told && (found || outcome.exit != Some(1))).then_some(found),
-                ..Outcome::default()
-            };
-        } else if outcome.ok == Some(false) {
-            let text = outcome.error.clone().or_else(|| outcome.result.clone());
-            if let Some(error) = self.judged(number, command, text) {
-                self.waits(error, command);
-            }
-        } else if outcome.running.is_none() {
-            self.judged(number, command, None);
-            if outcome.ok == Some(true) && (!command::hides(command) || says_nothing(output)) {
-                self.eased(number, command);
-            }
-            if command.contains("git commit") || command.contains("--continue") {
-                // A merge that stopped goes on when what it stopped at is committed.
-                for conflict in std::mem::take(&mut self.conflicts) {
-                    if let Detail::Error { resolved: resolved @ None, .. } = &mut self.errors[conflict].detail
-                    {
-                        *resolved = Some(number);
-                    }
-                }
-            }
-            if command::discards(command) {
-                let text = format!("changes discarded: {}", flat(clip(command, 200).0));
-                self.facts.push(Fact::seen(Seen::Tried, number, text, Detail::None));
-            }
-            for named in command::restored(command) {
-                let name = path(&named, None, self.base);
-                if let Some(file) = self.files.get_mut(&name) {
-                    *file = (number, FileOp::Restored, None);
-                }
-            }
-            if command::sets_up(command) {
-                self.facts.push(Fact::seen(Seen::Setup, number, command.into(), Detail::None));
-            }
-        }
-        let detail = Detail::Command { outcome, looked };
-        self.commands.push(Fact::seen(Seen::Commands, number, command.into(), detail));
-    }
-
     fn refused(
         &mut self,
         number: usize,
@@ -617,40 +446,11 @@ impl Work<'_> {
     }
 }
 
-fn printed_by_user(text: String) -> Output {
-    Output {
-        id: "".into(),
-        name: None,
-        text: text.into(),
-        media: [].into(),
-        failed: false,
-        cleared: false,
-        exit: None,
-        refusal: None,
-    }
-}
-
 fn failed(output: &Output) -> bool {
     let start = clip(output.text.as_str().trim_start(), 60).0.to_lowercase();
     output.failed
         || !output.cleared && FAILED.iter().any(|it| start.starts_with(it))
         || start.starts_with("exit code: ") && !start.starts_with("exit code: 0")
-}
-
-/// The line with which a program that looks says that it cannot.
-fn refused(output: &Output) -> Option<String> {
-    const STARTS: [&str; 5] = ["fatal: ", "error: ", "Error: ", "ERROR: ", "Error "];
-    let text = output.text.as_str();
-    let text = text.split_once("\nOutput:").map_or(text, |it| it.1);
-    let line = text.lines().map(str::trim).find(|it| !it.is_empty() && !it.starts_with("Exit code"))?;
-    STARTS.iter().any(|it| line.starts_with(it)).then(|| flat(clip(line, 200).0))
-}
-
-/// Whether a command printed nothing.
-fn says_nothing(output: &Output) -> bool {
-    let text = output.text.as_str();
-    let text = text.split_once("\nOutput:").map_or(text, |it| it.1).trim();
-    text.is_empty() || text.eq_ignore_ascii_case("(no output)")
 }
 
 /// What a tool says went wrong, without the element that Claude Code puts around it.
