@@ -94,7 +94,7 @@ impl Work<'_> {
         {
             let printed = format!("{printed}\n{}", element("bash-stderr").unwrap_or_default());
             let output =
-                printed_by_user(printed.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"));
+                Output::new("", printed.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"));
             let outcome = outcome::read(&output, &command, false);
             self.came_to(number, &command, outcome, &output);
         }
@@ -104,7 +104,7 @@ impl Work<'_> {
             && let Some(command) = self.background.remove(id)
         {
             let outcome = Outcome { ok: Some(code == 0), exit: Some(code), ..Outcome::default() };
-            self.came_to(number, &command, outcome, &printed_by_user(String::new()));
+            self.came_to(number, &command, outcome, &Output::new("", String::new()));
         }
     }
 
@@ -192,19 +192,6 @@ fn says_nothing(output: &Output) -> bool {
     let text = output.text.as_str();
     let text = text.split_once("\nOutput:").map_or(text, |it| it.1).trim();
     text.is_empty() || text.eq_ignore_ascii_case("(no output)")
-}
-
-fn printed_by_user(text: String) -> Output {
-    Output {
-        id: "".into(),
-        name: None,
-        text: text.into(),
-        media: [].into(),
-        failed: false,
-        cleared: false,
-        exit: None,
-        refusal: None,
-    }
 }
 
 /// Whether the last commands all ran in one other directory.
