@@ -535,21 +535,10 @@ pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<F
 /// Where the work stands, as a message of the model tells it.
 fn stood(plain: &str) -> String {
     const WHOLE: usize = 700;
-    const CLOSING: usize = 480;
-    let length = |it: &&str| it.chars().count();
-    if lines(plain).iter().map(length).sum::<usize>() <= WHOLE {
-        return run_on(&lines(plain), WHOLE);
-    }
+    let length: usize = lines(plain).iter().map(|it| it.chars().count()).sum();
     // A report says what it is for where it begins and what came of it where it ends.
-    let all = lines(unasked(plain));
-    let mut left = CLOSING;
-    let fits = |it: &&&str| left.checked_sub(length(it)).inspect(|it| left = *it).is_some();
-    let count = all.iter().rev().take_while(fits).count().max(1).min(all.len());
-    let closing = run_on(&all[all.len() - count..], CLOSING);
-    match sentences(plain).first() {
-        Some(first) if count < all.len() => format!("{} … {closing}", run_on(&[first], 200)),
-        _ => closing,
-    }
+    let all = if length > WHOLE { telling(&lines(unasked(plain)), WHOLE) } else { lines(plain) };
+    run_on(&all, WHOLE)
 }
 
 /// How it ends: the latest request, what the model last said, and what it asked without an answer.

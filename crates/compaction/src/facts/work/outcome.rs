@@ -58,6 +58,13 @@ static CODE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"|[-+] ?[\w$./-]+=|@@ )|^[\w./\\@\[\]-]+\.\w+[:-]\d+[:-](?:\d+:)?\s*(?:except|catch|raise|throw|return|if|const|let|var|//|#|\*)\b",
     ))
 });
+/// Lines that say that something goes on, or that only set others apart.
+static IDLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"^(?:[=*#~+_-]{3,}|(?:Building|Built|Compiling|Checking|Creating|Downloading|Downloaded|Fetching|Finished|Installed|Installing|",
+        r"Locking|Prepared|Resolved|Resolving|Running|Uninstalled|Updating|Using|Audited|Collecting|Cloning|Generating|yarn run|make\[?\d*\]?: (?:Entering|Leaving))\b)",
+    ))
+});
 /// What a shell or a program says in the only lines that it prints, because it could not do its work.
 static REFUSED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
@@ -92,7 +99,7 @@ static WRONG: LazyLock<[AsciiFirstRegex; 6]> = LazyLock::new(|| {
         ),
         // What compilers say, with the place.
         AsciiFirstRegex::new(
-            r"(?m)^\s*[^\s:(]+[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | TS\d)",
+            r"(?m)^\s*[^\s:(]+[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | TS\d)|^[A-Z]{1,4}\d{3,4} (?:\[\*\] )?[A-Z`]",
         ),
         AsciiFirstRegex::new(concat!(
             r"(?m)(?:^|\s)(?:error(?:\[\w+\])?:|Error:|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|panic:|[a-z]\w*[a-z](?:Error|Exception):|\w+\.?\w*(?:Error|Exception)\b:",
@@ -418,9 +425,11 @@ fn place(text: &str) -> Option<&str> {
     (line.len() < 200 && first.contains(['/', '.']) && !line.ends_with(['.', ':'])).then_some(line)
 }
 
+/// The first line that says something: no rule, banner or progress.
 fn first_line(text: &str) -> Option<String> {
-    let line =
-        text.lines().map(str::trim).find(|it| it.len() > 3 && !EMPTY.is_match(it) && !EXIT.is_match(it))?;
+    let says = |it: &&str| it.len() > 3 && !EMPTY.is_match(it) && !EXIT.is_match(it);
+    let lines = || text.lines().map(str::trim).filter(says);
+    let line = lines().find(|it| !IDLE.is_match(it)).or_else(|| lines().next())?;
     Some(flat(clip(line, 220).0))
 }
 
