@@ -197,8 +197,9 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
                     .strip_prefix("Found ")
                     .is_some_and(|it| it.contains(" error") && !it.starts_with('0'))
             };
+            let refused = own.trim().lines().count() < 3 && own.trim().lines().any(refuses);
             !output.failed
-                && !(own.trim().lines().count() < 3 && own.trim().lines().any(refuses))
+                && !refused
                 && !own.trim_start().starts_with("Traceback")
                 && ![own.lines().next(), text.trim_end().lines().last()].into_iter().flatten().any(dies)
                 && !ending(text, 400).lines().any(found)
