@@ -128,8 +128,8 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
 fn shown(number: usize, output: &str, actions: &[Action], base: Option<&str>, symbols: &mut Symbols) {
     if actions.iter().any(searches_for) {
         symbols.found(number, output, actions, base);
-    } else if let Some(file) = only(actions, base) {
-        symbols.read(number, output, &file);
+    } else if actions.iter().any(|it| it.path.is_some()) {
+        symbols.read(number, output, only(actions, base).as_deref());
     }
 }
 

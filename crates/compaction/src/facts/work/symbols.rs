@@ -19,8 +19,8 @@ pub(in crate::facts) struct Symbols {
     facts: Vec<Fact>,
     /// Where each stands in `facts`.
     known: HashMap<String, usize>,
-    /// What files define that were only read, with message and file, in order.
-    read: Vec<(String, usize, String)>,
+    /// What files define that were only read, with message and, where only one was read, the file; in order.
+    read: Vec<(String, usize, Option<String>)>,
     /// Files that were written to.
     edited: HashSet<String>,
     /// What was taken out of a file and not put in again.
@@ -141,37 +141,39 @@ impl Symbols {
     }
 
     /// Those that a file defines which was read.
-    pub(in crate::facts) fn read(&mut self, number: usize, output: &str, file: &str) {
+    pub(in crate::facts) fn read(&mut self, number: usize, output: &str, file: Option<&str>) {
         /// Bytes of an output that are looked at: more is no file that one works on.
         const MOST: usize = 60_000;
-        if !is_code(file) {
+        if !file.is_none_or(is_code) {
             return;
         }
         let defined = clip(output, MOST).0.lines().filter_map(|it| definition(unnumbered(it)));
-        self.read
-            .extend(defined.filter(|it| is_symbol(it)).map(|it| (it.to_owned(), number, file.to_owned())));
+        self.read.extend(
+            defined.filter(|it| is_symbol(it)).map(|it| (it.to_owned(), number, file.map(str::to_owned))),
+        );
     }
 
     /// The facts: of what was read, what the agent names itself, and the newest of the rest.
     pub(in crate::facts) fn into_facts(mut self) -> Vec<Fact> {
-        /// Of a file that was only read.
-        const NEWEST: usize = 6;
+        /// Of a file that was only read, those that the agent does not name itself.
+        const NEWEST: usize = 12;
         let (named, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.read).into_iter().partition(|it| self.used.contains(&it.0));
-        // Tests of others are read for how they are written.
         let edited = std::mem::take(&mut self.edited);
-        let told = |it: &(String, usize, String)| {
-            edited.contains(&it.2) || !(it.0.starts_with("test_") || it.0.starts_with("Test"))
-        };
         let mut of_file: HashMap<String, usize> = HashMap::new();
-        for (name, number, file) in named.into_iter().rev().filter(&told) {
-            let count = of_file.entry(file.clone()).or_default();
-            *count += usize::from(!self.known.contains_key(&name));
-            if *count <= NEWEST || edited.contains(&file) || self.known.contains_key(&name) {
-                self.add(number, &name, Some(file));
+        for (name, number, file) in named.into_iter().rev() {
+            if let Some(file) = &file {
+                *of_file.entry(file.clone()).or_default() += usize::from(!self.known.contains_key(&name));
             }
+            self.add(number, &name, file);
         }
-        for (name, number, file) in rest.into_iter().rev().filter(&told) {
+        for (name, number, file) in rest.into_iter().rev() {
+            let Some(file) = file else { continue };
+            // Tests of others are read for how they are written.
+            let of_test = name.starts_with("test_") || name.starts_with("Test");
+            if of_test && !edited.contains(&file) {
+                continue;
+            }
             let count = of_file.entry(file.clone()).or_default();
             if *count >= NEWEST || self.known.contains_key(&name) {
                 continue;
