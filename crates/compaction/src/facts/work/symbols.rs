@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn of_what_was_read_what_the_agent_names_comes_first() {
         let mut symbols = Symbols::default();
-        symbols.read(3, "   1→class TriggerRegistry {\n   2→class OtherThing {", "src/a.ts");
+        symbols.read(3, "   1→class TriggerRegistry {\n   2→class OtherThing {", Some("src/a.ts"));
         symbols.used(r#"{"new_string":"a\nTriggerRegistry.get()"}"#);
         let facts = symbols.into_facts();
         let told: Vec<_> = facts.iter().map(|it| (it.text.as_str(), it.detail.clone())).collect();
@@ -334,12 +334,12 @@ mod tests {
     #[test]
     fn of_a_file_that_was_only_read_few_are_told_and_none_of_a_document() {
         let mut symbols = Symbols::default();
-        let many: String = (0..9).map(|it| format!("def of_number_{it}():\n")).collect();
-        symbols.read(1, &many, "src/a.py");
-        symbols.read(2, "def test_of_number():\nclass TestOfNumber:", "src/b.py");
-        symbols.read(3, "def shown_in_it():", "docs/a.md");
+        let many: String = (10..30).map(|it| format!("def of_number_{it}():\n")).collect();
+        symbols.read(1, &many, Some("src/a.py"));
+        symbols.read(2, "def test_of_number():\nclass TestOfNumber:", Some("src/b.py"));
+        symbols.read(3, "def shown_in_it():", Some("docs/a.md"));
         let told: Vec<_> = symbols.into_facts().iter().map(|it| it.text.to_string()).collect();
-        assert_eq!(told, (3..9).rev().map(|it| format!("of_number_{it}")).collect::<Vec<_>>());
+        assert_eq!(told, (18..30).rev().map(|it| format!("of_number_{it}")).collect::<Vec<_>>());
     }
 
     #[test]
