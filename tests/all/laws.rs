@@ -215,16 +215,7 @@ fn build(steps: &[Step]) -> History {
         let from = Some(messages.len() as u32);
         messages.push(Message { from, ..message });
     };
-    let output = |id: String, text: String| Output {
-        id: id.into(),
-        name: None,
-        text: text.into(),
-        media: [].into(),
-        failed: false,
-        cleared: false,
-        exit: None,
-        refusal: None,
-    };
+    let output = |id: String, text: String| Output::new(id, text);
     let call = |number: usize, at: usize| {
         let id = format!("call_{number}_{at}").into();
         let input = "{\"command\":\"just check\"}".into();

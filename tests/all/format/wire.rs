@@ -193,16 +193,7 @@ fn output(id: &str, text: &str) -> Message {
 }
 
 fn output_part(id: &str, text: &str) -> Output {
-    Output {
-        id: id.into(),
-        name: None,
-        text: text.into(),
-        media: [].into(),
-        failed: false,
-        cleared: false,
-        exit: None,
-        refusal: None,
-    }
+    Output::new(id, text)
 }
 
 #[test]

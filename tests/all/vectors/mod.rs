@@ -107,16 +107,7 @@ pub(crate) fn call(id: &str, name: &str) -> Message {
 }
 
 pub(crate) fn output(id: &str, text: &str) -> Part {
-    Part::Output(Output {
-        id: id.into(),
-        name: None,
-        text: text.into(),
-        media: [].into(),
-        failed: false,
-        cleared: false,
-        exit: None,
-        refusal: None,
-    })
+    Part::Output(Output::new(id, text))
 }
 
 /// Tool outputs as the Anthropic API has them: in a user message.

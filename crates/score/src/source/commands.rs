@@ -232,7 +232,7 @@ fn printed_code(command: &str, text: &str) -> Option<i64> {
     codes.iter().copied().find(|it| *it != 0).or_else(|| codes.first().copied())
 }
 
-/// Whether a command shows what is written somewhere: errors in its answer may have happened elsewhere.
+/// Whether a command prints stored text: errors in its output may be that text's.
 fn shows_contents(command: &str) -> bool {
     const SHOWING: [&str; 14] = [
         "cat ",
@@ -255,7 +255,7 @@ fn shows_contents(command: &str) -> bool {
         .any(|part| SHOWING.iter().any(|it| part.trim_start().starts_with(it)))
 }
 
-/// Whether a shell or program says in a line that what was asked for is not there.
+/// Whether a line says that the program or module does not exist.
 fn refuses(line: &str) -> bool {
     line.contains(": No module named ") || line.ends_with(": command not found")
 }

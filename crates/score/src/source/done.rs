@@ -312,9 +312,9 @@ impl Deeds {
         }
     }
 
-    /// A step whose file the model calls done in passing, without touching its list, is done.
+    /// Closes steps whose file the model calls done in prose, without updating its list.
     fn closed_in_passing(&mut self, text: &str) {
-        /// Nobody reports so much in passing.
+        /// Maximum bytes of a remark; longer texts are reports.
         const SHORT: usize = 600;
         if text.len() > SHORT || self.plan.is_empty() {
             return;
@@ -398,7 +398,7 @@ impl Deeds {
                     })
                 })
                 .collect();
-            // A long list in what the user handed over is a paper's.
+            // A long list in what the user attached belongs to a document.
             if message.role == Role::User && (boxes.len() > 10 || plain.len() > 4_000) {
                 continue;
             }

@@ -22,7 +22,6 @@ pub(crate) fn probes(source: &History) -> Vec<Probe> {
         let text = if summary { message.plain() } else { own(message) };
         let (said, handed) = if summary { (text.as_str(), "") } else { text.split_at(attached(&text)) };
         let mut given = rules_in(said, summary);
-        // A paper full of them describes something.
         given
             .extend(Some(rules_in(handed, false)).filter(|it| it.len() <= MOST_ATTACHED).unwrap_or_default());
         for (key, polarity) in given {
@@ -61,10 +60,10 @@ pub(crate) fn probes(source: &History) -> Vec<Probe> {
     out
 }
 
-/// Rules of an attached paper that may be meant for the task.
+/// Maximum rules of an attached document that count; with more, it describes something.
 const MOST_ATTACHED: usize = 8;
 
-/// Where a paper begins that is attached to what was typed: at a heading behind a colon, behind "below", or a rule.
+/// Byte offset of an attached document: the first heading after a colon, after "below" or after `---`.
 fn attached(text: &str) -> usize {
     // What a harness tells every model binds, however long it is.
     let head = clip(text, 600).to_lowercase();

@@ -242,13 +242,12 @@ pub(in crate::facts) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fa
             if stretch == Stretch::Document { of_document.extend(rule) } else { facts.extend(rule) }
         }
     }
-    // A document that is full of them describes something: it is told as what was handed over.
     if of_document.len() <= MOST_HANDED {
         facts.append(&mut of_document);
     }
 }
 
-/// Sentences of a document that may be orders for the task.
+/// Maximum sentences of a document that are taken for orders; with more, it describes something.
 const MOST_HANDED: usize = 8;
 
 /// A sentence that announces a list, with the items below it: as many as a rule may be long.

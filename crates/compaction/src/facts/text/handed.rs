@@ -12,7 +12,7 @@ pub(crate) enum Stretch {
     Typed,
     /// A fenced block.
     Block,
-    /// Changes to code: what its lines say was said by nobody.
+    /// A diff: its lines are code, not the user's words.
     Diff,
     /// Lines of a machine: how they end matters as much as how they begin.
     Log,
@@ -110,7 +110,7 @@ fn fences(lines: &[&str], kinds: &mut [Stretch]) {
     }
 }
 
-/// Diffs, from what heads one to its last line.
+/// Marks a diff from its header to its last line.
 fn diffs(lines: &[&str], kinds: &mut [Stretch]) {
     let heads = |it: &str| ["diff --git ", "@@ -", "=== DIFF"].iter().any(|head| it.starts_with(head));
     let goes_on = |it: &str| {
@@ -187,12 +187,11 @@ fn talk(lines: &[&str], kinds: &mut [Stretch]) {
     kinds[from..to].fill(Stretch::Talk);
 }
 
-/// A document from a heading behind a few words that announce it or behind a rule; a page of a forum from its first word
-/// on.
+/// Marks a document, from a heading that a short announcement or a `---` precedes; a forum page as a whole.
 fn document(lines: &[&str], kinds: &mut [Stretch]) {
     /// Bytes of the longest announcement.
     const INTRODUCED: usize = 400;
-    /// Bytes that may stand before a rule behind which a document begins.
+    /// Maximum bytes before the `---` that precedes a document.
     const RULED: usize = 6_000;
     /// Lines by which a page with many voices is told.
     const VOICES: usize = 3;

@@ -255,7 +255,7 @@ fn doing(words: &[&str]) -> Option<Doing> {
     Some(Doing { kind, named })
 }
 
-/// Whether a command prints what is in files, logs or pages: errors in its output may be theirs.
+/// Whether a command prints files, logs or pages: errors in its output may be their content.
 pub(in crate::facts) fn shows(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

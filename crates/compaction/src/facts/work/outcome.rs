@@ -45,27 +45,27 @@ static RUNNING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?m)^(?:Process running with session ID |Command running in background with ID: |Command did not complete .*moved to the background \(ID: )(\w+)",
     )
 });
-/// What a command that prints its own end says: `EXIT: 2`, `exit=0`, `rc=1`.
+/// An exit code as commands print it themselves: `EXIT: 2`, `exit=0`, `rc=1`.
 static PRINTED_EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?im)^\W*(?:\w+[ _-])?(?:exit(?:[ _]?(?:code|status))?|rc|status)\s*[:=]\s*(-?\d{1,3})\s*\W*$",
     )
 });
-/// Lines of code and of diffs: what they say went wrong nowhere.
+/// Lines of code and diffs: an error that they mention did not happen in this run.
 static CODE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"^\s*(?:(?:[-+]\s*)?(?:\}?\s*(?:except|catch)\b|raise\b|throw\b|return\b|if\b|elif\b|const\b|let\b|var\b|//|\*\s|<!--|#\s)",
         r"|[-+] ?[\w$./-]+=|@@ )|^[\w./\\@\[\]-]+\.\w+[:-]\d+[:-](?:\d+:)?\s*(?:except|catch|raise|throw|return|if|const|let|var|//|#|\*)\b",
     ))
 });
-/// Lines that say that something goes on, or that only set others apart.
+/// Progress lines and separators.
 static IDLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"^(?:[=*#~+_-]{3,}|(?:Building|Built|Compiling|Checking|Creating|Downloading|Downloaded|Fetching|Finished|Installed|Installing|",
         r"Locking|Prepared|Resolved|Resolving|Running|Uninstalled|Updating|Using|Audited|Collecting|Cloning|Generating|yarn run|make\[?\d*\]?: (?:Entering|Leaving))\b)",
     ))
 });
-/// What a shell or a program says in the only lines that it prints, because it could not do its work.
+/// How a shell or interpreter says that it could not start what it was asked to run.
 static REFUSED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?m)^\S.*: (?:No module named \S+|command not found|[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
@@ -83,7 +83,7 @@ static COMMIT: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
 static PULL: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
-/// Of [`WRONG`], the first that only speaks of an error; those before it name a test or a place in code.
+/// Index into [`WRONG`] of the first pattern that names neither a test nor a place in code.
 const WORD: usize = 2;
 /// Of [`WRONG`], the phrases that a program which went well may print.
 const PHRASE: usize = 3;
@@ -425,7 +425,7 @@ fn place(text: &str) -> Option<&str> {
     (line.len() < 200 && first.contains(['/', '.']) && !line.ends_with(['.', ':'])).then_some(line)
 }
 
-/// The first line that says something: no rule, banner or progress.
+/// The first line that is neither empty, a separator nor progress.
 fn first_line(text: &str) -> Option<String> {
     let says = |it: &&str| it.len() > 3 && !EMPTY.is_match(it) && !EXIT.is_match(it);
     let lines = || text.lines().map(str::trim).filter(says);

@@ -9,7 +9,7 @@ use crate::facts::{Detail, Fact, FileOp};
 use history::tools::{Action, Meaning};
 use history::{Call, Output};
 
-/// Commands that tell where the work is.
+/// Number of newest commands that decide where the work is.
 const LATELY: usize = 12;
 
 impl Work<'_> {
@@ -80,7 +80,7 @@ impl Work<'_> {
         self.came_to(number, &command, outcome, output);
     }
 
-    /// What Claude Code says in the user's place: a command that the user ran, and how one in the background ended.
+    /// Reads client text of Claude Code: commands that the user ran, and how background commands ended.
     pub(super) fn by_the_client(&mut self, number: usize, text: &str) {
         let element = |name: &str| {
             let rest = text.split_once(&format!("<{name}>"))?.1;
@@ -194,7 +194,7 @@ fn says_nothing(output: &Output) -> bool {
     text.is_empty() || text.eq_ignore_ascii_case("(no output)")
 }
 
-/// Whether the last commands all ran in one other directory.
+/// Whether the newest commands all ran in the same directory, other than the session's.
 pub(super) fn moved(dirs: &[String]) -> bool {
     dirs.len() >= LATELY && dirs.iter().all(|it| *it == dirs[0] && !it.is_empty())
 }
