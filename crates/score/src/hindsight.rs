@@ -368,6 +368,28 @@ impl<'a> Vocabulary<'a> {
                 }
             }
         }
+        self.routes(text);
+    }
+
+    /// Paths of routers, whose folders and files have brackets: `app/[id]/page.tsx`, `app/(tabs)/index.tsx`.
+    fn routes(&mut self, text: &str) {
+        let apart = |c: char| c.is_whitespace() || "\"'`<>{}|,;*，。、：".contains(c);
+        for word in
+            text.split(apart).filter(|it| it.len() <= LONGEST && (it.contains("/[") || it.contains("/(")))
+        {
+            // A link's target stands behind its text, a compiler's place behind a path.
+            let word = word.rsplit("](").next().unwrap_or(word).trim_start_matches(['[', '(']);
+            let end = word.match_indices(['(', ':']).find(|it| !word[..it.0].ends_with('/')).map(|it| it.0);
+            let mut path = word[..end.unwrap_or(word.len())].trim_end_matches(['.', '!', '?', '=', '\\']);
+            while path.ends_with([']', ')'])
+                && path.matches([']', ')']).count() > path.matches(['[', '(']).count()
+            {
+                path = &path[..path.len() - 1];
+            }
+            if looks_like_path(path) {
+                self.path(&done::canonical(path, None, self.cwd));
+            }
+        }
     }
 
     /// Go's methods, whose names stand behind their receiver: `func (it *T) Name(`.

@@ -92,6 +92,21 @@ fn what_is_used_from_memory_counts_and_what_is_shown_again_does_not() {
     assert_eq!(used_later(&source, source.messages().len()), []);
 }
 
+#[test]
+fn a_path_of_a_router_is_a_path() {
+    let read = |path: &str| serde_json::json!({ "file_path": path });
+    let named =
+        "app/[shop]/[id].tsx(8,3): error TS2769 in [it](app/(tabs)/index.tsx), see app/(tabs)/[page].";
+    let mut calls = vec![("Bash", serde_json::json!({ "command": "npx tsc" }), named)];
+    calls.extend(
+        ["app/[shop]/[id].tsx", "app/(tabs)/index.tsx", "app/(tabs)/[page]"].map(|it| ("Read", read(it), "")),
+    );
+    let used = used_later(&history(&calls), 3);
+    let paths: Vec<&str> =
+        used.iter().filter(|it| it.kind == UsedKind::Path).map(|it| it.text.as_str()).collect();
+    assert_eq!(paths, ["app/[shop]/[id].tsx", "app/(tabs)/index.tsx", "app/(tabs)/[page]"]);
+}
+
 /// The repositories that the summary was tuned on; the others are looked at only to be measured.
 fn is_tuned(name: &str) -> bool {
     let name = name.rsplit('/').next().unwrap_or(name);
