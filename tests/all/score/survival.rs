@@ -251,6 +251,7 @@ fn nobody_may_make_things_up() {
     }
     for line in [
         "- The user said \"carry on with the changelog\"",
+        "- A thread where a user wrote \"the second relay drops every packet\"",
         "- Read /home/ann/shop/src/login.rs and src/main.rs",
         "- Tests do not pass yet.",
         "- `cargo test limi…` and src/logi… and `git commit -m lim...`",

@@ -475,7 +475,12 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
         "ユーザー：",
     ]
     .iter()
-    .any(|it| lower.contains(it));
+    // Of some user, in a forum or an issue, the person who types is not spoken.
+    .any(|it| {
+        lower
+            .match_indices(it)
+            .any(|(at, _)| !lower[..at].ends_with("a ") && !lower[..at].ends_with("another "))
+    });
     let under = || {
         let heads = [
             "user message",
