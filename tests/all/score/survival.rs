@@ -419,6 +419,14 @@ fn what_is_true_is_no_contradiction() {
             vec![],
             "- `dir=\"/tmp/x\"; python3 list.py` → failed: TypeError: no",
         ),
+        (
+            vec![(
+                "npx eslint src/a.ts | tail -3; echo done",
+                "3:1 error no\n\n✖ 4 problems (3 errors, 1 warning)\n\ndone",
+            )],
+            vec![],
+            "- `npx eslint src/a.ts | tail -3; echo done` → failed, 3 errors",
+        ),
         // What the agent said in its own words.
         (
             vec![("cat src/a.rs", "fn a() {}")],

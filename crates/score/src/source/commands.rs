@@ -183,7 +183,8 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     let (passed, failed) = if shows { (None, None) } else { counts(end) };
     let piped = !shows
         && (command.contains('|') || own.len() < text.len() && text.starts_with("Script completed"))
-        && signature(own).is_some_and(|it| strength(&it) >= 4);
+        && signature(own).is_some_and(|it| strength(&it) >= 4)
+        || command.contains(['|', ';']) && ending(end, 1_000).lines().any(counts_problems);
     // Codex's code mode says that its script ended, not how the command in it did.
     if exit.is_none() && text.starts_with("Script completed") && failed.or(passed).is_none() && !piped {
         return None;
@@ -213,6 +214,11 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
         return None;
     }
     Some(Outcome { ok, exit, passed, failed })
+}
+
+/// ESLint's total: `✖ 10 problems (3 errors, 7 warnings)`.
+fn counts_problems(line: &str) -> bool {
+    line.trim_start().starts_with('✖') && line.contains(" problem") && !line.contains("(0 errors")
 }
 
 /// The exit code that a command prints of its own accord: `make; echo "EXIT=$?"`.
