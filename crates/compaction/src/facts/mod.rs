@@ -23,13 +23,13 @@ use history::parallel;
 use history::tools::code_mode;
 use history::verbatim;
 pub(crate) use past::ANSWERED;
-pub use past::superseded::answered;
+pub use past::superseded::last_answered;
 pub use talk::last_step;
 
 pub use text::flat;
 pub use topic::{ClaimPlace, Topic};
-pub use voice::{Voice, Words};
-pub use work::command::{delivers, looks};
+pub use voice::{AttributedText, Voice};
+pub use work::command::{checks_or_delivers, is_read_only};
 pub use work::outcome::Outcome;
 
 /// Which way a rule points.
@@ -105,7 +105,7 @@ pub enum Detail {
     /// The text is a path.
     File {
         /// What was last done to it.
-        deed: FileOp,
+        op: FileOp,
         /// Where it went, if it was moved.
         to: Option<String>,
     },
@@ -114,7 +114,7 @@ pub enum Detail {
         /// What came of its last run.
         outcome: Outcome,
         /// It only looked at things.
-        looked: bool,
+        read_only: bool,
     },
     /// The text is the line that says what went wrong.
     Error {
@@ -154,7 +154,7 @@ pub struct Fact {
     /// Number in the history of the message it stands in; for a state, the message that last changed it.
     pub message: usize,
     /// The words, path, command or name, and whose it is.
-    pub text: Words,
+    pub text: AttributedText,
     /// What else is known.
     pub detail: Detail,
 }
@@ -235,23 +235,23 @@ fn read_messages(history: &History) -> Ledger {
         || {
             work::read(history, directory.as_deref(), &mut facts);
             let changed = plan::read(history, &mut facts);
-            past::superseded::read(history, &changed, &mut facts);
+            past::superseded::drop_superseded(history, &changed, &mut facts);
             work::identifiers::read(history, directory.as_deref())
         },
     );
     facts.extend(said);
     facts.extend(names);
-    past::superseded::refused(&mut facts);
-    past::superseded::settle(history, &mut facts);
-    past::present::outdate(history, &mut facts);
-    past::superseded::expire(history, &mut facts);
-    past::superseded::pursue(history, &mut facts);
-    Ledger { facts: settled(facts), directory }
+    past::superseded::drop_refused_steps(&mut facts);
+    past::superseded::settle_steps(history, &mut facts);
+    past::present::drop_outdated(history, &mut facts);
+    past::superseded::drop_expired_rules(history, &mut facts);
+    past::superseded::replace_answered_goal(history, &mut facts);
+    Ledger { facts: deduplicated(facts), directory }
 }
 
 /// Brings the facts in order and drops what a later one says again: of a file, a command or a name the newest stands,
 /// of words the first.
-fn settled(mut facts: Vec<Fact>) -> Vec<Fact> {
+fn deduplicated(mut facts: Vec<Fact>) -> Vec<Fact> {
     use std::collections::HashMap;
     // Stable: within a message, the order in which they were found.
     facts.sort_by_key(|it| it.message);
@@ -260,10 +260,10 @@ fn settled(mut facts: Vec<Fact>) -> Vec<Fact> {
     for index in 0..facts.len() {
         let fact = &facts[index];
         let key = match (&fact.detail, fact.topic) {
-            (Detail::Command { .. }, _) => work::command::key(&fact.text),
+            (Detail::Command { .. }, _) => work::command::dedup_key(&fact.text),
             (Detail::Error { of, .. }, _) => {
-                let of = of.as_deref().map(work::command::key).unwrap_or_default();
-                format!("{of} {}", text::untimed(&fact.text))
+                let of = of.as_deref().map(work::command::dedup_key).unwrap_or_default();
+                format!("{of} {}", text::without_durations(&fact.text))
             }
             // An answer is only the same if the question is.
             (Detail::Choice { asked, means, .. }, _) => format!("{asked:?} {means:?} {}", fact.text),

@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::past::listed::Listed;
-use super::talk::orders::{ASKS, polarity};
+use super::past::step_index::StepIndex;
+use super::talk::orders::{QUESTION_START, polarity};
 use super::text::ascii_first::AsciiFirstRegex;
 use super::text::{clip, flat, sentences};
-use super::voice::{Answered, Quote, Told};
+use super::voice::{ModelTopic, Quote, UserReply};
 use super::{Fact, Polarity, Topic, Voice};
 use history::tools::{self, Meaning};
 use history::{Call, History, Kind, Output, Part, Role};
@@ -29,28 +29,28 @@ struct Steps {
     /// Where a step with a number stands; of several the first.
     by_id: HashMap<String, usize>,
     /// All steps before it have a number or are gone.
-    unnumbered: usize,
+    next_without_id: usize,
     /// It was handed over as a whole.
     whole: bool,
 }
 
 /// What became of a task that was made before the history begins: only an earlier summary tells what it is.
-pub(super) struct Changed {
+pub(super) struct TaskUpdate {
     pub(super) id: String,
     /// Where it belongs now; nothing if it was dropped.
     pub(super) topic: Option<Topic>,
     pub(super) message: usize,
 }
 
-static CREATED: LazyLock<AsciiFirstRegex> =
+static TASK_CREATED: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)task #?(\w+) (?:created|added)"));
-static BOX: LazyLock<AsciiFirstRegex> =
+static CHECKBOX: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$"));
 
 /// Reads the last state of the plan, and gives back what became of tasks made before.
-pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<Changed> {
+pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> {
     let mut steps = Steps::default();
-    let mut changed: Vec<Changed> = Vec::new();
+    let mut changed: Vec<TaskUpdate> = Vec::new();
     let mut listed = 0;
     for (number, message) in history.messages().iter().enumerate() {
         for part in &message.parts {
@@ -58,11 +58,11 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<Changed> {
                 Part::Call(call) if tools::meaning(&call.name) == Meaning::Plan => {
                     changed.extend(apply(call, number, &mut steps));
                 }
-                Part::Output(output) => numbered(output, &mut steps),
+                Part::Output(output) => assign_task_id(output, &mut steps),
                 // A checklist in prose counts until a tool keeps the plan.
                 Part::Text(text) if message.kind == Kind::Said && message.role != Role::System => {
                     let boxes = checklist(text.as_str(), number);
-                    let handed = message.role == Role::User && is_document(text.as_str(), boxes.len());
+                    let handed = message.role == Role::User && is_pasted(text.as_str(), boxes.len());
                     if !handed && boxes.len() >= 2 && (steps.all.is_empty() || listed > 0) {
                         listed = boxes.len();
                         steps = Steps { all: boxes.into_iter().map(Some).collect(), ..Steps::default() };
@@ -76,27 +76,27 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<Changed> {
     let steps: Vec<Step> = steps.all.into_iter().flatten().collect();
     if !steps.is_empty() {
         // The plan of an earlier summary is what this one grew from. One that was handed over as a whole replaces it.
-        let listed = Listed::of(steps.iter().map(|it| it.text.as_str()));
+        let listed = StepIndex::of(steps.iter().map(|it| it.text.as_str()));
         facts.retain(|it| {
             !matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed)
                 || it.voice() == Voice::Summary
                     && !(whole && it.message < steps[0].message)
-                    && !listed.has(&it.text)
+                    && !listed.contains_similar(&it.text)
         });
     }
     facts.extend(steps.into_iter().map(|it| {
         let topic = match it.topic {
-            Topic::Done => Told::Done,
-            Topic::Active => Told::Active,
-            _ => Told::Open,
+            Topic::Done => ModelTopic::Done,
+            Topic::Active => ModelTopic::Active,
+            _ => ModelTopic::Open,
         };
-        Fact::told(topic, it.message, it.text)
+        Fact::from_model(topic, it.message, it.text)
     }));
     changed
 }
 
 /// Brings the steps up to date; gives back what is said of a task that is none of them.
-fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<Changed> {
+fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<TaskUpdate> {
     let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
     let text = |it: &Value| {
         ["content", "step", "description", "subject", "title", "text"]
@@ -122,7 +122,7 @@ fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<Changed> {
         Some(id) => {
             let Some(at) = steps.by_id.get(&id).copied() else {
                 let topic = topic(&status(&input)?);
-                return Some(Changed { id, topic, message: number });
+                return Some(TaskUpdate { id, topic, message: number });
             };
             let step = &mut steps.all[at];
             match (status(&input).as_deref().map(topic), step.as_mut()) {
@@ -150,12 +150,12 @@ fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<Changed> {
 }
 
 /// Gives the oldest step without a number the one that the tool answered.
-fn numbered(output: &Output, steps: &mut Steps) {
-    let Some(found) = CREATED.captures(clip(output.text.as_str(), 120).0) else { return };
+fn assign_task_id(output: &Output, steps: &mut Steps) {
+    let Some(found) = TASK_CREATED.captures(clip(output.text.as_str(), 120).0) else { return };
     let Some(id) = found.get(1).map(|it| it.as_str().to_owned()) else { return };
-    while let Some(step) = steps.all.get_mut(steps.unnumbered) {
-        let at = steps.unnumbered;
-        steps.unnumbered += 1;
+    while let Some(step) = steps.all.get_mut(steps.next_without_id) {
+        let at = steps.next_without_id;
+        steps.next_without_id += 1;
         if let Some(step) = step.as_mut().filter(|it| it.id.is_none()) {
             step.id = Some(id.clone());
             steps.by_id.entry(id).or_insert(at);
@@ -177,7 +177,7 @@ pub(super) fn topic(status: &str) -> Option<Topic> {
 }
 
 /// Whether a text with that many boxes was not written as a plan of this session, but pasted.
-fn is_document(text: &str, boxes: usize) -> bool {
+fn is_pasted(text: &str, boxes: usize) -> bool {
     /// Nobody types so many.
     const BOXES: usize = 10;
     /// Bytes of a long text.
@@ -191,7 +191,7 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
     if !text.contains('[') {
         return out;
     }
-    for found in BOX.captures_iter(text) {
+    for found in CHECKBOX.captures_iter(text) {
         let (Some(mark), Some(what)) = (found.get(1), found.get(2)) else { continue };
         let Some(topic) = topic(mark.as_str()) else { continue };
         out.push(Step { id: None, text: flat(clip(what.as_str(), 300).0), topic, message: number });
@@ -199,7 +199,7 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
     out
 }
 
-static PAIR: LazyLock<AsciiFirstRegex> =
+static QUOTED_ANSWER: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r#""([^"]+)"\s*=\s*"([^"]*)""#));
 /// What clients put in an answer's place where nobody answered.
 static UNANSWERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -217,7 +217,7 @@ pub(super) struct Answer {
 }
 
 /// Question and answer, as a tool that asks the user reports them.
-pub(super) fn answers(call: &Call, answered: &Answered) -> Vec<Answer> {
+pub(super) fn user_replies(call: &Call, answered: &UserReply) -> Vec<Answer> {
     let output = answered.output;
     if output.failed || output.cleared {
         return Vec::new();
@@ -230,11 +230,12 @@ pub(super) fn answers(call: &Call, answered: &Answered) -> Vec<Answer> {
         .filter_map(|it| it.get("label")?.as_str().map(str::trim))
         .collect();
     let answer = |(question, said): (Option<String>, String)| {
-        let typed = sentences(typed(&said, &labels)).into_iter().filter(|it| !ASKS.is_match(it));
+        let typed =
+            sentences(without_labels(&said, &labels)).into_iter().filter(|it| !QUESTION_START.is_match(it));
         let rules = typed.filter_map(|it| Some((polarity(it)?, answered.quote(it.to_owned()))));
         Answer { question, rules: rules.collect(), said: answered.quote(said) }
     };
-    let given = given(&input, output.text.as_str()).into_iter();
+    let given = answers_in(&input, output.text.as_str()).into_iter();
     given.filter(|it| !it.1.is_empty() && !UNANSWERED.is_match(&it.1)).map(answer).collect()
 }
 
@@ -243,7 +244,7 @@ fn questions(input: &Value) -> &[Value] {
 }
 
 /// An answer without the options that it begins with.
-fn typed<'a>(answer: &'a str, labels: &[&str]) -> &'a str {
+fn without_labels<'a>(answer: &'a str, labels: &[&str]) -> &'a str {
     let mut rest = answer.trim();
     let chosen = |rest: &'a str| {
         let behind = labels.iter().filter(|it| !it.is_empty()).filter_map(|it| rest.strip_prefix(*it));
@@ -257,7 +258,7 @@ fn typed<'a>(answer: &'a str, labels: &[&str]) -> &'a str {
 
 /// The answers in `"question"="answer", "question"="answer". …`: both may hold quotation marks, so that an answer goes
 /// to where the next question begins.
-fn paired(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
+fn answers_by_question(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
     /// How the client goes on behind the last answer.
     const CLOSING: [&str; 2] = ["\". You can now", "\". Read the answers"];
     /// What stands behind an answer that has a preview or a note.
@@ -288,23 +289,24 @@ fn paired(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
     out
 }
 
-fn given(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
+fn answers_in(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
     // A plan that was put to the user: the answer is yes, the plan is what it means.
     if let Some(plan) = input.get("plan").and_then(Value::as_str) {
-        let title = plan.lines().map(super::text::bare).find(|it| !it.is_empty()).unwrap_or_default();
+        let title =
+            plan.lines().map(super::text::without_markers).find(|it| !it.is_empty()).unwrap_or_default();
         let approved = text.to_lowercase().contains("approved") || text.contains("start coding");
         let asked = Some(format!("plan: {}", flat(clip(title, 160).0)));
         return if approved { vec![(asked, "approved".into())] } else { Vec::new() };
     }
-    let pairs = paired(input, text);
+    let pairs = answers_by_question(input, text);
     if !pairs.is_empty() {
         return pairs;
     }
     let answer: Value = serde_json::from_str(text).unwrap_or_default();
     if let Some(given) = answer.get("answers").and_then(Value::as_object) {
-        return by_id(input, given);
+        return answers_by_id(input, given);
     }
-    let pairs: Vec<_> = PAIR
+    let pairs: Vec<_> = QUOTED_ANSWER
         .captures_iter(text)
         .filter_map(|it| Some((Some(flat(it.get(1)?.as_str())), it.get(2)?.as_str().to_string())))
         .collect();
@@ -320,7 +322,7 @@ fn given(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
 }
 
 /// Answers under what their questions are called, or under their numbers.
-fn by_id(input: &Value, given: &serde_json::Map<String, Value>) -> Vec<(Option<String>, String)> {
+fn answers_by_id(input: &Value, given: &serde_json::Map<String, Value>) -> Vec<(Option<String>, String)> {
     let questions = questions(input);
     let asked = |id: &str| {
         let by_id = questions.iter().find(|it| {
@@ -360,16 +362,16 @@ mod tests {
             ),
             ("{\"answers\":{\"1\":\"Drop, all\",\"elsewhere\":\"No\"}}", vec!["Drop, all", "No"]),
         ] {
-            let said: Vec<_> = given(&input, text).into_iter().map(|it| it.1).collect();
+            let said: Vec<_> = answers_in(&input, text).into_iter().map(|it| it.1).collect();
             assert_eq!(said, expected, "{text}");
         }
-        let asked = |text| given(&input, text).into_iter().map(|it| it.0).collect::<Vec<_>>();
+        let asked = |text| answers_in(&input, text).into_iter().map(|it| it.0).collect::<Vec<_>>();
         assert_eq!(asked("{\"answers\":{\"elsewhere\":\"No\"}}"), [None]);
         assert_eq!(
-            typed("Keep \"old\", Drop, all, never touch mine", &["Keep \"old\"", "Drop, all"]),
+            without_labels("Keep \"old\", Drop, all, never touch mine", &["Keep \"old\"", "Drop, all"]),
             "never touch mine"
         );
-        assert_eq!(typed("Drop", &["Drop", "Drop, all"]), "");
+        assert_eq!(without_labels("Drop", &["Drop", "Drop, all"]), "");
         for text in
             ["No response after 60s — go on.", "The user dismissed the question", "User did not respond"]
         {

@@ -5,7 +5,7 @@
 
 use std::ops::Deref;
 
-use super::text::own;
+use super::text::user_text;
 use super::{Detail, Fact, Topic};
 use history::tools;
 use history::{Call, History, Kind, Message, Output, Refusal, Text};
@@ -17,18 +17,18 @@ pub enum Voice {
     User,
     Model,
     /// Seen in what tools were asked and answered.
-    Seen,
+    Tools,
     Summary,
 }
 
 /// The text of a fact, and whose it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words {
+pub struct AttributedText {
     voice: Voice,
     text: String,
 }
 
-impl Words {
+impl AttributedText {
     pub fn voice(&self) -> Voice {
         self.voice
     }
@@ -50,7 +50,7 @@ impl Words {
     }
 }
 
-impl Deref for Words {
+impl Deref for AttributedText {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -58,7 +58,7 @@ impl Deref for Words {
     }
 }
 
-impl std::fmt::Display for Words {
+impl std::fmt::Display for AttributedText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)
     }
@@ -70,12 +70,12 @@ pub(super) struct Quote(String);
 
 impl Quote {
     /// Nothing: the user said no and no more.
-    pub(super) fn silent() -> Self {
+    pub(super) fn empty() -> Self {
         Self(String::new())
     }
 
     /// Why the user refused a call, where the agent recorded it.
-    pub(super) fn reason(refusal: &Refusal) -> Option<Self> {
+    pub(super) fn of_refusal(refusal: &Refusal) -> Option<Self> {
         refusal.reason.as_deref().map(|it| Self(it.to_owned()))
     }
 }
@@ -89,7 +89,7 @@ impl Deref for Quote {
 }
 
 /// What clients and hooks put where a user's words would stand.
-const NOT_SAID: [&str; 10] = [
+const INJECTED_STARTS: [&str; 10] = [
     "EXECUTION RESULT of [",
     "[Request interrupted",
     "Operation stopped by hook",
@@ -114,8 +114,9 @@ impl<'a> Prompt<'a> {
         if !message.is_prompt() {
             return None;
         }
-        let said = |it: &&str| !NOT_SAID.iter().any(|not| it.trim_start().starts_with(not));
-        let parts: Vec<&str> = own(message.texts().map(Text::as_str)).into_iter().filter(said).collect();
+        let said = |it: &&str| !INJECTED_STARTS.iter().any(|not| it.trim_start().starts_with(not));
+        let parts: Vec<&str> =
+            user_text(message.texts().map(Text::as_str)).into_iter().filter(said).collect();
         (!parts.is_empty()).then_some(Self { parts })
     }
 
@@ -139,11 +140,11 @@ impl<'a> Prompt<'a> {
 }
 
 /// The output of one of the agent's own tools that ask the user.
-pub(super) struct Answered<'a> {
+pub(super) struct UserReply<'a> {
     pub(super) output: &'a Output,
 }
 
-impl<'a> Answered<'a> {
+impl<'a> UserReply<'a> {
     /// Nothing for any other tool, whatever it is called behind a server's name.
     pub(super) fn of(history: &History, call: &Call, output: &'a Output) -> Option<Self> {
         tools::asks_user(history.meta.agent.as_deref(), &call.name).then_some(Self { output })
@@ -157,12 +158,12 @@ impl<'a> Answered<'a> {
 
 /// An earlier summary: of ours or of the agent's, in a message that was marked as one.
 #[derive(Clone, Copy)]
-pub(super) struct Earlier<'a> {
+pub(super) struct EarlierSummary<'a> {
     message: &'a Message,
     number: usize,
 }
 
-impl<'a> Earlier<'a> {
+impl<'a> EarlierSummary<'a> {
     /// Nothing for a message that is none.
     pub(super) fn of(number: usize, message: &'a Message) -> Option<Self> {
         (message.kind == Kind::Summary).then_some(Self { message, number })
@@ -179,13 +180,13 @@ impl<'a> Earlier<'a> {
 
     /// What it says itself, of whatever topic.
     pub(super) fn fact(self, topic: Topic, text: &str, detail: Detail) -> Fact {
-        Fact::made(topic, self.number, Voice::Summary, text.to_owned(), detail)
+        Fact::new(topic, self.number, Voice::Summary, text.to_owned(), detail)
     }
 }
 
 /// Topics of what is not the user's to say: these facts are the model's, or seen in what tools were asked and answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum ToolTopic {
     Files,
     Directory,
     Setup,
@@ -197,7 +198,7 @@ pub(super) enum Seen {
 
 /// Topics of what the model says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum ModelTopic {
     Tried,
     Untested,
     Findings,
@@ -211,40 +212,40 @@ pub(super) enum Told {
 
 impl Fact {
     /// What the user said.
-    pub(super) fn user(topic: Topic, message: usize, quote: Quote, detail: Detail) -> Self {
-        Self::made(topic, message, Voice::User, quote.0, detail)
+    pub(super) fn from_user(topic: Topic, message: usize, quote: Quote, detail: Detail) -> Self {
+        Self::new(topic, message, Voice::User, quote.0, detail)
     }
 
     /// What was seen in calls and outputs.
-    pub(super) fn seen(topic: Seen, message: usize, text: String, detail: Detail) -> Self {
+    pub(super) fn from_tools(topic: ToolTopic, message: usize, text: String, detail: Detail) -> Self {
         let topic = match topic {
-            Seen::Files => Topic::Files,
-            Seen::Directory => Topic::Directory,
-            Seen::Setup => Topic::Setup,
-            Seen::Commands => Topic::Commands,
-            Seen::Errors => Topic::Errors,
-            Seen::Tried => Topic::Tried,
-            Seen::Identifiers => Topic::Identifiers,
+            ToolTopic::Files => Topic::Files,
+            ToolTopic::Directory => Topic::Directory,
+            ToolTopic::Setup => Topic::Setup,
+            ToolTopic::Commands => Topic::Commands,
+            ToolTopic::Errors => Topic::Errors,
+            ToolTopic::Tried => Topic::Tried,
+            ToolTopic::Identifiers => Topic::Identifiers,
         };
-        Self::made(topic, message, Voice::Seen, text, detail)
+        Self::new(topic, message, Voice::Tools, text, detail)
     }
 
     /// What the model said.
-    pub(super) fn told(topic: Told, message: usize, text: String) -> Self {
+    pub(super) fn from_model(topic: ModelTopic, message: usize, text: String) -> Self {
         let topic = match topic {
-            Told::Tried => Topic::Tried,
-            Told::Untested => Topic::Untested,
-            Told::Findings => Topic::Findings,
-            Told::Current => Topic::Current,
-            Told::Open => Topic::Open,
-            Told::Active => Topic::Active,
-            Told::Done => Topic::Done,
-            Told::Asked => Topic::Last,
+            ModelTopic::Tried => Topic::Tried,
+            ModelTopic::Untested => Topic::Untested,
+            ModelTopic::Findings => Topic::Findings,
+            ModelTopic::Current => Topic::Current,
+            ModelTopic::Open => Topic::Open,
+            ModelTopic::Active => Topic::Active,
+            ModelTopic::Done => Topic::Done,
+            ModelTopic::Asked => Topic::Last,
         };
-        Self::made(topic, message, Voice::Model, text, Detail::None)
+        Self::new(topic, message, Voice::Model, text, Detail::None)
     }
 
-    fn made(topic: Topic, message: usize, voice: Voice, text: String, detail: Detail) -> Self {
-        Self { topic, message, text: Words { voice, text }, detail }
+    fn new(topic: Topic, message: usize, voice: Voice, text: String, detail: Detail) -> Self {
+        Self { topic, message, text: AttributedText { voice, text }, detail }
     }
 }

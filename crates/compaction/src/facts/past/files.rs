@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use super::Fold;
-use super::headings::{DEEDS, governs, told};
+use super::SummaryReader;
+use super::headings::{FILE_OPS, op_in, op_of_path};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
 use crate::facts::work::paths;
@@ -16,7 +16,7 @@ static PATH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     )
 });
 
-impl Fold<'_> {
+impl SummaryReader<'_> {
     pub(super) fn files(&mut self, body: &str) {
         // Ours: it is told anew where the session says it.
         if let Some(path) = body.strip_prefix("working directory: ") {
@@ -30,8 +30,8 @@ impl Fold<'_> {
             && let (word, root) =
                 label.split_once(" in ").map_or((label, None), |(word, root)| (word, Some(root)))
             // Each path repeats it.
-            && root.is_none_or(|it| it.len() <= paths::LONGEST_PATH)
-            && let Some((_, deed)) = DEEDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known))
+            && root.is_none_or(|it| it.len() <= paths::MAX_PATH_BYTES)
+            && let Some((_, op)) = FILE_OPS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known))
         {
             let whole =
                 |it: &str| root.map_or(it.to_string(), |root| format!("{}/{it}", root.trim_end_matches('/')));
@@ -39,7 +39,7 @@ impl Fold<'_> {
             if let Some(path) = list.split('`').nth(1) {
                 if is_path(path) {
                     let path = paths::path(path, None, self.base);
-                    self.push(Topic::Files, &path, Detail::File { deed: *deed, to: None });
+                    self.push(Topic::Files, &path, Detail::File { op: *op, to: None });
                 }
                 return;
             }
@@ -48,7 +48,7 @@ impl Fold<'_> {
                     Some((path, to)) => (path, Some(whole(to.trim()))),
                     None => (item, None),
                 };
-                self.push(Topic::Files, &whole(path.trim()), Detail::File { deed: *deed, to });
+                self.push(Topic::Files, &whole(path.trim()), Detail::File { op: *op, to });
             }
             return;
         }
@@ -61,14 +61,14 @@ impl Fold<'_> {
             rest = after;
         }
         if listed.is_empty() {
-            return self.of_file(body);
+            return self.note_below_file(body);
         }
-        let deed = governs(rest).unwrap_or(FileOp::Mentioned);
+        let op = op_of_path(rest).unwrap_or(FileOp::Mentioned);
         for path in &mut listed {
             // A pattern stands for several.
             if !path.contains(['*', '{']) {
                 *path = paths::path(path, None, self.base);
-                self.push(Topic::Files, path, Detail::File { deed, to: None });
+                self.push(Topic::Files, path, Detail::File { op, to: None });
             }
         }
         let rest = rest.trim_matches(['*', ' ', '-', '—', '–', ':']);
@@ -79,7 +79,7 @@ impl Fold<'_> {
     }
 
     /// What a section on files says below a path.
-    fn of_file(&mut self, body: &str) {
+    fn note_below_file(&mut self, body: &str) {
         // Not far back: other lines about it may stand between.
         let file = self
             .facts
@@ -87,11 +87,11 @@ impl Fold<'_> {
             .rev()
             .take(40)
             .find(|it| it.topic == Topic::Files && it.message == self.number);
-        if let Some(Fact { detail: Detail::File { deed: deed @ FileOp::Mentioned, .. }, .. }) = file
-            && told(body).is_some_and(|it| !matches!(it, FileOp::Read | FileOp::Mentioned))
+        if let Some(Fact { detail: Detail::File { op: op @ FileOp::Mentioned, .. }, .. }) = file
+            && op_in(body).is_some_and(|it| !matches!(it, FileOp::Read | FileOp::Mentioned))
         {
             // Something in it was added, fixed, removed: the file was changed.
-            *deed = FileOp::Edited;
+            *op = FileOp::Edited;
         }
         if body.chars().count() > 24 {
             let text = clip(body, 240).0.to_string();

@@ -97,7 +97,7 @@ pub(super) struct Heading<'a> {
 
 /// Reads a line as a heading. `next`: the number that one without `#` would bear; whatever else is numbered is an item of
 /// a list.
-pub(super) fn heading(lead: &str, next: Option<usize>) -> Option<Heading<'_>> {
+pub(super) fn parse_heading(lead: &str, next: Option<usize>) -> Option<Heading<'_>> {
     const BELOW: usize = 7;
     let found = HEADING.captures(lead)?;
     let number = found.get(2).and_then(|it| it.as_str().parse().ok());
@@ -126,7 +126,7 @@ pub(super) fn heading(lead: &str, next: Option<usize>) -> Option<Heading<'_>> {
 pub(crate) const ANSWERED: &str = " (answered at [#";
 
 /// Words that say what was done to a file, in lower case; the first that fits counts.
-pub(in crate::facts) const DEEDS: [(&str, FileOp); 25] = [
+pub(in crate::facts) const FILE_OPS: [(&str, FileOp); 25] = [
     ("created, edited", FileOp::CreatedThenEdited),
     ("edited earlier, read", FileOp::ReadAfterEdit),
     ("read, changes undone", FileOp::Restored),
@@ -155,37 +155,39 @@ pub(in crate::facts) const DEEDS: [(&str, FileOp); 25] = [
 ];
 
 /// What a text says was done to something.
-pub(super) fn told(text: &str) -> Option<FileOp> {
+pub(super) fn op_in(text: &str) -> Option<FileOp> {
     let lower = text.to_lowercase();
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).collect();
-    DEEDS.iter().find(|(word, _)| words.contains(word)).map(|it| it.1)
+    FILE_OPS.iter().find(|(word, _)| words.contains(word)).map(|it| it.1)
 }
 
 /// Where a clause begins.
-const CLAUSES: [char; 5] = [',', '(', '—', '–', ':'];
+const CLAUSE_STARTS: [char; 5] = [',', '(', '—', '–', ':'];
 /// What may stand before the word that says what was done.
-const BEFORE: [&str; 10] = ["now", "was", "is", "were", "has", "been", "already", "just", "also", "and"];
+const FILLER_WORDS: [&str; 10] =
+    ["now", "was", "is", "were", "has", "been", "already", "just", "also", "and"];
 /// Words of a sentence that tells what may come.
-const NOT_YET: [&str; 6] = ["pending", "todo", "if", "wanted", "later", "planned"];
+const FUTURE_WORDS: [&str; 6] = ["pending", "todo", "if", "wanted", "later", "planned"];
 
 /// What the words after a path say was done to exactly that path: a clause begins with it, and no other path or name
 /// follows as what it was done to.
-pub(super) fn governs(rest: &str) -> Option<FileOp> {
-    let small = |it: &str| it.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+pub(super) fn op_of_path(rest: &str) -> Option<FileOp> {
+    let lower = |it: &str| it.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     let sentences = rest.split([';', '\n']).flat_map(|it| it.split(". "));
-    let real = sentences.filter(|it| !it.split_whitespace().any(|it| NOT_YET.contains(&small(it).as_str())));
-    real.flat_map(|it| it.split(CLAUSES)).flat_map(|it| it.split(" - ")).find_map(|clause| {
+    let real =
+        sentences.filter(|it| !it.split_whitespace().any(|it| FUTURE_WORDS.contains(&lower(it).as_str())));
+    real.flat_map(|it| it.split(CLAUSE_STARTS)).flat_map(|it| it.split(" - ")).find_map(|clause| {
         let clause = clause.trim_start_matches(['`', '*', ' ', '-', '.', '[']);
-        let mut words = clause.split_whitespace().skip_while(|it| BEFORE.contains(&small(it).as_str()));
-        let word = small(words.next()?);
+        let mut words = clause.split_whitespace().skip_while(|it| FILLER_WORDS.contains(&lower(it).as_str()));
+        let word = lower(words.next()?);
         if word == "new" {
             return Some(FileOp::Created);
         }
-        let deed = DEEDS.iter().find(|it| it.0 == word)?.1;
+        let op = FILE_OPS.iter().find(|it| it.0 == word)?.1;
         // What is named next is what is gone, or is there.
         let other = words.next().is_some_and(|it| !it.starts_with(['(', '→']));
-        let moves = matches!(deed, FileOp::Deleted | FileOp::Renamed | FileOp::Created);
-        (!(moves && other)).then_some(deed)
+        let moves = matches!(op, FileOp::Deleted | FileOp::Renamed | FileOp::Created);
+        (!(moves && other)).then_some(op)
     })
 }
 
@@ -208,13 +210,13 @@ mod tests {
             ("`: deletion pending", None),
             ("`: half of it (`old` removal pending)", None),
         ] {
-            assert_eq!(governs(rest), expected, "{rest}");
+            assert_eq!(op_of_path(rest), expected, "{rest}");
         }
     }
 
     #[test]
     fn an_item_of_a_list_is_no_heading() {
-        let topic = |lead, next| heading(lead, next).and_then(|it| it.section).map(|it| it.1);
+        let topic = |lead, next| parse_heading(lead, next).and_then(|it| it.section).map(|it| it.1);
         assert_eq!(topic("4. **B** fixes in turn: one, two", Some(3)), None);
         assert_eq!(topic("4. Errors and fixes:", Some(4)), Some(Topic::Errors));
         assert_eq!(topic("### Active", None), Some(Topic::Active));

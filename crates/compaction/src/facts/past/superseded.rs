@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::evidence::Evidence;
-use super::listed::ALIKE;
-use super::present::{self, reports};
+use super::present::{self, is_report};
 use super::progress;
-use crate::facts::plan::Changed;
+use super::step_index::MAX_CANDIDATES;
+use crate::facts::plan::TaskUpdate;
+use crate::facts::talk::is_trivial;
 use crate::facts::talk::orders::{for_one_request, polarity};
-use crate::facts::talk::trivial;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
@@ -23,7 +23,7 @@ static TASK: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:task\s+#?|#)(\d+)\b"));
 
 /// A longer step is more than its verb says.
-const SHORT: usize = 120;
+const MAX_RUN_STEP_BYTES: usize = 120;
 
 /// A step from its verb on, without what only says that it is one.
 static STEP: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -31,24 +31,24 @@ static STEP: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 });
 
 /// What the model offers to do: verb and object.
-static OFFERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+static OFFER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?is)(?:shall i|should i|may i|(?:want|like) me to) (?:also |now )?(\w+)(.*)$")
 });
 
 /// A refusal that only puts off.
-static LATER: LazyLock<AsciiFirstRegex> =
+static POSTPONES: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\b(?:not yet|not now|wait|hold on|later|first)\b"));
 
 /// A task that is done or was dropped: what was to be done with which names, and when.
-struct Over {
+struct ClosedTask {
     verb: String,
     names: HashSet<String>,
     message: usize,
 }
 
-impl Over {
+impl ClosedTask {
     fn of(text: &str, message: usize) -> Self {
-        Self { verb: verb(text), names: names(text), message }
+        Self { verb: verb(text), names: code_names(text), message }
     }
 }
 
@@ -59,8 +59,8 @@ fn verb(text: &str) -> String {
 }
 
 /// Brings what earlier summaries said of the present up to date. `changed`: what became of tasks made before.
-pub(in crate::facts) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>) {
-    let past = past(history);
+pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate], facts: &mut Vec<Fact>) {
+    let past = outdated_summaries(history);
     // What was asked last then is what was asked before.
     for fact in facts.iter_mut().filter(|it| it.topic == Topic::Last && past.contains(&it.message)) {
         fact.topic = Topic::UserMessages;
@@ -68,19 +68,19 @@ pub(in crate::facts) fn read(history: &History, changed: &[Changed], facts: &mut
     if !facts.iter().any(|it| it.voice() == Voice::Summary) {
         return;
     }
-    let mut over = moved(changed, facts);
+    let mut over = apply_task_updates(changed, facts);
     let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
-    over.extend(done.map(|it| Over::of(&it.text, it.message)));
+    over.extend(done.map(|it| ClosedTask::of(&it.text, it.message)));
     // The newest last: of tasks with the same name those are looked at.
     over.sort_by_key(|it| it.message);
-    let mut by_name: HashMap<&str, Vec<&Over>> = HashMap::new();
+    let mut by_name: HashMap<&str, Vec<&ClosedTask>> = HashMap::new();
     for task in &over {
         task.names.iter().for_each(|it| by_name.entry(it).or_default().push(task));
     }
-    facts.retain(|fact| !ended(fact, &by_name));
+    facts.retain(|fact| !is_superseded(fact, &by_name));
     // When each was last run.
     let mut runs: HashMap<String, usize> = HashMap::new();
-    for (message, stems) in facts.iter().filter_map(ran) {
+    for (message, stems) in facts.iter().filter_map(programs_run) {
         for stem in stems {
             let last = runs.entry(stem).or_default();
             *last = message.max(*last);
@@ -90,12 +90,15 @@ pub(in crate::facts) fn read(history: &History, changed: &[Changed], facts: &mut
         let step = STEP.captures(&fact.text).and_then(|it| it.get(1)).map_or("", |it| it.as_str());
         let run = ["run ", "rerun ", "re-run "].iter().any(|it| step.to_lowercase().starts_with(it));
         // Nothing but to run something, and all of that was run.
-        let only = run && told_open(fact) && step.len() <= SHORT && polarity(&fact.text).is_none();
+        let only = run
+            && is_open_in_summary(fact)
+            && step.len() <= MAX_RUN_STEP_BYTES
+            && polarity(&fact.text).is_none();
         let step = if only { stems(step) } else { HashSet::new() };
         step.is_empty() || !step.iter().all(|it| runs.get(it).is_some_and(|it| *it > fact.message))
     });
     // A rule does not end with the turn it stands in.
-    let since = present::worked(history, facts).max(present::spoke(history));
+    let since = present::last_work(history, facts).max(present::last_statement(history));
     let current = |fact: &mut Fact| {
         fact.topic == Topic::Current
             && fact.voice() == Voice::Summary
@@ -107,7 +110,7 @@ pub(in crate::facts) fn read(history: &History, changed: &[Changed], facts: &mut
     for fact in &mut stood {
         fact.topic = Topic::Findings;
         fact.text.reword(|it| {
-            let found = |it: &&str| CUES.found.is_in(&Lowercased::of(it)) && !left_open(it);
+            let found = |it: &&str| CUES.found.is_in(&Lowercased::of(it)) && !says_remaining(it);
             sentences(it).into_iter().filter(found).collect::<Vec<_>>().join(" ")
         });
     }
@@ -117,18 +120,18 @@ pub(in crate::facts) fn read(history: &History, changed: &[Changed], facts: &mut
 }
 
 /// Gives steps that summaries told with their number the state that they have since; gives back those that are over.
-fn moved(changed: &[Changed], facts: &mut Vec<Fact>) -> Vec<Over> {
+fn apply_task_updates(changed: &[TaskUpdate], facts: &mut Vec<Fact>) -> Vec<ClosedTask> {
     let mut over = Vec::new();
-    let last: HashMap<&str, &Changed> = changed.iter().map(|it| (it.id.as_str(), it)).collect();
+    let last: HashMap<&str, &TaskUpdate> = changed.iter().map(|it| (it.id.as_str(), it)).collect();
     facts.retain_mut(|fact| {
-        if !told_open(fact) {
+        if !is_open_in_summary(fact) {
             return true;
         }
         let found = TASK.captures(&fact.text).and_then(|it| Some(it.get(1)?.as_str().to_owned()));
         let now = found.and_then(|it| last.get(it.as_str())).filter(|it| it.message > fact.message);
         let Some(now) = now else { return true };
         if now.topic != Some(Topic::Open) {
-            over.extend((now.topic != Some(Topic::Active)).then(|| Over::of(&fact.text, now.message)));
+            over.extend((now.topic != Some(Topic::Active)).then(|| ClosedTask::of(&fact.text, now.message)));
             fact.message = now.message;
         }
         // How it was to be done is over with it.
@@ -142,11 +145,11 @@ fn moved(changed: &[Changed], facts: &mut Vec<Fact>) -> Vec<Over> {
 }
 
 /// Drops the steps of earlier summaries that the user did not want taken when the model asked: "Shall I commit?" "No".
-pub(in crate::facts) fn refused(facts: &mut Vec<Fact>) {
+pub(in crate::facts) fn drop_refused_steps(facts: &mut Vec<Fact>) {
     let no = |fact: &Fact| match &fact.detail {
         // "Not yet" is no no.
-        Detail::Choice { asked: Some(asked), refused: true, .. } if !LATER.is_match(&fact.text) => {
-            let found = OFFERED.captures(asked)?;
+        Detail::Choice { asked: Some(asked), refused: true, .. } if !POSTPONES.is_match(&fact.text) => {
+            let found = OFFER.captures(asked)?;
             let verb = found.get(1)?.as_str().to_lowercase();
             Some((fact.message, verb, stems(found.get(2).map_or("", |it| it.as_str()))))
         }
@@ -168,7 +171,8 @@ pub(in crate::facts) fn refused(facts: &mut Vec<Fact>) {
         return;
     }
     facts.retain(|fact| {
-        let Some(rest) = STEP.captures(&fact.text).and_then(|it| it.get(1)).filter(|_| told_open(fact))
+        let Some(rest) =
+            STEP.captures(&fact.text).and_then(|it| it.get(1)).filter(|_| is_open_in_summary(fact))
         else {
             return true;
         };
@@ -184,17 +188,20 @@ pub(in crate::facts) fn refused(facts: &mut Vec<Fact>) {
 
 /// Drops steps that are over by [`Evidence`], and sets those apart that nothing confirms since: of an earlier summary, or
 /// of a plan that the model reported on before the user asked for something else.
-pub(in crate::facts) fn settle(history: &History, facts: &mut Vec<Fact>) {
-    progress::close(history, facts);
+pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
+    progress::close_steps(history, facts);
     let evidence = Evidence::of(facts);
     let step = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
     // "All requested work appears complete" is nothing that is open.
-    let idle = |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
-    let over: Vec<bool> =
-        facts.iter().map(|it| step(it) && (idle(it) || evidence.shows_done(&it.text, it.message))).collect();
+    let nothing_left =
+        |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
+    let over: Vec<bool> = facts
+        .iter()
+        .map(|it| step(it) && (nothing_left(it) || evidence.shows_done(&it.text, it.message)))
+        .collect();
     let mut over = over.into_iter();
     facts.retain(|_| !over.next().unwrap_or(false));
-    let (left, went_on) = (answered(history), went_on(history));
+    let (left, went_on) = (last_answered(history), last_turning_point(history));
     for fact in facts.iter_mut().filter(|it| step(it)) {
         let over = if fact.voice() == Voice::Summary { went_on } else { left };
         if over.is_some_and(|it| it > fact.message) {
@@ -204,8 +211,8 @@ pub(in crate::facts) fn settle(history: &History, facts: &mut Vec<Fact>) {
 }
 
 /// Drops rules that were given for one request, once the user has made another.
-pub(in crate::facts) fn expire(history: &History, facts: &mut Vec<Fact>) {
-    let asks = |it: &Message| it.is_prompt() && !trivial(&it.plain());
+pub(in crate::facts) fn drop_expired_rules(history: &History, facts: &mut Vec<Fact>) {
+    let asks = |it: &Message| it.is_prompt() && !is_trivial(&it.plain());
     let Some(newest) = history.messages().iter().rposition(asks) else { return };
     let rule = |it: &Fact| matches!(it.topic, Topic::Constraints | Topic::Directives);
     facts.retain(|it| {
@@ -214,9 +221,9 @@ pub(in crate::facts) fn expire(history: &History, facts: &mut Vec<Fact>) {
 }
 
 /// Where what the session began with was answered, the goal is what is asked now.
-pub(in crate::facts) fn pursue(history: &History, facts: &mut Vec<Fact>) {
+pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec<Fact>) {
     let goal = facts.iter().filter(|it| it.topic == Topic::Goal).map(|it| it.message).min();
-    let Some(at) = answered(history).filter(|it| goal.is_some_and(|goal| goal < *it)) else { return };
+    let Some(at) = last_answered(history).filter(|it| goal.is_some_and(|goal| goal < *it)) else { return };
     let asked = |it: &&Fact| it.topic == Topic::Last && it.voice() == Voice::User && it.message > at;
     let now: Vec<Fact> =
         facts.iter().filter(asked).map(|it| Fact { topic: Topic::Goal, ..it.clone() }).collect();
@@ -225,57 +232,57 @@ pub(in crate::facts) fn pursue(history: &History, facts: &mut Vec<Fact>) {
 
 /// The last report of the model, or summary, after which the user asked for something else, or the last prompt of which
 /// that is known: what was planned before it was left.
-pub fn answered(history: &History) -> Option<usize> {
+pub fn last_answered(history: &History) -> Option<usize> {
     let messages = history.messages();
     let mut asked = false;
     // Whether a prompt is the next that anybody says.
     let mut next = false;
     for (number, message) in messages.iter().enumerate().rev() {
         if message.is_prompt() {
-            asked |= !trivial(&message.plain());
+            asked |= !is_trivial(&message.plain());
             next = true;
         } else if message.kind == Kind::Summary && asked {
             return Some(number);
         } else if message.role == Role::Assistant {
-            if asked && next && reports(message) {
+            if asked && next && is_report(message) {
                 return Some(number);
             }
             next = false;
         }
     }
-    unreplied(messages)
+    answered_before_summary(messages)
 }
 
 /// The last but one of the prompts that a session begins with up to a summary. A compaction took the replies away: each of
 /// them but the last was answered.
-fn unreplied(messages: &[Message]) -> Option<usize> {
+fn answered_before_summary(messages: &[Message]) -> Option<usize> {
     let summary = messages.iter().position(|it| it.kind == Kind::Summary)?;
     let begins = &messages[..summary];
     if begins.iter().any(|it| it.role == Role::Assistant) {
         return None;
     }
-    let asks = |it: &(usize, &Message)| it.1.is_prompt() && !trivial(&it.1.plain());
+    let asks = |it: &(usize, &Message)| it.1.is_prompt() && !is_trivial(&it.1.plain());
     begins.iter().enumerate().filter(asks).rev().nth(1).map(|it| it.0)
 }
 
 /// The last message by which the work came to an end or to something else: a report, or a request of the user.
-fn went_on(history: &History) -> Option<usize> {
-    let asks = |it: &Message| it.is_prompt() && !trivial(&it.plain());
-    history.messages().iter().rposition(|it| asks(it) || reports(it))
+fn last_turning_point(history: &History) -> Option<usize> {
+    let asks = |it: &Message| it.is_prompt() && !is_trivial(&it.plain());
+    history.messages().iter().rposition(|it| asks(it) || is_report(it))
 }
 
-fn told_open(fact: &Fact) -> bool {
+fn is_open_in_summary(fact: &Fact) -> bool {
     fact.voice() == Voice::Summary && matches!(fact.topic, Topic::Open | Topic::Active | Topic::Unconfirmed)
 }
 
 /// What a command that went well ran, by its last word: `fmt` of `npm run fmt`.
-fn ran(fact: &Fact) -> Option<(usize, HashSet<String>)> {
-    let Detail::Command { outcome, looked: false } = &fact.detail else { return None };
+fn programs_run(fact: &Fact) -> Option<(usize, HashSet<String>)> {
+    let Detail::Command { outcome, read_only: false } = &fact.detail else { return None };
     if outcome.ok != Some(true) {
         return None;
     }
-    let kinds = command::doings(&fact.text);
-    let last = kinds.iter().flat_map(|it| stems(it.kind.rsplit(' ').next().unwrap_or_default()));
+    let kinds = command::operations(&fact.text);
+    let last = kinds.iter().flat_map(|it| stems(it.name.rsplit(' ').next().unwrap_or_default()));
     Some((fact.message, last.collect()))
 }
 
@@ -291,23 +298,24 @@ fn stems(text: &str) -> HashSet<String> {
 }
 
 /// Whether an earlier summary told `fact` as open, and it is about what is over.
-fn ended(fact: &Fact, over: &HashMap<&str, Vec<&Over>>) -> bool {
+fn is_superseded(fact: &Fact, over: &HashMap<&str, Vec<&ClosedTask>>) -> bool {
     if fact.voice() != Voice::Summary || over.is_empty() || polarity(&fact.text).is_some() {
         return false;
     }
     let told = match fact.topic {
         Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Current => true,
-        Topic::Findings => left_open(&fact.text),
+        Topic::Findings => says_remaining(&fact.text),
         _ => false,
     };
     if !told {
         return false;
     }
-    let own = names(&fact.text);
+    let own = code_names(&fact.text);
     // Of two things that are to be done to the same files, one may be done and the other not.
-    let step = told_open(fact);
+    let step = is_open_in_summary(fact);
     let verb = verb(&fact.text);
-    let near = own.iter().filter_map(|it| over.get(it.as_str())).flat_map(|it| it.iter().rev().take(ALIKE));
+    let near =
+        own.iter().filter_map(|it| over.get(it.as_str())).flat_map(|it| it.iter().rev().take(MAX_CANDIDATES));
     near.filter(|it| it.message > fact.message && (!step || it.verb == verb)).any(|it| {
         let shared = own.intersection(&it.names).count();
         shared >= 2 && shared * 2 >= own.len()
@@ -315,13 +323,13 @@ fn ended(fact: &Fact, over: &HashMap<&str, Vec<&Over>>) -> bool {
 }
 
 /// Whether a text says that something is left to do.
-fn left_open(text: &str) -> bool {
-    let small = Lowercased::of(text);
-    CUES.remaining.is_in(&small) || text.to_lowercase().contains("in progress")
+fn says_remaining(text: &str) -> bool {
+    let lower = Lowercased::of(text);
+    CUES.remaining.is_in(&lower) || text.to_lowercase().contains("in progress")
 }
 
 /// The names of code in a text: what no prose is made of.
-fn names(text: &str) -> HashSet<String> {
+fn code_names(text: &str) -> HashSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_./-".contains(c));
     let words = words.map(|it| it.trim_matches(['.', '-', '/']));
     let code = |it: &&str| {
@@ -333,7 +341,7 @@ fn names(text: &str) -> HashSet<String> {
 }
 
 /// The summaries since which the model came to an answer and the user asked for something again.
-fn past(history: &History) -> HashSet<usize> {
+fn outdated_summaries(history: &History) -> HashSet<usize> {
     let mut out = HashSet::new();
     // Walked backwards: whether a prompt follows, and whether an answer with a prompt behind it does.
     let (mut asked, mut went_on) = (false, false);
@@ -345,7 +353,7 @@ fn past(history: &History) -> HashSet<usize> {
             (Role::Assistant, Kind::Said) if asked && !went_on => {
                 went_on = message.texts().any(|it| !it.as_str().trim().is_empty());
             }
-            _ => asked |= !asked && message.is_prompt() && !trivial(&message.plain()),
+            _ => asked |= !asked && message.is_prompt() && !is_trivial(&message.plain()),
         }
     }
     out

@@ -4,16 +4,16 @@ use std::sync::LazyLock;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::handed::{Stretch, stretches};
-use crate::facts::text::{bare, clip, sentences};
+use crate::facts::text::stretches::{Stretch, stretches};
+use crate::facts::text::{clip, sentences, without_markers};
 use crate::facts::voice::Prompt;
 use crate::facts::{Detail, Fact, Polarity, Topic};
 
 /// A rule of more characters than this is narrowed to the clause that holds its cue.
-pub(in crate::facts) const RULE: usize = 420;
+pub(in crate::facts) const MAX_RULE_CHARS: usize = 420;
 
 /// How a question begins that lost its mark. `do it` and `can you` ask for something to be done.
-pub(in crate::facts) static ASKS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+pub(in crate::facts) static QUESTION_START: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)^\W*(?:(?:and|but|so|also|then|ok(?:ay)?|wait),? )?(?:(?:do|does|did|have|has|are|were|should) (?:we|you|i|they|these|those)",
         r"|(?:does|did|has|is|was|will|would|should|can|could) (?:it|this|that|there|the|i|we|they)",
@@ -31,8 +31,8 @@ pub(in crate::facts) fn polarity(sentence: &str) -> Option<Polarity> {
         return None;
     }
     // What only looks like a rule is blotted out; another cue in the sentence still counts.
-    let small = Lowercased::of(sentence);
-    let left = CUES.void.erase(&small);
+    let lower = Lowercased::of(sentence);
+    let left = CUES.not_rule.erase(&lower);
     if CUES.forbid.is_in(&left) {
         Some(Polarity::Forbid)
     } else if CUES.require.is_in(&left) {
@@ -45,7 +45,7 @@ pub(in crate::facts) fn polarity(sentence: &str) -> Option<Polarity> {
 }
 
 /// Words that may stand before what an order forbids: `and please never`.
-const ORDERING: [&str; 44] = [
+const BEFORE_ORDER: [&str; 44] = [
     "please",
     "pls",
     "and",
@@ -93,32 +93,32 @@ const ORDERING: [&str; 44] = [
 ];
 
 /// Words by which a sentence is told from an English one that is written in the same letters.
-const FOREIGN: [&str; 20] = [
+const NOT_ENGLISH: [&str; 20] = [
     "bitte", "nicht", "niemals", "kein", "keine", "und", "das", "nunca", "por", "favor", "los", "las", "que",
     "jamais", "les", "des", "est", "et", "ne", "pas",
 ];
 
 /// Where an order of the user belongs.
-pub(in crate::facts) fn order(sentence: &str, polarity: Polarity) -> Topic {
-    if stands(sentence, polarity) { Topic::Constraints } else { Topic::Directives }
+pub(in crate::facts) fn rule_topic(sentence: &str, polarity: Polarity) -> Topic {
+    if is_standing_rule(sentence, polarity) { Topic::Constraints } else { Topic::Directives }
 }
 
 /// Whether a rule is for the one request that it stands in: "for this question, only explain". One that may hold for longer
 /// is not, nor are several in one.
 pub(in crate::facts) fn for_one_request(rule: &str) -> bool {
-    let plain = unquoted(rule);
-    let small = Lowercased::of(&plain);
-    CUES.once.is_in(&small) && !CUES.lasting.is_in(&small) && !rule.trim().contains([';', '；', '\n'])
+    let plain = without_quotations(rule);
+    let lower = Lowercased::of(&plain);
+    CUES.once.is_in(&lower) && !CUES.lasting.is_in(&lower) && !rule.trim().contains([';', '；', '\n'])
 }
 
 /// Whether a rule binds what comes after the task at hand too, as an order does and a report or a wish for the product
 /// does not.
-fn stands(sentence: &str, polarity: Polarity) -> bool {
+fn is_standing_rule(sentence: &str, polarity: Polarity) -> bool {
     /// A longer sentence that begins with "no" reports.
     const SHORT: usize = 80;
-    let plain = unquoted(sentence);
-    let small = Lowercased::of(&plain);
-    let left = CUES.void.erase(&small);
+    let plain = without_quotations(sentence);
+    let lower = Lowercased::of(&plain);
+    let left = CUES.not_rule.erase(&lower);
     let words = |text: &str| {
         let words = text.split(|c: char| !c.is_alphanumeric() && c != '\'');
         words.filter(|it| !it.is_empty()).map(str::to_owned).collect::<Vec<_>>()
@@ -136,7 +136,7 @@ fn stands(sentence: &str, polarity: Polarity) -> bool {
     }
     let Some((before, from)) = CUES.forbid.around(&left) else { return false };
     let english = sentence.chars().all(|it| it.is_ascii() || !it.is_alphabetic())
-        && !words(before).iter().chain(&words(from)).any(|it| FOREIGN.contains(&it.as_str()));
+        && !words(before).iter().chain(&words(from)).any(|it| NOT_ENGLISH.contains(&it.as_str()));
     // "Say why, and do not go on": nothing but an order follows so.
     let joined =
         ["and ", "but ", "or ", "then ", "also "].iter().find_map(|it| from.trim_start().strip_prefix(it));
@@ -150,11 +150,11 @@ fn stands(sentence: &str, polarity: Polarity) -> bool {
         return false;
     }
     let reports = from.trim_start().starts_with("no ") && sentence.len() > SHORT;
-    !english || !reports && words(clause).iter().all(|it| ORDERING.contains(&it.as_str()))
+    !english || !reports && words(clause).iter().all(|it| BEFORE_ORDER.contains(&it.as_str()))
 }
 
 /// Without what stands in quotation marks: what others say.
-fn unquoted(text: &str) -> std::borrow::Cow<'_, str> {
+fn without_quotations(text: &str) -> std::borrow::Cow<'_, str> {
     if !text.contains(['"', '“']) {
         return text.into();
     }
@@ -192,7 +192,7 @@ fn speakers(parts: &[&str]) -> Vec<Vec<(usize, bool)>> {
     if marks < 2 { parts.iter().map(|_| vec![(0, true)]).collect() } else { out }
 }
 
-pub(in crate::facts) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
+pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
     let speakers = speakers(prompt.parts());
     let all = prompt.parts().iter().zip(&speakers).flat_map(|(part, turns)| {
         let stretches = stretches(part);
@@ -202,8 +202,8 @@ pub(in crate::facts) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fa
             document.is_some_and(|at| stretches[..at].iter().any(|it| it.1.contains(['?', '？'])));
         let orders = |kind: Stretch| match kind {
             Stretch::Typed => true,
-            Stretch::Document | Stretch::Manual => !asked_about,
-            Stretch::Block | Stretch::Diff | Stretch::Log | Stretch::Talk => false,
+            Stretch::Document | Stretch::HarnessText => !asked_about,
+            Stretch::Block | Stretch::Diff | Stretch::Log | Stretch::Transcript => false,
         };
         let own = |it: &str| {
             let at = (it.as_ptr() as usize).saturating_sub(part.as_ptr() as usize);
@@ -225,30 +225,31 @@ pub(in crate::facts) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fa
         if count < 5 || count < 12 && sentence.is_ascii() || listed {
             continue;
         }
-        if let Some(polarity) = polarity(sentence).filter(|_| !ASKS.is_match(sentence)) {
+        if let Some(polarity) = polarity(sentence).filter(|_| !QUESTION_START.is_match(sentence)) {
             let typed = stretch == Stretch::Typed;
-            let topic = if typed { order(sentence, polarity) } else { Topic::Directives };
+            let topic = if typed { rule_topic(sentence, polarity) } else { Topic::Directives };
             let text = if sentence.ends_with([':', '：']) {
                 // "The code should either:" is no rule without what follows.
                 let Some(list) = with_items(part, sentence) else { continue };
                 told = list.as_bytes().as_ptr_range().end;
                 list
-            } else if count > RULE {
-                narrowed(sentence)
+            } else if count > MAX_RULE_CHARS {
+                clause_with_cue(sentence)
             } else {
                 sentence
             };
-            let rule = prompt.quote(text).map(|it| Fact::user(topic, number, it, Detail::Rule(polarity)));
+            let rule =
+                prompt.quote(text).map(|it| Fact::from_user(topic, number, it, Detail::Rule(polarity)));
             if stretch == Stretch::Document { of_document.extend(rule) } else { facts.extend(rule) }
         }
     }
-    if of_document.len() <= MOST_HANDED {
+    if of_document.len() <= MAX_DOCUMENT_RULES {
         facts.append(&mut of_document);
     }
 }
 
 /// Maximum sentences of a document that are taken for orders; with more, it describes something.
-const MOST_HANDED: usize = 8;
+const MAX_DOCUMENT_RULES: usize = 8;
 
 /// A sentence that announces a list, with the items below it: as many as a rule may be long.
 fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
@@ -258,10 +259,10 @@ fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
     let mut end = from;
     for line in part.get(from..)?.split_inclusive('\n') {
         let body = line.trim();
-        let over = end - start > 4 * RULE
-            || body.len() > 4 * RULE
-            || part[start..end].chars().count() + body.chars().count() > RULE;
-        let item = !body.is_empty() && (over || bare(body).len() < body.len());
+        let over = end - start > 4 * MAX_RULE_CHARS
+            || body.len() > 4 * MAX_RULE_CHARS
+            || part[start..end].chars().count() + body.chars().count() > MAX_RULE_CHARS;
+        let item = !body.is_empty() && (over || without_markers(body).len() < body.len());
         if !body.is_empty() && (!item || over) {
             break;
         }
@@ -272,21 +273,21 @@ fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
 }
 
 /// The clause of a long sentence that holds its first cue.
-fn narrowed(sentence: &str) -> &str {
-    let small = Lowercased::of(sentence);
-    let cue = [&CUES.forbid, &CUES.require, &CUES.prefer].into_iter().find_map(|it| it.find(&small));
-    let Some(cue) = cue else { return clip(sentence, RULE).0 };
+fn clause_with_cue(sentence: &str) -> &str {
+    let lower = Lowercased::of(sentence);
+    let cue = [&CUES.forbid, &CUES.require, &CUES.prefer].into_iter().find_map(|it| it.find(&lower));
+    let Some(cue) = cue else { return clip(sentence, MAX_RULE_CHARS).0 };
     let breaks = [';', '；', '—', '–', '\n', ':'];
     let start = sentence[..cue.start]
         .rfind(breaks)
         .map_or(0, |it| it + sentence[it..].chars().next().map_or(1, char::len_utf8));
     let end = sentence[cue.end..].find(breaks).map_or(sentence.len(), |it| cue.end + it);
     let clause = sentence[start..end].trim();
-    if clause.chars().count() <= RULE {
+    if clause.chars().count() <= MAX_RULE_CHARS {
         return clause;
     }
     // No punctuation to go by: some words before the cue, and the rest after it.
     let from = sentence[..cue.start].char_indices().rev().nth(120).map_or(0, |(at, _)| at);
     let from = sentence[from..cue.start].find(' ').map_or(from, |it| from + it);
-    clip(sentence[from..].trim(), RULE).0
+    clip(sentence[from..].trim(), MAX_RULE_CHARS).0
 }

@@ -12,10 +12,10 @@ use regex::{CaptureMatches, Captures, Match, Matches, Regex};
 /// takes to compile (one of ours took 245 million instructions), and beside any other character, such as a dash, a
 /// border as Unicode has it is only found by an engine that is some thirty times slower.
 pub(in crate::facts) struct AsciiFirstRegex {
-    plain: Regex,
+    ascii: Regex,
     pattern: Cow<'static, str>,
     /// Made when a text needs it.
-    any: OnceLock<Regex>,
+    unicode: OnceLock<Regex>,
 }
 
 impl AsciiFirstRegex {
@@ -23,21 +23,21 @@ impl AsciiFirstRegex {
     /// comes to it fails.
     pub(in crate::facts) fn new(pattern: impl Into<Cow<'static, str>>) -> Self {
         let pattern = pattern.into();
-        let plain = pattern
+        let ascii = pattern
             .replace(r"\w", "[0-9A-Za-z_]")
             .replace(r"\W", "[^0-9A-Za-z_]")
             .replace(r"\d", "[0-9]")
             .replace(r"\b", r"(?-u:\b)");
-        Self { plain: compiled(&plain), pattern, any: OnceLock::new() }
+        Self { ascii: compile(&ascii), pattern, unicode: OnceLock::new() }
     }
 
-    /// The one for a text; `plain`: [`is_plain`] holds for it.
-    pub(in crate::facts) fn of(&self, plain: bool) -> &Regex {
-        if plain { &self.plain } else { self.any.get_or_init(|| compiled(&self.pattern)) }
+    /// The one for a text; `plain`: [`has_ascii_letters_only`] holds for it.
+    pub(in crate::facts) fn for_text(&self, ascii: bool) -> &Regex {
+        if ascii { &self.ascii } else { self.unicode.get_or_init(|| compile(&self.pattern)) }
     }
 
     fn on(&self, text: &str) -> &Regex {
-        self.of(is_plain(text))
+        self.for_text(has_ascii_letters_only(text))
     }
 
     pub(in crate::facts) fn is_match(&self, text: &str) -> bool {
@@ -66,12 +66,12 @@ impl AsciiFirstRegex {
 }
 
 /// Whether all letters and digits of a text are ASCII, without accents put on them.
-pub(in crate::facts) fn is_plain(text: &str) -> bool {
+pub(in crate::facts) fn has_ascii_letters_only(text: &str) -> bool {
     let other = |it: char| !it.is_ascii() && (it.is_alphanumeric() || ('\u{300}'..='\u{36F}').contains(&it));
     text.is_ascii() || !text.contains(other)
 }
 
-fn compiled(pattern: &str) -> Regex {
+fn compile(pattern: &str) -> Regex {
     let built = regex::RegexBuilder::new(pattern).size_limit(64 << 20).build();
     debug_assert!(built.is_ok(), "{built:?}");
     #[allow(clippy::expect_used, reason = "a literal of ours")]

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::ascii_first::{AsciiFirstRegex, is_plain};
+use super::ascii_first::{AsciiFirstRegex, has_ascii_letters_only};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,7 +17,7 @@ struct Language {
     require: Vec<String>,
     prefer: Vec<String>,
     standing: Vec<String>,
-    void: Vec<String>,
+    not_rule: Vec<String>,
     once: Vec<String>,
     lasting: Vec<String>,
     approve: Vec<String>,
@@ -31,10 +31,10 @@ struct Language {
     unfinished: Vec<String>,
     finished: Vec<String>,
     announce: Vec<String>,
-    mended: Vec<String>,
-    narrates: Vec<String>,
-    refers: Vec<String>,
-    overtakes: Vec<String>,
+    fixed: Vec<String>,
+    narration: Vec<String>,
+    back_reference: Vec<String>,
+    withdraws: Vec<String>,
 }
 
 /// Every language, one line each.
@@ -59,22 +59,22 @@ const LETTER: &str =
 /// Cues are in small letters too. Asking an expression for both cases of each letter would double its cost.
 pub(in crate::facts) struct Lowercased<'a> {
     text: Cow<'a, str>,
-    plain: bool,
+    ascii_only: bool,
 }
 
 impl<'a> Lowercased<'a> {
     pub(in crate::facts) fn of(text: &'a str) -> Self {
-        let small = |c: char| {
+        let lower = |c: char| {
             let mut forms = c.to_lowercase();
             forms.next().filter(|it| forms.next().is_none() && it.len_utf8() == c.len_utf8()).unwrap_or(c)
         };
-        let plain = is_plain(text);
+        let ascii_only = has_ascii_letters_only(text);
         let text = match text {
-            text if !plain => text.chars().map(small).collect(),
+            text if !ascii_only => text.chars().map(lower).collect(),
             text if text.bytes().any(|it| it.is_ascii_uppercase()) => text.to_ascii_lowercase().into(),
             text => text.into(),
         };
-        Self { text, plain }
+        Self { text, ascii_only }
     }
 }
 
@@ -83,24 +83,24 @@ pub(in crate::facts) struct CueSet(AsciiFirstRegex);
 
 impl CueSet {
     /// Whether one of them stands in the text.
-    pub(in crate::facts) fn is_in(&self, small: &Lowercased) -> bool {
-        self.0.of(small.plain).is_match(&small.text)
+    pub(in crate::facts) fn is_in(&self, lower: &Lowercased) -> bool {
+        self.0.for_text(lower.ascii_only).is_match(&lower.text)
     }
 
     /// Where the first stands in the text, in bytes.
-    pub(in crate::facts) fn find(&self, small: &Lowercased) -> Option<Range<usize>> {
-        self.0.of(small.plain).find(&small.text).map(|it| it.range())
+    pub(in crate::facts) fn find(&self, lower: &Lowercased) -> Option<Range<usize>> {
+        self.0.for_text(lower.ascii_only).find(&lower.text).map(|it| it.range())
     }
 
     /// What stands before the first in the text, in small letters, and what follows from there on.
-    pub(in crate::facts) fn around<'t>(&self, small: &'t Lowercased) -> Option<(&'t str, &'t str)> {
-        self.0.of(small.plain).find(&small.text).map(|it| small.text.split_at(it.start()))
+    pub(in crate::facts) fn around<'t>(&self, lower: &'t Lowercased) -> Option<(&'t str, &'t str)> {
+        self.0.for_text(lower.ascii_only).find(&lower.text).map(|it| lower.text.split_at(it.start()))
     }
 
     /// The text with a space in place of each.
-    pub(in crate::facts) fn erase<'a>(&self, small: &'a Lowercased) -> Lowercased<'a> {
-        let text = self.0.of(small.plain).replace_all(&small.text, " ");
-        Lowercased { text, plain: small.plain }
+    pub(in crate::facts) fn erase<'a>(&self, lower: &'a Lowercased) -> Lowercased<'a> {
+        let text = self.0.for_text(lower.ascii_only).replace_all(&lower.text, " ");
+        Lowercased { text, ascii_only: lower.ascii_only }
     }
 }
 
@@ -109,7 +109,7 @@ pub(in crate::facts) struct Cues {
     pub(in crate::facts) require: CueSet,
     pub(in crate::facts) prefer: CueSet,
     pub(in crate::facts) standing: CueSet,
-    pub(in crate::facts) void: CueSet,
+    pub(in crate::facts) not_rule: CueSet,
     /// In a rule for the one request that it stands in.
     pub(in crate::facts) once: CueSet,
     /// In a rule that holds for longer, whatever else it says.
@@ -130,13 +130,13 @@ pub(in crate::facts) struct Cues {
     /// At the start of a text.
     pub(in crate::facts) announce: CueSet,
     /// In a sentence of something that failed or was missing and is no longer.
-    pub(in crate::facts) mended: CueSet,
+    pub(in crate::facts) fixed: CueSet,
     /// How the work goes, which is no result of it.
-    pub(in crate::facts) narrates: CueSet,
+    pub(in crate::facts) narration: CueSet,
     /// At the start of a text that means nothing without the one before it.
-    pub(in crate::facts) refers: CueSet,
+    pub(in crate::facts) back_reference: CueSet,
     /// What was proposed is decided, mended or no longer wanted.
-    pub(in crate::facts) overtakes: CueSet,
+    pub(in crate::facts) withdraws: CueSet,
 }
 
 /// The cues, read once. A file that does not parse gives no cues; a test sees to it that all do.
@@ -163,7 +163,7 @@ pub(in crate::facts) static CUES: LazyLock<Cues> = LazyLock::new(|| {
         require: any(false, |it| &it.require),
         prefer: any(false, |it| &it.prefer),
         standing: any(false, |it| &it.standing),
-        void: any(false, |it| &it.void),
+        not_rule: any(false, |it| &it.not_rule),
         once: any(false, |it| &it.once),
         lasting: any(false, |it| &it.lasting),
         approve: any(true, |it| &it.approve),
@@ -177,10 +177,10 @@ pub(in crate::facts) static CUES: LazyLock<Cues> = LazyLock::new(|| {
         unfinished: any(false, |it| &it.unfinished),
         finished: any(false, |it| &it.finished),
         announce: any(true, |it| &it.announce),
-        mended: any(false, |it| &it.mended),
-        narrates: any(false, |it| &it.narrates),
-        refers: any(true, |it| &it.refers),
-        overtakes: any(false, |it| &it.overtakes),
+        fixed: any(false, |it| &it.fixed),
+        narration: any(false, |it| &it.narration),
+        back_reference: any(true, |it| &it.back_reference),
+        withdraws: any(false, |it| &it.withdraws),
     }
 });
 
@@ -197,7 +197,7 @@ mod tests {
                 &it.require,
                 &it.prefer,
                 &it.standing,
-                &it.void,
+                &it.not_rule,
                 &it.once,
                 &it.lasting,
                 &it.approve,
@@ -211,10 +211,10 @@ mod tests {
                 &it.unfinished,
                 &it.finished,
                 &it.announce,
-                &it.mended,
-                &it.narrates,
-                &it.refers,
-                &it.overtakes,
+                &it.fixed,
+                &it.narration,
+                &it.back_reference,
+                &it.withdraws,
             ]
             .into_iter()
             .flatten()
@@ -240,9 +240,9 @@ mod tests {
     #[test]
     fn small_letters_stand_where_the_large_ones_did() {
         for text in ["Plain", "no capitals", "ÄÖ ẞ İ K Å Ω Ж ſ", "日本語 ＡＢ", ""] {
-            let small = Lowercased::of(text).text;
+            let lower = Lowercased::of(text).text;
             let starts = |it: &str| it.char_indices().map(|it| it.0).collect::<Vec<_>>();
-            assert_eq!(starts(&small), starts(text), "{text}");
+            assert_eq!(starts(&lower), starts(text), "{text}");
         }
         assert_eq!(Lowercased::of("ÄÖ ẞ İ Ж").text, "äö ẞ İ ж");
     }

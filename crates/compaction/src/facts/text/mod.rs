@@ -3,7 +3,7 @@
 
 pub(in crate::facts) mod ascii_first;
 pub(in crate::facts) mod cues;
-pub(crate) mod handed;
+pub(crate) mod stretches;
 
 use std::sync::LazyLock;
 
@@ -39,7 +39,7 @@ const TRANSCRIPTS: [[&str; 2]; 2] = [
 ];
 
 /// The stretches of a user's texts that are no injected elements and no transcript.
-pub(in crate::facts) fn own<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     // Codex's editor extension puts the editor's state before the request.
     let request = |it: &'a str| it.split_once("## My request for Codex:\n").map_or(it, |it| it.1);
     // Claude Code puts what was typed behind a prompt command's name into an element.
@@ -116,7 +116,7 @@ static MACHINE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 });
 
 /// Whether a line looks like output or code rather than something a person says.
-pub(crate) fn machine(line: &str) -> bool {
+pub(crate) fn is_machine_output(line: &str) -> bool {
     MACHINE.is_match(line)
 }
 
@@ -148,16 +148,16 @@ pub(in crate::facts) fn sentences(text: &str) -> Vec<&str> {
                 && lead.starts_with(|c: char| c.is_lowercase() || c == '(' || c == '`')
         });
         if marks.is_some() || lead.is_empty() || lead.starts_with('>') || !wrapped {
-            close(text, &mut open, &mut out);
+            end_paragraph(text, &mut open, &mut out);
         }
         if let Some(mark) = marks {
             fence = Some(mark);
-        } else if !lead.is_empty() && !lead.starts_with('>') && (wrapped || !machine(body)) {
+        } else if !lead.is_empty() && !lead.starts_with('>') && (wrapped || !is_machine_output(body)) {
             let from = start + (body.len() - lead.len());
             open = Some((open.map_or(from, |(from, _)| from), start + body.len()));
         }
     }
-    close(text, &mut open, &mut out);
+    end_paragraph(text, &mut open, &mut out);
     out
 }
 
@@ -171,7 +171,7 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
             fenced = !fenced;
             if fenced && let Some(last) = out.pop() {
                 torn = !last.ends_with(['.', '!', '?', ';', '。', '！', '？', '…']);
-                let rest = unannounced(last);
+                let rest = without_announcement(last);
                 out.extend(Some(rest).filter(|it| !it.is_empty()));
                 if !out.is_empty() && out.last() != Some(&"…") {
                     out.push("…");
@@ -188,7 +188,7 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
 }
 
 /// Without a last sentence that only announces what is not shown: "The shape should be:".
-pub(in crate::facts) fn unannounced(text: &str) -> &str {
+pub(in crate::facts) fn without_announcement(text: &str) -> &str {
     if !text.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']) {
         return text;
     }
@@ -198,15 +198,15 @@ pub(in crate::facts) fn unannounced(text: &str) -> &str {
 }
 
 /// A text that was cut, without an end that announces what was cut off, unless that is most of it.
-pub(crate) fn shortened(head: &str) -> &str {
-    let rest = unannounced(head);
+pub(crate) fn without_cut_announcement(head: &str) -> &str {
+    let rest = without_announcement(head);
     let head = if rest.len() * 2 > head.len() { rest } else { head };
     head.trim_end_matches(['…', ' '])
 }
 
-fn close<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a str>) {
+fn end_paragraph<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a str>) {
     let Some((from, to)) = open.take() else { return };
-    let paragraph = bare(&text[from..to]);
+    let paragraph = without_markers(&text[from..to]);
     let mut start = 0;
     let mut chars = paragraph.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -214,20 +214,20 @@ fn close<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a
         let ends = match c {
             '。' | '！' | '？' | '；' => true,
             '.' | '!' | '?' | ';' => {
-                next.is_none_or(char::is_whitespace) && !abbreviated(&paragraph[start..at])
+                next.is_none_or(char::is_whitespace) && !is_abbreviation(&paragraph[start..at])
             }
             _ => false,
         };
         if ends {
             let end = at + c.len_utf8();
-            push(&paragraph[start..end], out);
+            push_sentence(&paragraph[start..end], out);
             start = end;
         }
     }
-    push(&paragraph[start..], out);
+    push_sentence(&paragraph[start..], out);
 }
 
-fn push<'a>(sentence: &'a str, out: &mut Vec<&'a str>) {
+fn push_sentence<'a>(sentence: &'a str, out: &mut Vec<&'a str>) {
     let sentence = sentence.trim();
     // Nobody says so much in one breath: it is data on one line.
     if sentence.len() <= 8_000 && sentence.chars().any(char::is_alphanumeric) {
@@ -236,7 +236,7 @@ fn push<'a>(sentence: &'a str, out: &mut Vec<&'a str>) {
 }
 
 /// Whether a full stop after `text` belongs to an abbreviation or a list number.
-fn abbreviated(text: &str) -> bool {
+fn is_abbreviation(text: &str) -> bool {
     let word = text.rsplit(char::is_whitespace).next().unwrap_or(text).trim_start_matches('(');
     ["e.g", "i.e", "vs", "etc", "cf", "z.B", "d.h", "bzw", "ca", "resp", "incl", "Nr", "no", "p"]
         .contains(&word)
@@ -244,7 +244,7 @@ fn abbreviated(text: &str) -> bool {
 }
 
 /// A line without bullet, number or heading marks before it.
-pub(in crate::facts) fn bare(line: &str) -> &str {
+pub(in crate::facts) fn without_markers(line: &str) -> &str {
     let mut it = line.trim();
     loop {
         let before = it;
@@ -265,16 +265,16 @@ pub(in crate::facts) fn bare(line: &str) -> &str {
     }
 }
 
-static TOOK: LazyLock<AsciiFirstRegex> =
+static DURATION: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"\s*[\[(]?\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b[\])]?"));
 
 /// Without how long something took: the same failure a second later is the same failure.
-pub(in crate::facts) fn untimed(text: &str) -> std::borrow::Cow<'_, str> {
-    TOOK.replace_all(text, "")
+pub(in crate::facts) fn without_durations(text: &str) -> std::borrow::Cow<'_, str> {
+    DURATION.replace_all(text, "")
 }
 
 /// Without the marks of bold text.
-pub(in crate::facts) fn unmarked(text: &str) -> String {
+pub(in crate::facts) fn without_bold(text: &str) -> String {
     text.replace("**", "")
 }
 
@@ -313,7 +313,7 @@ pub fn flat(text: &str) -> String {
 }
 
 /// As a terminal shows it: without escape sequences (`ESC [ … letter`) and what was written over.
-pub(in crate::facts) fn unescaped(text: &str) -> String {
+pub(in crate::facts) fn without_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -376,7 +376,7 @@ mod tests {
             ),
             (">>> TRANSCRIPT START\nno end", vec![">>> TRANSCRIPT START\nno end"]),
         ] {
-            assert_eq!(own(text.split('¶')), expected, "{text}");
+            assert_eq!(user_text(text.split('¶')), expected, "{text}");
         }
     }
 
@@ -395,8 +395,8 @@ mod tests {
 
     #[test]
     fn leaves_out_what_clients_inject() {
-        assert_eq!(own(["a<system-reminder>never</system-reminder>b < c"].into_iter()), ["a", "b < c"]);
-        assert_eq!(own(["<system-reminder>unclosed"].into_iter()), Vec::<&str>::new());
+        assert_eq!(user_text(["a<system-reminder>never</system-reminder>b < c"].into_iter()), ["a", "b < c"]);
+        assert_eq!(user_text(["<system-reminder>unclosed"].into_iter()), Vec::<&str>::new());
     }
 
     #[test]
@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(clip("日本語です", 3), ("日本語", true));
         assert_eq!(clip_end("one two three", 6), "three");
         assert_eq!(clip("short", 9), ("short", false));
-        assert_eq!(unescaped("\u{1b}[31mred\u{1b}[0m"), "red");
-        assert_eq!(unescaped("a\r\n10 %\r20 %\rdone\r\nx/\u{8}-\u{8}\u{8}y"), "a\ndone\ny");
+        assert_eq!(without_escapes("\u{1b}[31mred\u{1b}[0m"), "red");
+        assert_eq!(without_escapes("a\r\n10 %\r20 %\rdone\r\nx/\u{8}-\u{8}\u{8}y"), "a\ndone\ny");
     }
 }

@@ -4,7 +4,7 @@ use crate::facts::text::flat;
 use history::tools;
 
 /// Programs that only look.
-const LOOKERS: [&str; 54] = [
+const READ_ONLY_PROGRAMS: [&str; 54] = [
     "cat",
     "ls",
     "rg",
@@ -62,13 +62,14 @@ const LOOKERS: [&str; 54] = [
 ];
 
 /// Flags with which git lists branches and remotes.
-const LISTING: [&str; 6] = ["-a", "-r", "-v", "-vv", "-l", "-av"];
+const GIT_LIST_FLAGS: [&str; 6] = ["-a", "-r", "-v", "-vv", "-l", "-av"];
 
 /// Subcommands that only look, whatever the program.
-const ASKING: [&str; 9] = ["status", "statuses", "list", "show", "view", "info", "where", "help", "ls"];
+const READ_ONLY_SUBCOMMANDS: [&str; 9] =
+    ["status", "statuses", "list", "show", "view", "info", "where", "help", "ls"];
 
 /// Subcommands that only look, by program.
-const LOOKING: [(&str, &[&str]); 5] = [
+const READ_ONLY_BY_PROGRAM: [(&str, &[&str]); 5] = [
     (
         "git",
         &[
@@ -98,7 +99,7 @@ const LOOKING: [(&str, &[&str]); 5] = [
 ];
 
 /// Words that tell a command by which a project is built, checked or run.
-const SETUP: [&str; 16] = [
+const SETUP_WORDS: [&str; 16] = [
     "test",
     "tests",
     "build",
@@ -118,7 +119,7 @@ const SETUP: [&str; 16] = [
 ];
 
 /// What makes two runs the same command: without where it runs, what only trims its output, and messages to a commit.
-pub(in crate::facts) fn key(command: &str) -> String {
+pub(in crate::facts) fn dedup_key(command: &str) -> String {
     let mut rest = command.trim();
     while let Some(after) =
         rest.strip_prefix("cd ").and_then(|it| it.split_once("&&")).map(|(_, it)| it.trim())
@@ -145,24 +146,28 @@ pub(in crate::facts) fn key(command: &str) -> String {
 }
 
 /// Whether a command only looks at things.
-pub fn looks(command: &str) -> bool {
+pub fn is_read_only(command: &str) -> bool {
     let programs = tools::programs(command);
     // A here-document is there to be written somewhere.
     !programs.is_empty()
         && !command.contains("<<")
-        && programs.iter().all(|words| only_looks(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+        && programs
+            .iter()
+            .all(|words| program_is_read_only(&words.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
-fn only_looks(words: &[&str]) -> bool {
+fn program_is_read_only(words: &[&str]) -> bool {
     let [head, rest @ ..] = words else { return true };
     // Words of the shell around commands.
     match *head {
         "for" | "done" | "fi" | "esac" | "in" | "}" | "exit" | "return" => return true,
-        "do" | "then" | "else" | "elif" | "if" | "while" | "until" | "{" | "!" => return only_looks(rest),
+        "do" | "then" | "else" | "elif" | "if" | "while" | "until" | "{" | "!" => {
+            return program_is_read_only(rest);
+        }
         _ => {}
     }
     let head = head.rsplit('/').next().unwrap_or(head);
-    if rest.iter().any(|it| ["--help", "--version"].contains(it)) || LOOKERS.contains(&head) {
+    if rest.iter().any(|it| ["--help", "--version"].contains(it)) || READ_ONLY_PROGRAMS.contains(&head) {
         return true;
     }
     let rest = match rest {
@@ -173,7 +178,9 @@ fn only_looks(words: &[&str]) -> bool {
         // Without a name or with a flag that only lists, these show what there is.
         ("git", ["branch" | "tag" | "remote" | "config", rest @ ..]) => {
             let lists = |it: &&str| {
-                ["show", "get-url", "list"].contains(it) || it.starts_with("--") || LISTING.contains(it)
+                ["show", "get-url", "list"].contains(it)
+                    || it.starts_with("--")
+                    || GIT_LIST_FLAGS.contains(it)
             };
             rest.first().is_none_or(lists) && !rest.contains(&"--unset") && !rest.contains(&"--delete")
         }
@@ -194,8 +201,14 @@ fn only_looks(words: &[&str]) -> bool {
         ("gh", [_, verb, ..]) if ["view", "list", "diff", "checks"].contains(verb) => true,
         // `bd worktree info`, `kubectl config view`.
         (_, [verb, rest @ ..]) => {
-            head != "git" && [Some(verb), rest.first()].into_iter().flatten().any(|it| ASKING.contains(it))
-                || LOOKING.iter().any(|(program, verbs)| *program == head && verbs.contains(verb))
+            head != "git"
+                && [Some(verb), rest.first()]
+                    .into_iter()
+                    .flatten()
+                    .any(|it| READ_ONLY_SUBCOMMANDS.contains(it))
+                || READ_ONLY_BY_PROGRAM
+                    .iter()
+                    .any(|(program, verbs)| *program == head && verbs.contains(verb))
         }
         (_, []) => false,
     }
@@ -203,60 +216,61 @@ fn only_looks(words: &[&str]) -> bool {
 
 /// What a command does, without how: the program with its subcommand, and the files and places that it names.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::facts) struct Doing {
-    pub(in crate::facts) kind: String,
-    pub(in crate::facts) named: Vec<String>,
+pub(in crate::facts) struct Operation {
+    pub(in crate::facts) name: String,
+    pub(in crate::facts) targets: Vec<String>,
 }
 
-impl Doing {
-    /// Whether a run of this covers a run of `other`, which is of the same kind: of all, or of something of it.
+impl Operation {
+    /// Whether a run of this covers a run of `other`, which is of the same name: of all, or of something of it.
     pub(in crate::facts) fn covers(&self, other: &[String]) -> bool {
-        self.named.is_empty() || self.named.iter().any(|it| other.contains(it))
+        self.targets.is_empty() || self.targets.iter().any(|it| other.contains(it))
     }
 }
 
 /// Subcommands that say what is done only with the word behind them.
-const DEEPER: [&str; 11] =
+const NESTED_SUBCOMMANDS: [&str; 11] =
     ["run", "exec", "x", "pr", "issue", "release", "compose", "remote", "stash", "worktree", "submodule"];
 
 /// What the parts of a command do that do not only look. Nothing if a here-document says it.
-pub(in crate::facts) fn doings(command: &str) -> Vec<Doing> {
+pub(in crate::facts) fn operations(command: &str) -> Vec<Operation> {
     if command.contains("<<") {
         return Vec::new();
     }
     let programs = tools::programs(command);
     let words = programs.iter().map(|words| words.iter().map(String::as_str).collect::<Vec<_>>());
-    words.filter(|it| !only_looks(it)).filter_map(|it| doing(&it)).collect()
+    words.filter(|it| !program_is_read_only(it)).filter_map(|it| operation(&it)).collect()
 }
 
 /// Files and places of one command that are looked at.
-const NAMED: usize = 64;
+const MAX_TARGETS: usize = 64;
 
-fn doing(words: &[&str]) -> Option<Doing> {
+fn operation(words: &[&str]) -> Option<Operation> {
     let (head, rest) = words.split_first()?;
     let rest = match rest {
         ["-C", _, rest @ ..] if *head == "git" => rest,
         rest => rest,
     };
-    let mut kind = head.rsplit('/').next().unwrap_or(head).to_owned();
+    let mut name = head.rsplit('/').next().unwrap_or(head).to_owned();
     let mut bare = rest.iter().filter(|it| !it.starts_with('-')).peekable();
     let verb = |it: &&&str| {
         it.starts_with(|c: char| c.is_ascii_alphabetic())
             && it.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
     };
     while let Some(word) = bare.next_if(verb) {
-        kind.push(' ');
-        kind.push_str(word);
-        if !DEEPER.contains(word) {
+        name.push(' ');
+        name.push_str(word);
+        if !NESTED_SUBCOMMANDS.contains(word) {
             break;
         }
     }
-    let named = bare.filter(|it| it.contains(['/', '.'])).take(NAMED).map(|it| (*it).to_owned()).collect();
-    Some(Doing { kind, named })
+    let targets =
+        bare.filter(|it| it.contains(['/', '.'])).take(MAX_TARGETS).map(|it| (*it).to_owned()).collect();
+    Some(Operation { name, targets })
 }
 
 /// Whether a command prints files, logs or pages: errors in its output may be their content.
-pub(in crate::facts) fn shows(command: &str) -> bool {
+pub(in crate::facts) fn prints_contents(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let head = words[0].rsplit('/').next().unwrap_or(words[0]);
@@ -282,7 +296,7 @@ pub(in crate::facts) fn shows(command: &str) -> bool {
 }
 
 /// Whether the end of a command says nothing of how its parts ended: `make | grep error`, `make || true`.
-pub(in crate::facts) fn hides(command: &str) -> bool {
+pub(in crate::facts) fn hides_failure(command: &str) -> bool {
     /// Programs that end as their search does.
     const FILTERS: [&str; 10] = ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "jq"];
     let last = command.rsplit('|').next().unwrap_or_default().trim_start();
@@ -291,13 +305,13 @@ pub(in crate::facts) fn hides(command: &str) -> bool {
 }
 
 /// Whether the exit code of a command line may be that of something else than what it ran: pipes and lists.
-pub(in crate::facts) fn masks(command: &str) -> bool {
+pub(in crate::facts) fn is_compound(command: &str) -> bool {
     let first = command.split("<<").next().unwrap_or(command).trim();
     first.contains(['|', ';', '\n'])
 }
 
 /// Whether a command ends in a pipe to a program that only shows what comes in, and succeeds whatever that is.
-pub(in crate::facts) fn ends_in_a_viewer(command: &str) -> bool {
+pub(in crate::facts) fn ends_in_viewer(command: &str) -> bool {
     let Some((before, last)) = command.trim_end().rsplit_once(['|', ';', '&', '\n']) else { return false };
     command[before.len()..].starts_with('|')
         && !before.ends_with('|')
@@ -305,7 +319,7 @@ pub(in crate::facts) fn ends_in_a_viewer(command: &str) -> bool {
 }
 
 /// Directories and files that a command searches or lists: what stands behind its flags with a slash in it.
-pub(in crate::facts) fn places(command: &str) -> Vec<String> {
+pub(in crate::facts) fn searched_paths(command: &str) -> Vec<String> {
     const SEARCHES: [&str; 8] = ["rg", "grep", "egrep", "find", "fd", "ls", "tree", "ag"];
     let plain = |it: &&String| {
         it.contains('/')
@@ -320,7 +334,7 @@ pub(in crate::facts) fn places(command: &str) -> Vec<String> {
 }
 
 /// The files of a revision that a command prints: `git show main:src/a.rs`.
-pub(in crate::facts) fn shown_of_revision(command: &str) -> Vec<String> {
+pub(in crate::facts) fn files_of_revision(command: &str) -> Vec<String> {
     let programs = tools::programs(command);
     let shown = programs.iter().filter_map(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -334,10 +348,10 @@ pub(in crate::facts) fn shown_of_revision(command: &str) -> Vec<String> {
 }
 
 /// Whether a project is built, checked or run by it.
-pub(in crate::facts) fn sets_up(command: &str) -> bool {
+pub(in crate::facts) fn is_setup(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {
         words.iter().take(4).any(|it| {
-            SETUP
+            SETUP_WORDS
                 .iter()
                 .any(|known| it == known || it.strip_prefix(known).is_some_and(|rest| rest.starts_with(':')))
         })
@@ -345,7 +359,7 @@ pub(in crate::facts) fn sets_up(command: &str) -> bool {
 }
 
 /// Whether a command checks, builds or delivers the work: what one asks for first.
-pub fn delivers(command: &str) -> bool {
+pub fn checks_or_delivers(command: &str) -> bool {
     let hands_over = |words: &Vec<String>| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         matches!(
@@ -354,11 +368,11 @@ pub fn delivers(command: &str) -> bool {
                 | ["gh", "pr" | "release", "create" | "merge", ..]
         )
     };
-    sets_up(command) || tools::programs(command).iter().any(hands_over)
+    is_setup(command) || tools::programs(command).iter().any(hands_over)
 }
 
 /// Whether a command throws changes away.
-pub(in crate::facts) fn discards(command: &str) -> bool {
+pub(in crate::facts) fn discards_changes(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         match words[..] {
@@ -373,7 +387,7 @@ pub(in crate::facts) fn discards(command: &str) -> bool {
 }
 
 /// The files whose changes a command throws away, as far as it names them.
-pub(in crate::facts) fn restored(command: &str) -> Vec<String> {
+pub(in crate::facts) fn restored_files(command: &str) -> Vec<String> {
     let named = |words: &[&str]| -> Vec<String> {
         let named = words.iter().filter(|it| !it.starts_with('-') && **it != ".");
         named.copied().map(str::to_owned).collect()
@@ -426,9 +440,9 @@ mod tests {
             ("cargo test", false),
             ("", false),
         ] {
-            assert_eq!(looks(command), expected, "{command}");
+            assert_eq!(is_read_only(command), expected, "{command}");
         }
-        let kinds = |it: &str| doings(it).into_iter().map(|it| it.kind).collect::<Vec<_>>().join(", ");
+        let kinds = |it: &str| operations(it).into_iter().map(|it| it.name).collect::<Vec<_>>().join(", ");
         for (command, expected) in [
             ("cd a && CI=1 npm run check -s 2>&1 | grep -c error", "npm run check"),
             ("git -C /x fetch origin && git status", "git fetch"),
@@ -438,19 +452,23 @@ mod tests {
         ] {
             assert_eq!(kinds(command), expected, "{command}");
         }
-        assert_eq!(doings("bun test src/a.test.ts -t x")[0].named, ["src/a.test.ts"]);
-        assert!(hides("make | grep -i error") && hides("make || true") && !hides("make | tail -3"));
-        assert_eq!(key("cd /a && cargo test 2>&1 | tail -5"), key("cargo test"));
-        assert_eq!(key("git add . && git commit -m 'a'"), key("git add . && git commit -m 'b'"));
-        assert_eq!(restored("git checkout -- a.rs b.rs && git restore c.rs"), ["a.rs", "b.rs", "c.rs"]);
-        assert_eq!(restored("git checkout src/a.rs"), ["src/a.rs"]);
-        assert!(restored("git checkout -b new").is_empty());
-        assert_eq!(shown_of_revision("git show origin/main:src/a.rs | sed -n 1,9p"), ["src/a.rs"]);
+        assert_eq!(operations("bun test src/a.test.ts -t x")[0].targets, ["src/a.test.ts"]);
+        assert!(
+            hides_failure("make | grep -i error")
+                && hides_failure("make || true")
+                && !hides_failure("make | tail -3")
+        );
+        assert_eq!(dedup_key("cd /a && cargo test 2>&1 | tail -5"), dedup_key("cargo test"));
+        assert_eq!(dedup_key("git add . && git commit -m 'a'"), dedup_key("git add . && git commit -m 'b'"));
+        assert_eq!(restored_files("git checkout -- a.rs b.rs && git restore c.rs"), ["a.rs", "b.rs", "c.rs"]);
+        assert_eq!(restored_files("git checkout src/a.rs"), ["src/a.rs"]);
+        assert!(restored_files("git checkout -b new").is_empty());
+        assert_eq!(files_of_revision("git show origin/main:src/a.rs | sed -n 1,9p"), ["src/a.rs"]);
         assert_eq!(
-            places("rg -n 'a/b c' apps/cli packages/core/src | head"),
+            searched_paths("rg -n 'a/b c' apps/cli packages/core/src | head"),
             ["apps/cli", "packages/core/src"]
         );
-        assert_eq!(shown_of_revision("git show --stat HEAD"), Vec::<String>::new());
-        assert!(discards("git reset --hard HEAD~1") && !discards("git restore --staged x"));
+        assert_eq!(files_of_revision("git show --stat HEAD"), Vec::<String>::new());
+        assert!(discards_changes("git reset --hard HEAD~1") && !discards_changes("git restore --staged x"));
     }
 }

@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 
 use super::command;
 use super::commits::Commits;
-use super::symbols::{FEW, Symbols, only};
+use super::symbols::{MAX_PER_MESSAGE, Symbols, single_file};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::{clip, own};
-use crate::facts::voice::Seen;
+use crate::facts::text::{clip, user_text};
+use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact, Name};
 use history::tools::{self, Action, Meaning};
 use history::{History, Kind, Part, Role, Text};
@@ -38,9 +38,9 @@ static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
     .collect()
 });
 /// A command that makes tickets, and how it says what they are called.
-static MAKES: LazyLock<AsciiFirstRegex> =
+static CREATES_TICKET: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"\b(?:bd|gh (?:issue|pr|release)) create\b"));
-static MADE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+static TICKET_CREATED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)\bcreated (?:new )?(?:issue|bead|task|epic|bug|feature)?:? *([a-z]\w*-[a-z0-9.]*\d[a-z0-9.]*|[a-z]\w*-[a-z0-9]{2,5})\b|\x22id\x22: ?\x22([a-z]\w*-[\w.]+)\x22",
     )
@@ -52,11 +52,11 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
     let mut seen: HashSet<(Name, String)> = HashSet::new();
     let mut add = |number: usize, kind: Name, text: &str| {
         let text = trimmed(kind, text.trim().trim_start_matches('('));
-        if !telling(kind, text) {
+        if !is_informative(kind, text) {
             return;
         }
         if seen.insert((kind, text.to_string())) {
-            facts.push(Fact::seen(Seen::Identifiers, number, text.into(), Detail::Name(kind)));
+            facts.push(Fact::from_tools(ToolTopic::Identifiers, number, text.into(), Detail::Name(kind)));
         }
     };
     let mut symbols = Symbols::default();
@@ -71,12 +71,12 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
         {
             continue;
         }
-        for stretch in own(message.texts().map(Text::as_str)) {
-            named(number, stretch, &mut add);
-            commits.named(stretch);
+        for stretch in user_text(message.texts().map(Text::as_str)) {
+            add_names_in(number, stretch, &mut add);
+            commits.keep_named(stretch);
             if message.role == Role::Assistant {
-                symbols.spoken(number, stretch);
-                symbols.used(stretch);
+                symbols.add_quoted(number, stretch);
+                symbols.note_used(stretch);
             }
         }
         for part in &message.parts {
@@ -85,67 +85,67 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                     let actions = tools::actions(call);
                     for action in &actions {
                         if let Some(command) = &action.command {
-                            named(number, clip(command, 4_000).0, &mut add);
-                            commits.named(command);
-                            if Commits::concerns(command) || MAKES.is_match(command) {
+                            add_names_in(number, clip(command, 4_000).0, &mut add);
+                            commits.keep_named(command);
+                            if Commits::concerns(command) || CREATES_TICKET.is_match(command) {
                                 *commands.entry(&call.id).or_default() += &format!("{command}\n");
                             }
                         }
                     }
                     if actions.iter().any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create)) {
-                        symbols.written(number, call, only(&actions, base).as_deref(), base);
+                        symbols.add_written(number, call, single_file(&actions, base).as_deref(), base);
                     }
-                    symbols.used(call.input.as_str());
+                    symbols.note_used(call.input.as_str());
                     if actions.iter().any(|it| it.meaning == Meaning::Fetch) {
-                        named(number, call.input.as_str(), &mut add);
+                        add_names_in(number, call.input.as_str(), &mut add);
                     }
-                    if actions.iter().any(|it| it.meaning == Meaning::Read || searches_for(it)) {
+                    if actions.iter().any(|it| it.meaning == Meaning::Read || is_search(it)) {
                         looks.insert(&call.id, actions);
                     }
                 }
                 Part::Output(output) => {
-                    commits.named(clip(output.text.as_str(), 20_000).0);
+                    commits.keep_named(clip(output.text.as_str(), 20_000).0);
                     if let Some(actions) = looks.remove(&*output.id) {
-                        shown(number, output.text.as_str(), &actions, base, &mut symbols);
+                        read_code(number, output.text.as_str(), &actions, base, &mut symbols);
                     }
                     let command = commands.remove(&*output.id).filter(|_| !output.failed);
                     if let Some(command) = &command {
-                        commits.ran(command, output.text.as_str());
+                        commits.record(command, output.text.as_str());
                     }
-                    let makes = command.is_some_and(|it| MAKES.is_match(&it));
-                    printed(number, output.text.as_str(), makes, &mut add);
+                    let makes = command.is_some_and(|it| CREATES_TICKET.is_match(&it));
+                    add_printed_names(number, output.text.as_str(), makes, &mut add);
                 }
                 Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
     }
-    facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.lost(&it.text));
+    facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.is_lost(&it.text));
     facts.extend(symbols.into_facts());
     facts
 }
 
 /// The code that an output shows.
-fn shown(number: usize, output: &str, actions: &[Action], base: Option<&str>, symbols: &mut Symbols) {
-    if actions.iter().any(searches_for) {
-        symbols.found(number, output, actions, base);
+fn read_code(number: usize, output: &str, actions: &[Action], base: Option<&str>, symbols: &mut Symbols) {
+    if actions.iter().any(is_search) {
+        symbols.add_found(number, output, actions, base);
     } else if actions.iter().any(|it| it.path.is_some()) {
-        symbols.read(number, output, only(actions, base).as_deref());
+        symbols.add_read(number, output, single_file(actions, base).as_deref());
     }
 }
 
 /// Of what tools print, only what a commit, a new ticket or pull request is called.
-fn printed(number: usize, output: &str, makes: bool, add: &mut impl FnMut(usize, Name, &str)) {
+fn add_printed_names(number: usize, output: &str, makes: bool, add: &mut impl FnMut(usize, Name, &str)) {
     let text = clip(output, 2_000).0;
     if makes {
-        for found in MADE.captures_iter(text).take(FEW) {
+        for found in TICKET_CREATED.captures_iter(text).take(MAX_PER_MESSAGE) {
             found
                 .get(1)
                 .or_else(|| found.get(2))
                 .into_iter()
                 .for_each(|it| add(number, Name::Ticket, it.as_str()));
         }
-        let addresses = text.lines().filter(|it| it.starts_with("https://")).take(FEW);
-        addresses.for_each(|it| named(number, it, add));
+        let addresses = text.lines().filter(|it| it.starts_with("https://")).take(MAX_PER_MESSAGE);
+        addresses.for_each(|it| add_names_in(number, it, add));
     }
     for line in text.lines().filter(|it| it.starts_with('[') && it.contains("] ")).take(3) {
         for found in KINDS[5].1.find_iter(line).take(1) {
@@ -153,26 +153,26 @@ fn printed(number: usize, output: &str, makes: bool, add: &mut impl FnMut(usize,
         }
     }
     if text.len() < 400 && text.trim_start().starts_with("https://") {
-        named(number, text, add);
+        add_names_in(number, text, add);
     }
 }
 
 /// Whether an action prints the lines that it finds.
-fn searches_for(action: &Action) -> bool {
-    let by = |it: &str| command::looks(it) && ["rg ", "grep "].iter().any(|of| it.contains(of));
+fn is_search(action: &Action) -> bool {
+    let by = |it: &str| command::is_read_only(it) && ["rg ", "grep "].iter().any(|of| it.contains(of));
     action.meaning == Meaning::Search || action.command.as_deref().is_some_and(by)
 }
 
-fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
+fn add_names_in(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
     for (kind, pattern) in KINDS.iter() {
-        for found in pattern.captures_iter(text).take(FEW) {
+        for found in pattern.captures_iter(text).take(MAX_PER_MESSAGE) {
             if let Some(it) = found.get(1).or_else(|| found.get(2)).or_else(|| found.get(0)) {
                 // A hash or number inside a longer name or address is no name of its own.
                 let inside = |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || "-_/%".contains(c));
                 let alone = !inside(text[..it.start()].chars().next_back())
                     && !inside(text[it.end()..].chars().next());
-                let styles = *kind == Name::Setting && styles(text, it.start(), it.as_str());
-                if (alone || !matches!(kind, Name::Hash)) && !styles && !signs(text, it.start()) {
+                let styles = *kind == Name::Setting && is_style_declaration(text, it.start(), it.as_str());
+                if (alone || !matches!(kind, Name::Hash)) && !styles && !is_signature(text, it.start()) {
                     add(number, *kind, it.as_str());
                 }
             }
@@ -181,7 +181,7 @@ fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
 }
 
 /// Whether the line at `at` is one by which an agent signs its commits and pull requests.
-fn signs(text: &str, at: usize) -> bool {
+fn is_signature(text: &str, at: usize) -> bool {
     let line = text[..at].rsplit('\n').next().unwrap_or_default();
     ["Co-Authored-By:", "Co-authored-by:", "Generated with ["].iter().any(|it| line.contains(it))
 }
@@ -214,12 +214,12 @@ fn is_address(text: &str) -> bool {
 }
 
 /// The name of a setting.
-fn key(setting: &str) -> &str {
+fn setting_key(setting: &str) -> &str {
     setting.split([':', '=']).next().unwrap_or_default().trim_matches(['`', '\'', '"', ' '])
 }
 
 /// Whether the line at `at` declares how something looks: pasted styles set nothing up.
-fn styles(text: &str, at: usize, setting: &str) -> bool {
+fn is_style_declaration(text: &str, at: usize, setting: &str) -> bool {
     const STYLES: [&str; 12] = [
         "zIndex",
         "maxWidth",
@@ -235,7 +235,7 @@ fn styles(text: &str, at: usize, setting: &str) -> bool {
         "shadowRadius",
     ];
     const FAMILIES: [&str; 5] = ["margin", "padding", "border", "font", "flex"];
-    let key = key(setting);
+    let key = setting_key(setting);
     let family = |it: &str| key.strip_prefix(it).is_some_and(|it| it.starts_with(char::is_uppercase));
     let before = text[..at].rsplit('\n').next().unwrap_or_default();
     let declares = before.trim().is_empty() || before.contains('{');
@@ -243,7 +243,7 @@ fn styles(text: &str, at: usize, setting: &str) -> bool {
 }
 
 /// Whether a find says something: a hash needs digits and letters, a branch is more than a word.
-fn telling(kind: Name, text: &str) -> bool {
+fn is_informative(kind: Name, text: &str) -> bool {
     match kind {
         Name::Hash => {
             text.len() >= 7
@@ -276,7 +276,7 @@ fn telling(kind: Name, text: &str) -> bool {
         }
         // What a tool was called with is not set up here.
         Name::Setting => {
-            !["session_id", "cell_id", "yield_time_ms", "max_output_tokens"].contains(&key(text))
+            !["session_id", "cell_id", "yield_time_ms", "max_output_tokens"].contains(&setting_key(text))
         }
         Name::Port | Name::Id | Name::Colour => true,
     }

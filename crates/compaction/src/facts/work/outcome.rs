@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::command;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::{clip, flat, unescaped};
+use crate::facts::text::{clip, flat, without_escapes};
 use history::Output;
 
 /// What came of a command.
@@ -31,7 +31,7 @@ static HEADER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static NUMBERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]"));
 
 /// How much of an output is looked at, at each end, in bytes.
-const LOOK: usize = 8_000;
+const END_BYTES: usize = 8_000;
 
 static EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
@@ -59,14 +59,14 @@ static CODE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     ))
 });
 /// Progress lines and separators.
-static IDLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+static PROGRESS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"^(?:[=*#~+_-]{3,}|(?:Building|Built|Compiling|Checking|Creating|Downloading|Downloaded|Fetching|Finished|Installed|Installing|",
         r"Locking|Prepared|Resolved|Resolving|Running|Uninstalled|Updating|Using|Audited|Collecting|Cloning|Generating|yarn run|make\[?\d*\]?: (?:Entering|Leaving))\b)",
     ))
 });
 /// How a shell or interpreter says that it could not start what it was asked to run.
-static REFUSED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+static COULD_NOT_START: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?m)^\S.*: (?:No module named \S+|command not found|[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
     )
@@ -83,15 +83,15 @@ static COMMIT: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
 static PULL: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
-/// Index into [`WRONG`] of the first pattern that names neither a test nor a place in code.
+/// Index into [`ERROR_LINES`] of the first pattern that names neither a test nor a place in code.
 const WORD: usize = 2;
-/// Of [`WRONG`], the phrases that a program which went well may print.
+/// Of [`ERROR_LINES`], the phrases that a program which went well may print.
 const PHRASE: usize = 3;
-/// Of [`WRONG`], the first that only marks a failure: beside an exit code of 0 it says nothing.
+/// Of [`ERROR_LINES`], the first that only marks a failure: beside an exit code of 0 it says nothing.
 const MARK: usize = 4;
 
 /// Lines that say what went wrong, the surest first.
-static WRONG: LazyLock<[AsciiFirstRegex; 6]> = LazyLock::new(|| {
+static ERROR_LINES: LazyLock<[AsciiFirstRegex; 6]> = LazyLock::new(|| {
     [
         // A test's name says more than what its assertion printed.
         AsciiFirstRegex::new(
@@ -116,7 +116,7 @@ static WRONG: LazyLock<[AsciiFirstRegex; 6]> = LazyLock::new(|| {
     ]
 });
 /// Lines that only repeat that something failed.
-static EMPTY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+static UNINFORMATIVE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
     )
@@ -127,12 +127,12 @@ static EMPTY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
     let text = output.text.as_str();
     let (head, tail) = ends(text);
-    let (head, tail) = (unescaped(head), unescaped(tail));
+    let (head, tail) = (without_escapes(head), without_escapes(tail));
     // Codex's code mode says that its script ended, not how the command in it did.
-    let masked = command::masks(command) || text.starts_with("Script completed\n");
-    let shows = command::shows(command);
-    let printed = exit(&head, &tail, !shows && (masked || output.failed || !reports));
-    let printed = printed.or_else(|| exit_printed(command, &tail));
+    let masked = command::is_compound(command) || text.starts_with("Script completed\n");
+    let shows = command::prints_contents(command);
+    let printed = exit_code(&head, &tail, !shows && (masked || output.failed || !reports));
+    let printed = printed.or_else(|| printed_exit_code(command, &tail));
     let mut out =
         Outcome { exit: printed.filter(|it| *it != 0).or(output.exit).or(printed), ..Outcome::default() };
     if let Some(found) = RUNNING.captures(&head) {
@@ -141,14 +141,14 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     }
     // What Codex says of the run itself is not the command's output.
     let head = &head[HEADER.find(&head).map_or(0, |it| it.end())..];
-    let counts = counted(&tail).or_else(|| counted(head));
+    let counts = counts_in(&tail).or_else(|| counts_in(head));
     // A task runner (mise) says last which task failed.
     let task = tail.trim_end().lines().last().is_some_and(|it| it.ends_with("] ERROR task failed"));
     let failures = task || counts.as_ref().is_some_and(|it| it.failed);
-    let wrong = [wrong(head), wrong(&tail)].into_iter().flatten().min_by_key(|it| it.1);
+    let wrong = [error_line(head), error_line(&tail)].into_iter().flatten().min_by_key(|it| it.1);
     // What a file or log says went wrong did not go wrong here.
     let telling = wrong.as_ref().filter(|_| !shows);
-    let refused = head.trim().lines().count() <= 2 && REFUSED.is_match(head.trim());
+    let refused = head.trim().lines().count() <= 2 && COULD_NOT_START.is_match(head.trim());
     let committed = COMMIT.captures(head).or_else(|| COMMIT.captures(&tail));
     let passes = counts.as_ref().is_some_and(|it| !it.failed && it.tests);
     let commit = committed
@@ -159,9 +159,10 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         out.result = PULL.find(&tail).map(|it| it.as_str().into());
     }
     // A pipe that ends in `head` reports how `head` ended.
-    out.exit = out.exit.filter(|it| *it != 0 || !command::ends_in_a_viewer(command));
+    out.exit = out.exit.filter(|it| *it != 0 || !command::ends_in_viewer(command));
     // A search that finds nothing ends with 1.
-    let nothing_found = out.exit == Some(1) && command::hides(command) && wrong.is_none() && !failures;
+    let nothing_found =
+        out.exit == Some(1) && command::hides_failure(command) && wrong.is_none() && !failures;
     out.ok = match (output.failed, out.exit) {
         _ if nothing_found => None,
         (true, _) => Some(false),
@@ -169,7 +170,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         (false, Some(_)) if !masked => Some(true),
         _ if masked && refused => Some(false),
         // A pipe into `head` hides how the program ended that says so itself.
-        (false, None) if command::ends_in_a_viewer(command) && dies(head) => Some(false),
+        (false, None) if command::ends_in_viewer(command) && starts_as_fatal(head) => Some(false),
         (false, None) if reports && !masked => Some(true),
         _ if committed.is_some() => Some(true),
         _ if failures && !shows => Some(false),
@@ -187,26 +188,29 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         // The 0 is of something else that ran.
         out.exit = out.exit.filter(|it| *it != 0);
         out.error = wrong.map(|it| it.0).or_else(|| first_line(head));
-        let panicked = out.error.as_deref().and_then(|it| panicked(it, head).or_else(|| panicked(it, &tail)));
+        let panicked = out
+            .error
+            .as_deref()
+            .and_then(|it| panic_location(it, head).or_else(|| panic_location(it, &tail)));
         out.error = panicked.or(out.error);
     }
     out
 }
 
 /// Whether a program says with its first words that it does not do what it was asked to.
-pub(super) fn dies(output: &str) -> bool {
+pub(super) fn starts_as_fatal(output: &str) -> bool {
     ["fatal: ", "error: "].iter().any(|it| output.trim_start().starts_with(it))
 }
 
 fn ends(text: &str) -> (&str, &str) {
-    if text.len() <= 2 * LOOK {
+    if text.len() <= 2 * END_BYTES {
         return (text, text);
     }
-    let mut to = LOOK;
+    let mut to = END_BYTES;
     while !text.is_char_boundary(to) {
         to -= 1;
     }
-    let mut from = text.len() - LOOK;
+    let mut from = text.len() - END_BYTES;
     while !text.is_char_boundary(from) {
         from += 1;
     }
@@ -215,7 +219,7 @@ fn ends(text: &str) -> (&str, &str) {
 
 /// The exit code stands in the first or the last lines; between them it may be quoted. `within`: also inside of a line,
 /// where a command that succeeded would only speak of one.
-fn exit(head: &str, tail: &str, within: bool) -> Option<i32> {
+fn exit_code(head: &str, tail: &str, within: bool) -> Option<i32> {
     let code = |line: &str| {
         let found = EXIT.captures(line)?;
         // Codex's code mode hands over what its shell reports as JSON, Claude Code the state of a task as elements.
@@ -227,7 +231,7 @@ fn exit(head: &str, tail: &str, within: bool) -> Option<i32> {
 }
 
 /// The exit code that a command prints itself: `make | tail; echo "EXIT: ${PIPESTATUS[0]}"`.
-fn exit_printed(command: &str, tail: &str) -> Option<i32> {
+fn printed_exit_code(command: &str, tail: &str) -> Option<i32> {
     if !command.contains("$?") && !command.contains("PIPESTATUS") {
         return None;
     }
@@ -245,7 +249,7 @@ struct Counts {
 }
 
 /// The counts of the last line that has some; cargo's and others' several result lines are added up.
-fn counted(text: &str) -> Option<Counts> {
+fn counts_in(text: &str) -> Option<Counts> {
     let tap: Vec<(String, u64)> = TAP
         .captures_iter(text)
         .filter_map(|it| {
@@ -259,7 +263,7 @@ fn counted(text: &str) -> Option<Counts> {
     if totals.is_empty() {
         let lines: Vec<&str> = text
             .lines()
-            .filter(|it| it.len() < 400 && !it.trim_start().starts_with("error") && sums_up(it))
+            .filter(|it| it.len() < 400 && !it.trim_start().starts_with("error") && is_summary_line(it))
             .collect();
         let results: Vec<&&str> = lines.iter().filter(|it| it.contains("test result:")).collect();
         let tests: Vec<&&str> = lines.iter().filter(|it| it.trim_start().starts_with("Tests")).collect();
@@ -297,7 +301,7 @@ fn counted(text: &str) -> Option<Counts> {
 }
 
 /// Whether a line is what a runner sums up with: counts, and few words that say anything else.
-fn sums_up(line: &str) -> bool {
+fn is_summary_line(line: &str) -> bool {
     /// Words of such lines beside what is counted.
     const FRAME: [&str; 28] = [
         "test",
@@ -344,8 +348,8 @@ fn sums_up(line: &str) -> bool {
 }
 
 /// The first line of the surest kind, and which kind that is.
-fn wrong(text: &str) -> Option<(String, usize)> {
-    for (kind, pattern) in WRONG.iter().enumerate() {
+fn error_line(text: &str) -> Option<(String, usize)> {
+    for (kind, pattern) in ERROR_LINES.iter().enumerate() {
         for found in pattern.find_iter(text).take(20) {
             let start = text[..found.start()].rfind('\n').map_or(0, |it| it + 1);
             // The match may begin with the break before its line.
@@ -355,16 +359,19 @@ fn wrong(text: &str) -> Option<(String, usize)> {
                 start
             };
             let line = text[start..].lines().next().unwrap_or_default().trim();
-            if !EMPTY.is_match(line)
+            if !UNINFORMATIVE.is_match(line)
                 && !NUMBERED.is_match(line)
                 && !CODE.is_match(line)
                 && !line.starts_with("0 errors")
                 && line.len() > 3
             {
-                let before =
-                    if line.starts_with(['×', '✖', '✗', '❌']) { place(&text[..start]) } else { None };
+                let before = if line.starts_with(['×', '✖', '✗', '❌']) {
+                    linter_location(&text[..start])
+                } else {
+                    None
+                };
                 let told = before.map_or(line.to_string(), |it| format!("{it}: {line}"));
-                let told = explained(line, &text[start..]).unwrap_or(told);
+                let told = npm_error(line, &text[start..]).unwrap_or(told);
                 let cause = if kind == 0 { cause(&text[..start], &text[start..]) } else { None };
                 let told = cause.map_or(told.clone(), |it| format!("{told}: {it}"));
                 return Some((flat(clip(&told, 220).0), kind));
@@ -384,7 +391,7 @@ fn cause<'a>(above: &'a str, from: &'a str) -> Option<&'a str> {
     let of_a_test = |line: &&str| {
         ["(fail)", "(pass)", "--- ", "not ok ", "ok ", "=== "].iter().any(|it| line.starts_with(it))
     };
-    let says = |line: &&str| line.len() < 400 && CAUSE.is_match(line) && !EMPTY.is_match(line);
+    let says = |line: &&str| line.len() < 400 && CAUSE.is_match(line) && !UNINFORMATIVE.is_match(line);
     let bun = from.starts_with("(fail)");
     let near: Vec<&str> = if bun {
         above.lines().rev().take(NEAR).collect()
@@ -395,15 +402,15 @@ fn cause<'a>(above: &'a str, from: &'a str) -> Option<&'a str> {
 }
 
 /// npm's line with the code of an error, and what the line below says of it.
-fn explained(line: &str, rest: &str) -> Option<String> {
+fn npm_error(line: &str, rest: &str) -> Option<String> {
     let prefix = ["npm error ", "npm ERR! "].into_iter().find(|it| line.starts_with(it))?;
     line[prefix.len()..].strip_prefix("code ")?;
-    let next = rest.lines().skip(1).find(|it| !EMPTY.is_match(it))?;
+    let next = rest.lines().skip(1).find(|it| !UNINFORMATIVE.is_match(it))?;
     Some(format!("{line}: {}", next.strip_prefix(prefix)?))
 }
 
 /// Of a Rust test that failed, where and why it panicked: that says the test's name too.
-fn panicked(error: &str, text: &str) -> Option<String> {
+fn panic_location(error: &str, text: &str) -> Option<String> {
     let name = error.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
     let start = text.find(&format!("thread '{name}' "))?;
     let mut lines = text[start..].lines();
@@ -413,7 +420,7 @@ fn panicked(error: &str, text: &str) -> Option<String> {
 }
 
 /// The file that the line above a message names, as linters print it: `src/a.ts:1:2 lint/rule ━━━`.
-fn place(text: &str) -> Option<&str> {
+fn linter_location(text: &str) -> Option<&str> {
     let line = text
         .lines()
         .rev()
@@ -427,9 +434,9 @@ fn place(text: &str) -> Option<&str> {
 
 /// The first line that is neither empty, a separator nor progress.
 fn first_line(text: &str) -> Option<String> {
-    let says = |it: &&str| it.len() > 3 && !EMPTY.is_match(it) && !EXIT.is_match(it);
+    let says = |it: &&str| it.len() > 3 && !UNINFORMATIVE.is_match(it) && !EXIT.is_match(it);
     let lines = || text.lines().map(str::trim).filter(says);
-    let line = lines().find(|it| !IDLE.is_match(it)).or_else(|| lines().next())?;
+    let line = lines().find(|it| !PROGRESS.is_match(it)).or_else(|| lines().next())?;
     Some(flat(clip(line, 220).0))
 }
 

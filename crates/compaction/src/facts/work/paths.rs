@@ -3,20 +3,20 @@
 use history::History;
 
 /// Bytes of the longest path that is told, and of the longest directory that paths are written from.
-pub(in crate::facts) const LONGEST_PATH: usize = 1_000;
+pub(in crate::facts) const MAX_PATH_BYTES: usize = 1_000;
 
 /// The directory the session works in.
 pub(in crate::facts) fn directory(history: &History) -> Option<String> {
     if let Some(cwd) = &history.meta.cwd {
         let absolute = |it: &String| it.starts_with(['/', '~']) || it.get(1..2) == Some(":");
-        return Some(cwd.to_string()).filter(|it| absolute(it) && it.len() <= LONGEST_PATH);
+        return Some(cwd.to_string()).filter(|it| absolute(it) && it.len() <= MAX_PATH_BYTES);
     }
     // Codex and others say it in the environment they inject.
     history.messages().iter().take(8).find_map(|message| {
         message.texts().find_map(|it| {
             let rest = it.as_str().split_once("<cwd>")?.1;
             let cwd = rest.split_once("</cwd>")?.0.trim();
-            (cwd.len() <= LONGEST_PATH).then(|| cwd.to_string())
+            (cwd.len() <= MAX_PATH_BYTES).then(|| cwd.to_string())
         })
     })
 }

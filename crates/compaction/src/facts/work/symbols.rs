@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 
 use super::paths;
 use crate::facts::text::clip;
-use crate::facts::voice::Seen;
+use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact};
 use history::Call;
 use history::tools::Action;
 
 /// No more than this many of a message of a tool or the model: a listing is not a name in use.
-pub(in crate::facts) const FEW: usize = 40;
+pub(in crate::facts) const MAX_PER_MESSAGE: usize = 40;
 
 /// Functions and types, each once.
 #[derive(Default)]
@@ -36,21 +36,21 @@ impl Symbols {
             Some(Detail::Symbol { file: known, .. }) => *known = file.or(known.take()),
             _ => {
                 let detail = Detail::Symbol { file, used: true };
-                self.facts.push(Fact::seen(Seen::Identifiers, number, name.into(), detail));
+                self.facts.push(Fact::from_tools(ToolTopic::Identifiers, number, name.into(), detail));
             }
         }
     }
 
     /// Those that the model names in backticks.
-    pub(in crate::facts) fn spoken(&mut self, number: usize, text: &str) {
+    pub(in crate::facts) fn add_quoted(&mut self, number: usize, text: &str) {
         let quoted = text.split('`').skip(1).step_by(2).map(|it| it.trim_end_matches("()"));
-        for name in quoted.filter(|it| is_symbol(it)).take(FEW) {
+        for name in quoted.filter(|it| is_symbol(it)).take(MAX_PER_MESSAGE) {
             self.add(number, name, None);
         }
     }
 
     /// Names in what the agent says and asks for.
-    pub(in crate::facts) fn used(&mut self, text: &str) {
+    pub(in crate::facts) fn note_used(&mut self, text: &str) {
         let mut escaped = false;
         for run in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
             // `\nfoo` in JSON is no `nfoo`.
@@ -64,7 +64,7 @@ impl Symbols {
     }
 
     /// Those that an edit writes.
-    pub(in crate::facts) fn written(
+    pub(in crate::facts) fn add_written(
         &mut self,
         number: usize,
         call: &Call,
@@ -85,7 +85,7 @@ impl Symbols {
         if let Some(patch) = patch {
             let mut of = file.map(str::to_owned);
             for line in patch.lines() {
-                if let Some(path) = patched(line) {
+                if let Some(path) = file_of_patch(line) {
                     of = Some(paths::path(path, None, base));
                 } else if line.starts_with(['+', '-']) {
                     lines.push((line.starts_with('+'), &line[1..], of.clone()));
@@ -100,7 +100,7 @@ impl Symbols {
         self.edited.extend(lines.iter().filter_map(|it| it.2.clone()));
         let defined = |comes: bool| {
             let of = lines.iter().filter(move |it| it.0 == comes && it.2.as_deref().is_none_or(is_code));
-            of.filter_map(|it| Some((definition(it.1)?, it.2.clone()))).take(FEW)
+            of.filter_map(|it| Some((definition(it.1)?, it.2.clone()))).take(MAX_PER_MESSAGE)
         };
         for (name, file) in defined(false) {
             self.removed.extend(file.map(|it| (it, name.to_owned())));
@@ -112,7 +112,7 @@ impl Symbols {
     }
 
     /// Those whose definition a search printed: `path:12:fn name(`.
-    pub(in crate::facts) fn found(
+    pub(in crate::facts) fn add_found(
         &mut self,
         number: usize,
         output: &str,
@@ -122,7 +122,7 @@ impl Symbols {
         /// More are an index, not an answer.
         const ANSWER: usize = 20;
         let dir = actions.first().and_then(|it| it.dir.as_deref());
-        let own = only(actions, base).filter(|it| it.contains('.'));
+        let own = single_file(actions, base).filter(|it| it.contains('.'));
         let mut out = Vec::new();
         for line in clip(output, 20_000).0.lines() {
             let numbered = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
@@ -141,7 +141,7 @@ impl Symbols {
     }
 
     /// Those that a file defines which was read.
-    pub(in crate::facts) fn read(&mut self, number: usize, output: &str, file: Option<&str>) {
+    pub(in crate::facts) fn add_read(&mut self, number: usize, output: &str, file: Option<&str>) {
         /// Bytes of an output that are looked at: more is no file that one works on.
         const MOST: usize = 60_000;
         if !file.is_none_or(is_code) {
@@ -181,7 +181,7 @@ impl Symbols {
             *count += 1;
             self.known.insert(name.clone(), self.facts.len());
             let detail = Detail::Symbol { file: Some(file), used: false };
-            self.facts.push(Fact::seen(Seen::Identifiers, number, name, detail));
+            self.facts.push(Fact::from_tools(ToolTopic::Identifiers, number, name, detail));
         }
         let gone = |it: &Fact| match &it.detail {
             Detail::Symbol { file: Some(file), .. } => {
@@ -195,8 +195,8 @@ impl Symbols {
 }
 
 /// The file that the actions of a call are about, if it is one.
-pub(in crate::facts) fn only(actions: &[Action], base: Option<&str>) -> Option<String> {
-    let mut files = actions.iter().filter_map(|it| located(it, base));
+pub(in crate::facts) fn single_file(actions: &[Action], base: Option<&str>) -> Option<String> {
+    let mut files = actions.iter().filter_map(|it| file_of(it, base));
     let first = files.next()?;
     files.all(|it| it == first).then_some(first)
 }
@@ -208,7 +208,7 @@ fn is_code(file: &str) -> bool {
 }
 
 /// The file whose lines follow in a patch.
-fn patched(line: &str) -> Option<&str> {
+fn file_of_patch(line: &str) -> Option<&str> {
     ["*** Update File: ", "*** Add File: ", "+++ b/"]
         .iter()
         .find_map(|it| line.strip_prefix(*it))
@@ -216,7 +216,7 @@ fn patched(line: &str) -> Option<&str> {
 }
 
 /// The file of an action, told from `base`.
-pub(in crate::facts) fn located(action: &Action, base: Option<&str>) -> Option<String> {
+pub(in crate::facts) fn file_of(action: &Action, base: Option<&str>) -> Option<String> {
     action.path.as_deref().map(|it| paths::path(it, action.dir.as_deref(), base))
 }
 
@@ -271,14 +271,14 @@ fn definition(line: &str) -> Option<&str> {
         let behind = behind.trim_start();
         if word == "func" && behind.starts_with('(') {
             // Go's methods have their receiver in front.
-            return name(behind.split_once(") ")?.1);
+            return leading_identifier(behind.split_once(") ")?.1);
         }
         if word == "const" && !behind.starts_with("fn ") {
             let shouted = |it: &&str| !it.bytes().any(|it| it.is_ascii_lowercase());
-            return name(behind).filter(|it| code.starts_with("export ") || shouted(it));
+            return leading_identifier(behind).filter(|it| code.starts_with("export ") || shouted(it));
         }
         if KEYWORDS.contains(&word) {
-            return name(behind);
+            return leading_identifier(behind);
         }
         if word != "const" && !MODIFIERS.contains(&word) && !word.starts_with("pub(") {
             return None;
@@ -288,7 +288,7 @@ fn definition(line: &str) -> Option<&str> {
 }
 
 /// The identifier that a text begins with, if it is long enough to be told from a word.
-fn name(text: &str) -> Option<&str> {
+fn leading_identifier(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
     let name = &text[..end];
     ((4..=61).contains(&name.len()) && !name.starts_with(|c: char| c.is_ascii_digit())).then_some(name)
@@ -323,8 +323,8 @@ mod tests {
     #[test]
     fn of_what_was_read_what_the_agent_names_comes_first() {
         let mut symbols = Symbols::default();
-        symbols.read(3, "   1→class TriggerRegistry {\n   2→class OtherThing {", Some("src/a.ts"));
-        symbols.used(r#"{"new_string":"a\nTriggerRegistry.get()"}"#);
+        symbols.add_read(3, "   1→class TriggerRegistry {\n   2→class OtherThing {", Some("src/a.ts"));
+        symbols.note_used(r#"{"new_string":"a\nTriggerRegistry.get()"}"#);
         let facts = symbols.into_facts();
         let told: Vec<_> = facts.iter().map(|it| (it.text.as_str(), it.detail.clone())).collect();
         let of = |used| Detail::Symbol { file: Some("src/a.ts".to_owned()), used };
@@ -335,9 +335,9 @@ mod tests {
     fn of_a_file_that_was_only_read_few_are_told_and_none_of_a_document() {
         let mut symbols = Symbols::default();
         let many: String = (10..30).map(|it| format!("def of_number_{it}():\n")).collect();
-        symbols.read(1, &many, Some("src/a.py"));
-        symbols.read(2, "def test_of_number():\nclass TestOfNumber:", Some("src/b.py"));
-        symbols.read(3, "def shown_in_it():", Some("docs/a.md"));
+        symbols.add_read(1, &many, Some("src/a.py"));
+        symbols.add_read(2, "def test_of_number():\nclass TestOfNumber:", Some("src/b.py"));
+        symbols.add_read(3, "def shown_in_it():", Some("docs/a.md"));
         let told: Vec<_> = symbols.into_facts().iter().map(|it| it.text.to_string()).collect();
         assert_eq!(told, (18..30).rev().map(|it| format!("of_number_{it}")).collect::<Vec<_>>());
     }
@@ -353,8 +353,8 @@ mod tests {
         };
         let mut symbols = Symbols::default();
         let added = "*** Update File: src/a.rs\n+fn first_of_all() {}\n*** Update File: src/b.rs\n+fn second_one() {}\n*** Update File: a.md\n+fn shown_there() {}";
-        symbols.written(1, &patch(added), None, None);
-        symbols.written(
+        symbols.add_written(1, &patch(added), None, None);
+        symbols.add_written(
             2,
             &patch("*** Update File: src/b.rs\n-fn second_one() {}\n+fn third_one() {}"),
             None,

@@ -4,16 +4,16 @@ use std::collections::{HashMap, HashSet};
 
 /// How many steps that share a word with another are looked at: in a plan that repeats a word more often, it tells
 /// nothing.
-pub(in crate::facts) const ALIKE: usize = 64;
+pub(in crate::facts) const MAX_CANDIDATES: usize = 64;
 
 /// The steps of a plan, by their words.
-pub(in crate::facts) struct Listed {
+pub(in crate::facts) struct StepIndex {
     whole: HashSet<String>,
     steps: Vec<HashSet<String>>,
     by_word: HashMap<String, Vec<usize>>,
 }
 
-impl Listed {
+impl StepIndex {
     pub(in crate::facts) fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
         let mut out = Self { whole: HashSet::new(), steps: Vec::new(), by_word: HashMap::new() };
         for text in texts {
@@ -21,7 +21,7 @@ impl Listed {
             let own = long_words(text);
             for word in &own {
                 let places = out.by_word.entry(word.clone()).or_default();
-                if places.len() < ALIKE {
+                if places.len() < MAX_CANDIDATES {
                     places.push(out.steps.len());
                 }
             }
@@ -31,7 +31,7 @@ impl Listed {
     }
 
     /// Whether one of them is the same as this one, told in other words.
-    pub(in crate::facts) fn has(&self, text: &str) -> bool {
+    pub(in crate::facts) fn contains_similar(&self, text: &str) -> bool {
         if self.whole.contains(&text.to_ascii_lowercase()) {
             return true;
         }
@@ -66,7 +66,7 @@ mod tests {
             ("Fix the parser", "Fix the writer", false),
             ("Write parser tests for Windows", "Write parser tests for Linux", false),
         ] {
-            assert_eq!(Listed::of([a].into_iter()).has(b), expected, "{a} / {b}");
+            assert_eq!(StepIndex::of([a].into_iter()).contains_similar(b), expected, "{a} / {b}");
         }
     }
 }

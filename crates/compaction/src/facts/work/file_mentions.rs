@@ -3,14 +3,14 @@
 use crate::facts::text::clip;
 
 /// More files of one output are a directory, not a list to work through.
-const FEW: usize = 60;
+const MAX_FILES: usize = 60;
 /// Bytes of an output that are looked through.
-const REACH: usize = 40_000;
+const MAX_BYTES: usize = 40_000;
 /// Bytes of the longest path that is taken.
-const LONGEST: usize = 200;
+const MAX_PATH: usize = 200;
 
 /// Directories of what others wrote: nobody works through them.
-const FOREIGN: [&str; 5] = ["node_modules", "site-packages", ".venv", "__pycache__", ".git"];
+const THIRD_PARTY: [&str; 5] = ["node_modules", "site-packages", ".venv", "__pycache__", ".git"];
 
 /// How files end that are known without a directory before them: `chalk.green` is none.
 const FILES: [&str; 24] = [
@@ -20,14 +20,14 @@ const FILES: [&str; 24] = [
 
 /// The files that an output names at the beginning of its lines, in order: `path`, `path:12: text`, ` M path`, and
 /// `path | 3 ++`. None where there are too many.
-pub(in crate::facts) fn paths(output: &str) -> Vec<&str> {
+pub(in crate::facts) fn in_output(output: &str) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::new();
-    for line in clip(output, REACH).0.lines() {
-        let Some(path) = path(line) else { continue };
+    for line in clip(output, MAX_BYTES).0.lines() {
+        let Some(path) = leading_path(line) else { continue };
         if out.last() == Some(&path) || out.contains(&path) {
             continue;
         }
-        if out.len() == FEW {
+        if out.len() == MAX_FILES {
             return Vec::new();
         }
         out.push(path);
@@ -36,15 +36,15 @@ pub(in crate::facts) fn paths(output: &str) -> Vec<&str> {
 }
 
 /// The files that prose names, in backticks, as a link or with a line: `src/a.rs`, (/w/src/a.rs:12), src/a.rs:12.
-pub(in crate::facts) fn named(text: &str) -> Vec<&str> {
+pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
     let apart = |c: char| c.is_whitespace() || "()[]<>\"'`,;*|{}".contains(c);
-    let words = clip(text, REACH).0.split(apart).filter(|it| it.contains('/') && !it.contains("://"));
+    let words = clip(text, MAX_BYTES).0.split(apart).filter(|it| it.contains('/') && !it.contains("://"));
     let paths = words.map(|it| it.trim_end_matches(['.', ':', '!', '?']));
     let mut out: Vec<&str> =
-        paths.filter_map(path).filter(|it| it.contains('/') && !lists_files(it)).collect();
+        paths.filter_map(leading_path).filter(|it| it.contains('/') && !lists_files(it)).collect();
     out.sort_unstable();
     out.dedup();
-    out.truncate(FEW);
+    out.truncate(MAX_FILES);
     out
 }
 
@@ -58,7 +58,7 @@ fn lists_files(path: &str) -> bool {
 }
 
 /// The path at the beginning of a line.
-fn path(line: &str) -> Option<&str> {
+fn leading_path(line: &str) -> Option<&str> {
     let line = line.trim();
     let (line, state) = match line.split_once(' ') {
         Some((state, rest)) if state.len() <= 2 && state.bytes().all(|it| b"MADRCU?".contains(&it)) => {
@@ -79,11 +79,11 @@ fn path(line: &str) -> Option<&str> {
             && (path.contains('/') || placed && FILES.contains(&ending))
     });
     let plain = |it: char| it.is_alphanumeric() || "/._-@+~[]".contains(it);
-    let foreign = path.split('/').any(|it| FOREIGN.contains(&it));
+    let foreign = path.split('/').any(|it| THIRD_PARTY.contains(&it));
     (ending
         && !foreign
         && path.len() >= 5
-        && path.len() <= LONGEST
+        && path.len() <= MAX_PATH
         && path.chars().all(plain)
         && !path.contains("//")
         // `git diff --stat` leaves out the beginning of a long one.
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn files_are_read_off_prose() {
         let text = "It stands in `src/a.rs:12`, see [b](/w/lib/b.ts:3), c/d.py. And and/or, A.md/B.md, https://x.io/a.html, 1/2.5.";
-        assert_eq!(named(text), ["/w/lib/b.ts", "c/d.py", "src/a.rs"]);
+        assert_eq!(in_prose(text), ["/w/lib/b.ts", "c/d.py", "src/a.rs"]);
     }
 
     #[test]
@@ -106,10 +106,10 @@ mod tests {
         let output = "src/a.rs:12:fn main() {\nsrc/a.rs:30:}\n M docs/b.md\n?? new/c.toml\n./lib/c.ts\n src/d.rs | 4 ++--\n .../deep/e.rs | 2 +-\n\
             See docs/README.md for more.\nchalk.green:3: x\nbare.rs\nMakefile.md:7:x\n12.5 ms\nhttps://example.org/x.html\nFound 3 files\n";
         assert_eq!(
-            paths(output),
+            in_output(output),
             ["src/a.rs", "docs/b.md", "new/c.toml", "lib/c.ts", "src/d.rs", "Makefile.md"]
         );
-        let many: String = (0..=FEW).map(|it| format!("src/file{it}.rs\n")).collect();
-        assert_eq!(paths(&many), Vec::<&str>::new());
+        let many: String = (0..=MAX_FILES).map(|it| format!("src/file{it}.rs\n")).collect();
+        assert_eq!(in_output(&many), Vec::<&str>::new());
     }
 }

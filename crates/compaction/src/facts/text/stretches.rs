@@ -4,7 +4,7 @@
 use std::sync::LazyLock;
 
 use super::ascii_first::AsciiFirstRegex;
-use super::machine;
+use super::is_machine_output;
 
 /// A stretch of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,11 +17,11 @@ pub(crate) enum Stretch {
     /// Lines of a machine: how they end matters as much as how they begin.
     Log,
     /// What others said, or an earlier session.
-    Talk,
+    Transcript,
     /// A page, a document: it may bind the task, and nothing after it.
     Document,
     /// What a harness says to every model before and after the task.
-    Manual,
+    HarnessText,
 }
 
 /// Who speaks, at the start of a line.
@@ -55,14 +55,14 @@ static MANUAL: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 
 /// Cuts a text into stretches, in order; nothing is lost.
 pub(crate) fn stretches(text: &str) -> Vec<(Stretch, &str)> {
-    let lines = pieces(text);
+    let lines = split_at_fences(text);
     let mut kinds = vec![Stretch::Typed; lines.len()];
-    logs(&lines, &mut kinds);
-    talk(&lines, &mut kinds);
-    document(&lines, &mut kinds);
-    diffs(&lines, &mut kinds);
-    fences(&lines, &mut kinds);
-    preamble(&lines, &mut kinds);
+    mark_logs(&lines, &mut kinds);
+    mark_transcript(&lines, &mut kinds);
+    mark_document(&lines, &mut kinds);
+    mark_diffs(&lines, &mut kinds);
+    mark_blocks(&lines, &mut kinds);
+    mark_harness_text(&lines, &mut kinds);
     let mut out: Vec<(Stretch, &str)> = Vec::new();
     let (mut from, mut at) = (0, 0);
     for (number, line) in lines.iter().enumerate() {
@@ -78,7 +78,7 @@ pub(crate) fn stretches(text: &str) -> Vec<(Stretch, &str)> {
 const FENCE: &str = "```";
 
 /// The lines of a text, cut where a fence opens or closes within one.
-fn pieces(text: &str) -> Vec<&str> {
+fn split_at_fences(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut open = false;
     for line in text.split_inclusive('\n') {
@@ -99,7 +99,7 @@ fn pieces(text: &str) -> Vec<&str> {
 }
 
 /// Blocks between fences; the fences belong to them.
-fn fences(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_blocks(lines: &[&str], kinds: &mut [Stretch]) {
     let mut open = false;
     for (line, kind) in lines.iter().zip(kinds) {
         let fence = line.matches(FENCE).count() % 2 == 1;
@@ -111,7 +111,7 @@ fn fences(lines: &[&str], kinds: &mut [Stretch]) {
 }
 
 /// Marks a diff from its header to its last line.
-fn diffs(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_diffs(lines: &[&str], kinds: &mut [Stretch]) {
     let heads = |it: &str| ["diff --git ", "@@ -", "=== DIFF"].iter().any(|head| it.starts_with(head));
     let goes_on = |it: &str| {
         it.trim().is_empty()
@@ -134,11 +134,12 @@ fn diffs(lines: &[&str], kinds: &mut [Stretch]) {
 }
 
 /// Runs of lines that a machine wrote: of those with a time or a number in front four, of others eight.
-fn logs(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_logs(lines: &[&str], kinds: &mut [Stretch]) {
     const STAMPED: usize = 4;
     const OTHERS: usize = 8;
-    let stamped =
-        |it: &str| machine(it) && it.trim_start().starts_with(|c: char| c == '[' || c.is_ascii_digit());
+    let stamped = |it: &str| {
+        is_machine_output(it) && it.trim_start().starts_with(|c: char| c == '[' || c.is_ascii_digit())
+    };
     let mut mark = |is: &dyn Fn(&str) -> bool, least: usize| {
         let mut from = None;
         for at in 0..=lines.len() {
@@ -157,7 +158,7 @@ fn logs(lines: &[&str], kinds: &mut [Stretch]) {
         }
     };
     mark(&stamped, STAMPED);
-    mark(&|it| machine(it) && !it.trim_end().ends_with(':'), OTHERS);
+    mark(&|it| is_machine_output(it) && !it.trim_end().ends_with(':'), OTHERS);
 }
 
 /// Whether lines are code rather than what a program printed: most end as statements and blocks do.
@@ -168,7 +169,7 @@ fn is_code(lines: &[&str]) -> bool {
 }
 
 /// From the first speaker, where a person and a model speak, to the end, or to a short paragraph behind it.
-fn talk(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_transcript(lines: &[&str], kinds: &mut [Stretch]) {
     /// Bytes of a last paragraph that is taken for the request.
     const REQUEST: usize = 400;
     let speaks = |it: &&str| SPEAKER.captures(it).map(|it| it.get(1).is_some());
@@ -184,11 +185,11 @@ fn talk(lines: &[&str], kinds: &mut [Stretch]) {
         .and_then(|end| lines[..end].iter().rposition(|it| it.trim().is_empty()));
     let rest = |at: usize| lines[at..].iter().map(|it| it.len()).sum::<usize>();
     let to = blank.filter(|it| *it > last && rest(*it) <= REQUEST).unwrap_or(lines.len());
-    kinds[from..to].fill(Stretch::Talk);
+    kinds[from..to].fill(Stretch::Transcript);
 }
 
 /// Marks a document, from a heading that a short announcement or a `---` precedes; a forum page as a whole.
-fn document(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_document(lines: &[&str], kinds: &mut [Stretch]) {
     /// Bytes of the longest announcement.
     const INTRODUCED: usize = 400;
     /// Maximum bytes before the `---` that precedes a document.
@@ -220,7 +221,7 @@ fn document(lines: &[&str], kinds: &mut [Stretch]) {
 
 /// What a harness says before and after the task, if the text is long and begins by telling the model who it is, or with
 /// the task and a manual behind it.
-fn preamble(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_harness_text(lines: &[&str], kinds: &mut [Stretch]) {
     /// Bytes that somebody may type so.
     const TYPED: usize = 1_500;
     let long = lines.iter().map(|it| it.len()).sum::<usize>() > TYPED;
@@ -233,34 +234,34 @@ fn preamble(lines: &[&str], kinds: &mut [Stretch]) {
     }
     let Some(task) = lines.iter().position(|it| TASK.is_match(it)) else { return };
     // Under a heading alone, what stands below it.
-    let alone = lines[task].trim_end().ends_with([':', '*']) || level(lines[task]) > 0;
+    let alone = lines[task].trim_end().ends_with([':', '*']) || heading_level(lines[task]) > 0;
     let below =
         if alone { (task + 1..lines.len()).find(|at| !lines[*at].trim().is_empty()) } else { Some(task) };
     let below = below.unwrap_or(lines.len());
-    let ends = |at: &usize| kinds[*at] != Stretch::Block && closes(lines[task], lines[*at]);
+    let ends = |at: &usize| kinds[*at] != Stretch::Block && ends_task(lines[task], lines[*at]);
     let end = (below + 1..lines.len()).find(ends).unwrap_or(lines.len());
     for (at, kind) in kinds.iter_mut().enumerate() {
         if !(task..end).contains(&at) && matches!(kind, Stretch::Typed | Stretch::Block) {
-            *kind = Stretch::Manual;
+            *kind = Stretch::HarnessText;
         }
     }
 }
 
 /// How many `#` a heading has that begins with a capital.
-fn level(line: &str) -> usize {
+fn heading_level(line: &str) -> usize {
     let level = line.bytes().take_while(|it| *it == b'#').count();
     let title = line[level..].strip_prefix(' ').is_some_and(|it| it.starts_with(char::is_uppercase));
     if title { level } else { 0 }
 }
 
 /// Whether a line ends the task that `task` heads: what a task quotes has headings too, but not such.
-fn closes(task: &str, line: &str) -> bool {
+fn ends_task(task: &str, line: &str) -> bool {
     let line = line.trim_end();
     let loud = line.ends_with(':') && line.len() > 4 && !line.contains(char::is_lowercase);
     let bold = line.starts_with("**") && (line.ends_with(":**") || line.ends_with("**:"));
-    let heading = match level(task) {
+    let heading = match heading_level(task) {
         0 => loud || bold,
-        most => (1..=most).contains(&level(line)),
+        most => (1..=most).contains(&heading_level(line)),
     };
     heading || MANUAL.is_match(line)
 }
@@ -284,7 +285,7 @@ mod tests {
             ("Mend the parser.\n\nNever touch x.", "Typed: Mend the parser."),
             (
                 "Why did it say this?\n\nUser: sort the list\nAssistant: I will never sort it.\nUser: why\n\nExplain and fix it.",
-                "Typed: Why did it say this? | Talk: User: sort the list | Typed: ",
+                "Typed: Why did it say this? | Transcript: User: sort the list | Typed: ",
             ),
             ("User: is a class, and so is Owner:\nnothing else", "Typed: User: is a class, and so is Owner:"),
             ("See:\n```\nAssistant: a\n```\nthen go on", "Typed: See: | Block: ``` | Typed: then go on"),
@@ -319,25 +320,25 @@ mod tests {
         );
         assert_eq!(
             shown(&text),
-            "Manual: SETTING: You are an autonomous programmer. | Typed: ISSUE: | Manual: INSTRUCTIONS:"
+            "HarnessText: SETTING: You are an autonomous programmer. | Typed: ISSUE: | HarnessText: INSTRUCTIONS:"
         );
         let text = format!(
             "We are working on the following issue:\nISSUE:\nTimes are cut off.\n### Steps\nCall it.\n```\nx = 1\n```\n\nINSTRUCTIONS:\n{manual}"
         );
         assert_eq!(
             shown(&text),
-            "Typed: We are working on the following issue: | Block: ``` | Typed:  | Manual: INSTRUCTIONS:"
+            "Typed: We are working on the following issue: | Block: ``` | Typed:  | HarnessText: INSTRUCTIONS:"
         );
         let text = format!(
             "# Context\n\nYour name is **Ada**.\n\n## Form\n{manual}\n```\nkind: note\n```\n\n## Tasks\n\nWork through docs/plan.md.\n"
         );
-        assert_eq!(shown(&text), "Manual: # Context | Typed: ## Tasks");
+        assert_eq!(shown(&text), "HarnessText: # Context | Typed: ## Tasks");
         let text = format!(
             "You are a helper in a terminal. Your task is to describe this directory.\n\n**Steps:**\n{manual}"
         );
         assert_eq!(
             shown(&text),
-            "Typed: You are a helper in a terminal. Your task is to describe this directory. | Manual: **Steps:**"
+            "Typed: You are a helper in a terminal. Your task is to describe this directory. | HarnessText: **Steps:**"
         );
         let text = format!("You are an expert.\n\nMend the loader.\n{manual}");
         assert_eq!(shown(&text), "Typed: You are an expert.");
