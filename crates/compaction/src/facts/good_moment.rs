@@ -1,13 +1,13 @@
-//! Whether work has just come to a pause: the moments at which a compaction does least harm.
+//! Whether work has just reached a pause, where a compaction does least harm.
 
 use history::tools::{Meaning, actions};
 use history::{History, Message, Part};
 
-/// How far back a finished item or a resolved error is news. Messages.
+/// Messages within which a finished plan item or resolved error counts as just now.
 const RECENT: usize = 6;
 
-/// Why this is a good moment, if it is one: a plan item was just finished, or an error just resolved, or the model has
-/// answered and nothing is under way.
+/// Why this is a good moment to compact, if it is one: a plan item was just finished, an error was just resolved, or
+/// the model has answered and nothing is in progress.
 pub fn pause(history: &History) -> Option<String> {
     let messages = history.messages();
     let recent = messages.len().saturating_sub(RECENT);

@@ -1,4 +1,4 @@
-//! The plan: the last state of the to-do tools or of a checklist; and what the user answered when a tool asked.
+//! The plan: the last state of the to-do tools or of a checklist; and the user's answers to tools that ask.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -14,7 +14,6 @@ use super::{Fact, Polarity, Topic, Voice};
 use history::tools::{self, Meaning};
 use history::{Call, History, Kind, Output, Part, Role};
 
-/// A step of the plan.
 struct Step {
     id: Option<String>,
     text: String,
@@ -22,22 +21,22 @@ struct Step {
     message: usize,
 }
 
-/// The steps of the plan, in order; nothing where one was dropped.
+/// The steps of the plan, in order; `None` where one was removed.
 #[derive(Default)]
 struct Steps {
     all: Vec<Option<Step>>,
-    /// Where a step with a number stands; of several the first.
+    /// Index in `all` by id; of several steps with an id the first.
     by_id: HashMap<String, usize>,
-    /// All steps before it have a number or are gone.
+    /// Index in `all` before which every step has an id or was removed.
     next_without_id: usize,
-    /// It was handed over as a whole.
+    /// A call replaced the whole list.
     whole: bool,
 }
 
-/// What became of a task that was made before the history begins: only an earlier summary tells what it is.
+/// A status change of a task that was created before the history begins: only an earlier summary names it.
 pub(super) struct TaskUpdate {
     pub(super) id: String,
-    /// Where it belongs now; nothing if it was dropped.
+    /// `None` if the task was cancelled.
     pub(super) topic: Option<Topic>,
     pub(super) message: usize,
 }
@@ -47,7 +46,7 @@ static TASK_CREATED: LazyLock<AsciiFirstRegex> =
 static CHECKBOX: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$"));
 
-/// Reads the last state of the plan, and gives back what became of tasks made before.
+/// Reads the last state of the plan. Returns the status changes of tasks that were created before the history begins.
 pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> {
     let mut steps = Steps::default();
     let mut changed: Vec<TaskUpdate> = Vec::new();
@@ -75,7 +74,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
     let whole = steps.whole;
     let steps: Vec<Step> = steps.all.into_iter().flatten().collect();
     if !steps.is_empty() {
-        // The plan of an earlier summary is what this one grew from. One that was handed over as a whole replaces it.
+        // A plan continues that of an earlier summary, unless a call replaced the whole list.
         let listed = StepIndex::of(steps.iter().map(|it| it.text.as_str()));
         facts.retain(|it| {
             !matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed)
@@ -95,7 +94,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
     changed
 }
 
-/// Brings the steps up to date; gives back what is said of a task that is none of them.
+/// Applies a call to the steps. Returns the status change of a task that is not among them.
 fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<TaskUpdate> {
     let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
     let text = |it: &Value| {
@@ -104,7 +103,7 @@ fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<TaskUpdate> {
             .find_map(|key| it.get(key)?.as_str().map(flat))
     };
     let status = |it: &Value| it.get("status").and_then(Value::as_str).map(str::to_lowercase);
-    // Claude Code, Codex, Gemini CLI and OpenCode hand over the whole list.
+    // Claude Code, Codex, Gemini CLI and OpenCode send the whole list.
     let list = ["todos", "plan", "items", "task_list"].iter().find_map(|key| input.get(key)?.as_array());
     if let Some(list) = list {
         *steps = Steps { whole: true, ..Steps::default() };
@@ -139,7 +138,7 @@ fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<TaskUpdate> {
                 (Some(Some(_)) | None, None) => {}
             }
         }
-        // `TaskCreate`: its number comes with the answer.
+        // `TaskCreate`: the output gives its id.
         None => {
             let subject = input.get("subject").and_then(Value::as_str);
             let step = |it: &str| Step { id: None, text: flat(it), topic: Topic::Open, message: number };
@@ -149,7 +148,7 @@ fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<TaskUpdate> {
     None
 }
 
-/// Gives the oldest step without a number the one that the tool answered.
+/// Assigns the id in the output of a `TaskCreate` to the oldest step without one.
 fn assign_task_id(output: &Output, steps: &mut Steps) {
     let Some(found) = TASK_CREATED.captures(clip(output.text.as_str(), 120).0) else { return };
     let Some(id) = found.get(1).map(|it| it.as_str().to_owned()) else { return };
@@ -164,7 +163,7 @@ fn assign_task_id(output: &Output, steps: &mut Steps) {
     }
 }
 
-/// Where a step of that status belongs; nothing if it was dropped.
+/// The topic of a step with that status; `None` if it was cancelled.
 pub(super) fn topic(status: &str) -> Option<Topic> {
     match status {
         "completed" | "complete" | "done" | "finished" | "x" | "X" => Some(Topic::Done),
@@ -176,11 +175,11 @@ pub(super) fn topic(status: &str) -> Option<Topic> {
     }
 }
 
-/// Whether a text with that many boxes was not written as a plan of this session, but pasted.
+/// Whether a text with that many checkboxes was pasted, rather than written as a plan of this session.
 fn is_pasted(text: &str, boxes: usize) -> bool {
-    /// Nobody types so many.
+    /// More than a user types.
     const BOXES: usize = 10;
-    /// Bytes of a long text.
+    /// Bytes.
     const LONG: usize = 4_000;
     let headed = text.lines().any(|it| it.starts_with('#') && it.trim_start_matches('#').starts_with(' '));
     boxes > BOXES || text.len() > LONG && headed
@@ -201,22 +200,22 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
 
 static QUOTED_ANSWER: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r#""([^"]+)"\s*=\s*"([^"]*)""#));
-/// What clients put in an answer's place where nobody answered.
+/// What clients return as the answer when nobody answered.
 static UNANSWERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)^\W*(?:no (?:response|answer|reply)\b|timed? ?out\b|(?:the )?(?:user|questions?) (?:(?:was|were|has|have) )?(?:dismissed|cancell?ed|skipped|declined|did not (?:answer|respond)))",
     )
 });
 
-/// What the user answered when a tool asked.
+/// The user's answer to a question that a tool asked.
 pub(super) struct Answer {
     pub(super) question: Option<String>,
     pub(super) said: Quote,
-    /// Orders in what was typed in place of an option that was offered.
+    /// Rules in what the user typed instead of choosing an option.
     pub(super) rules: Vec<(Polarity, Quote)>,
 }
 
-/// Question and answer, as a tool that asks the user reports them.
+/// Questions and answers in the output of a tool that asks the user.
 pub(super) fn user_replies(call: &Call, answered: &UserReply) -> Vec<Answer> {
     let output = answered.output;
     if output.failed || output.cleared {
@@ -243,7 +242,7 @@ fn questions(input: &Value) -> &[Value] {
     input.get("questions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// An answer without the options that it begins with.
+/// An answer without the option labels that it begins with.
 fn without_labels<'a>(answer: &'a str, labels: &[&str]) -> &'a str {
     let mut rest = answer.trim();
     let chosen = |rest: &'a str| {
@@ -256,12 +255,12 @@ fn without_labels<'a>(answer: &'a str, labels: &[&str]) -> &'a str {
     rest
 }
 
-/// The answers in `"question"="answer", "question"="answer". …`: both may hold quotation marks, so that an answer goes
-/// to where the next question begins.
+/// The answers in `"question"="answer", "question"="answer". …`: both may contain quotation marks, so an answer ends
+/// where the next question begins.
 fn answers_by_question(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
-    /// How the client goes on behind the last answer.
+    /// How the client continues after the last answer.
     const CLOSING: [&str; 2] = ["\". You can now", "\". Read the answers"];
-    /// What stands behind an answer that has a preview or a note.
+    /// What follows an answer that has a preview or a note.
     const BESIDE: [&str; 2] = ["\" selected preview:", "\" user notes:"];
     let mut asked: Vec<(usize, usize, &str)> = questions(input)
         .iter()
@@ -290,7 +289,7 @@ fn answers_by_question(input: &Value, text: &str) -> Vec<(Option<String>, String
 }
 
 fn answers_in(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
-    // A plan that was put to the user: the answer is yes, the plan is what it means.
+    // A plan that the user is asked to approve.
     if let Some(plan) = input.get("plan").and_then(Value::as_str) {
         let title =
             plan.lines().map(super::text::without_markers).find(|it| !it.is_empty()).unwrap_or_default();
@@ -321,7 +320,7 @@ fn answers_in(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
     }
 }
 
-/// Answers under what their questions are called, or under their numbers.
+/// Answers whose keys are ids, headers or indexes of the questions.
 fn answers_by_id(input: &Value, given: &serde_json::Map<String, Value>) -> Vec<(Option<String>, String)> {
     let questions = questions(input);
     let asked = |id: &str| {

@@ -1,7 +1,7 @@
-//! Whose words a fact's text is, as types: what may be quoted as the user's is a [`Quote`], and a quote is made of a
-//! message that a person wrote, of the agent's own record of a refusal or an answer, or of an earlier summary. There is
-//! no other way to make one, nor a [`Fact`] of what the user wants without one, so that the compiler refuses a path, a
-//! command or an output in the user's place.
+//! Whose words a fact's text is, as types: only a [`Quote`] may be presented as the user's words, and one can only be
+//! made from a message that a person wrote, from the agent's own record of a refusal or an answer, or from an earlier
+//! summary. A [`Fact`] of what the user wants needs a quote, so that the compiler rejects a path, command or output in
+//! its place.
 
 use std::ops::Deref;
 
@@ -10,18 +10,17 @@ use super::{Detail, Fact, Topic};
 use history::tools;
 use history::{Call, History, Kind, Message, Output, Refusal, Text};
 
-/// Whose words a fact's text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Voice {
     /// The user's, verbatim: it may be put in quotation marks.
     User,
     Model,
-    /// Seen in what tools were asked and answered.
+    /// From tool calls and their outputs.
     Tools,
     Summary,
 }
 
-/// The text of a fact, and whose it is.
+/// The text of a fact, and whose words it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttributedText {
     voice: Voice,
@@ -37,12 +36,11 @@ impl AttributedText {
         &self.text
     }
 
-    /// Leaves the first `bytes`.
     pub(super) fn truncate(&mut self, bytes: usize) {
         self.text.truncate(bytes);
     }
 
-    /// Replaces words that are not the user's.
+    /// Replaces the text, unless it is the user's.
     pub(super) fn reword(&mut self, with: impl FnOnce(&str) -> String) {
         if self.voice != Voice::User {
             self.text = with(&self.text);
@@ -64,17 +62,16 @@ impl std::fmt::Display for AttributedText {
     }
 }
 
-/// Words of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Quote(String);
 
 impl Quote {
-    /// Nothing: the user said no and no more.
+    /// For a refusal without a reason.
     pub(super) fn empty() -> Self {
         Self(String::new())
     }
 
-    /// Why the user refused a call, where the agent recorded it.
+    /// The reason for a refused call, where the agent recorded one.
     pub(super) fn of_refusal(refusal: &Refusal) -> Option<Self> {
         refusal.reason.as_deref().map(|it| Self(it.to_owned()))
     }
@@ -88,7 +85,7 @@ impl Deref for Quote {
     }
 }
 
-/// What clients and hooks put where a user's words would stand.
+/// How texts begin that clients and hooks insert in a user message.
 const INJECTED_STARTS: [&str; 10] = [
     "EXECUTION RESULT of [",
     "[Request interrupted",
@@ -97,7 +94,7 @@ const INJECTED_STARTS: [&str; 10] = [
     "This session is being continued",
     "System: ",
     "Another Claude session sent a message:",
-    // What Codex frames a command with that its reviewer is to judge.
+    // Codex wraps a command in these for its reviewer.
     ">>> APPROVAL REQUEST ",
     ">>> TRANSCRIPT ",
     "Planned action JSON:",
@@ -109,7 +106,7 @@ pub(super) struct Prompt<'a> {
 }
 
 impl<'a> Prompt<'a> {
-    /// Nothing for a message that no person wrote, or in which nothing is the user's own.
+    /// `None` for a message that no person wrote, or in which nothing is the user's own.
     pub(super) fn of(message: &'a Message) -> Option<Self> {
         if !message.is_prompt() {
             return None;
@@ -120,7 +117,6 @@ impl<'a> Prompt<'a> {
         (!parts.is_empty()).then_some(Self { parts })
     }
 
-    /// The stretches of it.
     pub(super) fn parts(&self) -> &[&'a str] {
         &self.parts
     }
@@ -129,7 +125,7 @@ impl<'a> Prompt<'a> {
         Quote(self.parts.join("\n").trim().to_owned())
     }
 
-    /// A slice of a stretch; nothing for a text from elsewhere, also if it reads the same.
+    /// `None` if `slice` is not a slice of one of the parts, even if it is equal to one.
     pub(super) fn quote(&self, slice: &str) -> Option<Quote> {
         let within = |part: &&str| {
             let (part, slice) = (part.as_bytes().as_ptr_range(), slice.as_bytes().as_ptr_range());
@@ -145,18 +141,17 @@ pub(super) struct UserReply<'a> {
 }
 
 impl<'a> UserReply<'a> {
-    /// Nothing for any other tool, whatever it is called behind a server's name.
+    /// `None` for any other tool, also if an MCP server offers one with the same name.
     pub(super) fn of(history: &History, call: &Call, output: &'a Output) -> Option<Self> {
         tools::asks_user(history.meta.agent.as_deref(), &call.name).then_some(Self { output })
     }
 
-    /// An answer that stands in it.
     pub(super) fn quote(&self, answer: String) -> Quote {
         Quote(answer)
     }
 }
 
-/// An earlier summary: of ours or of the agent's, in a message that was marked as one.
+/// An earlier summary, of ours or of the agent's.
 #[derive(Clone, Copy)]
 pub(super) struct EarlierSummary<'a> {
     message: &'a Message,
@@ -164,7 +159,7 @@ pub(super) struct EarlierSummary<'a> {
 }
 
 impl<'a> EarlierSummary<'a> {
-    /// Nothing for a message that is none.
+    /// `None` for other messages.
     pub(super) fn of(number: usize, message: &'a Message) -> Option<Self> {
         (message.kind == Kind::Summary).then_some(Self { message, number })
     }
@@ -178,13 +173,13 @@ impl<'a> EarlierSummary<'a> {
         Quote(text.to_owned())
     }
 
-    /// What it says itself, of whatever topic.
+    /// What it states itself.
     pub(super) fn fact(self, topic: Topic, text: &str, detail: Detail) -> Fact {
         Fact::new(topic, self.number, Voice::Summary, text.to_owned(), detail)
     }
 }
 
-/// Topics of what is not the user's to say: these facts are the model's, or seen in what tools were asked and answered.
+/// Topics of facts that come from tool calls and their outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ToolTopic {
     Files,
@@ -196,7 +191,7 @@ pub(super) enum ToolTopic {
     Identifiers,
 }
 
-/// Topics of what the model says.
+/// Topics of facts that come from the model's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ModelTopic {
     Tried,
@@ -206,17 +201,15 @@ pub(super) enum ModelTopic {
     Open,
     Active,
     Done,
-    /// [`Topic::Last`]: its question that nobody answered.
+    /// [`Topic::Last`]: a question of the model that nobody answered.
     Asked,
 }
 
 impl Fact {
-    /// What the user said.
     pub(super) fn from_user(topic: Topic, message: usize, quote: Quote, detail: Detail) -> Self {
         Self::new(topic, message, Voice::User, quote.0, detail)
     }
 
-    /// What was seen in calls and outputs.
     pub(super) fn from_tools(topic: ToolTopic, message: usize, text: String, detail: Detail) -> Self {
         let topic = match topic {
             ToolTopic::Files => Topic::Files,
@@ -230,7 +223,6 @@ impl Fact {
         Self::new(topic, message, Voice::Tools, text, detail)
     }
 
-    /// What the model said.
     pub(super) fn from_model(topic: ModelTopic, message: usize, text: String) -> Self {
         let topic = match topic {
             ModelTopic::Tried => Topic::Tried,

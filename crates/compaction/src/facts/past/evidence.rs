@@ -1,5 +1,5 @@
-//! What shows that a step is over: a run of what it names that ended well, the commit or push it asks for, the file it
-//! was to create or remove. Silence shows nothing.
+//! Evidence that a step is done: a successful run of what it names, the commit or push it asks for, the file it was to
+//! create or delete. Without evidence a step stays open.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ enum Activity {
     Install,
 }
 
-/// Words of a step, by what they ask for; each a whole word in small letters.
+/// Words of a step that ask for an activity: lower case, whole words where they are ASCII.
 const STEP_WORDS: [(&str, Activity); 30] = [
     ("commit", Activity::Commit),
     ("push", Activity::Push),
@@ -59,7 +59,7 @@ const STEP_WORDS: [(&str, Activity); 30] = [
     ("커밋", Activity::Commit),
 ];
 
-/// Words of a command that do what a step asks for.
+/// Words of a command that performs an activity.
 const COMMAND_WORDS: [(&str, Activity); 26] = [
     ("test", Activity::Test),
     ("tests", Activity::Test),
@@ -89,32 +89,32 @@ const COMMAND_WORDS: [(&str, Activity); 26] = [
     ("sync", Activity::Install),
 ];
 
-/// How a step begins that asks for acts alone. What else it names says on what.
+/// How a step begins that asks for activities only. Whatever else it names is their object.
 static STARTS_WITH_ACTIVITY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)^\W*(?:(?:(?:we|i) )?(?:still )?needs? to |(?:and |then |finally,? )|(?:final|full|focused|last) )*",
         r"(?:(?:re-?)?run|retry|commit|push|open|create|verify|verification|validate|check|test|lint|fmt|format|build|merge|squash|install)\b",
     ))
 });
-/// How a step begins that changes what there is.
+/// How a step begins that asks for changes.
 static STARTS_WITH_CHANGE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)^\W*(?:investigate(?: why| and fix)?|fix|implement|complete|update|refactor|apply|continue|enhance|extend)\b",
     )
 });
-/// How a step begins that is over when the files it names are there, or gone.
+/// How a step begins that is done when the files it names exist, or are gone.
 static STARTS_WITH_CREATE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:create|write|add|generate)\b"));
 static STARTS_WITH_DELETE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:delete|remove|drop)\b"));
-/// A file in a step.
+/// A file name in a step.
 pub(super) static FILE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[a-z][a-z0-9]{0,4}\b"));
 
-/// When each act was last done and ended well, and what became of files.
+/// When each activity last succeeded, and the operations on files.
 pub(in crate::facts) struct Evidence<'a> {
     acts: HashMap<Activity, usize>,
-    /// By name without directories: path, message, what was done.
+    /// By file name: path, message, operation.
     files: HashMap<&'a str, Vec<(&'a str, usize, FileOp)>>,
 }
 
@@ -139,12 +139,11 @@ impl<'a> Evidence<'a> {
         out
     }
 
-    /// The last commit.
     pub(super) fn last_commit(&self) -> Option<usize> {
         self.acts.get(&Activity::Commit).copied()
     }
 
-    /// When the last of the files that a step names was changed, if each was after `message`.
+    /// The message of the last change to the files that a step names, if each was changed after `message`.
     pub(super) fn last_change(&self, step: &str, message: usize) -> Option<usize> {
         let last = Cell::new(message);
         let changed = |at: usize, op: FileOp| {
@@ -154,9 +153,9 @@ impl<'a> Evidence<'a> {
         self.all_files(step, message, changed).then(|| last.get())
     }
 
-    /// Whether all that a step asks for was seen after `message`, in which it was set.
+    /// Whether everything that a step asks for was seen after `message`, where the step was set.
     pub(in crate::facts) fn shows_done(&self, step: &str, message: usize) -> bool {
-        /// A longer step says more than what it asks to be run.
+        /// A longer step asks for more than the activities it names. Characters.
         const SHORT: usize = 240;
         let step = clip(step, SHORT).0;
         let done = |act: &Activity| self.acts.get(act).is_some_and(|at| *at > message);
@@ -181,7 +180,7 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// Whether the files that a step names were changed after it, and that was committed.
+    /// Whether the files that a step names were changed after it, and a commit followed.
     fn committed(&self, step: &str, message: usize) -> bool {
         let last = self.acts.get(&Activity::Commit).copied().unwrap_or(0);
         self.all_files(step, message, |at, op| {
@@ -193,7 +192,7 @@ impl<'a> Evidence<'a> {
         })
     }
 
-    /// Whether a step names files, and `is` holds of what was last done to each after `message`.
+    /// Whether a step names files, and `is` holds for an operation on each after `message`.
     fn all_files(&self, step: &str, message: usize, is: impl Fn(usize, FileOp) -> bool) -> bool {
         let mut named = FILE.find_iter(step).peekable();
         named.peek().is_some()
@@ -207,12 +206,12 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// Whether a step asks for something to be run, and changes nothing itself.
+/// Whether a step asks only for something to be run, and changes nothing itself.
 pub(super) fn only_runs(step: &str) -> bool {
     STARTS_WITH_ACTIVITY.is_match(step) && !(STARTS_WITH_CREATE.is_match(step) && FILE.is_match(step))
 }
 
-/// What a step asks for; of one that begins with a push, the commit is what is pushed.
+/// The activities that a step asks for. If it begins with a push, "commit" is what is pushed.
 fn requested_activities(step: &str) -> Vec<Activity> {
     let lower = step.to_lowercase();
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
@@ -224,14 +223,14 @@ fn requested_activities(step: &str) -> Vec<Activity> {
     out.dedup();
     let first = words.iter().find(|it| !it.is_empty() && **it != "need" && **it != "to");
     out.retain(|it| *it != Activity::Commit || first != Some(&"push"));
-    // What is installed for a check was installed when that ran.
+    // The check cannot have run without what is to be installed for it.
     if out.len() > 1 {
         out.retain(|it| *it != Activity::Install);
     }
     out
 }
 
-/// What a command does of what a step can ask for.
+/// The activities that a command performs.
 fn activities_of(command: &str) -> Vec<Activity> {
     if command::hides_failure(command) {
         return Vec::new();
@@ -249,7 +248,7 @@ fn activities_of(command: &str) -> Vec<Activity> {
             ["git", "commit", ..] => out.push(Activity::Commit),
             ["git", "push", ..] => out.push(Activity::Push),
             ["git", "merge" | "rebase", ..] => out.push(Activity::Merge),
-            // What is merged was proposed.
+            // A pull request that is merged was opened before.
             ["gh", "pr", "merge", ..] | ["glab", "mr", "merge", ..] => {
                 out.extend([Activity::Propose, Activity::Merge])
             }

@@ -1,4 +1,4 @@
-//! Files, as sections of earlier summaries list them.
+//! File sections of earlier summaries.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use crate::facts::text::clip;
 use crate::facts::work::paths;
 use crate::facts::{Detail, Fact, FileOp, Topic};
 
-/// A path at the beginning of a line: all that stands between backticks, else a word.
+/// A path at the beginning of a line: everything between backticks, otherwise a word.
 static PATH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"^\**(?:`((?:[A-Za-z]:)?[^`:]+)(?::[\d-]+)?`|`*((?:[A-Za-z]:|~|\.{1,2})?/?(?:[^\s`*,:;()\[\]\x22/]+/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.]/?))[`*]*",
@@ -18,24 +18,24 @@ static PATH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 
 impl SummaryReader<'_> {
     pub(super) fn files(&mut self, body: &str) {
-        // Ours: it is told anew where the session says it.
+        // Our format. Where the session has a working directory, that is used instead.
         if let Some(path) = body.strip_prefix("working directory: ") {
             if self.base.is_none() {
                 self.push(Topic::Directory, path, Detail::None);
             }
             return;
         }
-        // Ours: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`.
+        // Our format: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`.
         if let Some((label, list)) = body.split_once(": ")
             && let (word, root) =
                 label.split_once(" in ").map_or((label, None), |(word, root)| (word, Some(root)))
-            // Each path repeats it.
+            // The root is repeated in each path, so its length is bounded.
             && root.is_none_or(|it| it.len() <= paths::MAX_PATH_BYTES)
             && let Some((_, op)) = FILE_OPS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known))
         {
             let whole =
                 |it: &str| root.map_or(it.to_string(), |root| format!("{}/{it}", root.trim_end_matches('/')));
-            // Others say more behind a path between backticks.
+            // Other agents' format has text after a path in backticks.
             if let Some(path) = list.split('`').nth(1) {
                 if is_path(path) {
                     let path = paths::path(path, None, self.base);
@@ -65,7 +65,7 @@ impl SummaryReader<'_> {
         }
         let op = op_of_path(rest).unwrap_or(FileOp::Mentioned);
         for path in &mut listed {
-            // A pattern stands for several.
+            // A glob pattern is not a path.
             if !path.contains(['*', '{']) {
                 *path = paths::path(path, None, self.base);
                 self.push(Topic::Files, path, Detail::File { op, to: None });
@@ -78,9 +78,9 @@ impl SummaryReader<'_> {
         }
     }
 
-    /// What a section on files says below a path.
+    /// A line below a path in a file section.
     fn note_below_file(&mut self, body: &str) {
-        // Not far back: other lines about it may stand between.
+        // Other lines about the file may be in between, but not many.
         let file = self
             .facts
             .iter_mut()
@@ -90,7 +90,7 @@ impl SummaryReader<'_> {
         if let Some(Fact { detail: Detail::File { op: op @ FileOp::Mentioned, .. }, .. }) = file
             && op_in(body).is_some_and(|it| !matches!(it, FileOp::Read | FileOp::Mentioned))
         {
-            // Something in it was added, fixed, removed: the file was changed.
+            // The line says that something in the file was added, fixed or removed.
             *op = FileOp::Edited;
         }
         if body.chars().count() > 24 {
@@ -100,12 +100,12 @@ impl SummaryReader<'_> {
     }
 }
 
-/// The path that a text begins with, as it is written, and what follows.
+/// The path at the beginning of a text, and the text after it.
 fn first_path(text: &str) -> Option<(String, &str)> {
     let found = PATH.captures(text)?;
     let path = found.get(1).or(found.get(2))?;
     let rest = &text[found.get(0)?.end()..];
-    // `app/[id].ts` goes on where a word of prose would end.
+    // `app/[id].ts` continues where a word of prose would end.
     let whole = found.get(1).is_some() || !rest.starts_with(['[', '{', '*', '(']);
     (whole && is_path(path.as_str())).then(|| (path.as_str().to_owned(), rest))
 }

@@ -1,4 +1,4 @@
-//! Facts of earlier summaries, ours and other agents': read back as facts, so that they are not lost and not nested.
+//! Earlier summaries, ours and other agents', parsed back into facts, so that summaries are neither lost nor nested.
 
 pub(in crate::facts) mod evidence;
 mod files;
@@ -22,7 +22,7 @@ pub(crate) use headings::ANSWERED;
 use headings::{Heading, op_in, parse_heading};
 use history::History;
 
-/// What stands in a list of rules and is none.
+/// A line in a list of rules that is not a rule.
 static STATEMENT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?i)\b(?:was|were|has been|have been|had)\b|^current\b|^`[^`]+`$")
 });
@@ -31,7 +31,7 @@ static REFS: LazyLock<AsciiFirstRegex> =
 static COMMAND: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"^`([^`]+)`\s*(…)?\s*(?:→|->|:|—)\s*(.+)$"));
 
-/// Whether a line of an earlier summary says that an error is over.
+/// Whether a line of an earlier summary says that an error was resolved.
 fn is_resolved(line: &str) -> bool {
     let lower = line.to_lowercase();
     lower.starts_with("fix:") || ["fixed", "resolved", "solved"].iter().any(|it| lower.contains(it))
@@ -63,13 +63,13 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
             .text(text);
         }
     }
-    // The plan of a newer summary stands in place of an older one.
+    // The plan of a newer summary replaces that of an older one.
     let step = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
     let newest = facts.iter().filter(|it| step(it)).map(|it| it.message).max();
     facts.retain(|it| !step(it) || Some(it.message) == newest);
 }
 
-/// What agents put around their summaries; no facts.
+/// Text that agents put around their summaries.
 const BOILERPLATE: [&str; 7] = [
     "earlier conversation compacted:",
     "please continue the conversation",
@@ -80,47 +80,46 @@ const BOILERPLATE: [&str; 7] = [
     "read the full transcript",
 ];
 
-/// A summary without the name that some put in front of its first line, `[Name] `: a heading or a pinned fact stands
-/// there when the summary has no first line of its own.
+/// A summary without the name tag that some agents put before its first line, `[Name] `. What follows may be a heading
+/// or a pinned fact.
 fn without_name_tag(text: &str) -> &str {
     let tag = text.trim_start().strip_prefix('[').and_then(|it| it.split_once("] "));
     let name = |it: &str| it.len() <= 20 && it.chars().all(|it| it.is_alphanumeric() || it == ' ');
     tag.filter(|it| name(it.0)).map_or(text, |it| it.1)
 }
 
-/// Characters of a step from which on nothing that stands below it is added.
+/// Maximum characters of a step to which the lines below it are added.
 const MAX_STEP_CHARS: usize = 300;
 
 struct SummaryReader<'a> {
     earlier: EarlierSummary<'a>,
     number: usize,
     base: Option<&'a str>,
-    /// Of the section that is open; nothing before the first.
+    /// Topic of the current section; `None` before the first.
     topic: Option<Topic>,
-    /// How deep the heading of that section stands.
+    /// Heading level of the current section.
     level: Option<usize>,
-    /// The number of the last heading that has one; none where headings are marked with `#`, and what is numbered is a
-    /// list.
+    /// Number of the last numbered heading; `None` where headings are marked with `#`, so that numbered lines are list
+    /// items.
     last_number: Option<usize>,
-    /// It is a list of rules.
+    /// The current section is a list of rules.
     rules: bool,
-    /// A section was opened.
     has_section: bool,
-    /// In an analysis that the summary after it repeats.
+    /// In an analysis, which the summary after it repeats.
     in_analysis: bool,
-    /// How far the last step is indented, if it has a mark: what stands deeper belongs to it.
+    /// Indentation of the last step, if it has a bullet: deeper lines belong to it.
     indent: usize,
-    /// What a line with a colon at its end says of those below it, and how far it is indented.
+    /// Indentation and text of a line that ends with a colon, which is put before the lines below it.
     label: Option<(usize, String)>,
     facts: &'a mut Vec<Fact>,
 }
 
 impl SummaryReader<'_> {
     fn text(mut self, text: &str) {
-        // Claude Code's summaries hold their analysis first; the summary proper says it again.
+        // Claude Code's summaries begin with an analysis; the summary proper repeats it.
         let text = text.split_once("\nSummary:\n").map_or(text, |it| it.1);
         let text = without_name_tag(text);
-        // Without headings all of it is prose; with them, what stands before the first is a frame.
+        // Without headings all of the text is prose; with headings, what precedes the first is boilerplate.
         let has_section = text.lines().any(|it| {
             let lead = it.trim();
             let tag =
@@ -157,7 +156,7 @@ impl SummaryReader<'_> {
             self.line(&format!("<{name}>"));
             return self.line(body);
         }
-        // Elements are indented as they are nested; a heading stands at the margin.
+        // Nested elements are indented; headings are not.
         let nested = line.starts_with([' ', '\t']) && !lead.starts_with('<');
         if !nested && let Some(heading) = parse_heading(lead, self.last_number.map(|it| it + 1)) {
             return self.open(&heading);
@@ -165,7 +164,7 @@ impl SummaryReader<'_> {
         if !lead.contains(char::is_alphanumeric) {
             return;
         }
-        // They stand above all sections; below a heading a tool's text may begin so.
+        // Pinned facts precede all sections; below a heading, a tool's text may begin the same way.
         if !self.has_section
             && let Some(pinned) = lead.strip_prefix("- pinned: ")
         {
@@ -178,13 +177,13 @@ impl SummaryReader<'_> {
         let Some(topic) = self.topic else { return };
         let Some(labelled) = self.labelled(topic, line) else { return };
         let (line, lead) = (labelled.as_str(), labelled.trim());
-        // Below a bullet stands code as often as prose.
+        // What is indented below a bullet may be code.
         let code = nested && is_machine_output(lead) && !lead.starts_with(['-', '*']);
-        // What stands below a step belongs to it.
         let indent = line.len() - line.trim_start().len();
         let takes_details = |it: &Fact| match topic {
             Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Errors => true,
-            // What was done may be a list of its own; what became of files since, each is asked for itself.
+            // Finished steps take nested lines only below a colon, and not if they deleted or renamed files, which are
+            // facts of their own.
             Topic::Done => {
                 it.text.contains(':')
                     && it.text.chars().count() < MAX_STEP_CHARS
@@ -222,7 +221,7 @@ impl SummaryReader<'_> {
             _ => heading.number.or(self.last_number),
         };
         let Some((word, topic)) = heading.section else {
-            // A heading of another kind ends the section, one below it does not.
+            // An unknown heading ends the section, unless it is a subheading.
             if self.level.is_some_and(|it| heading.level <= it) {
                 (self.topic, self.rules) = (Some(Topic::Findings), false);
             }
@@ -238,7 +237,8 @@ impl SummaryReader<'_> {
         }
     }
 
-    /// A line with what the label above it says, in a section whose lines stand each for itself; nothing for a label.
+    /// A line with the label above it put before it, in sections where each line is a fact of its own; `None` for a
+    /// label.
     fn labelled(&mut self, topic: Topic, line: &str) -> Option<String> {
         let each = match topic.row().lines {
             LineKind::Prose => true,
@@ -259,7 +259,7 @@ impl SummaryReader<'_> {
         Some(said.map_or_else(|| line.to_owned(), |it| format!("{}- {}{text}", &line[..indent], it.1)))
     }
 
-    /// Drops what only announced the block of code that follows.
+    /// Drops the sentence that introduces the code block that follows.
     fn unannounce(&mut self) {
         let prose = |it: &&mut Fact| {
             matches!(it.topic, Topic::Findings | Topic::Current) && it.message == self.number
@@ -280,7 +280,6 @@ impl SummaryReader<'_> {
         }
     }
 
-    /// What the summary quotes of the user.
     fn push_quote(&mut self, topic: Topic, text: &str, detail: Detail) {
         let text = text.trim();
         if !text.is_empty() {
@@ -288,7 +287,6 @@ impl SummaryReader<'_> {
         }
     }
 
-    /// What the summary says was seen.
     fn push_seen(&mut self, topic: ToolTopic, text: &str, detail: Detail) {
         let text = text.trim();
         if !text.is_empty() {
@@ -296,14 +294,14 @@ impl SummaryReader<'_> {
         }
     }
 
-    /// A line of the section that is open.
+    /// A line of the current section.
     fn body(&mut self, topic: Topic, lead: &str) {
         let checked = ["- [x] ", "- [X] "].iter().any(|it| lead.starts_with(it));
         let body = without_markers(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-        // A quotation stays as it is.
+        // Quotations stay verbatim.
         let quotes = body.starts_with('"') || body.contains("→ \"");
         let body = if quotes { body } else { crate::facts::text::without_bold(&body) };
-        // Ours: what the session began with, which is over.
+        // Our format: a goal that was answered since.
         let goal = body.rsplit_once(ANSWERED).filter(|it| topic == Topic::Goal && it.1.ends_with(')'));
         let body = REFS.replace_all(goal.map_or(&body, |it| it.0), "").into_owned();
         let body = body.trim();
@@ -340,9 +338,9 @@ impl SummaryReader<'_> {
         self.push(topic, &rest, Detail::None);
     }
 
-    /// Words of the user, where they stand in quotation marks; else what the summary says.
+    /// The user's words, where they are in quotation marks; otherwise the summary's.
     fn quotation(&mut self, topic: Topic, body: &str) {
-        // `asked: … → "answer"` keeps its question.
+        // Our format: `asked: … → "answer"`.
         if topic == Topic::Decisions {
             let (asked, answer) = match body.split_once(" → ") {
                 Some((asked, answer)) => (Some(asked), answer),
@@ -373,7 +371,7 @@ impl SummaryReader<'_> {
         };
         let starts = body.starts_with(['"', '“']);
         if starts && let Some(end) = body.rfind(['"', '”']).filter(|it| *it > 3) {
-            // To the last mark: there may be others within, and `"begin" … "end"` stays what it is.
+            // Up to the last quotation mark: the quote may contain others, as `"begin" … "end"` does.
             let first = body.chars().next().map_or(1, char::len_utf8);
             let text = body[first..end].to_string();
             if topic == Topic::UserMessages && talk::is_empty_prompt(&text) {
@@ -391,7 +389,7 @@ impl SummaryReader<'_> {
             self.push_quote(topic, &text, detail);
         } else {
             let text = clip(body, 1_200).0;
-            // Beside rules, others' summaries list what else is to be known there.
+            // Other agents' summaries list further context among the rules.
             let rules = self.rules && !STATEMENT.is_match(text)
                 || topic != Topic::Constraints
                 || orders::polarity(text).is_some()
@@ -448,7 +446,7 @@ impl SummaryReader<'_> {
                 _ => Detail::None,
             };
             let text = clip(body, 400).0.to_string();
-            // `- Fixed by …` below an error is that error's end.
+            // `- Fixed by …` below an error resolves it.
             if over
                 && lower.starts_with("fix")
                 && let Some(last) =
@@ -462,14 +460,13 @@ impl SummaryReader<'_> {
             }
             return self.push(topic, &text, detail);
         };
-        // One that was cut stays marked as cut.
         let more = if found.get(2).is_some() { " …" } else { "" };
         let command = format!("{}{more}", found.get(1).map_or("", |it| it.as_str()));
         let command = command.as_str();
         let rest = found.get(3).map_or("", |it| it.as_str()).trim();
         if section == Topic::Errors {
             let (text, state) = rest.rsplit_once(" → ").unwrap_or((rest, ""));
-            // Ours: `command` → failed, exit 1: what went wrong → unresolved.
+            // Our format: `command` → failed, exit 1: error message → unresolved.
             let ended = body[..body.len() - rest.len()].trim_end().ends_with('→');
             let ended = text.split_once(": ").filter(|it| ended && it.0.starts_with("failed"));
             if let Some((state, _)) = ended {
@@ -502,7 +499,7 @@ impl SummaryReader<'_> {
         );
     }
 
-    /// Ours: ``looked, ok: `a`, `b` ``.
+    /// Our format: ``looked, ok: `a`, `b` ``.
     fn read_only_commands(&mut self, list: &str) {
         for command in list.split('`').skip(1).step_by(2) {
             let outcome = Outcome { ok: Some(true), ..Outcome::default() };
@@ -545,7 +542,7 @@ impl SummaryReader<'_> {
     }
 }
 
-/// An outcome from the words that [`SummaryReader::command`]'s lines say it with.
+/// Parses the outcome in the lines that [`SummaryReader::command`] reads.
 fn parse_outcome(state: &str, error: Option<String>) -> Outcome {
     let mut outcome = Outcome { error, ..Outcome::default() };
     let mut results = Vec::new();

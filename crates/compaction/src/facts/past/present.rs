@@ -1,5 +1,5 @@
-//! What holds only for the moment: where an earlier summary says the work stands, until real work follows; what waits
-//! for the user, until there is a reply.
+//! Statements that hold for the moment: the state of the work in an earlier summary, until more work follows; what
+//! waits for the user, until there is a reply.
 
 use std::sync::LazyLock;
 
@@ -11,11 +11,11 @@ use crate::facts::text::sentences;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
 use history::{History, Kind, Message, Role};
 
-/// What something that is done otherwise waits for, in parentheses.
+/// A note in parentheses about what a finished step still waits for.
 pub(super) static PENDING_NOTE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?i)\s*\([^()]*\b(?:pending|blocked|not (?:yet )?committed|in progress)\b[^()]*\)")
 });
-/// Words that tell how far a piece of work has come.
+/// Words that describe the state of unfinished work.
 static TEMPORARY_STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)\bcurrent(?:ly)? block|\bblocked by\b|\bcommit (?:is )?blocked|\bin progress\b",
@@ -27,7 +27,7 @@ static TEMPORARY_STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static COMMIT_FAILED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?i)\bcommit\b.{0,60}\b(?:fail|refus|reject)|\bfail\w*\b.{0,40}\bcommit\b")
 });
-/// Somebody waits for what the user will say.
+/// The model waits for the user.
 static WAITING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)\b(?:waiting (?:for|on)|awaiting) (?:your\b|you\b|(?:the )?user\b|(?:[\w-]+ ){0,2}(?:approval|confirmation|go-ahead|feedback|answer|reply|decision|instructions?|permission)\b)",
@@ -37,7 +37,7 @@ static WAITING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"|\b(?:esperando|a la espera de) (?:tu|su|la) |(?:жду|ожидаю) (?:ваш|тво|подтвержд)",
     ))
 });
-/// A rule that is made for one piece of work.
+/// A rule that is limited to one task.
 static FOR_ONE_TASK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)\bfor (?:the|this|that) (?:[\w-]+ ){0,2}(?:commit|branch|pr|pull request|task|change|fix|cleanup|step)\b",
@@ -46,10 +46,10 @@ static FOR_ONE_TASK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static NEGATION: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\b(?:no|not|never|without|don['’]?t)\b"));
 
-/// Bytes of the shortest report: a character of Chinese says what three of English do, and has as many.
+/// Bytes, not characters: Chinese needs a third of the characters of English and has three times the bytes for each.
 const MIN_REPORT_BYTES: usize = 200;
 
-/// Whether the model ends its turn with a message: it calls nothing, and says enough to be a report.
+/// Whether the model ends its turn with a report: a message without calls, and long enough.
 pub(super) fn is_report(message: &Message) -> bool {
     message.role == Role::Assistant
         && message.kind == Kind::Said
@@ -57,7 +57,7 @@ pub(super) fn is_report(message: &Message) -> bool {
         && message.plain().len() > MIN_REPORT_BYTES
 }
 
-/// The last message by which real work went on: a commit, a finished task, a report of the model, a newer summary.
+/// The last message that shows progress: a commit, a finished task, a report of the model, a newer summary.
 pub(super) fn last_work(history: &History, facts: &[Fact]) -> usize {
     let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
     let told = |it: &Message| is_report(it) || it.kind == Kind::Summary;
@@ -66,7 +66,7 @@ pub(super) fn last_work(history: &History, facts: &[Fact]) -> usize {
     done.map(|it| it.message).chain(report).chain(commit).max().unwrap_or(0)
 }
 
-/// The last message in which the model says something that has a length.
+/// The last message of the model that is longer than an acknowledgement.
 pub(super) fn last_statement(history: &History) -> usize {
     const SAYS: usize = 60;
     let said = |it: &Message| {
@@ -75,7 +75,7 @@ pub(super) fn last_statement(history: &History) -> usize {
     history.messages().iter().rposition(said).unwrap_or(0)
 }
 
-/// Leaves out the sentences of a text that are `gone`; whether something is left.
+/// Removes the sentences for which `gone` holds. Returns whether any are left.
 fn remove_sentences(fact: &mut Fact, gone: impl Fn(&str) -> bool) -> bool {
     if gone(&fact.text) {
         fact.text.reword(|it| {
@@ -86,7 +86,7 @@ fn remove_sentences(fact: &mut Fact, gone: impl Fn(&str) -> bool) -> bool {
     !fact.text.is_empty()
 }
 
-/// Drops what was true when it was said and is told as if it still were.
+/// Drops statements that were true only at the time of the summary.
 pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) {
     let worked = last_work(history, facts);
     let commit = Evidence::of(facts).last_commit();
@@ -120,9 +120,9 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
     drop_fulfilled_prohibitions(history, facts);
 }
 
-/// Drops what an earlier summary forbids for one piece of work, once the user orders it.
+/// Drops what an earlier summary forbids for one task, once the user orders it.
 fn drop_fulfilled_prohibitions(history: &History, facts: &mut Vec<Fact>) {
-    /// Bytes of the longest prompt that is an order and no document.
+    /// A longer prompt is a document. Bytes.
     const ORDER: usize = 2_000;
     const ACTS: [&str; 8] = ["tag", "push", "release", "bump", "commit", "merge", "publish", "deploy"];
     let acts = |text: &str| -> Vec<&str> {

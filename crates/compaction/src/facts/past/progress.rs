@@ -1,4 +1,4 @@
-//! What the model says in passing of the steps of a plan that it does not bring up to date: "`a.rs` done. Now `b.rs`."
+//! Steps of a plan that the model closes in its prose, without a plan tool: "`a.rs` done. Now `b.rs`."
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -9,13 +9,13 @@ use crate::facts::text::sentences;
 use crate::facts::{Fact, Topic, Voice};
 use history::{History, Kind, Role};
 
-/// Files of which nothing but that they are done is said.
+/// Files that are said to be done, and nothing else.
 static FILES_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)^\W*((?:[\w./@-]+\.[a-z][a-z0-9]{0,4}[`*]*(?:,? and |, |/| )[`*]*)+)(?:(?:is|are|now|all) )*(?:done|completed?|finished)[.!]?$",
     )
 });
-/// What all the edits are of, that are said to be made.
+/// A statement that all edits are made, and of what.
 static ALL_EDITS_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)^\W*all (?:of )?(?:the )?((?:[\w/-]+ ){0,2})(?:edits|changes|fixes|updates) (?:(?:are|is|have been|now) )*(?:done|in|in place|made|applied|completed?|finished)[.!]?$",
@@ -24,16 +24,16 @@ static ALL_EDITS_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static TURNS_TO: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:now|next up|next|on to|moving (?:on )?to)\b"));
 
-/// Words beside "edits" that leave none out.
+/// Words before "edits" that do not limit which edits are meant.
 const NOT_A_LIMIT: [&str; 6] = ["planned", "requested", "remaining", "necessary", "file", "these"];
 
-/// What was said of which files, and when.
+/// Which files the model said were done, and when.
 pub(super) struct Progress<'h> {
-    /// By name without directories, the last message that says it is done.
+    /// By file name, the last message that says it is done.
     done: HashMap<&'h str, usize>,
-    /// Of what all edits are made: nothing for all there are.
+    /// Message of each "all edits are done", and the words that limit it; without words, all edits are meant.
     all: Vec<(usize, Vec<String>)>,
-    /// The files that the model turned to, in order.
+    /// The files that the model announced to work on next, in order.
     turned: Vec<(usize, Vec<&'h str>)>,
 }
 
@@ -66,7 +66,7 @@ impl<'h> Progress<'h> {
         out
     }
 
-    /// The message by which a step is over that changes files. `steps`: the paths that steps name, by name.
+    /// The message in which a step that changes files was finished. `steps`: the paths in open steps, by file name.
     fn closed_at(&self, step: &Fact, evidence: &Evidence, steps: &HashMap<&str, Vec<&str>>) -> Option<usize> {
         let files = file_names(&step.text);
         let unclear = |it: &&str| steps.get(it).is_none_or(|it| it.iter().any(|path| *path != it[0]));
@@ -86,15 +86,14 @@ impl<'h> Progress<'h> {
             it.0 > changed && !it.1.is_empty() && it.1.iter().all(|it| !files.contains(it))
         };
         let all = self.all.iter().find(|it| it.0 > changed && meant(&it.1)).map(|it| it.0);
-        // What an earlier summary says of a step is more than what was to be done to its file.
+        // A step in an earlier summary asks for more than an edit to its file.
         let only = step.voice() == Voice::Model && steps[files[0]].len() == 1 && files.len() == 1;
         let turned = self.turned.iter().find(turns).filter(|_| only).map(|it| it.0);
         all.into_iter().chain(turned).min()
     }
 }
 
-/// Closes the steps that the model said it was done with. What stood before one of them on the same list is no longer what
-/// is being done.
+/// Closes the steps that the model said were done. Earlier steps of the same list that were active become unconfirmed.
 pub(super) fn close_steps(history: &History, facts: &mut [Fact]) {
     let open = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
     if !facts.iter().any(open) {

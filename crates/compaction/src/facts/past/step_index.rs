@@ -1,12 +1,10 @@
-//! Steps of plans, told apart by their words.
+//! Steps of plans, indexed by their words.
 
 use std::collections::{HashMap, HashSet};
 
-/// How many steps that share a word with another are looked at: in a plan that repeats a word more often, it tells
-/// nothing.
+/// Maximum steps with a common word that are compared: a word that more of them contain does not distinguish them.
 pub(in crate::facts) const MAX_CANDIDATES: usize = 64;
 
-/// The steps of a plan, by their words.
 pub(in crate::facts) struct StepIndex {
     whole: HashSet<String>,
     steps: Vec<HashSet<String>>,
@@ -30,7 +28,7 @@ impl StepIndex {
         out
     }
 
-    /// Whether one of them is the same as this one, told in other words.
+    /// Whether one of them is the same step in other words.
     pub(in crate::facts) fn contains_similar(&self, text: &str) -> bool {
         if self.whole.contains(&text.to_ascii_lowercase()) {
             return true;
@@ -45,7 +43,7 @@ impl StepIndex {
     }
 }
 
-/// The longer words of a step, without what only explains it.
+/// The longer words of a step, without its explanation.
 fn long_words(text: &str) -> HashSet<String> {
     let end = [" — ", "; ", " ("].iter().filter_map(|it| text.find(it)).min().unwrap_or(text.len());
     let words = text[..end].split(|c: char| !c.is_alphanumeric() && c != '_');

@@ -1,5 +1,5 @@
-//! What an earlier summary told as the present and the session since then shows to be over. It gives way only to what
-//! is seen of the same: a task's new state, work on the same names, a turn that ended.
+//! Facts that an earlier summary states as current and the session since then supersedes. Evidence must be about the
+//! same thing: a new status of the task, work on the same names, a finished turn.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -18,14 +18,14 @@ use crate::facts::work::command;
 use crate::facts::{Detail, Fact, Topic, Voice};
 use history::{History, Kind, Message, Role};
 
-/// The number that a line gives its task: `Task #3: …`.
+/// Task number at the beginning of a line: `Task #3: …`.
 static TASK: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:task\s+#?|#)(\d+)\b"));
 
-/// A longer step is more than its verb says.
+/// Maximum bytes of a step that asks only for a run.
 const MAX_RUN_STEP_BYTES: usize = 120;
 
-/// A step from its verb on, without what only says that it is one.
+/// A step from its verb on, without "we still need to" and the like.
 static STEP: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?is)^\W*(?:(?:we |i )?(?:still )?needs? to |then |finally,? )?(\w.*)$")
 });
@@ -35,11 +35,11 @@ static OFFER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?is)(?:shall i|should i|may i|(?:want|like) me to) (?:also |now )?(\w+)(.*)$")
 });
 
-/// A refusal that only puts off.
+/// A refusal that only postpones.
 static POSTPONES: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\b(?:not yet|not now|wait|hold on|later|first)\b"));
 
-/// A task that is done or was dropped: what was to be done with which names, and when.
+/// A task that was finished or cancelled: verb, names of code, message.
 struct ClosedTask {
     verb: String,
     names: HashSet<String>,
@@ -52,16 +52,16 @@ impl ClosedTask {
     }
 }
 
-/// The first word of a step.
+/// The verb of a step: its first word.
 fn verb(text: &str) -> String {
     let step = STEP.captures(text).and_then(|it| it.get(1)).map_or(text, |it| it.as_str());
     step.split(|c: char| !c.is_alphanumeric()).find(|it| !it.is_empty()).unwrap_or_default().to_lowercase()
 }
 
-/// Brings what earlier summaries said of the present up to date. `changed`: what became of tasks made before.
+/// Updates or drops what earlier summaries state as current. `changed`: status changes of tasks created before.
 pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate], facts: &mut Vec<Fact>) {
     let past = outdated_summaries(history);
-    // What was asked last then is what was asked before.
+    // What was the last request then is an earlier request now.
     for fact in facts.iter_mut().filter(|it| it.topic == Topic::Last && past.contains(&it.message)) {
         fact.topic = Topic::UserMessages;
     }
@@ -71,14 +71,14 @@ pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate
     let mut over = apply_task_updates(changed, facts);
     let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
     over.extend(done.map(|it| ClosedTask::of(&it.text, it.message)));
-    // The newest last: of tasks with the same name those are looked at.
+    // In ascending order: of the tasks that share a name, the last ones are compared.
     over.sort_by_key(|it| it.message);
     let mut by_name: HashMap<&str, Vec<&ClosedTask>> = HashMap::new();
     for task in &over {
         task.names.iter().for_each(|it| by_name.entry(it).or_default().push(task));
     }
     facts.retain(|fact| !is_superseded(fact, &by_name));
-    // When each was last run.
+    // Last message in which each word of a program ran.
     let mut runs: HashMap<String, usize> = HashMap::new();
     for (message, stems) in facts.iter().filter_map(programs_run) {
         for stem in stems {
@@ -89,7 +89,7 @@ pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate
     facts.retain(|fact| {
         let step = STEP.captures(&fact.text).and_then(|it| it.get(1)).map_or("", |it| it.as_str());
         let run = ["run ", "rerun ", "re-run "].iter().any(|it| step.to_lowercase().starts_with(it));
-        // Nothing but to run something, and all of that was run.
+        // A step that asks only for a run, all of which ran since.
         let only = run
             && is_open_in_summary(fact)
             && step.len() <= MAX_RUN_STEP_BYTES
@@ -97,7 +97,7 @@ pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate
         let step = if only { stems(step) } else { HashSet::new() };
         step.is_empty() || !step.iter().all(|it| runs.get(it).is_some_and(|it| *it > fact.message))
     });
-    // A rule does not end with the turn it stands in.
+    // Rules do not become outdated with the turn.
     let since = present::last_work(history, facts).max(present::last_statement(history));
     let current = |fact: &mut Fact| {
         fact.topic == Topic::Current
@@ -106,7 +106,7 @@ pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate
             && polarity(&fact.text).is_none()
     };
     let mut stood: Vec<Fact> = facts.extract_if(.., current).collect();
-    // Where the work stood then is no longer where it stands; what it says beyond that was found out.
+    // The old state of the work is dropped; findings in it are kept.
     for fact in &mut stood {
         fact.topic = Topic::Findings;
         fact.text.reword(|it| {
@@ -115,11 +115,11 @@ pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate
         });
     }
     stood.retain(|it| !it.text.is_empty());
-    // The newest of what that summary says.
+    // Facts are in the order of their messages after this: these are the newest of their summary.
     facts.splice(0..0, stood);
 }
 
-/// Gives steps that summaries told with their number the state that they have since; gives back those that are over.
+/// Applies status changes to the numbered steps of summaries. Returns the steps that were finished or cancelled.
 fn apply_task_updates(changed: &[TaskUpdate], facts: &mut Vec<Fact>) -> Vec<ClosedTask> {
     let mut over = Vec::new();
     let last: HashMap<&str, &TaskUpdate> = changed.iter().map(|it| (it.id.as_str(), it)).collect();
@@ -134,7 +134,7 @@ fn apply_task_updates(changed: &[TaskUpdate], facts: &mut Vec<Fact>) -> Vec<Clos
             over.extend((now.topic != Some(Topic::Active)).then(|| ClosedTask::of(&fact.text, now.message)));
             fact.message = now.message;
         }
-        // How it was to be done is over with it.
+        // The explanation of a finished step is no longer needed.
         if now.topic == Some(Topic::Done) {
             fact.text.truncate(fact.text.find(" — ").unwrap_or(fact.text.len()));
         }
@@ -144,10 +144,10 @@ fn apply_task_updates(changed: &[TaskUpdate], facts: &mut Vec<Fact>) -> Vec<Clos
     over
 }
 
-/// Drops the steps of earlier summaries that the user did not want taken when the model asked: "Shall I commit?" "No".
+/// Drops steps of earlier summaries that the model offered to take and the user declined: "Shall I commit?" "No".
 pub(in crate::facts) fn drop_refused_steps(facts: &mut Vec<Fact>) {
     let no = |fact: &Fact| match &fact.detail {
-        // "Not yet" is no no.
+        // "Not yet" is not a refusal.
         Detail::Choice { asked: Some(asked), refused: true, .. } if !POSTPONES.is_match(&fact.text) => {
             let found = OFFER.captures(asked)?;
             let verb = found.get(1)?.as_str().to_lowercase();
@@ -155,7 +155,7 @@ pub(in crate::facts) fn drop_refused_steps(facts: &mut Vec<Fact>) {
         }
         _ => None,
     };
-    // By verb: when each object was last refused, and when none was named.
+    // By verb: the last refusal for each object, and the last one without an object.
     let mut refused: HashMap<String, (HashMap<String, usize>, Option<usize>)> = HashMap::new();
     for (message, verb, object) in facts.iter().filter_map(no) {
         let (objects, bare) = refused.entry(verb).or_default();
@@ -180,19 +180,19 @@ pub(in crate::facts) fn drop_refused_steps(facts: &mut Vec<Fact>) {
         let (first, rest) = step.split_once(|c: char| !c.is_alphanumeric()).unwrap_or((&step, ""));
         let Some((objects, bare)) = refused.get(first) else { return true };
         let rest = stems(rest);
-        // "Shall I commit?" is about a step that says no more than that.
+        // "Shall I commit?" concerns a step without an object.
         let bare = rest.is_empty() && bare.is_some_and(|it| it > fact.message);
         !(bare || rest.iter().any(|it| objects.get(it).is_some_and(|it| *it > fact.message)))
     });
 }
 
-/// Drops steps that are over by [`Evidence`], and sets those apart that nothing confirms since: of an earlier summary, or
-/// of a plan that the model reported on before the user asked for something else.
+/// Drops steps that [`Evidence`] shows to be done. Marks as unconfirmed the steps of an earlier summary, and those of a
+/// plan that the model reported on before the user asked for something else, if nothing since confirms them.
 pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     progress::close_steps(history, facts);
     let evidence = Evidence::of(facts);
     let step = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
-    // "All requested work appears complete" is nothing that is open.
+    // "All requested work appears complete" is not an open step.
     let nothing_left =
         |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
     let over: Vec<bool> = facts
@@ -220,7 +220,7 @@ pub(in crate::facts) fn drop_expired_rules(history: &History, facts: &mut Vec<Fa
     });
 }
 
-/// Where what the session began with was answered, the goal is what is asked now.
+/// If the first request was answered, the goal is the current request.
 pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec<Fact>) {
     let goal = facts.iter().filter(|it| it.topic == Topic::Goal).map(|it| it.message).min();
     let Some(at) = last_answered(history).filter(|it| goal.is_some_and(|goal| goal < *it)) else { return };
@@ -230,12 +230,12 @@ pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec
     facts.extend(now);
 }
 
-/// The last report of the model, or summary, after which the user asked for something else, or the last prompt of which
-/// that is known: what was planned before it was left.
+/// The message that answered the request before the current one: the last report of the model, or summary, that was
+/// followed by another request. If a compaction removed the replies, the last prompt that must have been answered.
 pub fn last_answered(history: &History) -> Option<usize> {
     let messages = history.messages();
     let mut asked = false;
-    // Whether a prompt is the next that anybody says.
+    // Whether the next message that is not the model's own is a prompt.
     let mut next = false;
     for (number, message) in messages.iter().enumerate().rev() {
         if message.is_prompt() {
@@ -253,8 +253,8 @@ pub fn last_answered(history: &History) -> Option<usize> {
     answered_before_summary(messages)
 }
 
-/// The last but one of the prompts that a session begins with up to a summary. A compaction took the replies away: each of
-/// them but the last was answered.
+/// The second to last of the prompts before the first summary, if a compaction removed the replies: all but the last
+/// were answered.
 fn answered_before_summary(messages: &[Message]) -> Option<usize> {
     let summary = messages.iter().position(|it| it.kind == Kind::Summary)?;
     let begins = &messages[..summary];
@@ -265,7 +265,7 @@ fn answered_before_summary(messages: &[Message]) -> Option<usize> {
     begins.iter().enumerate().filter(asks).rev().nth(1).map(|it| it.0)
 }
 
-/// The last message by which the work came to an end or to something else: a report, or a request of the user.
+/// The last message that finished or redirected the work: a report, or a request of the user.
 fn last_turning_point(history: &History) -> Option<usize> {
     let asks = |it: &Message| it.is_prompt() && !is_trivial(&it.plain());
     history.messages().iter().rposition(|it| asks(it) || is_report(it))
@@ -275,7 +275,7 @@ fn is_open_in_summary(fact: &Fact) -> bool {
     fact.voice() == Voice::Summary && matches!(fact.topic, Topic::Open | Topic::Active | Topic::Unconfirmed)
 }
 
-/// What a command that went well ran, by its last word: `fmt` of `npm run fmt`.
+/// The last word of each program that a successful command ran: `fmt` of `npm run fmt`.
 fn programs_run(fact: &Fact) -> Option<(usize, HashSet<String>)> {
     let Detail::Command { outcome, read_only: false } = &fact.detail else { return None };
     if outcome.ok != Some(true) {
@@ -286,7 +286,7 @@ fn programs_run(fact: &Fact) -> Option<(usize, HashSet<String>)> {
     Some((fact.message, last.collect()))
 }
 
-/// The words of a text that say what it is about, without what their number adds.
+/// Content words of a text, without plural endings.
 fn stems(text: &str) -> HashSet<String> {
     const EMPTY: [&str; 14] = [
         "the", "this", "that", "them", "these", "and", "for", "now", "all", "too", "you", "like", "then",
@@ -297,7 +297,7 @@ fn stems(text: &str) -> HashSet<String> {
     words.map(|it| it.trim_end_matches('s').to_owned()).collect()
 }
 
-/// Whether an earlier summary told `fact` as open, and it is about what is over.
+/// Whether `fact` is open in an earlier summary and concerns a task that was finished or cancelled.
 fn is_superseded(fact: &Fact, over: &HashMap<&str, Vec<&ClosedTask>>) -> bool {
     if fact.voice() != Voice::Summary || over.is_empty() || polarity(&fact.text).is_some() {
         return false;
@@ -311,7 +311,7 @@ fn is_superseded(fact: &Fact, over: &HashMap<&str, Vec<&ClosedTask>>) -> bool {
         return false;
     }
     let own = code_names(&fact.text);
-    // Of two things that are to be done to the same files, one may be done and the other not.
+    // Two steps may concern the same files and differ in their verb.
     let step = is_open_in_summary(fact);
     let verb = verb(&fact.text);
     let near =
@@ -322,13 +322,13 @@ fn is_superseded(fact: &Fact, over: &HashMap<&str, Vec<&ClosedTask>>) -> bool {
     })
 }
 
-/// Whether a text says that something is left to do.
+/// Whether a text says that something remains to be done.
 fn says_remaining(text: &str) -> bool {
     let lower = Lowercased::of(text);
     CUES.remaining.is_in(&lower) || text.to_lowercase().contains("in progress")
 }
 
-/// The names of code in a text: what no prose is made of.
+/// Names of code in a text: words that cannot be prose.
 fn code_names(text: &str) -> HashSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_./-".contains(c));
     let words = words.map(|it| it.trim_matches(['.', '-', '/']));
@@ -340,10 +340,10 @@ fn code_names(text: &str) -> HashSet<String> {
     words.filter(code).map(str::to_lowercase).collect()
 }
 
-/// The summaries since which the model came to an answer and the user asked for something again.
+/// The summaries after which the model answered and the user made another request.
 fn outdated_summaries(history: &History) -> HashSet<usize> {
     let mut out = HashSet::new();
-    // Walked backwards: whether a prompt follows, and whether an answer with a prompt behind it does.
+    // Backwards: whether a prompt follows, and whether an answer and then a prompt follow.
     let (mut asked, mut went_on) = (false, false);
     for (number, message) in history.messages().iter().enumerate().rev() {
         match (message.role, message.kind) {

@@ -1,5 +1,5 @@
-//! Facts of the conversation: the goal, rules, decisions, requests, open questions, the model's findings and what it
-//! gave up.
+//! Facts of the conversation: the goal, rules, decisions, requests, open questions, the model's findings, and
+//! approaches that were given up.
 
 pub(in crate::facts) mod orders;
 
@@ -16,17 +16,15 @@ use crate::facts::{Detail, Fact, Polarity, Topic};
 use history::{History, Kind, Message, Part, Role};
 use orders::{MAX_RULE_CHARS, QUESTION_START, polarity, read_rules};
 
-/// A prompt of at most this many characters can be an answer to what the model just asked, if it says yes or no or
-/// chooses.
+/// Maximum characters of a prompt that answers the model's question if it says yes or no or chooses.
 const MAX_ANSWER_CHARS: usize = 240;
 
-/// Bytes of one that can be an answer whatever it says: a longer one has matter of its own.
+/// Maximum bytes of a prompt that answers a question whatever it says.
 const MAX_REPLY_BYTES: usize = 60;
 
-/// Characters of the shortest finding.
 const MIN_FINDING_CHARS: usize = 40;
 
-/// One that begins with a yes may say so many more.
+/// Maximum characters of an answer that begins with a yes.
 const MAX_APPROVAL_CHARS: usize = 400;
 
 static CHOSEN_OPTION: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -39,53 +37,53 @@ static OFFERED_OPTION: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
     )
 });
-/// A question that proposes nothing: what is said to it is a request.
+/// A question that proposes nothing: a reply to it is a request.
 static OPEN_INVITATION: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)\b(?:any|some)(?:thing|where) (?:else|more)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
         r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
     ))
 });
-/// How a question begins that takes up what was said, and how one is announced.
+/// The beginning of a counter-question.
 static DOUBT_START: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:q:|(?:ok(?:ay)?|but|so|and|hm+|mh+|mm+)\b)"));
-/// The head of one of several points of a report: `1. **Title**`, `## 1. Title`, `P1: title`.
+/// Heading of one of several points in a report: `1. **Title**`, `## 1. Title`, `P1: title`.
 static NUMBERED_HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"^(?:[-*] )?(?:\d{1,2}[.)] \*\*|(?:#{1,6} |\*\*)\d{1,2}[.)] |(?:#{1,6} )?(?:\*\*)?\[?P\d\b)",
     )
 });
-/// A question within a sentence that lost its marks.
+/// A question without a question mark within a sentence.
 static QUESTION_WITHIN: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"\bIs there\b|\bAre there\b|(?i)\b(?:is there (?:like )?an?|do you (?:think|know|suggest)|can you (?:check|look|explain|reconsider))\b",
     )
 });
-/// How sentences begin that say nothing where they are short: "No output yet.", "Agreed."
+/// How sentences begin that mean nothing if they are short: "No output yet.", "Agreed."
 static FILLER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)^\W*(?:no|not|nothing|still|yes|ok|okay|sure|agreed|understood|got it|thanks?|thank you|great|perfect|good|right",
         r"|hello|hi|of course|certainly|sorry|i can help|i(?:'|’)?d be happy|happy to)\b",
     ))
 });
-/// Sentences that say of something that it is not so, as a rule.
+/// Sentences of [`FILLER`] that may be findings if they are longer.
 static NEGATIVE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:no|not|nothing|still)\b"));
-/// What stands for an image in a prompt (Claude Code).
+/// Placeholder of an image (Claude Code).
 static IMAGE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"\[Image(?: #\d+)?\]"));
-/// Reads all that was said. `goal`: it is known already.
+/// Reads the conversation. `goal`: whether the goal is known already.
 pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     let mut facts = Vec::new();
     let messages = history.messages();
     let mut said: Option<usize> = None;
-    // What the model said since the user last spoke: a question is answered once.
+    // The model's last message, until the user answers it: a question is answered once.
     let mut fresh: Option<usize> = None;
-    // Where its facts begin, until it is concluded from.
+    // Where the facts of that message begin, until its conclusion is read.
     let mut since: Option<usize> = None;
     let mut last: Option<usize> = None;
     let mut started = goal;
     for (number, message) in messages.iter().enumerate() {
-        // A history may begin in the midst of the work.
+        // A history may begin in the middle of the work.
         started |= message.parts.iter().any(|it| matches!(it, Part::Call(_) | Part::Output(_)));
         match (message.role, message.kind) {
             (Role::User, Kind::Said) => {
@@ -97,7 +95,7 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                     if !is_empty_prompt(part) {
                         facts.extend(prompt_fact(Topic::UserMessages, number, &prompt, part));
                     }
-                    // Clients join what was said in a row: each part asks for something or does not.
+                    // Clients join consecutive prompts: each part is looked at separately.
                     if !is_trivial(part) {
                         facts.extend(prompt_fact(Topic::Requests, number, &prompt, part));
                     }
@@ -116,7 +114,7 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                     }
                 }
                 read_rules(number, &prompt, &mut facts);
-                // What starts the work answers nothing, whatever the model asked to be polite.
+                // The prompt that starts the work answers nothing.
                 let asked = fresh.take().filter(|_| started).map(|it| &messages[it]);
                 read_decisions(number, &prompt, asked, &mut facts);
                 if started {
@@ -141,13 +139,12 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     facts
 }
 
-/// What the user said at a place of its own: the goal, a request.
 fn prompt_fact(topic: Topic, number: usize, prompt: &Prompt, part: &str) -> Option<Fact> {
     Some(Fact::from_user(topic, number, prompt.quote(part.trim())?, Detail::None))
 }
 
-/// What the model said last that it would do, and the user forbade at once: tried and given up, with the reason. From
-/// what it said before that, it went on by itself.
+/// A step that the model announced last and the user forbade at once: tried and given up, with the reason. What it
+/// announced before that, it gave up by itself.
 fn read_objection(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fact>) {
     let Some(no) = sentences(prompt).first().copied().filter(|it| polarity(it) == Some(Polarity::Forbid))
     else {
@@ -173,9 +170,9 @@ fn read_objection(number: usize, prompt: &str, before: &[Message], facts: &mut V
     }
 }
 
-/// Whether a prompt asks for nothing by itself: "yes", "continue", "hi".
+/// Whether a prompt requests nothing by itself: "yes", "continue", "hi".
 pub(in crate::facts) fn is_trivial(text: &str) -> bool {
-    // An image says what is wanted only beside words.
+    // An image needs words beside it to be a request.
     let unmarked = IMAGE.replace_all(text, "");
     let shows = unmarked.len() < text.len();
     let text = unmarked.trim();
@@ -193,7 +190,7 @@ pub(in crate::facts) fn is_trivial(text: &str) -> bool {
         }
 }
 
-/// Whether a prompt says nothing at all: a greeting alone, a command that was not typed to its end.
+/// Whether a prompt says nothing at all: a greeting, or an incomplete slash command.
 pub(in crate::facts) fn is_empty_prompt(text: &str) -> bool {
     let text = text.trim();
     let plain = text.trim_end_matches(['.', '!']);
@@ -201,10 +198,10 @@ pub(in crate::facts) fn is_empty_prompt(text: &str) -> bool {
     greets || text.starts_with('/') && is_trivial(text)
 }
 
-/// The last thing a text asks, and what it offers to choose from.
+/// The last question of a text, which its options may follow.
 fn last_question(text: &str) -> Option<&str> {
     let tail = crate::facts::text::clip_end(text, 4_000);
-    // Options may follow the question; prose does not.
+    // Options may follow the question, but not more than a sentence of prose.
     let last = sentences(tail).into_iter().rev().take(8);
     let mut prose = 0;
     for sentence in last {
@@ -220,7 +217,7 @@ fn last_question(text: &str) -> Option<&str> {
 }
 
 fn is_question(text: &str) -> bool {
-    // An emoji or a closing mark may follow.
+    // An emoji or closing mark may follow the question mark.
     let mark = |it: char| !it.is_alphanumeric() && !"?？.!。！".contains(it);
     text.trim_end_matches(mark).ends_with(['?', '？'])
 }
@@ -239,7 +236,7 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
             let detail = Detail::Choice { asked, means, refused, superseded: None };
             facts.push(Fact::from_user(Topic::Decisions, number, text, detail));
         };
-    // "2", "option B", "go with the first": said of what was offered.
+    // "2", "option B", "go with the first": refers to the offered options.
     if short && let Some(letter) = CHOSEN_OPTION.captures(whole).and_then(|it| it.get(1)) {
         let alone = whole.chars().count() <= 3 || whole[..letter.start()].chars().any(char::is_alphabetic);
         let wanted = letter.as_str();
@@ -259,20 +256,20 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
     }
     let lower = Lowercased::of(whole);
     let (approves, refuses) = (CUES.approve.is_in(&lower), CUES.refuse.is_in(&lower));
-    // "Ok, but what if …?" approves of nothing.
+    // "Ok, but what if …?" approves nothing.
     let approves = approves && !(asks && DOUBT_START.is_match(whole) && sentences(whole).len() == 1);
     let decides = approves || refuses || CUES.choose.is_in(&lower);
     let replies = !asks && (whole.len() <= MAX_REPLY_BYTES || short && decides)
         || approves && count <= MAX_APPROVAL_CHARS;
     if replies && asked.is_some_and(|it| !OPEN_INVITATION.is_match(it)) {
-        // A yes may ask further.
+        // Approval may come with a further question.
         push(said.clone(), asked, None, refuses && !approves, facts);
         return;
     }
     let stretches = prompt.parts().iter().flat_map(|it| stretches(it));
     let typed = stretches.filter(|it| it.0 == Stretch::Typed).flat_map(|it| sentences(it.1));
     for sentence in typed {
-        // A rule is a rule, and a manual decides nothing.
+        // Rules are read elsewhere, and instructions of a harness decide nothing.
         let other = sentence.chars().count() > 320
             || is_question(sentence)
             || (QUESTION_START.is_match(sentence) && !sentence.contains(", ") && !sentence.contains("et's"))
@@ -289,7 +286,7 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
     }
 }
 
-/// What a message of the model says, without the list of sources that some append for their client.
+/// The text of a model's message, without the list of sources that some append for their client.
 fn text_of_model(message: &Message) -> String {
     const SOURCES: &str = "<oai-mem-citation>";
     let mut text = message.plain();
@@ -301,7 +298,7 @@ fn text_of_model(message: &Message) -> String {
     text
 }
 
-/// The sentences of a text. Clauses between semicolons stay one: alone, the second says something else.
+/// The sentences of a text, with clauses between semicolons kept together: the second may mean something else alone.
 fn statements(text: &str) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::new();
     for sentence in sentences(text) {
@@ -319,7 +316,7 @@ fn statements(text: &str) -> Vec<&str> {
     out
 }
 
-/// What the model says of its own work.
+/// Statements of the model about its work: findings, approaches given up, code without tests.
 fn read_statements(number: usize, plain: &str, facts: &mut Vec<Fact>) {
     let mut model = |topic: ModelTopic, text: &[&str]| {
         facts.push(Fact::from_model(topic, number, join_sentences(text, 300)))
@@ -355,39 +352,38 @@ fn read_statements(number: usize, plain: &str, facts: &mut Vec<Fact>) {
     }
 }
 
-/// Whether a sentence tells how the work goes, not what came of it.
 fn is_narration(lower: &Lowercased) -> bool {
     CUES.announce.is_in(lower) || CUES.narration.is_in(lower)
 }
 
-/// What the model had come to when the user spoke again: the last thing it said, in place of the sentences of it that
-/// are facts already (those from `start` on).
+/// The conclusion of the model's last message when the user writes again. It replaces the findings from single
+/// sentences of that message, which are among the facts from `start` on.
 fn read_conclusion(number: usize, plain: &str, start: usize, facts: &mut Vec<Fact>) {
     let plain = without_closing_questions(plain);
     let text = join_sentences(&key_lines(&lines(plain), 600), 600);
-    // A line that announces the next step says nothing once it is taken.
+    // A line that ends with a colon announces a step that was taken since.
     if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(plain) {
         withdraw_findings(number, start, facts);
         facts.push(Fact::from_model(ModelTopic::Findings, number, text));
     }
 }
 
-/// Takes back the findings of a message, of the facts from `start` on.
+/// Removes the findings of a message from the facts from `start` on.
 fn withdraw_findings(number: usize, start: usize, facts: &mut Vec<Fact>) {
     let mut since = facts.split_off(start);
     since.retain(|it| it.topic != Topic::Findings || it.message != number);
     facts.append(&mut since);
 }
 
-/// Whether a prompt begins by saying that what was proposed is decided, mended or no longer wanted.
+/// Whether a prompt begins by saying that a proposal was decided, done or withdrawn.
 fn supersedes_proposal(prompt: &str) -> bool {
     let first = sentences(prompt).into_iter().next();
     first
         .is_some_and(|it| it.chars().count() <= MAX_ANSWER_CHARS && CUES.withdraws.is_in(&Lowercased::of(it)))
 }
 
-/// Of a text that is longer than `chars`, what says most of it: how it begins and ends, its headings, and the lines that
-/// conclude; where it has neither of these, what follows its beginning.
+/// The most important lines of a text that is longer than `chars`: its beginning and end, its headings, and the lines
+/// with conclusions; without headings or conclusions, the lines after its beginning.
 fn key_lines<'a>(all: &[&'a str], chars: usize) -> Vec<&'a str> {
     let count = |it: &str| it.chars().count() + 2;
     if all.iter().map(|it| count(it)).sum::<usize>() <= chars + 2 {
@@ -411,14 +407,14 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> Vec<&'a str> {
     let mut left = chars;
     let mut picked: Vec<Option<&str>> = vec![None; all.len()];
     for &(rank, at) in &ranked {
-        // What begins or ends a report may be a long paragraph.
+        // The first and last line may be long paragraphs.
         let line = if rank < 3 { first_sentences(all[at], chars / 3) } else { all[at] };
         if count(line) <= left {
             left -= count(line);
             picked[at] = Some(line);
         }
     }
-    // A report without such lines tells most where it begins.
+    // A report without headings and conclusions says most at its beginning.
     let plain = !ranked.iter().any(|it| it.0 > 1);
     for (line, picked) in all.iter().zip(&mut picked).filter(|_| plain) {
         let known = picked.map_or(0, count);
@@ -435,7 +431,7 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> Vec<&'a str> {
     if picked.iter().all(Option::is_none) {
         return all.to_vec();
     }
-    // What announces something says nothing without it.
+    // A heading or introduction is of no use without the line after it.
     let heads = |at: usize| {
         let title = all[at].starts_with('#') && !NUMBERED_HEADING.is_match(all[at]);
         title || all[at].trim_end_matches(['*', '_', ' ']).ends_with([':', '：'])
@@ -444,13 +440,13 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> Vec<&'a str> {
     (0..all.len()).filter(told).filter_map(|at| picked[at]).collect()
 }
 
-/// The sentences that a line begins with: as many as have room in `chars`, at least one.
+/// The first sentences of a line: as many as fit in `chars`, at least one.
 fn first_sentences(line: &str, chars: usize) -> &str {
-    // What is cut here is too long to be taken.
+    // Limits the work: a longer first sentence would be dropped anyway.
     let line = clip(line, 8 * chars).0;
     let ends =
         statements(line).into_iter().map(|it| it.as_ptr() as usize - line.as_ptr() as usize + it.len());
-    // What looks like an end within code is none.
+    // An apparent end of a sentence within code.
     let ends = ends.filter(|end| line[..*end].matches('`').count().is_multiple_of(2));
     let fits = |end: &usize| line[..*end].chars().count() <= chars;
     let mut ends = ends.peekable();
@@ -459,15 +455,14 @@ fn first_sentences(line: &str, chars: usize) -> &str {
     &line[..end]
 }
 
-/// Without what is asked or announced at the end: neither is a finding.
+/// Without questions and announcements at the end, which are not findings.
 fn without_closing_questions(text: &str) -> &str {
     let over = |it: &&str| is_question(it) || CUES.announce.is_in(&Lowercased::of(it));
     let mut rest = text.trim_end();
-    // Nobody asks more at once.
     for _ in 0..4 {
         let last = sentences(crate::facts::text::clip_end(rest, 1_000)).pop().filter(over);
         let Some(last) = last else { break };
-        // Behind a sentence may stand code or a table: then it is not the end.
+        // Code or a table may follow the sentence: then it is not the end.
         let Some((before, behind)) = rest.rsplit_once(last) else { break };
         if behind.contains(char::is_alphanumeric) {
             break;
@@ -477,11 +472,11 @@ fn without_closing_questions(text: &str) -> &str {
     rest
 }
 
-/// Whether a text says something, beyond what the model is about to do and that it has heard.
+/// Whether a text says more than what the model is about to do and that it understood.
 fn is_informative(text: &str) -> bool {
     let idle = |it: &&str| {
         let short = it.chars().count() < 40 && !it.contains(|c: char| c.is_ascii_digit() || c == '`');
-        // "Nothing was pushed yet" tells something.
+        // "Nothing was pushed yet" is informative.
         let bare = it.split_whitespace().count() <= 3 || !NEGATIVE.is_match(it);
         is_question(it) || is_narration(&Lowercased::of(it)) || short && bare && FILLER.is_match(it)
     };
@@ -489,7 +484,7 @@ fn is_informative(text: &str) -> bool {
     sentences.is_empty() || !sentences.iter().all(idle)
 }
 
-/// Sentences and bullets of the model on one line, without marks of bold text.
+/// Joins sentences and bullets on one line, without bold marks.
 fn join_sentences(sentences: &[&str], chars: usize) -> String {
     let mut out = String::new();
     for sentence in sentences {
@@ -524,8 +519,7 @@ fn says_unfinished(sentence: &str) -> bool {
     !is_question(sentence) && !heading && CUES.unfinished.is_in(&lower) && !CUES.finished.is_in(&lower)
 }
 
-/// What was being done where the messages up to `end` end: the last that the model said there, unless the user spoke
-/// since.
+/// The state of the work at the end of `region`: the last message of the model there, unless the user wrote after it.
 pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<Fact> {
     let messages = history.messages().get(region.clone())?;
     let said = |it: &Message| {
@@ -538,11 +532,11 @@ pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<F
     (!text.is_empty()).then(|| Fact::from_model(ModelTopic::Current, region.start + at, text))
 }
 
-/// Where the work stands, as a message of the model tells it.
+/// The state of the work according to a message of the model.
 fn current_state(plain: &str) -> String {
     const WHOLE: usize = 700;
     let length: usize = lines(plain).iter().map(|it| it.chars().count()).sum();
-    // A report says what it is for where it begins and what came of it where it ends.
+    // A report states its purpose at its beginning and its results at its end.
     let all = if length > WHOLE {
         key_lines(&lines(without_closing_questions(plain)), WHOLE)
     } else {
@@ -551,7 +545,7 @@ fn current_state(plain: &str) -> String {
     join_sentences(&all, WHOLE)
 }
 
-/// How it ends: the latest request, what the model last said, and what it asked without an answer.
+/// The end of the history: the last request, the model's last message, and its unanswered question.
 fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: &mut Vec<Fact>) {
     let messages = history.messages();
     let newest = history.last_prompt().filter(|it| Some(*it) > last);
@@ -571,7 +565,7 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
     if !current.is_empty() {
         facts.push(fact(ModelTopic::Current, current));
     }
-    // What the user asked for since is what is open.
+    // If the user wrote since, that request is what is open.
     if last.is_some_and(|it| it > said) {
         return;
     }

@@ -1,4 +1,4 @@
-//! The words by which people give rules, choose and turn round, as data: one file a language in `cues/`.
+//! Cues: phrases by which people give rules, choose and change their minds, as data: one file per language in `cues/`.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use super::ascii_first::{AsciiFirstRegex, has_ascii_letters_only};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Language {
-    /// Words stand between spaces or punctuation.
+    /// The language separates words by spaces or punctuation.
     words: bool,
     forbid: Vec<String>,
     require: Vec<String>,
@@ -37,7 +37,6 @@ struct Language {
     withdraws: Vec<String>,
 }
 
-/// Every language, one line each.
 const FILES: [&str; 8] = [
     include_str!("cues/en.toml"),
     include_str!("cues/zh.toml"),
@@ -49,14 +48,15 @@ const FILES: [&str; 8] = [
     include_str!("cues/fr.toml"),
 ];
 
-/// What `\w` is in the languages with spaces: Latin, its marks, Cyrillic. That of all scripts would be most of what is
-/// compiled.
+/// `\w` for the languages with spaces: Latin with combining marks, and Cyrillic. All scripts would take most of the
+/// time to compile.
 const LETTER: &str =
     r"[0-9_A-Za-z\u{AA}\u{BA}\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{300}-\u{36F}\u{400}-\u{52F}]";
 
-/// A text in small letters, each byte where it was: a letter whose small form takes other room stays as it is.
+/// A text in lower case, with every byte offset unchanged: a letter whose lower case has another length is left as it
+/// is.
 ///
-/// Cues are in small letters too. Asking an expression for both cases of each letter would double its cost.
+/// Cues are in lower case too: matching both cases would double the cost.
 pub(in crate::facts) struct Lowercased<'a> {
     text: Cow<'a, str>,
     ascii_only: bool,
@@ -82,22 +82,21 @@ impl<'a> Lowercased<'a> {
 pub(in crate::facts) struct CueSet(AsciiFirstRegex);
 
 impl CueSet {
-    /// Whether one of them stands in the text.
     pub(in crate::facts) fn is_in(&self, lower: &Lowercased) -> bool {
         self.0.for_text(lower.ascii_only).is_match(&lower.text)
     }
 
-    /// Where the first stands in the text, in bytes.
+    /// Byte range of the first match.
     pub(in crate::facts) fn find(&self, lower: &Lowercased) -> Option<Range<usize>> {
         self.0.for_text(lower.ascii_only).find(&lower.text).map(|it| it.range())
     }
 
-    /// What stands before the first in the text, in small letters, and what follows from there on.
+    /// The text before the first match and from there on, in lower case.
     pub(in crate::facts) fn around<'t>(&self, lower: &'t Lowercased) -> Option<(&'t str, &'t str)> {
         self.0.for_text(lower.ascii_only).find(&lower.text).map(|it| lower.text.split_at(it.start()))
     }
 
-    /// The text with a space in place of each.
+    /// The text with each match replaced by a space.
     pub(in crate::facts) fn erase<'a>(&self, lower: &'a Lowercased) -> Lowercased<'a> {
         let text = self.0.for_text(lower.ascii_only).replace_all(&lower.text, " ");
         Lowercased { text, ascii_only: lower.ascii_only }
@@ -110,9 +109,9 @@ pub(in crate::facts) struct Cues {
     pub(in crate::facts) prefer: CueSet,
     pub(in crate::facts) standing: CueSet,
     pub(in crate::facts) not_rule: CueSet,
-    /// In a rule for the one request that it stands in.
+    /// In a rule for one request only.
     pub(in crate::facts) once: CueSet,
-    /// In a rule that holds for longer, whatever else it says.
+    /// In a rule that holds beyond one request, whatever else it says.
     pub(in crate::facts) lasting: CueSet,
     /// At the start of a text.
     pub(in crate::facts) approve: CueSet,
@@ -125,25 +124,25 @@ pub(in crate::facts) struct Cues {
     pub(in crate::facts) found: CueSet,
     pub(in crate::facts) remaining: CueSet,
     pub(in crate::facts) unfinished: CueSet,
-    /// What only looks unfinished.
+    /// Excludes a match of `unfinished`.
     pub(in crate::facts) finished: CueSet,
     /// At the start of a text.
     pub(in crate::facts) announce: CueSet,
-    /// In a sentence of something that failed or was missing and is no longer.
+    /// In a sentence about a failure or gap that no longer exists.
     pub(in crate::facts) fixed: CueSet,
-    /// How the work goes, which is no result of it.
+    /// In a sentence about how the work proceeds, not what came of it.
     pub(in crate::facts) narration: CueSet,
-    /// At the start of a text that means nothing without the one before it.
+    /// At the start of a text that cannot be understood without the one before it.
     pub(in crate::facts) back_reference: CueSet,
-    /// What was proposed is decided, mended or no longer wanted.
+    /// A proposal was decided, done or withdrawn.
     pub(in crate::facts) withdraws: CueSet,
 }
 
-/// The cues, read once. A file that does not parse gives no cues; a test sees to it that all do.
+/// Compiled once. A file that does not parse gives no cues; a test checks that all do.
 pub(in crate::facts) static CUES: LazyLock<Cues> = LazyLock::new(|| {
     let languages: Vec<Language> = FILES.iter().filter_map(|it| toml::from_str(it).ok()).collect();
     let any = |start: bool, list: fn(&Language) -> &Vec<String>| {
-        // In a group of their own, plain words become one trie: a step in it costs what a step in one word does.
+        // Plain words in a group of their own become one trie, which costs no more per character than one word.
         let cues = |words: bool| {
             let those = languages.iter().filter(|it| it.words == words).flat_map(list).map(String::as_str);
             let (plain, patterns): (Vec<&str>, Vec<&str>) = those.partition(|it| regex::escape(it) == *it);
@@ -154,7 +153,7 @@ pub(in crate::facts) static CUES: LazyLock<Cues> = LazyLock::new(|| {
         CueSet(AsciiFirstRegex::new(if start {
             format!(r"(?m)^\W*(?:(?:{spaced})\b|{dense})")
         } else {
-            // `\b` would ask for a word character where a cue begins with punctuation or the line.
+            // `\b` alone would require a word character where a cue begins with punctuation.
             format!(r"(?m)(?:^|\b|\s)(?:{spaced})(?:\b|$|\s)|{dense}")
         }))
     };
@@ -228,7 +227,7 @@ mod tests {
         assert!(has(&CUES.forbid, "Never push") && has(&CUES.remaining, "next step"));
         assert!(has(&CUES.forbid, "НЕ ТРОГАЙ это") && has(&CUES.approve, "Да"));
         assert!(has(&CUES.forbid, "Готово, don't push to main") && has(&CUES.forbid, "done — never push"));
-        // Words that begin as a cue of another language does.
+        // Words that begin like a cue of another language.
         for text in
             ["Könntest du das erklären?", "Nötig ist nur SQLite", "Síncrono por favor", "Kế hoạch tiếp theo"]
         {

@@ -1,9 +1,8 @@
-//! What kind of command a command is, and when two are the same.
+//! Classifies shell commands.
 
 use crate::facts::text::flat;
 use history::tools;
 
-/// Programs that only look.
 const READ_ONLY_PROGRAMS: [&str; 54] = [
     "cat",
     "ls",
@@ -61,14 +60,13 @@ const READ_ONLY_PROGRAMS: [&str; 54] = [
     "insert",
 ];
 
-/// Flags with which git lists branches and remotes.
+/// Flags with which git only lists branches and remotes.
 const GIT_LIST_FLAGS: [&str; 6] = ["-a", "-r", "-v", "-vv", "-l", "-av"];
 
-/// Subcommands that only look, whatever the program.
+/// Read-only subcommands of any program.
 const READ_ONLY_SUBCOMMANDS: [&str; 9] =
     ["status", "statuses", "list", "show", "view", "info", "where", "help", "ls"];
 
-/// Subcommands that only look, by program.
 const READ_ONLY_BY_PROGRAM: [(&str, &[&str]); 5] = [
     (
         "git",
@@ -98,7 +96,7 @@ const READ_ONLY_BY_PROGRAM: [(&str, &[&str]); 5] = [
     ("gh", &["--version", "search", "auth"]),
 ];
 
-/// Words that tell a command by which a project is built, checked or run.
+/// Words of a command that builds, checks or runs a project.
 const SETUP_WORDS: [&str; 16] = [
     "test",
     "tests",
@@ -118,7 +116,8 @@ const SETUP_WORDS: [&str; 16] = [
     "dev",
 ];
 
-/// What makes two runs the same command: without where it runs, what only trims its output, and messages to a commit.
+/// Two commands with the same key are the same: without the directory, filters that only shorten the output, and commit
+/// messages.
 pub(in crate::facts) fn dedup_key(command: &str) -> String {
     let mut rest = command.trim();
     while let Some(after) =
@@ -145,10 +144,10 @@ pub(in crate::facts) fn dedup_key(command: &str) -> String {
     }
 }
 
-/// Whether a command only looks at things.
+/// Whether a command changes nothing.
 pub fn is_read_only(command: &str) -> bool {
     let programs = tools::programs(command);
-    // A here-document is there to be written somewhere.
+    // A here-document usually writes something.
     !programs.is_empty()
         && !command.contains("<<")
         && programs
@@ -158,7 +157,7 @@ pub fn is_read_only(command: &str) -> bool {
 
 fn program_is_read_only(words: &[&str]) -> bool {
     let [head, rest @ ..] = words else { return true };
-    // Words of the shell around commands.
+    // Keywords of the shell.
     match *head {
         "for" | "done" | "fi" | "esac" | "in" | "}" | "exit" | "return" => return true,
         "do" | "then" | "else" | "elif" | "if" | "while" | "until" | "{" | "!" => {
@@ -175,7 +174,7 @@ fn program_is_read_only(words: &[&str]) -> bool {
         rest => rest,
     };
     match (head, rest) {
-        // Without a name or with a flag that only lists, these show what there is.
+        // Without a name, or with a flag that only lists, these change nothing.
         ("git", ["branch" | "tag" | "remote" | "config", rest @ ..]) => {
             let lists = |it: &&str| {
                 ["show", "get-url", "list"].contains(it)
@@ -185,7 +184,6 @@ fn program_is_read_only(words: &[&str]) -> bool {
             rest.first().is_none_or(lists) && !rest.contains(&"--unset") && !rest.contains(&"--delete")
         }
         ("git", ["worktree" | "stash" | "submodule", "list" | "show" | "status", ..]) => true,
-        // Without what changes something, these show what is there.
         ("ast-grep" | "sg", rest) => {
             !rest.iter().any(|it| ["-U", "-i", "--update-all", "--interactive"].contains(it))
         }
@@ -214,7 +212,7 @@ fn program_is_read_only(words: &[&str]) -> bool {
     }
 }
 
-/// What a command does, without how: the program with its subcommand, and the files and places that it names.
+/// What a command does: the program with its subcommand, and the files and directories that it names.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::facts) struct Operation {
     pub(in crate::facts) name: String,
@@ -222,17 +220,17 @@ pub(in crate::facts) struct Operation {
 }
 
 impl Operation {
-    /// Whether a run of this covers a run of `other`, which is of the same name: of all, or of something of it.
+    /// Whether this run includes `other`, the targets of a run with the same name: without targets it includes all.
     pub(in crate::facts) fn covers(&self, other: &[String]) -> bool {
         self.targets.is_empty() || self.targets.iter().any(|it| other.contains(it))
     }
 }
 
-/// Subcommands that say what is done only with the word behind them.
+/// Subcommands that need the next word to say what is done.
 const NESTED_SUBCOMMANDS: [&str; 11] =
     ["run", "exec", "x", "pr", "issue", "release", "compose", "remote", "stash", "worktree", "submodule"];
 
-/// What the parts of a command do that do not only look. Nothing if a here-document says it.
+/// The operations of a command that may change something. None if it has a here-document.
 pub(in crate::facts) fn operations(command: &str) -> Vec<Operation> {
     if command.contains("<<") {
         return Vec::new();
@@ -242,7 +240,7 @@ pub(in crate::facts) fn operations(command: &str) -> Vec<Operation> {
     words.filter(|it| !program_is_read_only(it)).filter_map(|it| operation(&it)).collect()
 }
 
-/// Files and places of one command that are looked at.
+/// Maximum files and directories of one command.
 const MAX_TARGETS: usize = 64;
 
 fn operation(words: &[&str]) -> Option<Operation> {
@@ -274,7 +272,7 @@ pub(in crate::facts) fn prints_contents(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let head = words[0].rsplit('/').next().unwrap_or(words[0]);
-        // What comes through a pipe is the output of what ran before it.
+        // In a pipe, `head` and the like print the output of the command before.
         let named = words[1..].iter().any(|it| !it.starts_with('-') && it.parse::<u32>().is_err());
         match (head, words.get(1).copied()) {
             ("cat" | "nl" | "bat" | "less" | "head" | "tail", _) => named,
@@ -295,22 +293,22 @@ pub(in crate::facts) fn prints_contents(command: &str) -> bool {
     })
 }
 
-/// Whether the end of a command says nothing of how its parts ended: `make | grep error`, `make || true`.
+/// Whether the exit code does not show a failure within the command: `make | grep error`, `make || true`.
 pub(in crate::facts) fn hides_failure(command: &str) -> bool {
-    /// Programs that end as their search does.
+    /// Programs whose exit code depends on what they find.
     const FILTERS: [&str; 10] = ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "jq"];
     let last = command.rsplit('|').next().unwrap_or_default().trim_start();
     let head = last.split_whitespace().next().unwrap_or_default();
     command.contains("||") || command.contains('|') && FILTERS.contains(&head)
 }
 
-/// Whether the exit code of a command line may be that of something else than what it ran: pipes and lists.
+/// Whether a command is a pipe or list, whose exit code may not be that of its main program.
 pub(in crate::facts) fn is_compound(command: &str) -> bool {
     let first = command.split("<<").next().unwrap_or(command).trim();
     first.contains(['|', ';', '\n'])
 }
 
-/// Whether a command ends in a pipe to a program that only shows what comes in, and succeeds whatever that is.
+/// Whether a command ends in a pipe to a program that prints its input and always succeeds.
 pub(in crate::facts) fn ends_in_viewer(command: &str) -> bool {
     let Some((before, last)) = command.trim_end().rsplit_once(['|', ';', '&', '\n']) else { return false };
     command[before.len()..].starts_with('|')
@@ -318,7 +316,7 @@ pub(in crate::facts) fn ends_in_viewer(command: &str) -> bool {
         && matches!(last.split_whitespace().next(), Some("head" | "tail" | "cat" | "tee" | "less"))
 }
 
-/// Directories and files that a command searches or lists: what stands behind its flags with a slash in it.
+/// Files and directories that a command searches or lists: its arguments with a slash.
 pub(in crate::facts) fn searched_paths(command: &str) -> Vec<String> {
     const SEARCHES: [&str; 8] = ["rg", "grep", "egrep", "find", "fd", "ls", "tree", "ag"];
     let plain = |it: &&String| {
@@ -347,7 +345,7 @@ pub(in crate::facts) fn files_of_revision(command: &str) -> Vec<String> {
     shown.map(|it| it.1.to_owned()).filter(|it| it.contains('.') && !it.contains(['$', '*'])).collect()
 }
 
-/// Whether a project is built, checked or run by it.
+/// Whether a command builds, checks or runs the project.
 pub(in crate::facts) fn is_setup(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {
         words.iter().take(4).any(|it| {
@@ -358,7 +356,7 @@ pub(in crate::facts) fn is_setup(command: &str) -> bool {
     })
 }
 
-/// Whether a command checks, builds or delivers the work: what one asks for first.
+/// Whether a command builds, checks or delivers the work.
 pub fn checks_or_delivers(command: &str) -> bool {
     let hands_over = |words: &Vec<String>| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -371,7 +369,7 @@ pub fn checks_or_delivers(command: &str) -> bool {
     is_setup(command) || tools::programs(command).iter().any(hands_over)
 }
 
-/// Whether a command throws changes away.
+/// Whether a command discards changes.
 pub(in crate::facts) fn discards_changes(command: &str) -> bool {
     tools::programs(command).iter().any(|words| {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -386,7 +384,7 @@ pub(in crate::facts) fn discards_changes(command: &str) -> bool {
     })
 }
 
-/// The files whose changes a command throws away, as far as it names them.
+/// The files whose changes a command discards, as far as it names them.
 pub(in crate::facts) fn restored_files(command: &str) -> Vec<String> {
     let named = |words: &[&str]| -> Vec<String> {
         let named = words.iter().filter(|it| !it.starts_with('-') && **it != ".");
@@ -400,7 +398,7 @@ pub(in crate::facts) fn restored_files(command: &str) -> Vec<String> {
                 ["git", "checkout", "--", ref rest @ ..] | ["git", "checkout", _, "--", ref rest @ ..] => {
                     named(rest)
                 }
-                // A branch or a file: whoever asks knows which files there are.
+                // A branch or a file: the caller knows the files.
                 ["git", "checkout", ref rest @ ..] if rest.iter().all(|it| !it.starts_with('-')) => {
                     named(rest)
                 }

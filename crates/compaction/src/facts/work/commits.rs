@@ -1,4 +1,4 @@
-//! Commits that were made here and are no more: their branch was rebased, amended or put back.
+//! Commits of this session that no longer exist: their branch was rebased, amended or reset.
 
 use std::sync::LazyLock;
 
@@ -12,7 +12,7 @@ static REBASED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?m)^Successfully rebased(?: and updated refs/heads/([^\s]*[^\s.]))?|^\s*✓ Rebased\b",
     )
 });
-/// A branch that is put elsewhere: without a name, or at `HEAD`, only what is not committed goes.
+/// A reset to another commit: without one, or to `HEAD`, only uncommitted changes are lost.
 static RESET: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"\bgit\b[^\n;&|]* reset --hard (?:-\S+ )*(?:HEAD[~^]|[^-\s;&|H]|H[^E\s])")
 });
@@ -21,19 +21,19 @@ static RESET: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 pub(in crate::facts) struct Commits {
     /// Branch and hash, in order.
     made: Vec<(String, String)>,
-    /// Where the last was made.
+    /// Branch of the last commit.
     branch: String,
-    /// Hashes of those that are no more, and were not named since.
+    /// Hashes that no longer exist and were not named since.
     gone: Vec<String>,
 }
 
 impl Commits {
-    /// Whether [`Self::record`] wants to know of a command.
+    /// Whether [`Self::record`] needs the output of a command.
     pub(in crate::facts) fn concerns(command: &str) -> bool {
         ["commit", "rebase", "reset --hard", "--continue"].iter().any(|it| command.contains(it))
     }
 
-    /// Takes in what a command that went well printed.
+    /// Records a successful command.
     pub(in crate::facts) fn record(&mut self, command: &str, output: &str) {
         if RESET.is_match(command) && output.contains("HEAD is now at") {
             self.lose_newest(usize::MAX);
@@ -54,14 +54,14 @@ impl Commits {
         }
     }
 
-    /// The newest commits of the branch are no more.
+    /// Marks the newest `most` commits of the branch as lost.
     fn lose_newest(&mut self, most: usize) {
         let of_branch = |it: &usize| self.made[*it].0 == self.branch;
         let over: Vec<usize> = (0..self.made.len()).rev().filter(of_branch).take(most).collect();
         self.gone.extend(over.into_iter().map(|it| self.made.remove(it).1));
     }
 
-    /// What is named is there: a branch elsewhere may hold it.
+    /// A hash that is named still exists: another branch may contain it.
     pub(in crate::facts) fn keep_named(&mut self, text: &str) {
         self.gone.retain(|it| !text.contains(it.as_str()));
     }

@@ -1,25 +1,25 @@
-//! What searches and listings found: the files that an agent goes through next, without opening them all at once.
+//! Files named in the output of searches and listings, and in prose: candidates for what the agent reads next.
 
 use crate::facts::text::clip;
 
-/// More files of one output are a directory, not a list to work through.
+/// An output with more files is a directory listing.
 const MAX_FILES: usize = 60;
-/// Bytes of an output that are looked through.
+/// Bytes of an output that are read.
 const MAX_BYTES: usize = 40_000;
-/// Bytes of the longest path that is taken.
+/// Bytes.
 const MAX_PATH: usize = 200;
 
-/// Directories of what others wrote: nobody works through them.
+/// Directories of third-party files, which nobody edits.
 const THIRD_PARTY: [&str; 5] = ["node_modules", "site-packages", ".venv", "__pycache__", ".git"];
 
-/// How files end that are known without a directory before them: `chalk.green` is none.
+/// File extensions that are recognised without a directory in the path: `chalk.green` is not a file.
 const FILES: [&str; 24] = [
     "c", "cfg", "cpp", "css", "go", "h", "html", "java", "js", "json", "jsx", "lock", "md", "mjs", "mod",
     "py", "rb", "rs", "sh", "toml", "ts", "tsx", "yaml", "yml",
 ];
 
-/// The files that an output names at the beginning of its lines, in order: `path`, `path:12: text`, ` M path`, and
-/// `path | 3 ++`. None where there are too many.
+/// The files at the beginning of the lines of an output, in order: `path`, `path:12: text`, ` M path`, and `path | 3
+/// ++`. None if there are too many.
 pub(in crate::facts) fn in_output(output: &str) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::new();
     for line in clip(output, MAX_BYTES).0.lines() {
@@ -35,7 +35,8 @@ pub(in crate::facts) fn in_output(output: &str) -> Vec<&str> {
     out
 }
 
-/// The files that prose names, in backticks, as a link or with a line: `src/a.rs`, (/w/src/a.rs:12), src/a.rs:12.
+/// The files that prose names, in backticks, in a link or with a line number: `src/a.rs`, (/w/src/a.rs:12),
+/// src/a.rs:12.
 pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
     let apart = |c: char| c.is_whitespace() || "()[]<>\"'`,;*|{}".contains(c);
     let words = clip(text, MAX_BYTES).0.split(apart).filter(|it| it.contains('/') && !it.contains("://"));
@@ -48,7 +49,7 @@ pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
     out
 }
 
-/// Whether a slash stands between two files rather than below a directory: `a.md/b.md`.
+/// Whether a slash separates two files: `a.md/b.md`.
 fn lists_files(path: &str) -> bool {
     let Some((one, other)) = path.split_once('/') else { return false };
     let same = |(stem, ending): (&str, &str)| {
@@ -57,7 +58,6 @@ fn lists_files(path: &str) -> bool {
     one.rsplit_once('.').is_some_and(same)
 }
 
-/// The path at the beginning of a line.
 fn leading_path(line: &str) -> Option<&str> {
     let line = line.trim();
     let (line, state) = match line.split_once(' ') {
@@ -68,7 +68,7 @@ fn leading_path(line: &str) -> Option<&str> {
         Some(_) | None => (line, false),
     };
     let (path, behind) = line.split_once(':').unwrap_or((line, ""));
-    // A bare name may be of any directory, as `ls DIR` prints it.
+    // `ls DIR` prints bare names, whose directory is unknown.
     let placed = state || behind.starts_with(|it: char| it.is_ascii_digit());
     let path = path.strip_prefix("./").unwrap_or(path);
     let name = path.rsplit('/').next().unwrap_or_default();
@@ -86,7 +86,7 @@ fn leading_path(line: &str) -> Option<&str> {
         && path.len() <= MAX_PATH
         && path.chars().all(plain)
         && !path.contains("//")
-        // `git diff --stat` leaves out the beginning of a long one.
+        // `git diff --stat` cuts the beginning of a long path.
         && !path.starts_with("..."))
     .then_some(path)
 }

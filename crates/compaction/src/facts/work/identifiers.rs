@@ -1,4 +1,4 @@
-//! Identifiers in use: what cannot be guessed again once it is gone.
+//! Identifiers in use, which cannot be recovered once they are lost.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
@@ -18,8 +18,8 @@ static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
         (Name::Url, r"\bhttps?://[^\s<>)\]{}'\x22`|\\，。）]+[^\s<>)\]{}'\x22`|\\，。）.,;:!?*]"),
         (Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
         (Name::Ticket, r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|[\s(`*|,])(#\d{2,5})\b|\[(#\d{2,5})\]\("),
-        // Of a number that does not show by itself that it is a version, what it is of; a word before it says that only
-        // where it is written as packages and programs are.
+        // A plain number needs the name of its package or program; the word before it counts only if it is written like
+        // one.
         (Name::Version, concat!(
             r"@?[A-Za-z][\w./-]*(?:@[\^~]?v?|==)\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b",
             r"|[\x22'][@A-Za-z][\w./-]*[\x22']: ?[\x22'][\^~]?\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?[\x22']|\b[a-z][\w./-]*[:=]v?\d+\.\d+\.\d+(?:-[\w.]+)?\b",
@@ -37,7 +37,7 @@ static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
     .map(|(kind, pattern)| (kind, AsciiFirstRegex::new(pattern)))
     .collect()
 });
-/// A command that makes tickets, and how it says what they are called.
+/// A command that creates tickets, and how it prints their names.
 static CREATES_TICKET: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"\b(?:bd|gh (?:issue|pr|release)) create\b"));
 static TICKET_CREATED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -45,8 +45,8 @@ static TICKET_CREATED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?i)\bcreated (?:new )?(?:issue|bead|task|epic|bug|feature)?:? *([a-z]\w*-[a-z0-9.]*\d[a-z0-9.]*|[a-z]\w*-[a-z0-9]{2,5})\b|\x22id\x22: ?\x22([a-z]\w*-[\w.]+)\x22",
     )
 });
-/// Reads the identifiers that the user or the model names, that commands hold, and that code written or searched here
-/// defines. `base`: the directory that paths are told from.
+/// Reads the identifiers that the user or the model names, that commands contain, and that code written or searched
+/// here defines. `base`: the working directory.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut seen: HashSet<(Name, String)> = HashSet::new();
@@ -61,9 +61,9 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
     };
     let mut symbols = Symbols::default();
     let mut commits = Commits::default();
-    // Commands that commit or make tickets.
+    // Commands that commit or create tickets, by call id.
     let mut commands: HashMap<&str, String> = HashMap::new();
-    // Calls whose output shows code.
+    // Calls whose output shows code, by call id.
     let mut looks: HashMap<&str, Vec<Action>> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         if matches!(message.kind, Kind::Context | Kind::Marker | Kind::Continue)
@@ -124,7 +124,6 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
     facts
 }
 
-/// The code that an output shows.
 fn read_code(number: usize, output: &str, actions: &[Action], base: Option<&str>, symbols: &mut Symbols) {
     if actions.iter().any(is_search) {
         symbols.add_found(number, output, actions, base);
@@ -133,7 +132,7 @@ fn read_code(number: usize, output: &str, actions: &[Action], base: Option<&str>
     }
 }
 
-/// Of what tools print, only what a commit, a new ticket or pull request is called.
+/// Of tool output, only the names of commits and of new tickets and pull requests.
 fn add_printed_names(number: usize, output: &str, makes: bool, add: &mut impl FnMut(usize, Name, &str)) {
     let text = clip(output, 2_000).0;
     if makes {
@@ -157,7 +156,7 @@ fn add_printed_names(number: usize, output: &str, makes: bool, add: &mut impl Fn
     }
 }
 
-/// Whether an action prints the lines that it finds.
+/// Whether an action prints matching lines.
 fn is_search(action: &Action) -> bool {
     let by = |it: &str| command::is_read_only(it) && ["rg ", "grep "].iter().any(|of| it.contains(of));
     action.meaning == Meaning::Search || action.command.as_deref().is_some_and(by)
@@ -167,7 +166,7 @@ fn add_names_in(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &st
     for (kind, pattern) in KINDS.iter() {
         for found in pattern.captures_iter(text).take(MAX_PER_MESSAGE) {
             if let Some(it) = found.get(1).or_else(|| found.get(2)).or_else(|| found.get(0)) {
-                // A hash or number inside a longer name or address is no name of its own.
+                // A hash within a longer name or URL is not a name of its own.
                 let inside = |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || "-_/%".contains(c));
                 let alone = !inside(text[..it.start()].chars().next_back())
                     && !inside(text[it.end()..].chars().next());
@@ -180,24 +179,24 @@ fn add_names_in(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &st
     }
 }
 
-/// Whether the line at `at` is one by which an agent signs its commits and pull requests.
+/// Whether the line at `at` is an agent's signature in a commit or pull request.
 fn is_signature(text: &str, at: usize) -> bool {
     let line = text[..at].rsplit('\n').next().unwrap_or_default();
     ["Co-Authored-By:", "Co-authored-by:", "Generated with ["].iter().any(|it| line.contains(it))
 }
 
-/// A name without what only happens to stand beside it.
+/// A name without adjacent characters that do not belong to it.
 fn trimmed(kind: Name, text: &str) -> &str {
     let text = match kind {
         Name::Version => text.trim_start_matches(['-', '.', '/']),
-        // Who sent somebody there is no part of the address.
+        // Tracking parameters are not part of the address.
         Name::Url => text.split_once("?utm_").or(text.split_once("&utm_")).map_or(text, |it| it.0),
         _ => text,
     };
     text.trim_end_matches(['.', ',', ')'])
 }
 
-/// Whether a name ends as files do: `git checkout src/client.rs` names no branch.
+/// Whether a name ends like a file: `git checkout src/client.rs` names no branch.
 fn is_file(name: &str) -> bool {
     let last = name.rsplit('/').next().unwrap_or(name);
     last.rsplit_once('.').is_some_and(|(stem, ending)| {
@@ -207,18 +206,17 @@ fn is_file(name: &str) -> bool {
     })
 }
 
-/// Whether a text ends with the four numbers of an address.
+/// Whether a text ends with an IPv4 address.
 fn is_address(text: &str) -> bool {
     let numbers = text.rsplit(|c: char| !(c.is_ascii_digit() || c == '.')).next().unwrap_or_default();
     numbers.matches('.').count() > 2
 }
 
-/// The name of a setting.
 fn setting_key(setting: &str) -> &str {
     setting.split([':', '=']).next().unwrap_or_default().trim_matches(['`', '\'', '"', ' '])
 }
 
-/// Whether the line at `at` declares how something looks: pasted styles set nothing up.
+/// Whether the line at `at` is a style declaration, which configures nothing.
 fn is_style_declaration(text: &str, at: usize, setting: &str) -> bool {
     const STYLES: [&str; 12] = [
         "zIndex",
@@ -242,7 +240,7 @@ fn is_style_declaration(text: &str, at: usize, setting: &str) -> bool {
     declares && (STYLES.contains(&key) || FAMILIES.iter().any(|it| family(it)))
 }
 
-/// Whether a find says something: a hash needs digits and letters, a branch is more than a word.
+/// Whether a match is specific enough: a hash needs digits and letters, a branch more than a word.
 fn is_informative(kind: Name, text: &str) -> bool {
     match kind {
         Name::Hash => {
@@ -274,7 +272,7 @@ fn is_informative(kind: Name, text: &str) -> bool {
                 && !text.contains("example.com")
                 && ![".example", ".test", ".invalid"].iter().any(|it| host.ends_with(it))
         }
-        // What a tool was called with is not set up here.
+        // Parameters of the agent's own tools.
         Name::Setting => {
             !["session_id", "cell_id", "yield_time_ms", "max_output_tokens"].contains(&setting_key(text))
         }

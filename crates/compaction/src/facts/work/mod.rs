@@ -22,7 +22,7 @@ use runs::has_moved;
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Output, Refusal, Role};
 
-/// How an output begins when an edit or a read did not happen, in lower case (all agents).
+/// How an output begins when an edit or a read failed, in lower case (all agents).
 const FAILURE_STARTS: [&str; 22] = [
     "<tool_use_error>",
     "apply_patch verification failed",
@@ -48,8 +48,7 @@ const FAILURE_STARTS: [&str; 22] = [
     "user rejected",
 ];
 
-/// What a client answers instead of doing what it was asked: the next call puts it right, nobody needs to know
-/// (Claude Code 2.1, OpenCode 1.18).
+/// Errors of the client itself, which the next call corrects (Claude Code 2.1, OpenCode 1.18).
 const CLIENT_ERRORS: [&str; 5] = [
     "File has not been read yet",
     "File has been modified since read",
@@ -61,35 +60,34 @@ const CLIENT_ERRORS: [&str; 5] = [
 #[derive(Default)]
 struct Work<'a> {
     base: Option<&'a str>,
-    /// The agent's shell reports every failure; nothing where the agent is not known.
+    /// Whether the agent's shell reports every failure; `None` where the agent is unknown.
     reports: Option<bool>,
     files: HashMap<String, (usize, FileOp, Option<String>)>,
-    /// Numbers of earlier summaries.
+    /// Message numbers of earlier summaries.
     summary_messages: HashSet<usize>,
-    /// The file that was read or made last: SWE-agent's `edit` means it.
+    /// The file that was read or created last, which SWE-agent's `edit` refers to.
     open: Option<String>,
-    /// Commands that go on in the background, by session.
+    /// Background commands, by session id.
     background: HashMap<String, String>,
-    /// A command that the user ran and that has not answered yet.
+    /// A command that the user ran, until its output is read.
     typed: Option<String>,
-    /// Where the last commands ran, where it was not the working directory.
+    /// Directories of the last commands; empty for the working directory.
     recent_dirs: Vec<String>,
-    /// Errors not resolved yet, by what they came from and what they say: numbers in `errors`.
+    /// Unresolved errors: indexes in `errors`, by command or tool, then by message.
     open_errors: HashMap<String, HashMap<String, Vec<usize>>>,
-    /// Of `errors`, the conflicts that stand.
+    /// Indexes in `errors` of merge conflicts that were not resolved yet.
     conflicts: Vec<usize>,
-    /// By kind, which of `errors` a run of it failed with, and what that run named.
+    /// By name of an operation: the indexes in `errors` of its failures, and the targets of each.
     errors_by_operation: HashMap<String, Vec<(usize, Vec<String>)>>,
-    /// Of errors, the kinds that their command consists of and that did not succeed since.
+    /// By index in `errors`: the operations of its command that did not succeed since.
     pending_operations: HashMap<usize, HashSet<String>>,
-    /// Questions that tools put to the user: where their answer stands in `facts`.
+    /// Questions of tools: the index of the last answer in `facts`.
     questions: HashMap<String, usize>,
     errors: Vec<Fact>,
     commands: Vec<Fact>,
     facts: Vec<Fact>,
 }
 
-/// Reads all calls with their outputs.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
     let reports = tools::reports_failures(history.meta.agent.as_deref());
     let mut work = Work { base, reports, ..Work::default() };
@@ -153,7 +151,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     }));
 }
 
-/// The same line from two commands is the same error: when one of them went well later, it is gone.
+/// The same line from two commands is the same error: if one of them succeeded later, it is resolved.
 fn same_errors(errors: &mut [Fact]) {
     let mut gone: HashMap<String, usize> = HashMap::new();
     for error in errors.iter() {
@@ -204,7 +202,7 @@ impl Work<'_> {
                     actions.iter().for_each(|it| self.record_file_action(number, it, output));
                     match main {
                         Meaning::Search | Meaning::List => self.note_found_files(number, &actions, output),
-                        // Another model reports.
+                        // Another model's report.
                         Meaning::Delegate => self.note_named_files(number, output.text.as_str()),
                         _ => {}
                     }
@@ -228,7 +226,7 @@ impl Work<'_> {
         self.errors.push(error);
     }
 
-    /// Notes that something failed with `error`, or that it went well. Gives back which of `errors` it failed with.
+    /// Records a failure with `error`, or a success. Returns the index in `errors` of the failure.
     fn record_result(&mut self, number: usize, of: &str, error: Option<String>) -> Option<usize> {
         if error.as_deref().is_some_and(|it| CLIENT_ERRORS.iter().any(|of| it.starts_with(of))) {
             return None;
@@ -236,7 +234,6 @@ impl Work<'_> {
         match error {
             Some(text) if !text.is_empty() => {
                 let same = self.open_errors.entry(command::dedup_key(of)).or_default();
-                // The same line again is the same error.
                 let same = same.entry(without_durations(&text).into_owned()).or_default();
                 if let Some(known) = same.first() {
                     let error = &mut self.errors[*known];
@@ -265,9 +262,9 @@ impl Work<'_> {
         }
     }
 
-    /// Notes what must succeed until an error of `command` may be gone.
+    /// Records the operations that must succeed before an error of `command` may be gone.
     fn track_operations(&mut self, error: usize, command: &str) {
-        /// Errors of one kind that are looked through.
+        /// Maximum errors of one operation.
         const RECENT: usize = 64;
         for operation in command::operations(command) {
             self.pending_operations.entry(error).or_default().insert(operation.name.clone());
@@ -279,7 +276,7 @@ impl Work<'_> {
         }
     }
 
-    /// Notes that `command` succeeded: errors of which nothing else is left to succeed may be gone.
+    /// Records that `command` succeeded: errors whose operations have all succeeded since may be gone.
     fn record_success(&mut self, number: usize, command: &str) {
         for operation in command::operations(command) {
             let Some(same) = self.errors_by_operation.get_mut(&operation.name) else { continue };
@@ -299,7 +296,7 @@ impl Work<'_> {
         }
     }
 
-    /// Notes the files that a search or listing named, where nothing is known of them yet.
+    /// Records the files in the output of a search or listing, unless an operation on them is known.
     fn note_found_files(&mut self, number: usize, actions: &[Action], output: &Output) {
         let dir = actions.first().and_then(|it| it.dir.as_deref());
         for found in file_mentions::in_output(output.text.as_str()) {
@@ -309,7 +306,7 @@ impl Work<'_> {
         }
     }
 
-    /// Notes the files that a model names in its own words.
+    /// Records the files that a model mentions.
     fn note_named_files(&mut self, number: usize, text: &str) {
         for found in file_mentions::in_prose(text) {
             self.note_file(number, path(found, None, self.base));
@@ -381,7 +378,7 @@ impl Work<'_> {
         };
         let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
         if let Some(to) = to.clone() {
-            // What was done to it before is still true of it under its new name.
+            // Earlier changes still apply to the file under its new name.
             let op = before.filter(|it| {
                 !matches!(
                     it,
@@ -413,7 +410,7 @@ impl Work<'_> {
             Some(it) => format!("{} {}", call.name, flat(clip(&it, 120).0)),
             None => call.name.to_string(),
         };
-        // Without a reason of its own, what the user says next is the reason.
+        // Without a recorded reason, the next prompt is the reason.
         let next = || {
             let after = &history.messages()[number + 1..];
             let prompt = after.iter().take(3).find_map(Prompt::of)?;
@@ -451,7 +448,7 @@ fn has_failed(output: &Output) -> bool {
         || start.starts_with("exit code: ") && !start.starts_with("exit code: 0")
 }
 
-/// What a tool says went wrong, without the element that Claude Code puts around it.
+/// The tool's error message, without the element that Claude Code puts around it.
 fn failure_message(output: &Output) -> String {
     let text = output.text.as_str().trim();
     let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);

@@ -1,4 +1,4 @@
-//! What came of a command, read from its output: exit code, counts, the line that says what went wrong.
+//! The outcome of a command, read from its output: exit code, counts, error line.
 
 use std::sync::LazyLock;
 
@@ -7,18 +7,16 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use history::Output;
 
-/// What came of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// Whether it succeeded, where that can be told.
+    /// Whether it succeeded, if known.
     pub ok: Option<bool>,
-    /// Its exit code, where the output says it.
+    /// Its exit code, if known.
     pub exit: Option<i32>,
-    /// Counts or other results as the output has them: `12 passed, 1 failed`, `committed a1b2c3d`.
+    /// Counts or other results as printed: `12 passed, 1 failed`, `committed a1b2c3d`.
     pub result: Option<String>,
-    /// The first line that says what went wrong.
     pub error: Option<String>,
-    /// It goes on in the background under this session number (Codex).
+    /// Session id, if it continues in the background (Codex).
     pub running: Option<String>,
 }
 
@@ -27,10 +25,10 @@ static HEADER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"^(?:Chunk ID: |Exit code: |Wall time: |Script completed\n|Process exited with code )[^\x00]*?\nOutput:\n",
     )
 });
-/// Code with line numbers, as viewers print it: not a message, whatever it says.
+/// Numbered lines of code, as viewers print them: not an error message.
 static NUMBERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]"));
 
-/// How much of an output is looked at, at each end, in bytes.
+/// Bytes that are read at each end of an output.
 const END_BYTES: usize = 8_000;
 
 static EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -39,19 +37,19 @@ static EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r#"|exit status|returncode|return code|completed with exit code|finished with exit code)[":>=\s]*\(?(-?\d{1,5})\b"#,
     ))
 });
-/// A command that goes on in the background, with its id (Codex 0.169, Claude Code 2.1).
+/// Continues in the background, with its id (Codex 0.169, Claude Code 2.1).
 static RUNNING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?m)^(?:Process running with session ID |Command running in background with ID: |Command did not complete .*moved to the background \(ID: )(\w+)",
     )
 });
-/// An exit code as commands print it themselves: `EXIT: 2`, `exit=0`, `rc=1`.
+/// An exit code that a command prints itself: `EXIT: 2`, `exit=0`, `rc=1`.
 static PRINTED_EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?im)^\W*(?:\w+[ _-])?(?:exit(?:[ _]?(?:code|status))?|rc|status)\s*[:=]\s*(-?\d{1,3})\s*\W*$",
     )
 });
-/// Lines of code and diffs: an error that they mention did not happen in this run.
+/// Lines of code and diffs: an error in them did not occur in this run.
 static CODE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"^\s*(?:(?:[-+]\s*)?(?:\}?\s*(?:except|catch)\b|raise\b|throw\b|return\b|if\b|elif\b|const\b|let\b|var\b|//|\*\s|<!--|#\s)",
@@ -65,7 +63,7 @@ static PROGRESS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"Locking|Prepared|Resolved|Resolving|Running|Uninstalled|Updating|Using|Audited|Collecting|Cloning|Generating|yarn run|make\[?\d*\]?: (?:Entering|Leaving))\b)",
     ))
 });
-/// How a shell or interpreter says that it could not start what it was asked to run.
+/// Errors of a shell or interpreter that could not start the command.
 static COULD_NOT_START: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?m)^\S.*: (?:No module named \S+|command not found|[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
@@ -111,24 +109,24 @@ static ERROR_LINES: LazyLock<[AsciiFirstRegex; 6]> = LazyLock::new(|| {
             r"|unrecognized|unexpected argument|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward|^\S+\.\w+:\d+:\d+: \S)",
         )),
         AsciiFirstRegex::new(r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,})"),
-        // A runner of hooks names the hook that failed; what failed in it stands below.
+        // A runner of hooks names the failed hook; the failure is printed below.
         AsciiFirstRegex::new(r"(?m)^.*\.{3,}\s*Failed\s*$"),
     ]
 });
-/// Lines that only repeat that something failed.
+/// Lines that say no more than that something failed.
 static UNINFORMATIVE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
     )
 });
 
-/// Reads an output of `command`. An exit code that the shell reports is believed; where a pipe or a list of commands
-/// hides that of the runner, its summary line comes next. `reports`: an output that is not marked as failed means 0.
+/// Reads the output of `command`. A reported exit code counts first; where it may be that of another program in a pipe
+/// or list, the runner's summary line is next. `reports`: an output that is not marked as failed means exit code 0.
 pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
     let text = output.text.as_str();
     let (head, tail) = ends(text);
     let (head, tail) = (without_escapes(head), without_escapes(tail));
-    // Codex's code mode says that its script ended, not how the command in it did.
+    // In Codex's code mode this is the result of the script, not of the command in it.
     let masked = command::is_compound(command) || text.starts_with("Script completed\n");
     let shows = command::prints_contents(command);
     let printed = exit_code(&head, &tail, !shows && (masked || output.failed || !reports));
@@ -139,14 +137,14 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         out.running = found.get(1).map(|it| it.as_str().into());
         return out;
     }
-    // What Codex says of the run itself is not the command's output.
+    // Codex's header is not the command's output.
     let head = &head[HEADER.find(&head).map_or(0, |it| it.end())..];
     let counts = counts_in(&tail).or_else(|| counts_in(head));
-    // A task runner (mise) says last which task failed.
+    // A task runner (mise) names the failed task last.
     let task = tail.trim_end().lines().last().is_some_and(|it| it.ends_with("] ERROR task failed"));
     let failures = task || counts.as_ref().is_some_and(|it| it.failed);
     let wrong = [error_line(head), error_line(&tail)].into_iter().flatten().min_by_key(|it| it.1);
-    // What a file or log says went wrong did not go wrong here.
+    // Errors in a file or log that is printed did not occur here.
     let telling = wrong.as_ref().filter(|_| !shows);
     let refused = head.trim().lines().count() <= 2 && COULD_NOT_START.is_match(head.trim());
     let committed = COMMIT.captures(head).or_else(|| COMMIT.captures(&tail));
@@ -158,9 +156,9 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     if out.result.is_none() && text.len() < 2_000 {
         out.result = PULL.find(&tail).map(|it| it.as_str().into());
     }
-    // A pipe that ends in `head` reports how `head` ended.
+    // The exit code is that of `head` at the end of the pipe.
     out.exit = out.exit.filter(|it| *it != 0 || !command::ends_in_viewer(command));
-    // A search that finds nothing ends with 1.
+    // A search without matches exits with 1.
     let nothing_found =
         out.exit == Some(1) && command::hides_failure(command) && wrong.is_none() && !failures;
     out.ok = match (output.failed, out.exit) {
@@ -169,23 +167,23 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         (false, Some(code)) if code != 0 => Some(false),
         (false, Some(_)) if !masked => Some(true),
         _ if masked && refused => Some(false),
-        // A pipe into `head` hides how the program ended that says so itself.
+        // `head` at the end of the pipe hides the failure of a program that states it.
         (false, None) if command::ends_in_viewer(command) && starts_as_fatal(head) => Some(false),
         (false, None) if reports && !masked => Some(true),
         _ if committed.is_some() => Some(true),
         _ if failures && !shows => Some(false),
         _ if passes && !shows => Some(true),
-        // A test or compiler names what failed, whatever ran after it.
+        // A failed test or compiler error counts, whatever ran after it.
         _ if telling.is_some_and(|it| it.1 < WORD) => Some(false),
         (false, Some(_)) => Some(out.result.is_some() || telling.is_none_or(|it| it.1 < MARK)),
         (false, None) if telling.is_some_and(|it| it.1 != PHRASE) => Some(false),
-        // Of a script or pipe it is not known how it ended.
+        // The result of a script or pipe is unknown.
         (false, None) => {
             (reports && !(masked && (shows || text.starts_with("Script completed\n")))).then_some(true)
         }
     };
     if out.ok == Some(false) {
-        // The 0 is of something else that ran.
+        // The 0 is the exit code of another program.
         out.exit = out.exit.filter(|it| *it != 0);
         out.error = wrong.map(|it| it.0).or_else(|| first_line(head));
         let panicked = out
@@ -197,7 +195,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     out
 }
 
-/// Whether a program says with its first words that it does not do what it was asked to.
+/// Whether a program's output begins with a fatal error.
 pub(super) fn starts_as_fatal(output: &str) -> bool {
     ["fatal: ", "error: "].iter().any(|it| output.trim_start().starts_with(it))
 }
@@ -217,12 +215,12 @@ fn ends(text: &str) -> (&str, &str) {
     (&text[..to], &text[from..])
 }
 
-/// The exit code stands in the first or the last lines; between them it may be quoted. `within`: also inside of a line,
-/// where a command that succeeded would only speak of one.
+/// Finds the exit code in the first or last lines; elsewhere it may be quoted. `within`: also in the middle of a line,
+/// where a command that succeeded would only mention one.
 fn exit_code(head: &str, tail: &str, within: bool) -> Option<i32> {
     let code = |line: &str| {
         let found = EXIT.captures(line)?;
-        // Codex's code mode hands over what its shell reports as JSON, Claude Code the state of a task as elements.
+        // Codex's code mode prints its shell's report as JSON, Claude Code the state of a task as XML.
         let starts = found.get(0)?.start() == 0 || line.starts_with('<') || line.starts_with("{\"chunk_id\"");
         found.get(1).filter(|_| within || starts)?.as_str().parse().ok()
     };
@@ -236,19 +234,19 @@ fn printed_exit_code(command: &str, tail: &str) -> Option<i32> {
         return None;
     }
     let codes = tail.lines().filter_map(|it| PRINTED_EXIT.captures(it)?.get(1)?.as_str().parse().ok());
-    // Of several, the first that is not 0 says that something failed.
+    // A code other than 0 shows a failure.
     let codes: Vec<i32> = codes.collect();
     codes.iter().copied().find(|it| *it != 0).or_else(|| codes.last().copied())
 }
 
 struct Counts {
     shown: String,
-    /// Some of them are tests that passed.
+    /// Some of the counts are tests that passed.
     tests: bool,
     failed: bool,
 }
 
-/// The counts of the last line that has some; cargo's and others' several result lines are added up.
+/// The counts of the last line that has any; several result lines, as cargo prints them, are added up.
 fn counts_in(text: &str) -> Option<Counts> {
     let tap: Vec<(String, u64)> = TAP
         .captures_iter(text)
@@ -272,7 +270,7 @@ fn counts_in(text: &str) -> Option<Counts> {
         } else if let Some(line) = tests.last() {
             vec![**line]
         } else {
-            // Runners that put each count on a line of its own put them next to one another.
+            // Some runners print each count on a line of its own.
             lines.iter().rev().take(3).rev().copied().collect()
         };
         for line in chosen {
@@ -291,7 +289,7 @@ fn counts_in(text: &str) -> Option<Counts> {
     let bad =
         |what: &str| what.starts_with("fail") || what.starts_with("error") || what.starts_with("problem");
     totals.retain(|(what, number)| *number > 0 || bad(what) || what.starts_with("issue"));
-    // "18 problems (0 errors, 18 warnings)" are warnings.
+    // "18 problems (0 errors, 18 warnings)" is not a failure.
     let only_warned = totals.iter().any(|it| it.0.starts_with("error") && it.1 == 0);
     let fails = |what: &str| bad(what) && !(only_warned && what.starts_with("problem"));
     let failed = totals.iter().any(|(what, number)| *number > 0 && fails(what));
@@ -300,9 +298,9 @@ fn counts_in(text: &str) -> Option<Counts> {
     (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), tests, failed })
 }
 
-/// Whether a line is what a runner sums up with: counts, and few words that say anything else.
+/// Whether a line is a runner's summary: counts, and few other words.
 fn is_summary_line(line: &str) -> bool {
-    /// Words of such lines beside what is counted.
+    /// Words that belong to such lines.
     const FRAME: [&str; 28] = [
         "test",
         "tests",
@@ -333,10 +331,10 @@ fn is_summary_line(line: &str) -> bool {
         "checks",
         "specs",
     ];
-    /// Other words: a name or two.
+    /// Maximum other words.
     const OTHERS: usize = 3;
     let counts = COUNT.find_iter(line).filter(|it| {
-        // `FAIL=0` names what it counts first; `"fail"` is a field.
+        // In `FAIL=0` the name precedes the count; `"fail"` is a field.
         !line[it.end()..].starts_with(['=', ':', '"', '_', '-'])
     });
     if counts.count() == 0 {
@@ -352,7 +350,7 @@ fn error_line(text: &str) -> Option<(String, usize)> {
     for (kind, pattern) in ERROR_LINES.iter().enumerate() {
         for found in pattern.find_iter(text).take(20) {
             let start = text[..found.start()].rfind('\n').map_or(0, |it| it + 1);
-            // The match may begin with the break before its line.
+            // The match may begin with the preceding line break.
             let start = if text[start..found.end()].contains('\n') {
                 text[start..found.end()].rfind('\n').map_or(start, |it| start + it + 1)
             } else {
@@ -381,9 +379,9 @@ fn error_line(text: &str) -> Option<(String, usize)> {
     None
 }
 
-/// Why the test failed whose line `from` begins with: bun prints it above that line, Go and TAP below it.
+/// The cause of a failed test, whose line `from` begins with: bun prints it above that line, Go and TAP below.
 fn cause<'a>(above: &'a str, from: &'a str) -> Option<&'a str> {
-    /// Lines between a test's name and its cause, a stack trace among them.
+    /// Maximum lines between a test's name and its cause, which may include a stack trace.
     const NEAR: usize = 20;
     static CAUSE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         AsciiFirstRegex::new(r"^\s*(?:\w+(?:\.\w+)*(?:Error|Exception): |[Ee]rror: |\S+_test\.go:\d+: )\S")
@@ -401,7 +399,7 @@ fn cause<'a>(above: &'a str, from: &'a str) -> Option<&'a str> {
     near.into_iter().take_while(|it| !of_a_test(it)).find(says).map(str::trim)
 }
 
-/// npm's line with the code of an error, and what the line below says of it.
+/// An npm error code, with the message on the line below.
 fn npm_error(line: &str, rest: &str) -> Option<String> {
     let prefix = ["npm error ", "npm ERR! "].into_iter().find(|it| line.starts_with(it))?;
     line[prefix.len()..].strip_prefix("code ")?;
@@ -409,7 +407,7 @@ fn npm_error(line: &str, rest: &str) -> Option<String> {
     Some(format!("{line}: {}", next.strip_prefix(prefix)?))
 }
 
-/// Of a Rust test that failed, where and why it panicked: that says the test's name too.
+/// Location and message of the panic in a failed Rust test, which include the test's name.
 fn panic_location(error: &str, text: &str) -> Option<String> {
     let name = error.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
     let start = text.find(&format!("thread '{name}' "))?;
@@ -419,7 +417,7 @@ fn panic_location(error: &str, text: &str) -> Option<String> {
     Some(flat(clip(&format!("{place} {why}"), 220).0))
 }
 
-/// The file that the line above a message names, as linters print it: `src/a.ts:1:2 lint/rule ━━━`.
+/// The location on the line above a message, as linters print it: `src/a.ts:1:2 lint/rule ━━━`.
 fn linter_location(text: &str) -> Option<&str> {
     let line = text
         .lines()
@@ -432,7 +430,7 @@ fn linter_location(text: &str) -> Option<&str> {
     (line.len() < 200 && first.contains(['/', '.']) && !line.ends_with(['.', ':'])).then_some(line)
 }
 
-/// The first line that is neither empty, a separator nor progress.
+/// The first line that is informative and not progress.
 fn first_line(text: &str) -> Option<String> {
     let says = |it: &&str| it.len() > 3 && !UNINFORMATIVE.is_match(it) && !EXIT.is_match(it);
     let lines = || text.lines().map(str::trim).filter(says);

@@ -1,4 +1,4 @@
-//! Commands that ran: what came of each, those that go on in the background, and those that the user ran.
+//! Outcomes of commands, of those in the background, and of those that the user ran.
 
 use super::outcome::{self, Outcome};
 use super::paths::path;
@@ -9,7 +9,7 @@ use crate::facts::{Detail, Fact, FileOp};
 use history::tools::{Action, Meaning};
 use history::{Call, Output};
 
-/// Number of newest commands that decide where the work is.
+/// Number of last commands that decide in which directory the work is done.
 const RECENT_COMMANDS: usize = 12;
 
 impl Work<'_> {
@@ -72,7 +72,7 @@ impl Work<'_> {
             return;
         }
         self.background.remove(&session);
-        // Claude Code reports a look at it, not its end, unless an exit code is told.
+        // Claude Code prints the state of the task; without an exit code it has not ended.
         if call.name.contains(|it: char| it.is_ascii_uppercase()) && outcome.exit.is_none() && !output.failed
         {
             outcome = Outcome { ok: None, ..outcome };
@@ -80,7 +80,7 @@ impl Work<'_> {
         self.record_outcome(number, &command, outcome, output);
     }
 
-    /// Reads client text of Claude Code: commands that the user ran, and how background commands ended.
+    /// Reads client messages of Claude Code: commands that the user ran, and results of background commands.
     pub(super) fn read_client_text(&mut self, number: usize, text: &str) {
         let element = |name: &str| {
             let rest = text.split_once(&format!("<{name}>"))?.1;
@@ -117,7 +117,7 @@ impl Work<'_> {
     ) {
         let marked = output.failed;
         let mut command = command.trim();
-        // Where it runs is said once.
+        // The summary states the working directory once.
         if let Some(base) = self.base
             && let Some((dir, rest)) = command.strip_prefix("cd ").and_then(|it| it.split_once("&&"))
             && dir.trim().trim_matches(['"', '\'']).trim_end_matches('/') == base.trim_end_matches('/')
@@ -132,7 +132,7 @@ impl Work<'_> {
             outcome = Outcome::default();
         }
         if read_only {
-            // A search that finds nothing, or finds the word "error", is no error.
+            // A search without matches, or for the word "error", is not a failure.
             let died = command::ends_in_viewer(command) && outcome::starts_as_fatal(output.text.as_str());
             let found = outcome.exit.map_or(!marked && !died, |it| it == 0);
             if found {
@@ -157,7 +157,7 @@ impl Work<'_> {
                 self.record_success(number, command);
             }
             if command.contains("git commit") || command.contains("--continue") {
-                // A merge that stopped goes on when what it stopped at is committed.
+                // The commit concludes a merge or rebase that stopped at conflicts.
                 for conflict in std::mem::take(&mut self.conflicts) {
                     if let Detail::Error { resolved: resolved @ None, .. } = &mut self.errors[conflict].detail
                     {
@@ -184,7 +184,7 @@ impl Work<'_> {
     }
 }
 
-/// The line with which a program that looks says that it cannot.
+/// The error message of a read-only program that failed.
 fn fatal_line(output: &Output) -> Option<String> {
     const STARTS: [&str; 5] = ["fatal: ", "error: ", "Error: ", "ERROR: ", "Error "];
     let text = output.text.as_str();
@@ -193,14 +193,13 @@ fn fatal_line(output: &Output) -> Option<String> {
     STARTS.iter().any(|it| line.starts_with(it)).then(|| flat(clip(line, 200).0))
 }
 
-/// Whether a command printed nothing.
 fn is_empty_output(output: &Output) -> bool {
     let text = output.text.as_str();
     let text = text.split_once("\nOutput:").map_or(text, |it| it.1).trim();
     text.is_empty() || text.eq_ignore_ascii_case("(no output)")
 }
 
-/// Whether the newest commands all ran in the same directory, other than the session's.
+/// Whether the last commands all ran in the same directory, other than the working directory.
 pub(super) fn has_moved(recent_dirs: &[String]) -> bool {
     recent_dirs.len() >= RECENT_COMMANDS
         && recent_dirs.iter().all(|it| *it == recent_dirs[0] && !it.is_empty())

@@ -1,5 +1,4 @@
-//! Functions and types: those that are written, found by a search or spoken of here, and of the files that were read
-//! those that the agent names itself.
+//! Functions and types that are written, found by a search or mentioned, and those in files that were read.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,22 +9,21 @@ use crate::facts::{Detail, Fact};
 use history::Call;
 use history::tools::Action;
 
-/// No more than this many of a message of a tool or the model: a listing is not a name in use.
+/// Maximum names from one message: more are a listing.
 pub(in crate::facts) const MAX_PER_MESSAGE: usize = 40;
 
-/// Functions and types, each once.
+/// Functions and types, without duplicates.
 #[derive(Default)]
 pub(in crate::facts) struct Symbols {
     facts: Vec<Fact>,
-    /// Where each stands in `facts`.
+    /// Index in `facts` by name.
     known: HashMap<String, usize>,
-    /// What files define that were only read, with message and, where only one was read, the file; in order.
+    /// Definitions in files that were only read: name, message, and the file if the call read only one; in order.
     read: Vec<(String, usize, Option<String>)>,
-    /// Files that were written to.
     edited: HashSet<String>,
-    /// What was taken out of a file and not put in again.
+    /// File and name of definitions that were removed and not added again.
     removed: HashSet<(String, String)>,
-    /// What the agent names in its calls and texts.
+    /// Names in the agent's calls and texts.
     used: HashSet<String>,
 }
 
@@ -41,7 +39,7 @@ impl Symbols {
         }
     }
 
-    /// Those that the model names in backticks.
+    /// Adds names in backticks.
     pub(in crate::facts) fn add_quoted(&mut self, number: usize, text: &str) {
         let quoted = text.split('`').skip(1).step_by(2).map(|it| it.trim_end_matches("()"));
         for name in quoted.filter(|it| is_symbol(it)).take(MAX_PER_MESSAGE) {
@@ -49,11 +47,11 @@ impl Symbols {
         }
     }
 
-    /// Names in what the agent says and asks for.
+    /// Records the names in a text or call of the agent.
     pub(in crate::facts) fn note_used(&mut self, text: &str) {
         let mut escaped = false;
         for run in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
-            // `\nfoo` in JSON is no `nfoo`.
+            // In JSON, `\nfoo` is a line break and `foo`.
             let name = if escaped { run.get(1..).unwrap_or_default() } else { run };
             let end = run.as_ptr() as usize - text.as_ptr() as usize + run.len();
             escaped = text.as_bytes().get(end) == Some(&b'\\');
@@ -63,7 +61,7 @@ impl Symbols {
         }
     }
 
-    /// Those that an edit writes.
+    /// Adds the definitions that an edit writes.
     pub(in crate::facts) fn add_written(
         &mut self,
         number: usize,
@@ -80,7 +78,7 @@ impl Symbols {
         };
         let text = |keys: &[&'static str]| keys.iter().find_map(|it| input.get(*it)?.as_str());
         let patch = if call.freeform { Some(call.input.as_str()) } else { text(&["patchText"]) };
-        // What goes and what comes, each with its file: of a patch each line has its own.
+        // Whether a line is added rather than removed, its text and its file; a patch may concern several files.
         let mut lines: Vec<(bool, &str, Option<String>)> = Vec::new();
         if let Some(patch) = patch {
             let mut of = file.map(str::to_owned);
@@ -111,7 +109,7 @@ impl Symbols {
         }
     }
 
-    /// Those whose definition a search printed: `path:12:fn name(`.
+    /// Adds the definitions that a search printed: `path:12:fn name(`.
     pub(in crate::facts) fn add_found(
         &mut self,
         number: usize,
@@ -119,7 +117,7 @@ impl Symbols {
         actions: &[Action],
         base: Option<&str>,
     ) {
-        /// More are an index, not an answer.
+        /// Maximum definitions in a search result; more are an index.
         const ANSWER: usize = 20;
         let dir = actions.first().and_then(|it| it.dir.as_deref());
         let own = single_file(actions, base).filter(|it| it.contains('.'));
@@ -140,9 +138,9 @@ impl Symbols {
         }
     }
 
-    /// Those that a file defines which was read.
+    /// Records the definitions in a file that was read.
     pub(in crate::facts) fn add_read(&mut self, number: usize, output: &str, file: Option<&str>) {
-        /// Bytes of an output that are looked at: more is no file that one works on.
+        /// Bytes of an output that are read.
         const MOST: usize = 60_000;
         if !file.is_none_or(is_code) {
             return;
@@ -153,9 +151,9 @@ impl Symbols {
         );
     }
 
-    /// The facts: of what was read, what the agent names itself, and the newest of the rest.
+    /// The facts: all definitions that the agent wrote, found or named, and the last of the others.
     pub(in crate::facts) fn into_facts(mut self) -> Vec<Fact> {
-        /// Of a file that was only read, those that the agent does not name itself.
+        /// Maximum definitions in a file that the agent only read and does not name.
         const NEWEST: usize = 12;
         let (named, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.read).into_iter().partition(|it| self.used.contains(&it.0));
@@ -169,7 +167,7 @@ impl Symbols {
         }
         for (name, number, file) in rest.into_iter().rev() {
             let Some(file) = file else { continue };
-            // Tests of others are read for how they are written.
+            // Tests of files that were not edited are read as examples.
             let of_test = name.starts_with("test_") || name.starts_with("Test");
             if of_test && !edited.contains(&file) {
                 continue;
@@ -194,20 +192,20 @@ impl Symbols {
     }
 }
 
-/// The file that the actions of a call are about, if it is one.
+/// The file of the actions of a call, if it is only one.
 pub(in crate::facts) fn single_file(actions: &[Action], base: Option<&str>) -> Option<String> {
     let mut files = actions.iter().filter_map(|it| file_of(it, base));
     let first = files.next()?;
     files.all(|it| it == first).then_some(first)
 }
 
-/// Whether a file may define functions: a document that shows code does not.
+/// Whether a file may define functions; code in a document does not count.
 fn is_code(file: &str) -> bool {
     const OTHERS: [&str; 9] = ["md", "mdx", "json", "jsonl", "toml", "yaml", "yml", "txt", "lock"];
     file.rsplit_once('.').is_none_or(|it| !OTHERS.contains(&it.1))
 }
 
-/// The file whose lines follow in a patch.
+/// The file that a line of a patch begins.
 fn file_of_patch(line: &str) -> Option<&str> {
     ["*** Update File: ", "*** Add File: ", "+++ b/"]
         .iter()
@@ -215,12 +213,12 @@ fn file_of_patch(line: &str) -> Option<&str> {
         .map(str::trim)
 }
 
-/// The file of an action, told from `base`.
+/// The file of an action, relative to `base`.
 pub(in crate::facts) fn file_of(action: &Action, base: Option<&str>) -> Option<String> {
     action.path.as_deref().map(|it| paths::path(it, action.dir.as_deref(), base))
 }
 
-/// Whether a word is a name of code and of nothing else: an underscore, or capitals inside.
+/// Whether a word can only be a name of code: it has an underscore, or capitals inside.
 fn is_symbol(word: &str) -> bool {
     (5..=60).contains(&word.len())
         && word.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
@@ -229,13 +227,13 @@ fn is_symbol(word: &str) -> bool {
         && (word.contains('_') || word.bytes().skip(1).any(|it| it.is_ascii_uppercase()))
 }
 
-/// A line without the number that a viewer puts in front.
+/// A line without the line number of a viewer.
 fn unnumbered(line: &str) -> &str {
     let rest = line.trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
     if rest.len() == line.len() { line } else { rest.strip_prefix(['→', '\t', ':', '|']).unwrap_or(line) }
 }
 
-/// The function or type that a line of code defines, and constants that others are to use.
+/// The function or type that a line of code defines, or a constant that is exported or in capitals.
 fn definition(line: &str) -> Option<&str> {
     const KEYWORDS: [&str; 11] = [
         "fn",
@@ -270,7 +268,7 @@ fn definition(line: &str) -> Option<&str> {
         let (word, behind) = rest.split_once(' ')?;
         let behind = behind.trim_start();
         if word == "func" && behind.starts_with('(') {
-            // Go's methods have their receiver in front.
+            // In Go, the receiver precedes a method's name.
             return leading_identifier(behind.split_once(") ")?.1);
         }
         if word == "const" && !behind.starts_with("fn ") {
@@ -287,7 +285,7 @@ fn definition(line: &str) -> Option<&str> {
     }
 }
 
-/// The identifier that a text begins with, if it is long enough to be told from a word.
+/// The identifier at the beginning of a text, if it is longer than three characters.
 fn leading_identifier(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
     let name = &text[..end];
