@@ -81,36 +81,56 @@ static COMMIT: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
 static PULL: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
-/// Index into [`ERROR_LINES`] of the first pattern that names neither a test nor a place in code.
-const WORD: usize = 2;
-/// Of [`ERROR_LINES`], the phrases that a program which went well may print.
-const PHRASE: usize = 3;
-/// Of [`ERROR_LINES`], the first that only marks a failure: beside an exit code of 0 it says nothing.
-const MARK: usize = 4;
+/// What kind of line states an error, the most certain first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ErrorLine {
+    /// A failed test: its name says more than what its assertion printed.
+    Test,
+    /// An error of a compiler, with the location.
+    Compiler,
+    Message,
+    /// A phrase that a program which succeeds may print too.
+    Phrase,
+    /// Only marks a failure: beside an exit code of 0 it means nothing.
+    Mark,
+    /// A runner of hooks names the failed hook; the failure is printed below.
+    Hook,
+}
 
-/// Lines that say what went wrong, the surest first.
-static ERROR_LINES: LazyLock<[AsciiFirstRegex; 6]> = LazyLock::new(|| {
+static ERROR_LINES: LazyLock<[(ErrorLine, AsciiFirstRegex); 6]> = LazyLock::new(|| {
     [
-        // A test's name says more than what its assertion printed.
-        AsciiFirstRegex::new(
-            r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\))",
+        (
+            ErrorLine::Test,
+            AsciiFirstRegex::new(
+                r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\))",
+            ),
         ),
-        // What compilers say, with the place.
-        AsciiFirstRegex::new(
-            r"(?m)^\s*[^\s:(]+[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | TS\d)|^[A-Z]{1,4}\d{3,4} (?:\[\*\] )?[A-Z`]",
+        (
+            ErrorLine::Compiler,
+            AsciiFirstRegex::new(
+                r"(?m)^\s*[^\s:(]+[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | TS\d)|^[A-Z]{1,4}\d{3,4} (?:\[\*\] )?[A-Z`]",
+            ),
         ),
-        AsciiFirstRegex::new(concat!(
-            r"(?m)(?:^|\s)(?:error(?:\[\w+\])?:|Error:|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|panic:|[a-z]\w*[a-z](?:Error|Exception):|\w+\.?\w*(?:Error|Exception)\b:",
-            r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|! \[(?:remote )?rejected\]|AssertionError|SyntaxError|undefined reference",
-            r"|npm (?:ERR!|error)|TypeError)",
-        )),
-        AsciiFirstRegex::new(concat!(
-            r"(?m)(?:command not found|[Nn]o such file or directory|[Pp]ermission denied|[Nn]ot found|[Cc]annot |[Cc]ould not |[Ff]ailed to |[Uu]nable to |[Ii]llegal option",
-            r"|unrecognized|unexpected argument|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward|^\S+\.\w+:\d+:\d+: \S)",
-        )),
-        AsciiFirstRegex::new(r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,})"),
-        // A runner of hooks names the failed hook; the failure is printed below.
-        AsciiFirstRegex::new(r"(?m)^.*\.{3,}\s*Failed\s*$"),
+        (
+            ErrorLine::Message,
+            AsciiFirstRegex::new(concat!(
+                r"(?m)(?:^|\s)(?:error(?:\[\w+\])?:|Error:|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|panic:|[a-z]\w*[a-z](?:Error|Exception):|\w+\.?\w*(?:Error|Exception)\b:",
+                r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|! \[(?:remote )?rejected\]|AssertionError|SyntaxError|undefined reference",
+                r"|npm (?:ERR!|error)|TypeError)",
+            )),
+        ),
+        (
+            ErrorLine::Phrase,
+            AsciiFirstRegex::new(concat!(
+                r"(?m)(?:command not found|[Nn]o such file or directory|[Pp]ermission denied|[Nn]ot found|[Cc]annot |[Cc]ould not |[Ff]ailed to |[Uu]nable to |[Ii]llegal option",
+                r"|unrecognized|unexpected argument|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward|^\S+\.\w+:\d+:\d+: \S)",
+            )),
+        ),
+        (
+            ErrorLine::Mark,
+            AsciiFirstRegex::new(r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,})"),
+        ),
+        (ErrorLine::Hook, AsciiFirstRegex::new(r"(?m)^.*\.{3,}\s*Failed\s*$")),
     ]
 });
 /// Lines that say no more than that something failed.
@@ -174,9 +194,9 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         _ if failures && !shows => Some(false),
         _ if passes && !shows => Some(true),
         // A failed test or compiler error counts, whatever ran after it.
-        _ if telling.is_some_and(|it| it.1 < WORD) => Some(false),
-        (false, Some(_)) => Some(out.result.is_some() || telling.is_none_or(|it| it.1 < MARK)),
-        (false, None) if telling.is_some_and(|it| it.1 != PHRASE) => Some(false),
+        _ if telling.is_some_and(|it| it.1 < ErrorLine::Message) => Some(false),
+        (false, Some(_)) => Some(out.result.is_some() || telling.is_none_or(|it| it.1 < ErrorLine::Mark)),
+        (false, None) if telling.is_some_and(|it| it.1 != ErrorLine::Phrase) => Some(false),
         // The result of a script or pipe is unknown.
         (false, None) => {
             (reports && !(masked && (shows || text.starts_with("Script completed\n")))).then_some(true)
@@ -345,9 +365,9 @@ fn is_summary_line(line: &str) -> bool {
     words.filter(|it| !FRAME.contains(it)).count() <= OTHERS
 }
 
-/// The first line of the surest kind, and which kind that is.
-fn error_line(text: &str) -> Option<(String, usize)> {
-    for (kind, pattern) in ERROR_LINES.iter().enumerate() {
+/// The first line of the most certain kind.
+fn error_line(text: &str) -> Option<(String, ErrorLine)> {
+    for (kind, pattern) in ERROR_LINES.iter() {
         for found in pattern.find_iter(text).take(20) {
             let start = text[..found.start()].rfind('\n').map_or(0, |it| it + 1);
             // The match may begin with the preceding line break.
@@ -370,9 +390,10 @@ fn error_line(text: &str) -> Option<(String, usize)> {
                 };
                 let told = before.map_or(line.to_string(), |it| format!("{it}: {line}"));
                 let told = npm_error(line, &text[start..]).unwrap_or(told);
-                let cause = if kind == 0 { cause(&text[..start], &text[start..]) } else { None };
+                let cause =
+                    if *kind == ErrorLine::Test { cause(&text[..start], &text[start..]) } else { None };
                 let told = cause.map_or(told.clone(), |it| format!("{told}: {it}"));
-                return Some((flat(clip(&told, 220).0), kind));
+                return Some((flat(clip(&told, 220).0), *kind));
             }
         }
     }
