@@ -18,6 +18,9 @@ pub(crate) mod topic;
 mod voice;
 mod work;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 pub use good_moment::pause;
 use history::History;
 use history::parallel;
@@ -244,7 +247,6 @@ fn read_messages(history: &History) -> Ledger {
 
 /// Sorts the facts by message and drops duplicates: of a file, command or error the last is kept, of others the first.
 fn deduplicated(mut facts: Vec<Fact>) -> Vec<Fact> {
-    use std::collections::HashMap;
     // A stable sort: within a message the facts stay in the order in which they were found.
     facts.sort_by_key(|it| it.message);
     let mut seen: HashMap<(Topic, String), usize> = HashMap::new();
@@ -274,13 +276,12 @@ fn deduplicated(mut facts: Vec<Fact>) -> Vec<Fact> {
         };
         let newest =
             matches!(fact.detail, Detail::File { .. } | Detail::Command { .. } | Detail::Error { .. });
-        match seen.insert((fact.topic, key.clone()), index) {
-            Some(before) if newest => keep[before] = false,
-            Some(before) => {
-                keep[index] = false;
-                seen.insert((fact.topic, key), before);
+        match seen.entry((fact.topic, key)) {
+            Entry::Vacant(first) => {
+                first.insert(index);
             }
-            None => {}
+            Entry::Occupied(mut before) if newest => keep[before.insert(index)] = false,
+            Entry::Occupied(_) => keep[index] = false,
         }
     }
     let mut keep = keep.into_iter();
