@@ -97,53 +97,53 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
 /// Applies a call to the steps. Returns the status change of a task that is not among them.
 fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<TaskUpdate> {
     let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
-    let text = |it: &Value| {
-        ["content", "step", "description", "subject", "title", "text"]
-            .iter()
-            .find_map(|key| it.get(key)?.as_str().map(flat))
-    };
-    let status = |it: &Value| it.get("status").and_then(Value::as_str).map(str::to_lowercase);
-    // Claude Code, Codex, Gemini CLI and OpenCode send the whole list.
-    let list = ["todos", "plan", "items", "task_list"].iter().find_map(|key| input.get(key)?.as_array());
-    if let Some(list) = list {
+    if let Some(items) = items(&input) {
         *steps = Steps { whole: true, ..Steps::default() };
-        for item in list {
-            let Some(topic) = topic(status(item).as_deref().unwrap_or("pending")) else { continue };
-            steps.all.extend(text(item).map(|text| Some(Step { id: None, text, topic, message: number })));
-        }
+        steps.all = items.iter().filter_map(|it| Some(Some(listed_step(it, number)?))).collect();
         return None;
     }
-    let id = ["taskId", "task_id", "id"]
-        .iter()
-        .find_map(|key| input.get(key).map(|it| it.to_string().trim_matches('"').to_string()));
-    match id {
-        // Claude Code's `TaskUpdate`.
-        Some(id) => {
-            let Some(at) = steps.by_id.get(&id).copied() else {
-                let topic = topic(&status(&input)?);
-                return Some(TaskUpdate { id, topic, message: number });
-            };
-            let step = &mut steps.all[at];
-            match (status(&input).as_deref().map(topic), step.as_mut()) {
-                (Some(None), _) => {
-                    *step = None;
-                    steps.by_id.remove(&id);
-                }
-                (now, Some(step)) => {
-                    if let Some(text) = input.get("subject").and_then(Value::as_str) {
-                        step.text = flat(text);
-                    }
-                    step.topic = now.flatten().unwrap_or(step.topic);
-                }
-                (Some(Some(_)) | None, None) => {}
-            }
+    let id = ["taskId", "task_id", "id"].iter().find_map(|key| input.get(key));
+    if let Some(id) = id {
+        return update(id.to_string().trim_matches('"').to_owned(), &input, number, steps);
+    }
+    // `TaskCreate`: the output gives its id.
+    let subject = input.get("subject").and_then(Value::as_str);
+    let step = |it: &str| Step { id: None, text: flat(it), topic: Topic::Open, message: number };
+    steps.all.extend(subject.map(|it| Some(step(it))));
+    None
+}
+
+/// The whole list, which Claude Code, Codex, Gemini CLI and OpenCode send.
+fn items(input: &Value) -> Option<&Vec<Value>> {
+    ["todos", "plan", "items", "task_list"].iter().find_map(|key| input.get(key)?.as_array())
+}
+
+fn status(item: &Value) -> Option<String> {
+    item.get("status").and_then(Value::as_str).map(str::to_lowercase)
+}
+
+fn listed_step(item: &Value, number: usize) -> Option<Step> {
+    let topic = topic(status(item).as_deref().unwrap_or("pending"))?;
+    let keys = ["content", "step", "description", "subject", "title", "text"];
+    let text = keys.iter().find_map(|key| item.get(key)?.as_str().map(flat))?;
+    Some(Step { id: None, text, topic, message: number })
+}
+
+/// Claude Code's `TaskUpdate`.
+fn update(id: String, input: &Value, number: usize, steps: &mut Steps) -> Option<TaskUpdate> {
+    let now = status(input).map(|it| topic(&it));
+    let Some(at) = steps.by_id.get(&id).copied() else {
+        return Some(TaskUpdate { id, topic: now?, message: number });
+    };
+    let step = &mut steps.all[at];
+    if now == Some(None) {
+        *step = None;
+        steps.by_id.remove(&id);
+    } else if let Some(step) = step {
+        if let Some(text) = input.get("subject").and_then(Value::as_str) {
+            step.text = flat(text);
         }
-        // `TaskCreate`: the output gives its id.
-        None => {
-            let subject = input.get("subject").and_then(Value::as_str);
-            let step = |it: &str| Step { id: None, text: flat(it), topic: Topic::Open, message: number };
-            steps.all.extend(subject.map(|it| Some(step(it))));
-        }
+        step.topic = now.flatten().unwrap_or(step.topic);
     }
     None
 }
