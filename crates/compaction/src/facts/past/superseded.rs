@@ -14,7 +14,7 @@ use crate::facts::talk::orders::{for_one_request, polarity};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
-use crate::facts::work::command;
+use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Topic, Voice};
 use history::{History, Kind, Message, Role};
 
@@ -281,7 +281,7 @@ fn programs_run(fact: &Fact) -> Option<(usize, HashSet<String>)> {
     if outcome.ok != Some(true) {
         return None;
     }
-    let kinds = command::operations(&fact.text);
+    let kinds = ParsedCommand::of(&fact.text).operations();
     let last = kinds.iter().flat_map(|it| stems(it.name.rsplit(' ').next().unwrap_or_default()));
     Some((fact.message, last.collect()))
 }

@@ -146,13 +146,140 @@ pub(in crate::facts) fn dedup_key(command: &str) -> String {
 
 /// Whether a command changes nothing.
 pub fn is_read_only(command: &str) -> bool {
-    let programs = tools::programs(command);
-    // A here-document usually writes something.
-    !programs.is_empty()
-        && !command.contains("<<")
-        && programs
-            .iter()
-            .all(|words| program_is_read_only(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+    ParsedCommand::of(command).is_read_only()
+}
+
+/// Whether a command builds, checks or delivers the work.
+pub fn checks_or_delivers(command: &str) -> bool {
+    let command = ParsedCommand::of(command);
+    let delivers = |words: Vec<&str>| {
+        matches!(
+            words[..],
+            ["git", "commit" | "push" | "merge" | "rebase" | "cherry-pick", ..]
+                | ["gh", "pr" | "release", "create" | "merge", ..]
+        )
+    };
+    command.is_setup() || command.programs().any(delivers)
+}
+
+/// A command line, taken apart once.
+pub(in crate::facts) struct ParsedCommand {
+    programs: Vec<Vec<String>>,
+    has_here_document: bool,
+}
+
+impl ParsedCommand {
+    pub(in crate::facts) fn of(command: &str) -> Self {
+        Self { programs: tools::programs(command), has_here_document: command.contains("<<") }
+    }
+
+    /// The words of each program.
+    fn programs(&self) -> impl Iterator<Item = Vec<&str>> {
+        self.programs.iter().map(|words| words.iter().map(String::as_str).collect())
+    }
+
+    /// Whether it changes nothing.
+    pub(in crate::facts) fn is_read_only(&self) -> bool {
+        // A here-document usually writes something.
+        !self.programs.is_empty()
+            && !self.has_here_document
+            && self.programs().all(|words| program_is_read_only(&words))
+    }
+
+    /// The operations that may change something. None if it has a here-document.
+    pub(in crate::facts) fn operations(&self) -> Vec<Operation> {
+        if self.has_here_document {
+            return Vec::new();
+        }
+        self.programs().filter(|it| !program_is_read_only(it)).filter_map(|it| operation(&it)).collect()
+    }
+
+    /// Whether it prints files, logs or pages: errors in its output may be their content.
+    pub(in crate::facts) fn prints_contents(&self) -> bool {
+        self.programs().any(|words| {
+            let head = words[0].rsplit('/').next().unwrap_or(words[0]);
+            // In a pipe, `head` and the like print the output of the command before.
+            let named = words[1..].iter().any(|it| !it.starts_with('-') && it.parse::<u32>().is_err());
+            match (head, words.get(1).copied()) {
+                ("cat" | "nl" | "bat" | "less" | "head" | "tail", _) => named,
+                ("rg" | "grep" | "egrep" | "ag" | "sed", _) => {
+                    words[1..].iter().filter(|it| !it.starts_with('-')).count() > 1
+                }
+                ("ast-grep" | "sg" | "curl" | "strings" | "journalctl", _) => true,
+                ("git", Some("show" | "diff" | "log" | "blame" | "grep" | "cat-file")) => true,
+                ("git", Some("-C")) => {
+                    matches!(words.get(3), Some(&("show" | "diff" | "log" | "blame" | "grep")))
+                }
+                ("kubectl" | "docker" | "podman", Some("logs")) => true,
+                ("gh", Some("api")) => true,
+                ("gh", Some(_)) => matches!(words.get(2), Some(&("view" | "diff"))),
+                ("xargs", _) => words.iter().any(|it| ["cat", "sed", "head", "tail", "nl"].contains(it)),
+                _ => false,
+            }
+        })
+    }
+
+    /// Files and directories that it searches or lists: arguments with a slash.
+    pub(in crate::facts) fn searched_paths(&self) -> Vec<String> {
+        const SEARCHES: [&str; 8] = ["rg", "grep", "egrep", "find", "fd", "ls", "tree", "ag"];
+        let plain = |it: &&str| {
+            it.contains('/')
+                && it.starts_with(|c: char| c.is_ascii_alphanumeric() || "./~_@".contains(c))
+                && it.chars().all(|c| c.is_alphanumeric() || "/._-@+~".contains(c))
+                && !it.starts_with("/dev/")
+                && it.len() >= 5
+        };
+        let searches = self.programs().filter(|it| it.first().is_some_and(|it| SEARCHES.contains(it)));
+        searches.flatten().skip(1).filter(plain).map(|it| it.trim_end_matches('/').to_owned()).collect()
+    }
+
+    /// The files of a revision that it prints: `git show main:src/a.rs`.
+    pub(in crate::facts) fn files_of_revision(&self) -> Vec<String> {
+        let shown = self.programs().filter_map(|words| match words[..] {
+            ["git", "show", what, ..] | ["git", "-C", _, "show", what, ..] => what.split_once(':'),
+            _ => None,
+        });
+        let shown = shown.filter(|it| !it.0.is_empty() && !it.0.starts_with('-') && !it.1.ends_with('/'));
+        shown.map(|it| it.1.to_owned()).filter(|it| it.contains('.') && !it.contains(['$', '*'])).collect()
+    }
+
+    /// Whether it builds, checks or runs the project.
+    pub(in crate::facts) fn is_setup(&self) -> bool {
+        let is = |word: &str, known: &str| {
+            word.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        };
+        self.programs()
+            .any(|words| words.iter().take(4).any(|it| SETUP_WORDS.iter().any(|known| is(it, known))))
+    }
+
+    pub(in crate::facts) fn discards_changes(&self) -> bool {
+        self.programs().any(|words| match words[..] {
+            ["git", "checkout", "--" | ".", ..]
+            | ["git", "checkout", _, "--", _, ..]
+            | ["git", "revert", _, ..] => true,
+            ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
+            ["git", "reset", ref rest @ ..] => rest.contains(&"--hard"),
+            _ => false,
+        })
+    }
+
+    /// The files whose changes it discards, as far as it names them.
+    pub(in crate::facts) fn restored_files(&self) -> Vec<String> {
+        let named = |words: &[&str]| -> Vec<String> {
+            let named = words.iter().filter(|it| !it.starts_with('-') && **it != ".");
+            named.copied().map(str::to_owned).collect()
+        };
+        let files = self.programs().map(|words| match words[..] {
+            ["git", "checkout", "--", ref rest @ ..] | ["git", "checkout", _, "--", ref rest @ ..] => {
+                named(rest)
+            }
+            // A branch or a file: the caller knows the files.
+            ["git", "checkout", ref rest @ ..] if rest.iter().all(|it| !it.starts_with('-')) => named(rest),
+            ["git", "restore", ref rest @ ..] if !rest.contains(&"--staged") => named(rest),
+            _ => Vec::new(),
+        });
+        files.flatten().collect()
+    }
 }
 
 fn program_is_read_only(words: &[&str]) -> bool {
@@ -230,16 +357,6 @@ impl Operation {
 const NESTED_SUBCOMMANDS: [&str; 11] =
     ["run", "exec", "x", "pr", "issue", "release", "compose", "remote", "stash", "worktree", "submodule"];
 
-/// The operations of a command that may change something. None if it has a here-document.
-pub(in crate::facts) fn operations(command: &str) -> Vec<Operation> {
-    if command.contains("<<") {
-        return Vec::new();
-    }
-    let programs = tools::programs(command);
-    let words = programs.iter().map(|words| words.iter().map(String::as_str).collect::<Vec<_>>());
-    words.filter(|it| !program_is_read_only(it)).filter_map(|it| operation(&it)).collect()
-}
-
 /// Maximum files and directories of one command.
 const MAX_TARGETS: usize = 64;
 
@@ -267,32 +384,6 @@ fn operation(words: &[&str]) -> Option<Operation> {
     Some(Operation { name, targets })
 }
 
-/// Whether a command prints files, logs or pages: errors in its output may be their content.
-pub(in crate::facts) fn prints_contents(command: &str) -> bool {
-    tools::programs(command).iter().any(|words| {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let head = words[0].rsplit('/').next().unwrap_or(words[0]);
-        // In a pipe, `head` and the like print the output of the command before.
-        let named = words[1..].iter().any(|it| !it.starts_with('-') && it.parse::<u32>().is_err());
-        match (head, words.get(1).copied()) {
-            ("cat" | "nl" | "bat" | "less" | "head" | "tail", _) => named,
-            ("rg" | "grep" | "egrep" | "ag" | "sed", _) => {
-                words[1..].iter().filter(|it| !it.starts_with('-')).count() > 1
-            }
-            ("ast-grep" | "sg" | "curl" | "strings" | "journalctl", _) => true,
-            ("git", Some("show" | "diff" | "log" | "blame" | "grep" | "cat-file")) => true,
-            ("git", Some("-C")) => {
-                matches!(words.get(3), Some(&("show" | "diff" | "log" | "blame" | "grep")))
-            }
-            ("kubectl" | "docker" | "podman", Some("logs")) => true,
-            ("gh", Some("api")) => true,
-            ("gh", Some(_)) => matches!(words.get(2), Some(&("view" | "diff"))),
-            ("xargs", _) => words.iter().any(|it| ["cat", "sed", "head", "tail", "nl"].contains(it)),
-            _ => false,
-        }
-    })
-}
-
 /// Whether the exit code does not show a failure within the command: `make | grep error`, `make || true`.
 pub(in crate::facts) fn hides_failure(command: &str) -> bool {
     /// Programs whose exit code depends on what they find.
@@ -314,99 +405,6 @@ pub(in crate::facts) fn ends_in_viewer(command: &str) -> bool {
     command[before.len()..].starts_with('|')
         && !before.ends_with('|')
         && matches!(last.split_whitespace().next(), Some("head" | "tail" | "cat" | "tee" | "less"))
-}
-
-/// Files and directories that a command searches or lists: its arguments with a slash.
-pub(in crate::facts) fn searched_paths(command: &str) -> Vec<String> {
-    const SEARCHES: [&str; 8] = ["rg", "grep", "egrep", "find", "fd", "ls", "tree", "ag"];
-    let plain = |it: &&String| {
-        it.contains('/')
-            && it.starts_with(|c: char| c.is_ascii_alphanumeric() || "./~_@".contains(c))
-            && it.chars().all(|c| c.is_alphanumeric() || "/._-@+~".contains(c))
-            && !it.starts_with("/dev/")
-            && it.len() >= 5
-    };
-    let programs = tools::programs(command);
-    let searches = programs.iter().filter(|it| it.first().is_some_and(|it| SEARCHES.contains(&it.as_str())));
-    searches.flatten().skip(1).filter(plain).map(|it| it.trim_end_matches('/').to_owned()).collect()
-}
-
-/// The files of a revision that a command prints: `git show main:src/a.rs`.
-pub(in crate::facts) fn files_of_revision(command: &str) -> Vec<String> {
-    let programs = tools::programs(command);
-    let shown = programs.iter().filter_map(|words| {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words[..] {
-            ["git", "show", what, ..] | ["git", "-C", _, "show", what, ..] => what.split_once(':'),
-            _ => None,
-        }
-    });
-    let shown = shown.filter(|it| !it.0.is_empty() && !it.0.starts_with('-') && !it.1.ends_with('/'));
-    shown.map(|it| it.1.to_owned()).filter(|it| it.contains('.') && !it.contains(['$', '*'])).collect()
-}
-
-/// Whether a command builds, checks or runs the project.
-pub(in crate::facts) fn is_setup(command: &str) -> bool {
-    tools::programs(command).iter().any(|words| {
-        words.iter().take(4).any(|it| {
-            SETUP_WORDS
-                .iter()
-                .any(|known| it == known || it.strip_prefix(known).is_some_and(|rest| rest.starts_with(':')))
-        })
-    })
-}
-
-/// Whether a command builds, checks or delivers the work.
-pub fn checks_or_delivers(command: &str) -> bool {
-    let hands_over = |words: &Vec<String>| {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        matches!(
-            words[..],
-            ["git", "commit" | "push" | "merge" | "rebase" | "cherry-pick", ..]
-                | ["gh", "pr" | "release", "create" | "merge", ..]
-        )
-    };
-    is_setup(command) || tools::programs(command).iter().any(hands_over)
-}
-
-/// Whether a command discards changes.
-pub(in crate::facts) fn discards_changes(command: &str) -> bool {
-    tools::programs(command).iter().any(|words| {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words[..] {
-            ["git", "checkout", "--" | ".", ..]
-            | ["git", "checkout", _, "--", _, ..]
-            | ["git", "revert", _, ..] => true,
-            ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
-            ["git", "reset", ref rest @ ..] => rest.contains(&"--hard"),
-            _ => false,
-        }
-    })
-}
-
-/// The files whose changes a command discards, as far as it names them.
-pub(in crate::facts) fn restored_files(command: &str) -> Vec<String> {
-    let named = |words: &[&str]| -> Vec<String> {
-        let named = words.iter().filter(|it| !it.starts_with('-') && **it != ".");
-        named.copied().map(str::to_owned).collect()
-    };
-    tools::programs(command)
-        .iter()
-        .flat_map(|words| {
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            match words[..] {
-                ["git", "checkout", "--", ref rest @ ..] | ["git", "checkout", _, "--", ref rest @ ..] => {
-                    named(rest)
-                }
-                // A branch or a file: the caller knows the files.
-                ["git", "checkout", ref rest @ ..] if rest.iter().all(|it| !it.starts_with('-')) => {
-                    named(rest)
-                }
-                ["git", "restore", ref rest @ ..] if !rest.contains(&"--staged") => named(rest),
-                _ => Vec::new(),
-            }
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -440,7 +438,9 @@ mod tests {
         ] {
             assert_eq!(is_read_only(command), expected, "{command}");
         }
-        let kinds = |it: &str| operations(it).into_iter().map(|it| it.name).collect::<Vec<_>>().join(", ");
+        let kinds = |it: &str| {
+            ParsedCommand::of(it).operations().into_iter().map(|it| it.name).collect::<Vec<_>>().join(", ")
+        };
         for (command, expected) in [
             ("cd a && CI=1 npm run check -s 2>&1 | grep -c error", "npm run check"),
             ("git -C /x fetch origin && git status", "git fetch"),
@@ -450,7 +450,10 @@ mod tests {
         ] {
             assert_eq!(kinds(command), expected, "{command}");
         }
-        assert_eq!(operations("bun test src/a.test.ts -t x")[0].targets, ["src/a.test.ts"]);
+        assert_eq!(
+            ParsedCommand::of("bun test src/a.test.ts -t x").operations()[0].targets,
+            ["src/a.test.ts"]
+        );
         assert!(
             hides_failure("make | grep -i error")
                 && hides_failure("make || true")
@@ -458,15 +461,24 @@ mod tests {
         );
         assert_eq!(dedup_key("cd /a && cargo test 2>&1 | tail -5"), dedup_key("cargo test"));
         assert_eq!(dedup_key("git add . && git commit -m 'a'"), dedup_key("git add . && git commit -m 'b'"));
-        assert_eq!(restored_files("git checkout -- a.rs b.rs && git restore c.rs"), ["a.rs", "b.rs", "c.rs"]);
-        assert_eq!(restored_files("git checkout src/a.rs"), ["src/a.rs"]);
-        assert!(restored_files("git checkout -b new").is_empty());
-        assert_eq!(files_of_revision("git show origin/main:src/a.rs | sed -n 1,9p"), ["src/a.rs"]);
         assert_eq!(
-            searched_paths("rg -n 'a/b c' apps/cli packages/core/src | head"),
+            ParsedCommand::of("git checkout -- a.rs b.rs && git restore c.rs").restored_files(),
+            ["a.rs", "b.rs", "c.rs"]
+        );
+        assert_eq!(ParsedCommand::of("git checkout src/a.rs").restored_files(), ["src/a.rs"]);
+        assert!(ParsedCommand::of("git checkout -b new").restored_files().is_empty());
+        assert_eq!(
+            ParsedCommand::of("git show origin/main:src/a.rs | sed -n 1,9p").files_of_revision(),
+            ["src/a.rs"]
+        );
+        assert_eq!(
+            ParsedCommand::of("rg -n 'a/b c' apps/cli packages/core/src | head").searched_paths(),
             ["apps/cli", "packages/core/src"]
         );
-        assert_eq!(files_of_revision("git show --stat HEAD"), Vec::<String>::new());
-        assert!(discards_changes("git reset --hard HEAD~1") && !discards_changes("git restore --staged x"));
+        assert_eq!(ParsedCommand::of("git show --stat HEAD").files_of_revision(), Vec::<String>::new());
+        assert!(
+            ParsedCommand::of("git reset --hard HEAD~1").discards_changes()
+                && !ParsedCommand::of("git restore --staged x").discards_changes()
+        );
     }
 }

@@ -16,6 +16,7 @@ use crate::facts::talk::orders::rule_topic;
 use crate::facts::text::{clip, flat, without_durations};
 use crate::facts::voice::{Prompt, Quote, ToolTopic, UserReply};
 use crate::facts::{Detail, Fact, FileOp, Topic};
+use command::ParsedCommand;
 use paths::{MAX_PATH_BYTES, path, printed};
 use runs::has_moved;
 
@@ -102,7 +103,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
             work.open_errors.entry(command::dedup_key(of)).or_default().entry(said).or_default().push(known);
             work.push_error(fact.clone());
             if similar.is_none() {
-                work.track_operations(known, of);
+                work.track_operations(known, &ParsedCommand::of(of));
             }
         }
     }
@@ -263,10 +264,10 @@ impl Work<'_> {
     }
 
     /// Records the operations that must succeed before an error of `command` may be gone.
-    fn track_operations(&mut self, error: usize, command: &str) {
+    fn track_operations(&mut self, error: usize, command: &ParsedCommand) {
         /// Maximum errors of one operation.
         const RECENT: usize = 64;
-        for operation in command::operations(command) {
+        for operation in command.operations() {
             self.pending_operations.entry(error).or_default().insert(operation.name.clone());
             let same = self.errors_by_operation.entry(operation.name).or_default();
             if same.len() == RECENT {
@@ -277,8 +278,8 @@ impl Work<'_> {
     }
 
     /// Records that `command` succeeded: errors whose operations have all succeeded since may be gone.
-    fn record_success(&mut self, number: usize, command: &str) {
-        for operation in command::operations(command) {
+    fn record_success(&mut self, number: usize, command: &ParsedCommand) {
+        for operation in command.operations() {
             let Some(same) = self.errors_by_operation.get_mut(&operation.name) else { continue };
             let (over, rest): (Vec<_>, _) =
                 std::mem::take(same).into_iter().partition(|it| operation.covers(&it.1));

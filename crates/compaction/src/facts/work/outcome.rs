@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::command;
+use super::command::{self, ParsedCommand};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use history::Output;
@@ -148,7 +148,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let (head, tail) = (without_escapes(head), without_escapes(tail));
     // In Codex's code mode this is the result of the script, not of the command in it.
     let masked = command::is_compound(command) || text.starts_with("Script completed\n");
-    let shows = command::prints_contents(command);
+    let shows = ParsedCommand::of(command).prints_contents();
     let printed = exit_code(&head, &tail, !shows && (masked || output.failed || !reports));
     let printed = printed.or_else(|| printed_exit_code(command, &tail));
     let mut out =

@@ -1,5 +1,6 @@
 //! Outcomes of commands, of those in the background, and of those that the user ran.
 
+use super::command::ParsedCommand;
 use super::outcome::{self, Outcome};
 use super::paths::path;
 use super::{Work, command, failure_message, has_failed};
@@ -22,7 +23,8 @@ impl Work<'_> {
             outcome.error = failed.then(|| failure_message(output));
         }
         if outcome.ok != Some(false) {
-            for path in commands.iter().flat_map(|it| command::files_of_revision(it)) {
+            let parsed: Vec<ParsedCommand> = commands.iter().map(|it| ParsedCommand::of(it)).collect();
+            for path in parsed.iter().flat_map(ParsedCommand::files_of_revision) {
                 let dir = actions.first().and_then(|it| it.dir.clone());
                 let read = Action { meaning: Meaning::Read, path: Some(path), to: None, command: None, dir };
                 self.record_file_action(number, &read, output);
@@ -31,13 +33,12 @@ impl Work<'_> {
                 .iter()
                 .filter(|it| it.meaning != Meaning::Run)
                 .for_each(|it| self.record_file_action(number, it, output));
-            for command in commands.iter().filter(|it| command::is_read_only(it)) {
-                let dir = actions.first().and_then(|it| it.dir.as_deref());
-                for place in command::searched_paths(command) {
-                    self.note_file(number, path(&place, dir, self.base));
-                }
+            let read_only: Vec<&ParsedCommand> = parsed.iter().filter(|it| it.is_read_only()).collect();
+            let dir = actions.first().and_then(|it| it.dir.as_deref());
+            for place in read_only.iter().flat_map(|it| it.searched_paths()) {
+                self.note_file(number, path(&place, dir, self.base));
             }
-            if commands.iter().any(|it| command::is_read_only(it)) {
+            if !read_only.is_empty() {
                 self.note_found_files(number, actions, output);
             }
         }
@@ -127,7 +128,8 @@ impl Work<'_> {
         if command.is_empty() {
             return;
         }
-        let read_only = command::is_read_only(command);
+        let parsed = ParsedCommand::of(command);
+        let read_only = parsed.is_read_only();
         if output.cleared {
             outcome = Outcome::default();
         }
@@ -149,12 +151,12 @@ impl Work<'_> {
         } else if outcome.ok == Some(false) {
             let text = outcome.error.clone().or_else(|| outcome.result.clone());
             if let Some(error) = self.record_result(number, command, text) {
-                self.track_operations(error, command);
+                self.track_operations(error, &parsed);
             }
         } else if outcome.running.is_none() {
             self.record_result(number, command, None);
             if outcome.ok == Some(true) && (!command::hides_failure(command) || is_empty_output(output)) {
-                self.record_success(number, command);
+                self.record_success(number, &parsed);
             }
             if command.contains("git commit") || command.contains("--continue") {
                 // The commit concludes a merge or rebase that stopped at conflicts.
@@ -165,17 +167,17 @@ impl Work<'_> {
                     }
                 }
             }
-            if command::discards_changes(command) {
+            if parsed.discards_changes() {
                 let text = format!("changes discarded: {}", flat(clip(command, 200).0));
                 self.facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));
             }
-            for named in command::restored_files(command) {
+            for named in parsed.restored_files() {
                 let name = path(&named, None, self.base);
                 if let Some(file) = self.files.get_mut(&name) {
                     *file = (number, FileOp::Restored, None);
                 }
             }
-            if command::is_setup(command) {
+            if parsed.is_setup() {
                 self.facts.push(Fact::from_tools(ToolTopic::Setup, number, command.into(), Detail::None));
             }
         }
