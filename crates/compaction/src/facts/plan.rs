@@ -1,6 +1,6 @@
 //! The plan: the last state of the to-do tools or of a checklist; and the user's answers to tools that ask.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -50,14 +50,17 @@ static CHECKBOX: LazyLock<AsciiFirstRegex> =
 pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> {
     let mut steps = Steps::default();
     let mut changed: Vec<TaskUpdate> = Vec::new();
+    // Plan calls without their output, by id.
+    let mut calls: HashSet<&str> = HashSet::new();
     let mut listed = 0;
     for (number, message) in history.messages().iter().enumerate() {
         for part in &message.parts {
             match part {
                 Part::Call(call) if tools::meaning(&call.name) == Meaning::Plan => {
+                    calls.insert(&call.id);
                     changed.extend(apply(call, number, &mut steps));
                 }
-                Part::Output(output) => assign_task_id(output, &mut steps),
+                Part::Output(output) if calls.remove(&*output.id) => assign_task_id(output, &mut steps),
                 // A checklist in prose counts until a tool keeps the plan.
                 Part::Text(text) if message.kind == Kind::Said && message.role != Role::System => {
                     let boxes = checklist(text.as_str(), number);
@@ -67,7 +70,12 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
                         steps = Steps { all: boxes.into_iter().map(Some).collect(), ..Steps::default() };
                     }
                 }
-                Part::Text(_) | Part::Call(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+                Part::Text(_)
+                | Part::Call(_)
+                | Part::Output(_)
+                | Part::Reasoning(_)
+                | Part::Media(_)
+                | Part::Opaque(_) => {}
             }
         }
     }
@@ -118,6 +126,13 @@ fn items(input: &Value) -> Option<&Vec<Value>> {
     ["todos", "plan", "items", "task_list"].iter().find_map(|key| input.get(key)?.as_array())
 }
 
+/// How many items of the whole list that a call sends are done; `None` for a call without a list.
+pub(super) fn done_items(call: &Call) -> Option<usize> {
+    let input: Value = serde_json::from_str(call.input.as_str()).ok()?;
+    let done = |it: &&Value| status(it).and_then(|it| topic(&it)) == Some(Topic::Done);
+    items(&input).map(|it| it.iter().filter(done).count())
+}
+
 fn status(item: &Value) -> Option<String> {
     item.get("status").and_then(Value::as_str).map(str::to_lowercase)
 }
@@ -144,6 +159,7 @@ fn update(id: String, input: &Value, number: usize, steps: &mut Steps) -> Option
             step.text = flat(text);
         }
         step.topic = now.flatten().unwrap_or(step.topic);
+        step.message = number;
     }
     None
 }
@@ -342,6 +358,36 @@ fn answers_by_id(input: &Value, given: &serde_json::Map<String, Value>) -> Vec<(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_task_stands_where_it_was_updated_and_other_tools_number_none() {
+        let call = |id: &str, name: &str, input: &str| {
+            Part::Call(Call {
+                id: id.into(),
+                name: name.into(),
+                input: history::Text::new(input),
+                freeform: false,
+                signature: None,
+            })
+        };
+        let output = |id: &str, text: &str| Part::Output(Output::new(id, text.to_owned()));
+        let history = History::new(
+            [
+                (Role::Assistant, call("1", "TaskCreate", r#"{"subject":"write it"}"#)),
+                (Role::Assistant, call("2", "Bash", r#"{"command":"cat log"}"#)),
+                (Role::Tool, output("2", "Task #7 created")),
+                (Role::Tool, output("1", "Task #1 created successfully: write it")),
+                (Role::Assistant, call("3", "TaskUpdate", r#"{"taskId":"1","status":"in_progress"}"#)),
+            ]
+            .map(|(role, part)| history::Message::new(role, Kind::Said, vec![part]))
+            .into(),
+            history::Meta::default(),
+        );
+        let mut facts = Vec::new();
+        assert!(read(&history, &mut facts).is_empty());
+        let told: Vec<_> = facts.iter().map(|it| (it.topic, it.message, &*it.text)).collect();
+        assert_eq!(told, [(Topic::Active, 4, "write it")]);
+    }
 
     #[test]
     fn answers_go_to_the_next_question() {
