@@ -268,16 +268,15 @@ struct Counts {
 
 /// The counts of the last line that has any; several result lines, as cargo prints them, are added up.
 fn counts_in(text: &str) -> Option<Counts> {
-    let tap: Vec<(String, u64)> = TAP
-        .captures_iter(text)
-        .filter_map(|it| {
-            Some((
-                format!("{}ed", it.get(1)?.as_str()).replace("skippeded", "skipped"),
-                it.get(2)?.as_str().parse().ok()?,
-            ))
-        })
-        .collect();
-    let mut totals: Vec<(String, u64)> = tap;
+    let tap = TAP.captures_iter(text).filter_map(|it| {
+        let what = match it.get(1)?.as_str() {
+            "pass" => "passed",
+            "fail" => "failed",
+            other => other,
+        };
+        Some((what.to_owned(), it.get(2)?.as_str().parse().ok()?))
+    });
+    let mut totals: Vec<(String, u64)> = tap.collect();
     if totals.is_empty() {
         let lines: Vec<&str> = text
             .lines()
@@ -511,6 +510,11 @@ mod tests {
                 "test a::b ... FAILED\n\n---- a::b ----\nthread 'a::b' panicked at src/a.rs:8:9:\nassertion failed: x",
                 true,
                 "Some(false) None  | thread 'a::b' panicked at src/a.rs:8:9: assertion failed: x",
+            ),
+            (
+                "# pass 2\n# fail 0\n# skipped 1\n# todo 3\n",
+                false,
+                "Some(true) None 2 passed, 0 failed, 1 skipped, 3 todo | ",
             ),
             ("0 issues.", false, "None None 0 issues | "),
             (
