@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
 use crate::facts::work::command;
+use crate::facts::work::paths::file_name;
 use crate::facts::{Detail, Fact, FileOp};
 use std::sync::LazyLock;
 
@@ -130,7 +131,7 @@ impl<'a> Evidence<'a> {
                     }
                 }
                 Detail::File { op, .. } => {
-                    let name = fact.text.rsplit('/').next().unwrap_or(&fact.text);
+                    let name = file_name(&fact.text);
                     out.files.entry(name).or_default().push((&fact.text, fact.message, *op));
                 }
                 _ => {}
@@ -198,8 +199,7 @@ impl<'a> Evidence<'a> {
         named.peek().is_some()
             && named.all(|it| {
                 let path = it.as_str();
-                let name = path.rsplit('/').next().unwrap_or(path);
-                let done = self.files.get(name).into_iter().flatten();
+                let done = self.files.get(file_name(path)).into_iter().flatten();
                 done.filter(|it| it.1 > message && (it.0.ends_with(path) || path.ends_with(it.0)))
                     .any(|it| is(it.1, it.2))
             })
@@ -255,8 +255,7 @@ fn activities_of(command: &str) -> Vec<Activity> {
             ["gh", "pr", "create", ..] | ["glab", "mr", "create", ..] => out.push(Activity::Propose),
             ["git" | "gh" | "glab", ..] => {}
             _ => {
-                let parts =
-                    words.iter().take(5).filter_map(|it| it.rsplit('/').next()).flat_map(|it| it.split(':'));
+                let parts = words.iter().take(5).map(|it| file_name(it)).flat_map(|it| it.split(':'));
                 out.extend(
                     parts.filter_map(|part| COMMAND_WORDS.iter().find(|it| it.0 == part)).map(|it| it.1),
                 );

@@ -64,7 +64,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
         }
     }
     // The plan of a newer summary replaces that of an older one.
-    let step = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+    let step = |it: &Fact| it.topic.is_open_step();
     let newest = facts.iter().filter(|it| step(it)).map(|it| it.message).max();
     facts.retain(|it| !step(it) || Some(it.message) == newest);
 }

@@ -101,7 +101,7 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         if fact.voice() != Voice::Summary || fact.message >= worked {
             return true;
         }
-        let step = matches!(fact.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+        let step = fact.topic.is_open_step();
         if matches!(fact.detail, Detail::Error { resolved: None, .. })
             && COMMIT_FAILED.is_match(&fact.text)
             && commit.is_some_and(|it| it > fact.message)

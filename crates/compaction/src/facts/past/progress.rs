@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use super::evidence::{Evidence, FILE, only_runs};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::sentences;
+use crate::facts::work::paths::file_name;
 use crate::facts::{Fact, Topic, Voice};
 use history::{History, Kind, Role};
 
@@ -37,12 +38,8 @@ pub(super) struct Progress<'h> {
     turned: Vec<(usize, Vec<&'h str>)>,
 }
 
-fn name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
 fn file_names(text: &str) -> Vec<&str> {
-    FILE.find_iter(text).map(|it| name(it.as_str())).collect()
+    FILE.find_iter(text).map(|it| file_name(it.as_str())).collect()
 }
 
 impl<'h> Progress<'h> {
@@ -95,7 +92,7 @@ impl<'h> Progress<'h> {
 
 /// Closes the steps that the model said were done. Earlier steps of the same list that were active become unconfirmed.
 pub(super) fn close_steps(history: &History, facts: &mut [Fact]) {
-    let open = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+    let open = |it: &Fact| it.topic.is_open_step();
     if !facts.iter().any(open) {
         return;
     }
@@ -104,7 +101,7 @@ pub(super) fn close_steps(history: &History, facts: &mut [Fact]) {
     let mut steps: HashMap<&str, Vec<&str>> = HashMap::new();
     for step in facts.iter().filter(|it| open(it) && !only_runs(&it.text)) {
         for path in FILE.find_iter(&step.text).map(|it| it.as_str()) {
-            steps.entry(name(path)).or_default().push(path);
+            steps.entry(file_name(path)).or_default().push(path);
         }
     }
     let closed: Vec<(usize, usize)> = facts

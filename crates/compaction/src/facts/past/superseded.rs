@@ -191,7 +191,7 @@ pub(in crate::facts) fn drop_refused_steps(facts: &mut Vec<Fact>) {
 pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     progress::close_steps(history, facts);
     let evidence = Evidence::of(facts);
-    let step = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+    let step = |it: &Fact| it.topic.is_open_step();
     // "All requested work appears complete" is not an open step.
     let nothing_left =
         |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
@@ -210,10 +210,13 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
     }
 }
 
+fn is_request(message: &Message) -> bool {
+    message.is_prompt() && !is_trivial(&message.plain())
+}
+
 /// Drops rules that were given for one request, once the user has made another.
 pub(in crate::facts) fn drop_expired_rules(history: &History, facts: &mut Vec<Fact>) {
-    let asks = |it: &Message| it.is_prompt() && !is_trivial(&it.plain());
-    let Some(newest) = history.messages().iter().rposition(asks) else { return };
+    let Some(newest) = history.messages().iter().rposition(is_request) else { return };
     let rule = |it: &Fact| matches!(it.topic, Topic::Constraints | Topic::Directives);
     facts.retain(|it| {
         !(rule(it) && it.voice() == Voice::User && it.message < newest && for_one_request(&it.text))
@@ -261,18 +264,16 @@ fn answered_before_summary(messages: &[Message]) -> Option<usize> {
     if begins.iter().any(|it| it.role == Role::Assistant) {
         return None;
     }
-    let asks = |it: &(usize, &Message)| it.1.is_prompt() && !is_trivial(&it.1.plain());
-    begins.iter().enumerate().filter(asks).rev().nth(1).map(|it| it.0)
+    begins.iter().enumerate().filter(|it| is_request(it.1)).rev().nth(1).map(|it| it.0)
 }
 
 /// The last message that finished or redirected the work: a report, or a request of the user.
 fn last_turning_point(history: &History) -> Option<usize> {
-    let asks = |it: &Message| it.is_prompt() && !is_trivial(&it.plain());
-    history.messages().iter().rposition(|it| asks(it) || is_report(it))
+    history.messages().iter().rposition(|it| is_request(it) || is_report(it))
 }
 
 fn is_open_in_summary(fact: &Fact) -> bool {
-    fact.voice() == Voice::Summary && matches!(fact.topic, Topic::Open | Topic::Active | Topic::Unconfirmed)
+    fact.voice() == Voice::Summary && fact.topic.is_open_step()
 }
 
 /// The last word of each program that a successful command ran: `fmt` of `npm run fmt`.
@@ -353,7 +354,7 @@ fn outdated_summaries(history: &History) -> HashSet<usize> {
             (Role::Assistant, Kind::Said) if asked && !went_on => {
                 went_on = message.texts().any(|it| !it.as_str().trim().is_empty());
             }
-            _ => asked |= !asked && message.is_prompt() && !is_trivial(&message.plain()),
+            _ => asked |= !asked && is_request(message),
         }
     }
     out

@@ -249,7 +249,7 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
             || whole[letter.end()..].starts_with([',', '.', ')', ' '])
                 && letter.as_str().chars().all(|c| c.is_ascii_digit());
         if let Some(what) = offer.filter(|_| single && offers.len() >= 2).and_then(|it| it.get(2)) {
-            let means = flat(clip(what.as_str().trim_matches(['*', ' ']), 200).0).replace("**", "");
+            let means = without_bold(&flat(clip(what.as_str().trim_matches(['*', ' ']), 200).0));
             push(said.clone(), asked, Some(means), false, facts);
             return;
         }

@@ -1,5 +1,6 @@
 //! Classifies shell commands.
 
+use super::paths::file_name;
 use crate::facts::text::flat;
 use history::tools;
 
@@ -197,7 +198,7 @@ impl ParsedCommand {
     /// Whether it prints files, logs or pages: errors in its output may be their content.
     pub(in crate::facts) fn prints_contents(&self) -> bool {
         self.programs().any(|words| {
-            let head = words[0].rsplit('/').next().unwrap_or(words[0]);
+            let head = file_name(words[0]);
             // In a pipe, `head` and the like print the output of the command before.
             let named = words[1..].iter().any(|it| !it.starts_with('-') && it.parse::<u32>().is_err());
             match (head, words.get(1).copied()) {
@@ -292,7 +293,7 @@ fn program_is_read_only(words: &[&str]) -> bool {
         }
         _ => {}
     }
-    let head = head.rsplit('/').next().unwrap_or(head);
+    let head = file_name(head);
     if rest.iter().any(|it| ["--help", "--version"].contains(it)) || READ_ONLY_PROGRAMS.contains(&head) {
         return true;
     }
@@ -366,7 +367,7 @@ fn operation(words: &[&str]) -> Option<Operation> {
         ["-C", _, rest @ ..] if *head == "git" => rest,
         rest => rest,
     };
-    let mut name = head.rsplit('/').next().unwrap_or(head).to_owned();
+    let mut name = file_name(head).to_owned();
     let mut bare = rest.iter().filter(|it| !it.starts_with('-')).peekable();
     let verb = |it: &&&str| {
         it.starts_with(|c: char| c.is_ascii_alphabetic())

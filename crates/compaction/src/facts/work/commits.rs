@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
 /// `[branch 1a2b3c4] subject`, as `git commit` prints it.
-static COMMITTED: LazyLock<AsciiFirstRegex> =
+pub(super) static COMMITTED: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\[([^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] "));
 static REBASED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(

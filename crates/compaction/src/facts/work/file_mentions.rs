@@ -1,5 +1,6 @@
 //! Files named in the output of searches and listings, and in prose: candidates for what the agent reads next.
 
+use super::paths::file_name;
 use crate::facts::text::clip;
 
 /// An output with more files is a directory listing.
@@ -71,8 +72,7 @@ fn leading_path(line: &str) -> Option<&str> {
     // `ls DIR` prints bare names, whose directory is unknown.
     let placed = state || behind.starts_with(|it: char| it.is_ascii_digit());
     let path = path.strip_prefix("./").unwrap_or(path);
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let ending = name.rsplit_once('.').is_some_and(|(_, ending)| {
+    let ending = file_name(path).rsplit_once('.').is_some_and(|(_, ending)| {
         (1..=6).contains(&ending.len())
             && ending.bytes().all(|it| it.is_ascii_alphanumeric())
             && ending.bytes().any(|it| it.is_ascii_alphabetic())

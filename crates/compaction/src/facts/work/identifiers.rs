@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use super::command;
 use super::commits::Commits;
+use super::paths::file_name;
 use super::symbols::{MAX_PER_MESSAGE, Symbols, single_file};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, user_text};
@@ -198,8 +199,7 @@ fn trimmed(kind: Name, text: &str) -> &str {
 
 /// Whether a name ends like a file: `git checkout src/client.rs` names no branch.
 fn is_file(name: &str) -> bool {
-    let last = name.rsplit('/').next().unwrap_or(name);
-    last.rsplit_once('.').is_some_and(|(stem, ending)| {
+    file_name(name).rsplit_once('.').is_some_and(|(stem, ending)| {
         !stem.is_empty()
             && (1..=5).contains(&ending.len())
             && ending.bytes().all(|it| it.is_ascii_alphabetic())

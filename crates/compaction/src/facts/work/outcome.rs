@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use super::command::{self, ParsedCommand};
+use super::commits::COMMITTED;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use history::Output;
@@ -77,8 +78,6 @@ static COUNT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 });
 static TAP: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
-static COMMIT: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
 static PULL: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
 /// What kind of line states an error, the most certain first.
@@ -167,7 +166,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     // Errors in a file or log that is printed did not occur here.
     let telling = wrong.as_ref().filter(|_| !shows);
     let refused = head.trim().lines().count() <= 2 && COULD_NOT_START.is_match(head.trim());
-    let committed = COMMIT.captures(head).or_else(|| COMMIT.captures(&tail));
+    let committed = COMMITTED.captures(head).or_else(|| COMMITTED.captures(&tail));
     let passes = counts.as_ref().is_some_and(|it| !it.failed && it.tests);
     let commit = committed
         .as_ref()

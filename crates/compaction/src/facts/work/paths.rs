@@ -8,8 +8,7 @@ pub(in crate::facts) const MAX_PATH_BYTES: usize = 1_000;
 /// The working directory.
 pub(in crate::facts) fn directory(history: &History) -> Option<String> {
     if let Some(cwd) = &history.meta.cwd {
-        let absolute = |it: &String| it.starts_with(['/', '~']) || it.get(1..2) == Some(":");
-        return Some(cwd.to_string()).filter(|it| absolute(it) && it.len() <= MAX_PATH_BYTES);
+        return Some(cwd.to_string()).filter(|it| is_absolute(it) && it.len() <= MAX_PATH_BYTES);
     }
     // Codex and others state it in the environment context.
     history.messages().iter().take(8).find_map(|message| {
@@ -23,12 +22,11 @@ pub(in crate::facts) fn directory(history: &History) -> Option<String> {
 
 /// A path relative to the working directory, without `./` and `..`.
 pub(in crate::facts) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> String {
-    let absolute = |it: &str| it.starts_with(['/', '~']) || it.get(1..2) == Some(":");
     let written = written.trim().trim_matches('"');
     let mut whole = written.replace('\\', "/");
-    if !absolute(&whole) {
+    if !is_absolute(&whole) {
         let within = match (dir, base) {
-            (Some(dir), Some(base)) if !absolute(dir) => {
+            (Some(dir), Some(base)) if !is_absolute(dir) => {
                 Some(format!("{}/{dir}", base.trim_end_matches('/')))
             }
             (Some(dir), _) => Some(dir.to_string()),
@@ -60,4 +58,13 @@ pub(in crate::facts) fn path(written: &str, dir: Option<&str>, base: Option<&str
 /// directory is used only if it was printed as such.
 pub(in crate::facts) fn printed(written: &str, dir: Option<&str>, base: Option<&str>) -> Option<String> {
     Some(path(written, dir, base)).filter(|it| !it.starts_with('/') || it == written)
+}
+
+fn is_absolute(path: &str) -> bool {
+    path.starts_with(['/', '~']) || path.get(1..2) == Some(":")
+}
+
+/// A path without its directories.
+pub(in crate::facts) fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
