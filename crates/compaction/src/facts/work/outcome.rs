@@ -460,20 +460,9 @@ fn first_line(text: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use history::Text;
 
     fn shown(text: &str, failed: bool) -> String {
-        let text = Text::new(text);
-        let output = Output {
-            id: "c".into(),
-            name: None,
-            text,
-            media: [].into(),
-            failed,
-            cleared: false,
-            exit: None,
-            refusal: None,
-        };
+        let output = Output { failed, ..Output::new("c", text) };
         let it = read(&output, "", false);
         format!(
             "{:?} {:?} {} | {}",
@@ -569,16 +558,7 @@ mod tests {
     #[test]
     fn believes_the_exit_code_before_the_text() {
         let ok = |command: &str, text: &str, exit: Option<i32>, reports: bool| {
-            let output = Output {
-                id: "c".into(),
-                name: None,
-                text: Text::new(text),
-                media: [].into(),
-                failed: false,
-                cleared: false,
-                exit,
-                refusal: None,
-            };
+            let output = Output { exit, ..Output::new("c", text) };
             read(&output, command, reports).ok
         };
         for (command, text, exit, reports, expected) in [
