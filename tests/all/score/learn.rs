@@ -96,9 +96,9 @@ fn choices(name: &str, history: &History) -> Vec<Choice> {
         let named: Vec<usize> = (0..said.len()).filter(|it| said[*it].contains(needle)).collect();
         let flag = |it: bool| f64::from(u8::from(it));
         let (changed, made) = match &fact.detail {
-            Detail::File { deed, .. } => (
-                !matches!(deed, FileOp::Read | FileOp::Mentioned | FileOp::ReadAfterEdit),
-                matches!(deed, FileOp::Created | FileOp::CreatedThenEdited),
+            Detail::File { op, .. } => (
+                !matches!(op, FileOp::Read | FileOp::Mentioned | FileOp::ReadAfterEdit),
+                matches!(op, FileOp::Created | FileOp::CreatedThenEdited),
             ),
             Detail::Command { outcome, .. } => (outcome.ok == Some(false), outcome.result.is_some()),
             Detail::Symbol { file, used } => (*used, file.is_some()),

@@ -92,7 +92,7 @@ impl Row {
 /// The message that asks for what is pursued now, as the summary has it.
 fn pursued(history: &History, ledger: &Ledger) -> Option<usize> {
     let goal = ledger.about(Topic::Goal).next()?.message;
-    let answered = facts::answered(history).is_some_and(|it| it > goal);
+    let answered = facts::last_answered(history).is_some_and(|it| it > goal);
     if answered { last(ledger) } else { Some(goal) }
 }
 
@@ -202,14 +202,14 @@ fn outcomes_agree_with_reported_exit_codes() {
                 continue;
             }
             for fact in ledger.facts.iter().filter(|it| it.message == number) {
-                let Detail::Command { outcome, looked } = &fact.detail else { continue };
+                let Detail::Command { outcome, read_only } = &fact.detail else { continue };
                 assert!(
                     code == 0 || outcome.ok != Some(true),
                     "{name} {number}: ok beside {code}: {}",
                     fact.text
                 );
                 // A search that finds nothing is no failure, nor does it find.
-                let same = outcome.ok == Some(code == 0) || *looked && code == 1 && outcome.ok.is_none();
+                let same = outcome.ok == Some(code == 0) || *read_only && code == 1 && outcome.ok.is_none();
                 all += 1;
                 agree += usize::from(same);
                 if !same {

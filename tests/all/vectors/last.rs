@@ -350,17 +350,17 @@ fn summaries(out: &mut Rows) {
             assert!(about(facts::Topic::Done).contains("find uses"), "{}", about(facts::Topic::Done));
             assert_eq!(about(facts::Topic::Active), "rewrite them");
             assert_eq!(about(facts::Topic::Open), "run the tests");
-            let deeds: Vec<String> = ledger
+            let files: Vec<String> = ledger
                 .about(facts::Topic::Files)
                 .map(|it| format!("{} {:?}", it.text, it.detail).split(", to").next().unwrap().to_owned())
                 .collect();
             assert!(
-                deeds.iter().any(|it| it.starts_with("src/auth.ts") && it.ends_with("deed: Edited")),
-                "{deeds:?}"
+                files.iter().any(|it| it.starts_with("src/auth.ts") && it.ends_with("op: Edited")),
+                "{files:?}"
             );
             assert!(
-                deeds.iter().any(|it| it.starts_with("src/new.ts") && it.ends_with("deed: Created")),
-                "{deeds:?}"
+                files.iter().any(|it| it.starts_with("src/new.ts") && it.ends_with("op: Created")),
+                "{files:?}"
             );
         });
         row(out, format!("summary.plan-in-prose.{name}"), move || {

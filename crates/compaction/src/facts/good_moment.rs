@@ -1,19 +1,20 @@
-//! Whether work has just come to a pause: the moments at which a compaction does least harm.
+//! Whether work has just reached a pause, where a compaction does least harm.
 
+use super::plan::done_items;
 use history::tools::{Meaning, actions};
-use history::{History, Message, Part};
+use history::{Call, History, Message, Part};
 
-/// How far back a finished item or a resolved error is news. Messages.
+/// Messages within which a finished plan item or resolved error counts as just now.
 const RECENT: usize = 6;
 
-/// Why this is a good moment, if it is one: a plan item was just finished, or an error just resolved, or the model has
-/// answered and nothing is under way.
+/// Why this is a good moment to compact, if it is one: a plan item was just finished, an error was just resolved, or
+/// the model has answered and nothing is in progress.
 pub fn pause(history: &History) -> Option<String> {
     let messages = history.messages();
     let recent = messages.len().saturating_sub(RECENT);
-    let plan = messages[recent..].iter().rposition(|it| has(it, Meaning::Plan));
+    let plan = messages[recent..].iter().rposition(|it| plan_calls(it).next().is_some());
     if let Some(at) = plan.map(|it| recent + it)
-        && messages[at].calls().any(|it| it.input.as_str().contains("\"completed\""))
+        && plan_calls(&messages[at]).any(|it| finishes_item(it, &messages[..at]))
     {
         return Some(format!("a plan item was finished (message {at})"));
     }
@@ -31,6 +32,42 @@ pub fn pause(history: &History) -> Option<String> {
     answered.then(|| "the model has answered and nothing is under way".to_owned())
 }
 
-fn has(message: &Message, meaning: Meaning) -> bool {
-    message.calls().any(|call| actions(call).iter().any(|it| it.meaning == meaning))
+fn plan_calls(message: &Message) -> impl Iterator<Item = &Call> {
+    message.calls().filter(|call| actions(call).iter().any(|it| it.meaning == Meaning::Plan))
+}
+
+/// Whether a call marks an item as done. A whole list repeats those that were done `before`.
+fn finishes_item(call: &Call, before: &[Message]) -> bool {
+    let Some(now) = done_items(call) else { return call.input.as_str().contains("\"completed\"") };
+    let last = before.iter().rev().find_map(|it| plan_calls(it).filter_map(done_items).last());
+    now > last.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use history::{Kind, Meta, Role, Text};
+
+    #[test]
+    fn an_item_that_was_done_before_is_not_news() {
+        let plan = |first: &str, second: &str| {
+            let input = format!(
+                r#"{{"todos":[{{"content":"a","status":"{first}"}},{{"content":"b","status":"{second}"}}]}}"#
+            );
+            let call = Call {
+                id: "c".into(),
+                name: "TodoWrite".into(),
+                input: Text::new(input),
+                freeform: false,
+                signature: None,
+            };
+            Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)])
+        };
+        let finished =
+            |messages: &[Message]| pause(&History::new(messages.to_vec(), Meta::default())).is_some();
+        let done = plan("completed", "pending");
+        assert!(finished(&[plan("in_progress", "pending"), done.clone()]));
+        assert!(!finished(&[done.clone(), plan("completed", "in_progress")]));
+        assert!(finished(&[done, plan("completed", "completed")]));
+    }
 }

@@ -1,10 +1,11 @@
-//! The ledger: what a history says that must not be lost, read without a model. Each fact knows its message.
+//! The ledger: the facts of a history that a summary must not lose, extracted without a model. Each fact knows its
+//! message.
 //!
 //! Shares no extraction code with `score`, which checks it; both read tool calls through `tools`.
 //!
-//! What a person said is only ever taken from messages that a person wrote ([`Kind::Said`]), from the agent's own record
-//! of a refusal or an answer, and from earlier summaries: see `voice`. Client context and tool output never become
-//! somebody's words.
+//! The user's words are only taken from messages that a person wrote ([`Kind::Said`]), from the agent's own record of a
+//! refusal or an answer, and from earlier summaries: see `voice`. Client context and tool output are never attributed
+//! to the user.
 //!
 //! [`Kind::Said`]: history::Kind::Said
 
@@ -17,22 +18,25 @@ pub(crate) mod topic;
 mod voice;
 mod work;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 pub use good_moment::pause;
 use history::History;
 use history::parallel;
 use history::tools::code_mode;
 use history::verbatim;
 pub(crate) use past::ANSWERED;
-pub use past::superseded::answered;
+pub use past::superseded::last_answered;
 pub use talk::last_step;
 
 pub use text::flat;
 pub use topic::{ClaimPlace, Topic};
-pub use voice::{Voice, Words};
-pub use work::command::{delivers, looks};
+pub use voice::{AttributedText, Voice};
+pub use work::command::{checks_or_delivers, is_read_only};
 pub use work::outcome::Outcome;
 
-/// Which way a rule points.
+/// Whether a rule forbids, requires or prefers something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Polarity {
     Forbid,
@@ -40,29 +44,28 @@ pub enum Polarity {
     Prefer,
 }
 
-/// What was last done to a file. Reading does not count once it was changed.
+/// The last operation on a file. A read does not replace an earlier change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum FileOp {
-    /// Made in this session.
     Created,
-    /// Made in this session, then changed.
+    /// Created in this session, then edited.
     CreatedThenEdited,
-    /// Was there and was written anew as a whole.
+    /// Existed before and was overwritten as a whole.
     Written,
     Edited,
     Renamed,
     Deleted,
-    /// Its changes were thrown away: it is as it was.
+    /// Its changes were discarded: it is as it was before.
     Restored,
-    /// Changed before an earlier compaction, as its summary says; only read since.
+    /// An earlier summary says that it was edited; it has only been read since.
     ReadAfterEdit,
     Read,
-    /// Found by a search, or named in an earlier summary which does not say what was done to it.
+    /// Found by a search, or named in an earlier summary that does not say what was done to it.
     Mentioned,
 }
 
 impl FileOp {
-    /// Whether the file is another since.
+    /// Whether the file differs from what it was.
     pub(crate) fn changes(self) -> bool {
         match self {
             Self::Created
@@ -85,7 +88,7 @@ pub enum Name {
     /// An issue, ticket or pull request.
     Ticket,
     Branch,
-    /// A version with what it is of.
+    /// A version, with the name of the package or program.
     Version,
     Port,
     /// A session or object id.
@@ -96,7 +99,7 @@ pub enum Name {
     Colour,
 }
 
-/// What a fact says beyond its text.
+/// What is known of a fact beyond its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Detail {
     None,
@@ -104,72 +107,65 @@ pub enum Detail {
     Rule(Polarity),
     /// The text is a path.
     File {
-        /// What was last done to it.
-        deed: FileOp,
-        /// Where it went, if it was moved.
+        op: FileOp,
+        /// Its new path, if it was renamed.
         to: Option<String>,
     },
     /// The text is a command.
     Command {
-        /// What came of its last run.
+        /// The result of its last run.
         outcome: Outcome,
-        /// It only looked at things.
-        looked: bool,
+        /// Whether it changes nothing: `ls`, `git log`.
+        read_only: bool,
     },
-    /// The text is the line that says what went wrong.
+    /// The text is the line that states the error.
     Error {
-        /// The command, or tool and path, that it came from.
+        /// The command, or tool and path, that failed.
         of: Option<String>,
-        /// The message in which the same succeeded later.
+        /// The message in which the same command or tool succeeded later.
         resolved: Option<usize>,
-        /// The message in which something of the same kind succeeded later: it may be gone.
+        /// The message in which a similar command succeeded later, so that the error may be gone.
         similar: Option<usize>,
     },
-    /// The text is what the user said to a question or proposal.
+    /// The text is the user's answer to a question or proposal.
     Choice {
         asked: Option<String>,
-        /// What the answer stands for, such as the text of option B; or what was refused.
+        /// What the answer refers to, such as the text of option B; or what was refused.
         means: Option<String>,
-        /// It was a no.
         refused: bool,
-        /// The message in which it was replaced.
+        /// The message in which another answer replaced it.
         superseded: Option<usize>,
     },
     /// The text is an identifier.
     Name(Name),
-    /// The text is a function or type that was written, found or spoken of.
+    /// The text is a function or type that was written, found or mentioned.
     Symbol {
-        /// Where it is defined, if that was seen.
+        /// The file that defines it, if known.
         file: Option<String>,
-        /// The agent wrote it or named it; of others it only read the definition.
+        /// Whether the agent wrote or named it; if not, it only read the definition.
         used: bool,
     },
 }
 
-/// Something that must not be lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fact {
-    /// What it is about.
     pub topic: Topic,
-    /// Number in the history of the message it stands in; for a state, the message that last changed it.
+    /// Number of its message in the history; for a state, the message that last changed it.
     pub message: usize,
-    /// The words, path, command or name, and whose it is.
-    pub text: Words,
-    /// What else is known.
+    pub text: AttributedText,
     pub detail: Detail,
 }
 
-/// The facts of a history, by message, each once.
+/// The facts of a history, without duplicates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ledger {
     /// In the order of their messages.
     pub facts: Vec<Fact>,
-    /// The working directory, where the history tells it.
+    /// The working directory, where the history contains it.
     pub directory: Option<String>,
 }
 
 impl Fact {
-    /// Whose words the text is.
     pub fn voice(&self) -> Voice {
         self.text.voice()
     }
@@ -182,9 +178,9 @@ impl Ledger {
     }
 }
 
-/// Whether a text lays out a plan: its first words announce one.
+/// Whether a text is a plan: its first words say so.
 pub fn is_plan(text: &str) -> bool {
-    /// So many characters may stand before the colon or the first step.
+    /// Maximum characters before the colon or the first step.
     const LEAD: usize = 80;
     let lead: String = text.chars().take(LEAD).collect::<String>().to_lowercase();
     let lead = lead.split([':', '：', '\n']).next().filter(|it| it.len() < lead.len()).unwrap_or_default();
@@ -194,12 +190,12 @@ pub fn is_plan(text: &str) -> bool {
         || ["計画", "计划", "計劃"].iter().any(|it| lead.contains(it))
 }
 
-/// Makes ready what [`read`] needs the first time in a process: most of what it takes for a short history.
+/// Compiles the cues, which take most of the first [`read`] of a short history in a process.
 pub fn prepare() {
     std::sync::LazyLock::force(&text::cues::CUES);
 }
 
-/// Reads a history. Linear in its text; the same history gives the same ledger.
+/// Reads a history. Takes time linear in its text; the same history gives the same ledger.
 pub fn read(history: &History) -> Ledger {
     let Some((history, origins)) = verbatim::expanded(history) else { return read_messages(history) };
     let mut ledger = read_messages(&history);
@@ -229,45 +225,43 @@ fn read_messages(history: &History) -> Ledger {
     let directory = work::paths::directory(history);
     past::read(history, directory.as_deref(), &mut facts);
     let goal = facts.iter().any(|it| it.topic == Topic::Goal);
-    // What was said and what was done are found by different words.
+    // Nothing that either of them finds depends on the other.
     let (said, names) = parallel::join(
         || talk::read(history, goal),
         || {
             work::read(history, directory.as_deref(), &mut facts);
             let changed = plan::read(history, &mut facts);
-            past::superseded::read(history, &changed, &mut facts);
+            past::superseded::drop_superseded(history, &changed, &mut facts);
             work::identifiers::read(history, directory.as_deref())
         },
     );
     facts.extend(said);
     facts.extend(names);
-    past::superseded::refused(&mut facts);
-    past::superseded::settle(history, &mut facts);
-    past::present::outdate(history, &mut facts);
-    past::superseded::expire(history, &mut facts);
-    past::superseded::pursue(history, &mut facts);
-    Ledger { facts: settled(facts), directory }
+    past::superseded::drop_refused_steps(&mut facts);
+    past::superseded::settle_steps(history, &mut facts);
+    past::present::drop_outdated(history, &mut facts);
+    past::superseded::drop_expired_rules(history, &mut facts);
+    past::superseded::replace_answered_goal(history, &mut facts);
+    Ledger { facts: deduplicated(facts), directory }
 }
 
-/// Brings the facts in order and drops what a later one says again: of a file, a command or a name the newest stands,
-/// of words the first.
-fn settled(mut facts: Vec<Fact>) -> Vec<Fact> {
-    use std::collections::HashMap;
-    // Stable: within a message, the order in which they were found.
+/// Sorts the facts by message and drops duplicates: of a file, command or error the last is kept, of others the first.
+fn deduplicated(mut facts: Vec<Fact>) -> Vec<Fact> {
+    // A stable sort: within a message the facts stay in the order in which they were found.
     facts.sort_by_key(|it| it.message);
     let mut seen: HashMap<(Topic, String), usize> = HashMap::new();
     let mut keep = vec![true; facts.len()];
     for index in 0..facts.len() {
         let fact = &facts[index];
         let key = match (&fact.detail, fact.topic) {
-            (Detail::Command { .. }, _) => work::command::key(&fact.text),
+            (Detail::Command { .. }, _) => work::command::dedup_key(&fact.text),
             (Detail::Error { of, .. }, _) => {
-                let of = of.as_deref().map(work::command::key).unwrap_or_default();
-                format!("{of} {}", text::untimed(&fact.text))
+                let of = of.as_deref().map(work::command::dedup_key).unwrap_or_default();
+                format!("{of} {}", text::without_durations(&fact.text))
             }
-            // An answer is only the same if the question is.
+            // Answers are equal only if their questions are.
             (Detail::Choice { asked, means, .. }, _) => format!("{asked:?} {means:?} {}", fact.text),
-            // "continue" said twice was said twice; a long text said twice was sent again.
+            // A short text that is repeated was said twice; a long one was sent again.
             (_, Topic::UserMessages | Topic::Requests | Topic::Last) if fact.text.len() <= 60 => {
                 format!("{} {}", fact.message, fact.text)
             }
@@ -282,13 +276,12 @@ fn settled(mut facts: Vec<Fact>) -> Vec<Fact> {
         };
         let newest =
             matches!(fact.detail, Detail::File { .. } | Detail::Command { .. } | Detail::Error { .. });
-        match seen.insert((fact.topic, key.clone()), index) {
-            Some(before) if newest => keep[before] = false,
-            Some(before) => {
-                keep[index] = false;
-                seen.insert((fact.topic, key), before);
+        match seen.entry((fact.topic, key)) {
+            Entry::Vacant(first) => {
+                first.insert(index);
             }
-            None => {}
+            Entry::Occupied(mut before) if newest => keep[before.insert(index)] = false,
+            Entry::Occupied(_) => keep[index] = false,
         }
     }
     let mut keep = keep.into_iter();

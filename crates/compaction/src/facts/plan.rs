@@ -1,20 +1,19 @@
-//! The plan: the last state of the to-do tools or of a checklist; and what the user answered when a tool asked.
+//! The plan: the last state of the to-do tools or of a checklist; and the user's answers to tools that ask.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::past::listed::Listed;
-use super::talk::orders::{ASKS, polarity};
+use super::past::step_index::StepIndex;
+use super::talk::orders::{QUESTION_START, polarity};
 use super::text::ascii_first::AsciiFirstRegex;
 use super::text::{clip, flat, sentences};
-use super::voice::{Answered, Quote, Told};
+use super::voice::{ModelTopic, Quote, UserReply};
 use super::{Fact, Polarity, Topic, Voice};
 use history::tools::{self, Meaning};
 use history::{Call, History, Kind, Output, Part, Role};
 
-/// A step of the plan.
 struct Step {
     id: Option<String>,
     text: String,
@@ -22,140 +21,156 @@ struct Step {
     message: usize,
 }
 
-/// The steps of the plan, in order; nothing where one was dropped.
+/// The steps of the plan, in order; `None` where one was removed.
 #[derive(Default)]
 struct Steps {
     all: Vec<Option<Step>>,
-    /// Where a step with a number stands; of several the first.
+    /// Index in `all` by id; of several steps with an id the first.
     by_id: HashMap<String, usize>,
-    /// All steps before it have a number or are gone.
-    unnumbered: usize,
-    /// It was handed over as a whole.
+    /// Index in `all` before which every step has an id or was removed.
+    next_without_id: usize,
+    /// A call replaced the whole list.
     whole: bool,
 }
 
-/// What became of a task that was made before the history begins: only an earlier summary tells what it is.
-pub(super) struct Changed {
+/// A status change of a task that was created before the history begins: only an earlier summary names it.
+pub(super) struct TaskUpdate {
     pub(super) id: String,
-    /// Where it belongs now; nothing if it was dropped.
+    /// `None` if the task was cancelled.
     pub(super) topic: Option<Topic>,
     pub(super) message: usize,
 }
 
-static CREATED: LazyLock<AsciiFirstRegex> =
+static TASK_CREATED: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)task #?(\w+) (?:created|added)"));
-static BOX: LazyLock<AsciiFirstRegex> =
+static CHECKBOX: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$"));
 
-/// Reads the last state of the plan, and gives back what became of tasks made before.
-pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<Changed> {
+/// Reads the last state of the plan. Returns the status changes of tasks that were created before the history begins.
+pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> {
     let mut steps = Steps::default();
-    let mut changed: Vec<Changed> = Vec::new();
+    let mut changed: Vec<TaskUpdate> = Vec::new();
+    // Plan calls without their output, by id.
+    let mut calls: HashSet<&str> = HashSet::new();
     let mut listed = 0;
     for (number, message) in history.messages().iter().enumerate() {
         for part in &message.parts {
             match part {
                 Part::Call(call) if tools::meaning(&call.name) == Meaning::Plan => {
+                    calls.insert(&call.id);
                     changed.extend(apply(call, number, &mut steps));
                 }
-                Part::Output(output) => numbered(output, &mut steps),
+                Part::Output(output) if calls.remove(&*output.id) => assign_task_id(output, &mut steps),
                 // A checklist in prose counts until a tool keeps the plan.
                 Part::Text(text) if message.kind == Kind::Said && message.role != Role::System => {
                     let boxes = checklist(text.as_str(), number);
-                    let handed = message.role == Role::User && is_document(text.as_str(), boxes.len());
+                    let handed = message.role == Role::User && is_pasted(text.as_str(), boxes.len());
                     if !handed && boxes.len() >= 2 && (steps.all.is_empty() || listed > 0) {
                         listed = boxes.len();
                         steps = Steps { all: boxes.into_iter().map(Some).collect(), ..Steps::default() };
                     }
                 }
-                Part::Text(_) | Part::Call(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+                Part::Text(_)
+                | Part::Call(_)
+                | Part::Output(_)
+                | Part::Reasoning(_)
+                | Part::Media(_)
+                | Part::Opaque(_) => {}
             }
         }
     }
     let whole = steps.whole;
     let steps: Vec<Step> = steps.all.into_iter().flatten().collect();
     if !steps.is_empty() {
-        // The plan of an earlier summary is what this one grew from. One that was handed over as a whole replaces it.
-        let listed = Listed::of(steps.iter().map(|it| it.text.as_str()));
+        // A plan continues that of an earlier summary, unless a call replaced the whole list.
+        let listed = StepIndex::of(steps.iter().map(|it| it.text.as_str()));
         facts.retain(|it| {
-            !matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed)
+            !it.topic.is_open_step()
                 || it.voice() == Voice::Summary
                     && !(whole && it.message < steps[0].message)
-                    && !listed.has(&it.text)
+                    && !listed.contains_similar(&it.text)
         });
     }
     facts.extend(steps.into_iter().map(|it| {
         let topic = match it.topic {
-            Topic::Done => Told::Done,
-            Topic::Active => Told::Active,
-            _ => Told::Open,
+            Topic::Done => ModelTopic::Done,
+            Topic::Active => ModelTopic::Active,
+            _ => ModelTopic::Open,
         };
-        Fact::told(topic, it.message, it.text)
+        Fact::from_model(topic, it.message, it.text)
     }));
     changed
 }
 
-/// Brings the steps up to date; gives back what is said of a task that is none of them.
-fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<Changed> {
+/// Applies a call to the steps. Returns the status change of a task that is not among them.
+fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<TaskUpdate> {
     let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
-    let text = |it: &Value| {
-        ["content", "step", "description", "subject", "title", "text"]
-            .iter()
-            .find_map(|key| it.get(key)?.as_str().map(flat))
-    };
-    let status = |it: &Value| it.get("status").and_then(Value::as_str).map(str::to_lowercase);
-    // Claude Code, Codex, Gemini CLI and OpenCode hand over the whole list.
-    let list = ["todos", "plan", "items", "task_list"].iter().find_map(|key| input.get(key)?.as_array());
-    if let Some(list) = list {
+    if let Some(items) = items(&input) {
         *steps = Steps { whole: true, ..Steps::default() };
-        for item in list {
-            let Some(topic) = topic(status(item).as_deref().unwrap_or("pending")) else { continue };
-            steps.all.extend(text(item).map(|text| Some(Step { id: None, text, topic, message: number })));
-        }
+        steps.all = items.iter().filter_map(|it| Some(Some(listed_step(it, number)?))).collect();
         return None;
     }
-    let id = ["taskId", "task_id", "id"]
-        .iter()
-        .find_map(|key| input.get(key).map(|it| it.to_string().trim_matches('"').to_string()));
-    match id {
-        // Claude Code's `TaskUpdate`.
-        Some(id) => {
-            let Some(at) = steps.by_id.get(&id).copied() else {
-                let topic = topic(&status(&input)?);
-                return Some(Changed { id, topic, message: number });
-            };
-            let step = &mut steps.all[at];
-            match (status(&input).as_deref().map(topic), step.as_mut()) {
-                (Some(None), _) => {
-                    *step = None;
-                    steps.by_id.remove(&id);
-                }
-                (now, Some(step)) => {
-                    if let Some(text) = input.get("subject").and_then(Value::as_str) {
-                        step.text = flat(text);
-                    }
-                    step.topic = now.flatten().unwrap_or(step.topic);
-                }
-                (Some(Some(_)) | None, None) => {}
-            }
+    let id = ["taskId", "task_id", "id"].iter().find_map(|key| input.get(key));
+    if let Some(id) = id {
+        return update(id.to_string().trim_matches('"').to_owned(), &input, number, steps);
+    }
+    // `TaskCreate`: the output gives its id.
+    let subject = input.get("subject").and_then(Value::as_str);
+    let step = |it: &str| Step { id: None, text: flat(it), topic: Topic::Open, message: number };
+    steps.all.extend(subject.map(|it| Some(step(it))));
+    None
+}
+
+/// The whole list, which Claude Code, Codex, Gemini CLI and OpenCode send.
+fn items(input: &Value) -> Option<&Vec<Value>> {
+    ["todos", "plan", "items", "task_list"].iter().find_map(|key| input.get(key)?.as_array())
+}
+
+/// How many items of the whole list that a call sends are done; `None` for a call without a list.
+pub(super) fn done_items(call: &Call) -> Option<usize> {
+    let input: Value = serde_json::from_str(call.input.as_str()).ok()?;
+    let done = |it: &&Value| status(it).and_then(|it| topic(&it)) == Some(Topic::Done);
+    items(&input).map(|it| it.iter().filter(done).count())
+}
+
+fn status(item: &Value) -> Option<String> {
+    item.get("status").and_then(Value::as_str).map(str::to_lowercase)
+}
+
+fn listed_step(item: &Value, number: usize) -> Option<Step> {
+    let topic = topic(status(item).as_deref().unwrap_or("pending"))?;
+    let keys = ["content", "step", "description", "subject", "title", "text"];
+    let text = keys.iter().find_map(|key| item.get(key)?.as_str().map(flat))?;
+    Some(Step { id: None, text, topic, message: number })
+}
+
+/// Claude Code's `TaskUpdate`.
+fn update(id: String, input: &Value, number: usize, steps: &mut Steps) -> Option<TaskUpdate> {
+    let now = status(input).map(|it| topic(&it));
+    let Some(at) = steps.by_id.get(&id).copied() else {
+        return Some(TaskUpdate { id, topic: now?, message: number });
+    };
+    let step = &mut steps.all[at];
+    if now == Some(None) {
+        *step = None;
+        steps.by_id.remove(&id);
+    } else if let Some(step) = step {
+        if let Some(text) = input.get("subject").and_then(Value::as_str) {
+            step.text = flat(text);
         }
-        // `TaskCreate`: its number comes with the answer.
-        None => {
-            let subject = input.get("subject").and_then(Value::as_str);
-            let step = |it: &str| Step { id: None, text: flat(it), topic: Topic::Open, message: number };
-            steps.all.extend(subject.map(|it| Some(step(it))));
-        }
+        step.topic = now.flatten().unwrap_or(step.topic);
+        step.message = number;
     }
     None
 }
 
-/// Gives the oldest step without a number the one that the tool answered.
-fn numbered(output: &Output, steps: &mut Steps) {
-    let Some(found) = CREATED.captures(clip(output.text.as_str(), 120).0) else { return };
+/// Assigns the id in the output of a `TaskCreate` to the oldest step without one.
+fn assign_task_id(output: &Output, steps: &mut Steps) {
+    let Some(found) = TASK_CREATED.captures(clip(output.text.as_str(), 120).0) else { return };
     let Some(id) = found.get(1).map(|it| it.as_str().to_owned()) else { return };
-    while let Some(step) = steps.all.get_mut(steps.unnumbered) {
-        let at = steps.unnumbered;
-        steps.unnumbered += 1;
+    while let Some(step) = steps.all.get_mut(steps.next_without_id) {
+        let at = steps.next_without_id;
+        steps.next_without_id += 1;
         if let Some(step) = step.as_mut().filter(|it| it.id.is_none()) {
             step.id = Some(id.clone());
             steps.by_id.entry(id).or_insert(at);
@@ -164,7 +179,7 @@ fn numbered(output: &Output, steps: &mut Steps) {
     }
 }
 
-/// Where a step of that status belongs; nothing if it was dropped.
+/// The topic of a step with that status; `None` if it was cancelled.
 pub(super) fn topic(status: &str) -> Option<Topic> {
     match status {
         "completed" | "complete" | "done" | "finished" | "x" | "X" => Some(Topic::Done),
@@ -176,11 +191,11 @@ pub(super) fn topic(status: &str) -> Option<Topic> {
     }
 }
 
-/// Whether a text with that many boxes was not written as a plan of this session, but pasted.
-fn is_document(text: &str, boxes: usize) -> bool {
-    /// Nobody types so many.
+/// Whether a text with that many checkboxes was pasted, rather than written as a plan of this session.
+fn is_pasted(text: &str, boxes: usize) -> bool {
+    /// More than a user types.
     const BOXES: usize = 10;
-    /// Bytes of a long text.
+    /// Bytes.
     const LONG: usize = 4_000;
     let headed = text.lines().any(|it| it.starts_with('#') && it.trim_start_matches('#').starts_with(' '));
     boxes > BOXES || text.len() > LONG && headed
@@ -191,7 +206,7 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
     if !text.contains('[') {
         return out;
     }
-    for found in BOX.captures_iter(text) {
+    for found in CHECKBOX.captures_iter(text) {
         let (Some(mark), Some(what)) = (found.get(1), found.get(2)) else { continue };
         let Some(topic) = topic(mark.as_str()) else { continue };
         out.push(Step { id: None, text: flat(clip(what.as_str(), 300).0), topic, message: number });
@@ -199,25 +214,25 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
     out
 }
 
-static PAIR: LazyLock<AsciiFirstRegex> =
+static QUOTED_ANSWER: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r#""([^"]+)"\s*=\s*"([^"]*)""#));
-/// What clients put in an answer's place where nobody answered.
+/// What clients return as the answer when nobody answered.
 static UNANSWERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)^\W*(?:no (?:response|answer|reply)\b|timed? ?out\b|(?:the )?(?:user|questions?) (?:(?:was|were|has|have) )?(?:dismissed|cancell?ed|skipped|declined|did not (?:answer|respond)))",
     )
 });
 
-/// What the user answered when a tool asked.
+/// The user's answer to a question that a tool asked.
 pub(super) struct Answer {
     pub(super) question: Option<String>,
     pub(super) said: Quote,
-    /// Orders in what was typed in place of an option that was offered.
+    /// Rules in what the user typed instead of choosing an option.
     pub(super) rules: Vec<(Polarity, Quote)>,
 }
 
-/// Question and answer, as a tool that asks the user reports them.
-pub(super) fn answers(call: &Call, answered: &Answered) -> Vec<Answer> {
+/// Questions and answers in the output of a tool that asks the user.
+pub(super) fn user_replies(call: &Call, answered: &UserReply) -> Vec<Answer> {
     let output = answered.output;
     if output.failed || output.cleared {
         return Vec::new();
@@ -230,11 +245,12 @@ pub(super) fn answers(call: &Call, answered: &Answered) -> Vec<Answer> {
         .filter_map(|it| it.get("label")?.as_str().map(str::trim))
         .collect();
     let answer = |(question, said): (Option<String>, String)| {
-        let typed = sentences(typed(&said, &labels)).into_iter().filter(|it| !ASKS.is_match(it));
+        let typed =
+            sentences(without_labels(&said, &labels)).into_iter().filter(|it| !QUESTION_START.is_match(it));
         let rules = typed.filter_map(|it| Some((polarity(it)?, answered.quote(it.to_owned()))));
         Answer { question, rules: rules.collect(), said: answered.quote(said) }
     };
-    let given = given(&input, output.text.as_str()).into_iter();
+    let given = answers_in(&input, output.text.as_str()).into_iter();
     given.filter(|it| !it.1.is_empty() && !UNANSWERED.is_match(&it.1)).map(answer).collect()
 }
 
@@ -242,8 +258,8 @@ fn questions(input: &Value) -> &[Value] {
     input.get("questions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// An answer without the options that it begins with.
-fn typed<'a>(answer: &'a str, labels: &[&str]) -> &'a str {
+/// An answer without the option labels that it begins with.
+fn without_labels<'a>(answer: &'a str, labels: &[&str]) -> &'a str {
     let mut rest = answer.trim();
     let chosen = |rest: &'a str| {
         let behind = labels.iter().filter(|it| !it.is_empty()).filter_map(|it| rest.strip_prefix(*it));
@@ -255,12 +271,12 @@ fn typed<'a>(answer: &'a str, labels: &[&str]) -> &'a str {
     rest
 }
 
-/// The answers in `"question"="answer", "question"="answer". …`: both may hold quotation marks, so that an answer goes
-/// to where the next question begins.
-fn paired(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
-    /// How the client goes on behind the last answer.
+/// The answers in `"question"="answer", "question"="answer". …`: both may contain quotation marks, so an answer ends
+/// where the next question begins.
+fn answers_by_question(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
+    /// How the client continues after the last answer.
     const CLOSING: [&str; 2] = ["\". You can now", "\". Read the answers"];
-    /// What stands behind an answer that has a preview or a note.
+    /// What follows an answer that has a preview or a note.
     const BESIDE: [&str; 2] = ["\" selected preview:", "\" user notes:"];
     let mut asked: Vec<(usize, usize, &str)> = questions(input)
         .iter()
@@ -288,23 +304,24 @@ fn paired(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
     out
 }
 
-fn given(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
-    // A plan that was put to the user: the answer is yes, the plan is what it means.
+fn answers_in(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
+    // A plan that the user is asked to approve.
     if let Some(plan) = input.get("plan").and_then(Value::as_str) {
-        let title = plan.lines().map(super::text::bare).find(|it| !it.is_empty()).unwrap_or_default();
+        let title =
+            plan.lines().map(super::text::without_markers).find(|it| !it.is_empty()).unwrap_or_default();
         let approved = text.to_lowercase().contains("approved") || text.contains("start coding");
         let asked = Some(format!("plan: {}", flat(clip(title, 160).0)));
         return if approved { vec![(asked, "approved".into())] } else { Vec::new() };
     }
-    let pairs = paired(input, text);
+    let pairs = answers_by_question(input, text);
     if !pairs.is_empty() {
         return pairs;
     }
     let answer: Value = serde_json::from_str(text).unwrap_or_default();
     if let Some(given) = answer.get("answers").and_then(Value::as_object) {
-        return by_id(input, given);
+        return answers_by_id(input, given);
     }
-    let pairs: Vec<_> = PAIR
+    let pairs: Vec<_> = QUOTED_ANSWER
         .captures_iter(text)
         .filter_map(|it| Some((Some(flat(it.get(1)?.as_str())), it.get(2)?.as_str().to_string())))
         .collect();
@@ -319,8 +336,8 @@ fn given(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
     }
 }
 
-/// Answers under what their questions are called, or under their numbers.
-fn by_id(input: &Value, given: &serde_json::Map<String, Value>) -> Vec<(Option<String>, String)> {
+/// Answers whose keys are ids, headers or indexes of the questions.
+fn answers_by_id(input: &Value, given: &serde_json::Map<String, Value>) -> Vec<(Option<String>, String)> {
     let questions = questions(input);
     let asked = |id: &str| {
         let by_id = questions.iter().find(|it| {
@@ -343,6 +360,36 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_task_stands_where_it_was_updated_and_other_tools_number_none() {
+        let call = |id: &str, name: &str, input: &str| {
+            Part::Call(Call {
+                id: id.into(),
+                name: name.into(),
+                input: history::Text::new(input),
+                freeform: false,
+                signature: None,
+            })
+        };
+        let output = |id: &str, text: &str| Part::Output(Output::new(id, text.to_owned()));
+        let history = History::new(
+            [
+                (Role::Assistant, call("1", "TaskCreate", r#"{"subject":"write it"}"#)),
+                (Role::Assistant, call("2", "Bash", r#"{"command":"cat log"}"#)),
+                (Role::Tool, output("2", "Task #7 created")),
+                (Role::Tool, output("1", "Task #1 created successfully: write it")),
+                (Role::Assistant, call("3", "TaskUpdate", r#"{"taskId":"1","status":"in_progress"}"#)),
+            ]
+            .map(|(role, part)| history::Message::new(role, Kind::Said, vec![part]))
+            .into(),
+            history::Meta::default(),
+        );
+        let mut facts = Vec::new();
+        assert!(read(&history, &mut facts).is_empty());
+        let told: Vec<_> = facts.iter().map(|it| (it.topic, it.message, &*it.text)).collect();
+        assert_eq!(told, [(Topic::Active, 4, "write it")]);
+    }
+
+    #[test]
     fn answers_go_to_the_next_question() {
         let input = serde_json::json!({"questions": [
             {"question": "Is \"home\" the page?", "options": [{"label": "Yes"}, {"label": "No"}]},
@@ -360,16 +407,16 @@ mod tests {
             ),
             ("{\"answers\":{\"1\":\"Drop, all\",\"elsewhere\":\"No\"}}", vec!["Drop, all", "No"]),
         ] {
-            let said: Vec<_> = given(&input, text).into_iter().map(|it| it.1).collect();
+            let said: Vec<_> = answers_in(&input, text).into_iter().map(|it| it.1).collect();
             assert_eq!(said, expected, "{text}");
         }
-        let asked = |text| given(&input, text).into_iter().map(|it| it.0).collect::<Vec<_>>();
+        let asked = |text| answers_in(&input, text).into_iter().map(|it| it.0).collect::<Vec<_>>();
         assert_eq!(asked("{\"answers\":{\"elsewhere\":\"No\"}}"), [None]);
         assert_eq!(
-            typed("Keep \"old\", Drop, all, never touch mine", &["Keep \"old\"", "Drop, all"]),
+            without_labels("Keep \"old\", Drop, all, never touch mine", &["Keep \"old\"", "Drop, all"]),
             "never touch mine"
         );
-        assert_eq!(typed("Drop", &["Drop", "Drop, all"]), "");
+        assert_eq!(without_labels("Drop", &["Drop", "Drop, all"]), "");
         for text in
             ["No response after 60s — go on.", "The user dismissed the question", "User did not respond"]
         {

@@ -191,6 +191,13 @@ topics! {
     }
 }
 
+impl Topic {
+    /// Whether its facts are steps that are not done.
+    pub(in crate::facts) fn is_open_step(self) -> bool {
+        matches!(self, Self::Open | Self::Active | Self::Unconfirmed)
+    }
+}
+
 /// How the lines of a section are read back from an earlier summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::facts) enum LineKind {

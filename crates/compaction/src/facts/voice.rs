@@ -1,34 +1,33 @@
-//! Whose words a fact's text is, as types: what may be quoted as the user's is a [`Quote`], and a quote is made of a
-//! message that a person wrote, of the agent's own record of a refusal or an answer, or of an earlier summary. There is
-//! no other way to make one, nor a [`Fact`] of what the user wants without one, so that the compiler refuses a path, a
-//! command or an output in the user's place.
+//! Whose words a fact's text is, as types: only a [`Quote`] may be presented as the user's words, and one can only be
+//! made from a message that a person wrote, from the agent's own record of a refusal or an answer, or from an earlier
+//! summary. A [`Fact`] of what the user wants needs a quote, so that the compiler rejects a path, command or output in
+//! its place.
 
 use std::ops::Deref;
 
-use super::text::own;
+use super::text::user_text;
 use super::{Detail, Fact, Topic};
 use history::tools;
 use history::{Call, History, Kind, Message, Output, Refusal, Text};
 
-/// Whose words a fact's text is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Voice {
     /// The user's, verbatim: it may be put in quotation marks.
     User,
     Model,
-    /// Seen in what tools were asked and answered.
-    Seen,
+    /// From tool calls and their outputs.
+    Tools,
     Summary,
 }
 
-/// The text of a fact, and whose it is.
+/// The text of a fact, and whose words it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Words {
+pub struct AttributedText {
     voice: Voice,
     text: String,
 }
 
-impl Words {
+impl AttributedText {
     pub fn voice(&self) -> Voice {
         self.voice
     }
@@ -37,12 +36,11 @@ impl Words {
         &self.text
     }
 
-    /// Leaves the first `bytes`.
     pub(super) fn truncate(&mut self, bytes: usize) {
         self.text.truncate(bytes);
     }
 
-    /// Replaces words that are not the user's.
+    /// Replaces the text, unless it is the user's.
     pub(super) fn reword(&mut self, with: impl FnOnce(&str) -> String) {
         if self.voice != Voice::User {
             self.text = with(&self.text);
@@ -50,7 +48,7 @@ impl Words {
     }
 }
 
-impl Deref for Words {
+impl Deref for AttributedText {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -58,24 +56,23 @@ impl Deref for Words {
     }
 }
 
-impl std::fmt::Display for Words {
+impl std::fmt::Display for AttributedText {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-/// Words of the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Quote(String);
 
 impl Quote {
-    /// Nothing: the user said no and no more.
-    pub(super) fn silent() -> Self {
+    /// For a refusal without a reason.
+    pub(super) fn empty() -> Self {
         Self(String::new())
     }
 
-    /// Why the user refused a call, where the agent recorded it.
-    pub(super) fn reason(refusal: &Refusal) -> Option<Self> {
+    /// The reason for a refused call, where the agent recorded one.
+    pub(super) fn of_refusal(refusal: &Refusal) -> Option<Self> {
         refusal.reason.as_deref().map(|it| Self(it.to_owned()))
     }
 }
@@ -88,8 +85,8 @@ impl Deref for Quote {
     }
 }
 
-/// What clients and hooks put where a user's words would stand.
-const NOT_SAID: [&str; 10] = [
+/// How texts begin that clients and hooks insert in a user message.
+const INJECTED_STARTS: [&str; 10] = [
     "EXECUTION RESULT of [",
     "[Request interrupted",
     "Operation stopped by hook",
@@ -97,7 +94,7 @@ const NOT_SAID: [&str; 10] = [
     "This session is being continued",
     "System: ",
     "Another Claude session sent a message:",
-    // What Codex frames a command with that its reviewer is to judge.
+    // Codex wraps a command in these for its reviewer.
     ">>> APPROVAL REQUEST ",
     ">>> TRANSCRIPT ",
     "Planned action JSON:",
@@ -109,17 +106,17 @@ pub(super) struct Prompt<'a> {
 }
 
 impl<'a> Prompt<'a> {
-    /// Nothing for a message that no person wrote, or in which nothing is the user's own.
+    /// `None` for a message that no person wrote, or in which nothing is the user's own.
     pub(super) fn of(message: &'a Message) -> Option<Self> {
         if !message.is_prompt() {
             return None;
         }
-        let said = |it: &&str| !NOT_SAID.iter().any(|not| it.trim_start().starts_with(not));
-        let parts: Vec<&str> = own(message.texts().map(Text::as_str)).into_iter().filter(said).collect();
+        let said = |it: &&str| !INJECTED_STARTS.iter().any(|not| it.trim_start().starts_with(not));
+        let parts: Vec<&str> =
+            user_text(message.texts().map(Text::as_str)).into_iter().filter(said).collect();
         (!parts.is_empty()).then_some(Self { parts })
     }
 
-    /// The stretches of it.
     pub(super) fn parts(&self) -> &[&'a str] {
         &self.parts
     }
@@ -128,7 +125,7 @@ impl<'a> Prompt<'a> {
         Quote(self.parts.join("\n").trim().to_owned())
     }
 
-    /// A slice of a stretch; nothing for a text from elsewhere, also if it reads the same.
+    /// `None` if `slice` is not a slice of one of the parts, even if it is equal to one.
     pub(super) fn quote(&self, slice: &str) -> Option<Quote> {
         let within = |part: &&str| {
             let (part, slice) = (part.as_bytes().as_ptr_range(), slice.as_bytes().as_ptr_range());
@@ -139,31 +136,30 @@ impl<'a> Prompt<'a> {
 }
 
 /// The output of one of the agent's own tools that ask the user.
-pub(super) struct Answered<'a> {
+pub(super) struct UserReply<'a> {
     pub(super) output: &'a Output,
 }
 
-impl<'a> Answered<'a> {
-    /// Nothing for any other tool, whatever it is called behind a server's name.
+impl<'a> UserReply<'a> {
+    /// `None` for any other tool, also if an MCP server offers one with the same name.
     pub(super) fn of(history: &History, call: &Call, output: &'a Output) -> Option<Self> {
         tools::asks_user(history.meta.agent.as_deref(), &call.name).then_some(Self { output })
     }
 
-    /// An answer that stands in it.
     pub(super) fn quote(&self, answer: String) -> Quote {
         Quote(answer)
     }
 }
 
-/// An earlier summary: of ours or of the agent's, in a message that was marked as one.
+/// An earlier summary, of ours or of the agent's.
 #[derive(Clone, Copy)]
-pub(super) struct Earlier<'a> {
+pub(super) struct EarlierSummary<'a> {
     message: &'a Message,
     number: usize,
 }
 
-impl<'a> Earlier<'a> {
-    /// Nothing for a message that is none.
+impl<'a> EarlierSummary<'a> {
+    /// `None` for other messages.
     pub(super) fn of(number: usize, message: &'a Message) -> Option<Self> {
         (message.kind == Kind::Summary).then_some(Self { message, number })
     }
@@ -177,15 +173,15 @@ impl<'a> Earlier<'a> {
         Quote(text.to_owned())
     }
 
-    /// What it says itself, of whatever topic.
+    /// What it states itself.
     pub(super) fn fact(self, topic: Topic, text: &str, detail: Detail) -> Fact {
-        Fact::made(topic, self.number, Voice::Summary, text.to_owned(), detail)
+        Fact::new(topic, self.number, Voice::Summary, text.to_owned(), detail)
     }
 }
 
-/// Topics of what is not the user's to say: these facts are the model's, or seen in what tools were asked and answered.
+/// Topics of facts that come from tool calls and their outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum ToolTopic {
     Files,
     Directory,
     Setup,
@@ -195,9 +191,9 @@ pub(super) enum Seen {
     Identifiers,
 }
 
-/// Topics of what the model says.
+/// Topics of facts that come from the model's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Told {
+pub(super) enum ModelTopic {
     Tried,
     Untested,
     Findings,
@@ -205,46 +201,43 @@ pub(super) enum Told {
     Open,
     Active,
     Done,
-    /// [`Topic::Last`]: its question that nobody answered.
+    /// [`Topic::Last`]: a question of the model that nobody answered.
     Asked,
 }
 
 impl Fact {
-    /// What the user said.
-    pub(super) fn user(topic: Topic, message: usize, quote: Quote, detail: Detail) -> Self {
-        Self::made(topic, message, Voice::User, quote.0, detail)
+    pub(super) fn from_user(topic: Topic, message: usize, quote: Quote, detail: Detail) -> Self {
+        Self::new(topic, message, Voice::User, quote.0, detail)
     }
 
-    /// What was seen in calls and outputs.
-    pub(super) fn seen(topic: Seen, message: usize, text: String, detail: Detail) -> Self {
+    pub(super) fn from_tools(topic: ToolTopic, message: usize, text: String, detail: Detail) -> Self {
         let topic = match topic {
-            Seen::Files => Topic::Files,
-            Seen::Directory => Topic::Directory,
-            Seen::Setup => Topic::Setup,
-            Seen::Commands => Topic::Commands,
-            Seen::Errors => Topic::Errors,
-            Seen::Tried => Topic::Tried,
-            Seen::Identifiers => Topic::Identifiers,
+            ToolTopic::Files => Topic::Files,
+            ToolTopic::Directory => Topic::Directory,
+            ToolTopic::Setup => Topic::Setup,
+            ToolTopic::Commands => Topic::Commands,
+            ToolTopic::Errors => Topic::Errors,
+            ToolTopic::Tried => Topic::Tried,
+            ToolTopic::Identifiers => Topic::Identifiers,
         };
-        Self::made(topic, message, Voice::Seen, text, detail)
+        Self::new(topic, message, Voice::Tools, text, detail)
     }
 
-    /// What the model said.
-    pub(super) fn told(topic: Told, message: usize, text: String) -> Self {
+    pub(super) fn from_model(topic: ModelTopic, message: usize, text: String) -> Self {
         let topic = match topic {
-            Told::Tried => Topic::Tried,
-            Told::Untested => Topic::Untested,
-            Told::Findings => Topic::Findings,
-            Told::Current => Topic::Current,
-            Told::Open => Topic::Open,
-            Told::Active => Topic::Active,
-            Told::Done => Topic::Done,
-            Told::Asked => Topic::Last,
+            ModelTopic::Tried => Topic::Tried,
+            ModelTopic::Untested => Topic::Untested,
+            ModelTopic::Findings => Topic::Findings,
+            ModelTopic::Current => Topic::Current,
+            ModelTopic::Open => Topic::Open,
+            ModelTopic::Active => Topic::Active,
+            ModelTopic::Done => Topic::Done,
+            ModelTopic::Asked => Topic::Last,
         };
-        Self::made(topic, message, Voice::Model, text, Detail::None)
+        Self::new(topic, message, Voice::Model, text, Detail::None)
     }
 
-    fn made(topic: Topic, message: usize, voice: Voice, text: String, detail: Detail) -> Self {
-        Self { topic, message, text: Words { voice, text }, detail }
+    fn new(topic: Topic, message: usize, voice: Voice, text: String, detail: Detail) -> Self {
+        Self { topic, message, text: AttributedText { voice, text }, detail }
     }
 }

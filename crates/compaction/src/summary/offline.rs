@@ -16,7 +16,7 @@ use history::History;
 use regex::Regex;
 
 use layout::{Layout, says};
-use line::{Manner, SummaryLine};
+use line::{LineStyle, SummaryLine};
 use priority::Kind;
 
 /// What a summary is asked for.
@@ -152,13 +152,13 @@ fn write_slice(
     let step = facts::last_step(history, &ask.region);
     let mut items = items(ledger, step.as_ref(), ask);
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
-    let answered = facts::answered(history);
+    let answered = facts::last_answered(history);
     let pursued = ledger.about(Topic::Goal).map(|it| it.message).max();
     let below = pursued.filter(|it| *it >= ask.region.end);
-    let manner =
-        Manner { answered, below, roots: roots(&items), errors_apart, words: ask.spec.words.clone() };
+    let style =
+        LineStyle { answered, below, roots: roots(&items), errors_apart, words: ask.spec.words.clone() };
     let quoted = items.iter().filter(|it| it.kind == Kind::Quoted).count();
-    let mut page = Layout { ask, manner, quoted, costs: HashMap::new(), count, used: 0 };
+    let mut page = Layout { ask, style, quoted, costs: HashMap::new(), count, used: 0 };
     page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
     let header = ask.header.is_some() && page.used <= ask.max_tokens;
     let mut pins = ask.pins.len();
@@ -240,7 +240,7 @@ fn items<'a>(ledger: &'a Ledger, step: Option<&'a Fact>, ask: &OfflineRequest) -
             Topic::Commands => told.contains(&me),
             Topic::Findings => steps.get(&fact.message).is_some_and(|it| begins_alike(it, me.1)),
             // With its outcome it stands among the commands, where there is a place for them.
-            Topic::Setup => fact.voice() == Voice::Seen && section(Topic::Commands).is_some(),
+            Topic::Setup => fact.voice() == Voice::Tools && section(Topic::Commands).is_some(),
             _ => false,
         };
         if twice {

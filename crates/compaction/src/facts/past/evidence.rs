@@ -1,5 +1,5 @@
-//! What shows that a step is over: a run of what it names that ended well, the commit or push it asks for, the file it
-//! was to create or remove. Silence shows nothing.
+//! Evidence that a step is done: a successful run of what it names, the commit or push it asks for, the file it was to
+//! create or delete. Without evidence a step stays open.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -7,12 +7,13 @@ use std::collections::HashMap;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
 use crate::facts::work::command;
+use crate::facts::work::paths::file_name;
 use crate::facts::{Detail, Fact, FileOp};
 use std::sync::LazyLock;
 
 /// Something that a step can ask for and a command can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Act {
+enum Activity {
     Commit,
     Push,
     /// Opens a pull request.
@@ -25,96 +26,96 @@ enum Act {
     Install,
 }
 
-/// Words of a step, by what they ask for; each a whole word in small letters.
-const ASKED: [(&str, Act); 30] = [
-    ("commit", Act::Commit),
-    ("push", Act::Push),
-    ("pr", Act::Propose),
-    ("pull", Act::Propose),
-    ("merge", Act::Merge),
-    ("squash", Act::Merge),
-    ("test", Act::Test),
-    ("tests", Act::Test),
-    ("verification", Act::Test),
-    ("verify", Act::Test),
-    ("suite", Act::Test),
-    ("lint", Act::Check),
-    ("linter", Act::Check),
-    ("fmt", Act::Check),
-    ("format", Act::Check),
-    ("formatter", Act::Check),
-    ("typecheck", Act::Check),
-    ("clippy", Act::Check),
-    ("vet", Act::Check),
-    ("tsc", Act::Check),
-    ("build", Act::Build),
-    ("compile", Act::Build),
-    ("install", Act::Install),
-    ("提交", Act::Commit),
-    ("推送", Act::Push),
-    ("测试", Act::Test),
-    ("コミット", Act::Commit),
-    ("プッシュ", Act::Push),
-    ("テスト", Act::Test),
-    ("커밋", Act::Commit),
+/// Words of a step that ask for an activity: lower case, whole words where they are ASCII.
+const STEP_WORDS: [(&str, Activity); 30] = [
+    ("commit", Activity::Commit),
+    ("push", Activity::Push),
+    ("pr", Activity::Propose),
+    ("pull", Activity::Propose),
+    ("merge", Activity::Merge),
+    ("squash", Activity::Merge),
+    ("test", Activity::Test),
+    ("tests", Activity::Test),
+    ("verification", Activity::Test),
+    ("verify", Activity::Test),
+    ("suite", Activity::Test),
+    ("lint", Activity::Check),
+    ("linter", Activity::Check),
+    ("fmt", Activity::Check),
+    ("format", Activity::Check),
+    ("formatter", Activity::Check),
+    ("typecheck", Activity::Check),
+    ("clippy", Activity::Check),
+    ("vet", Activity::Check),
+    ("tsc", Activity::Check),
+    ("build", Activity::Build),
+    ("compile", Activity::Build),
+    ("install", Activity::Install),
+    ("提交", Activity::Commit),
+    ("推送", Activity::Push),
+    ("测试", Activity::Test),
+    ("コミット", Activity::Commit),
+    ("プッシュ", Activity::Push),
+    ("テスト", Activity::Test),
+    ("커밋", Activity::Commit),
 ];
 
-/// Words of a command that do what a step asks for.
-const DONE: [(&str, Act); 26] = [
-    ("test", Act::Test),
-    ("tests", Act::Test),
-    ("pytest", Act::Test),
-    ("vitest", Act::Test),
-    ("jest", Act::Test),
-    ("nextest", Act::Test),
-    ("unittest", Act::Test),
-    ("lint", Act::Check),
-    ("fmt", Act::Check),
-    ("format", Act::Check),
-    ("check", Act::Check),
-    ("typecheck", Act::Check),
-    ("tsc", Act::Check),
-    ("clippy", Act::Check),
-    ("vet", Act::Check),
-    ("gofmt", Act::Check),
-    ("eslint", Act::Check),
-    ("biome", Act::Check),
-    ("ruff", Act::Check),
-    ("mypy", Act::Check),
-    ("golangci-lint", Act::Check),
-    ("build", Act::Build),
-    ("make", Act::Build),
-    ("install", Act::Install),
-    ("ci", Act::Install),
-    ("sync", Act::Install),
+/// Words of a command that performs an activity.
+const COMMAND_WORDS: [(&str, Activity); 26] = [
+    ("test", Activity::Test),
+    ("tests", Activity::Test),
+    ("pytest", Activity::Test),
+    ("vitest", Activity::Test),
+    ("jest", Activity::Test),
+    ("nextest", Activity::Test),
+    ("unittest", Activity::Test),
+    ("lint", Activity::Check),
+    ("fmt", Activity::Check),
+    ("format", Activity::Check),
+    ("check", Activity::Check),
+    ("typecheck", Activity::Check),
+    ("tsc", Activity::Check),
+    ("clippy", Activity::Check),
+    ("vet", Activity::Check),
+    ("gofmt", Activity::Check),
+    ("eslint", Activity::Check),
+    ("biome", Activity::Check),
+    ("ruff", Activity::Check),
+    ("mypy", Activity::Check),
+    ("golangci-lint", Activity::Check),
+    ("build", Activity::Build),
+    ("make", Activity::Build),
+    ("install", Activity::Install),
+    ("ci", Activity::Install),
+    ("sync", Activity::Install),
 ];
 
-/// How a step begins that asks for acts alone. What else it names says on what.
-static ACTS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+/// How a step begins that asks for activities only. Whatever else it names is their object.
+static STARTS_WITH_ACTIVITY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)^\W*(?:(?:(?:we|i) )?(?:still )?needs? to |(?:and |then |finally,? )|(?:final|full|focused|last) )*",
         r"(?:(?:re-?)?run|retry|commit|push|open|create|verify|verification|validate|check|test|lint|fmt|format|build|merge|squash|install)\b",
     ))
 });
-/// How a step begins that changes what there is.
-static MENDS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+/// How a step begins that asks for changes.
+static STARTS_WITH_CHANGE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)^\W*(?:investigate(?: why| and fix)?|fix|implement|complete|update|refactor|apply|continue|enhance|extend)\b",
     )
 });
-/// How a step begins that is over when the files it names are there, or gone.
-static MAKES: LazyLock<AsciiFirstRegex> =
+/// How a step begins that is done when the files it names exist, or are gone.
+static STARTS_WITH_CREATE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:create|write|add|generate)\b"));
-static REMOVES: LazyLock<AsciiFirstRegex> =
+static STARTS_WITH_DELETE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:delete|remove|drop)\b"));
-/// A file in a step.
+/// A file name in a step.
 pub(super) static FILE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[a-z][a-z0-9]{0,4}\b"));
 
-/// When each act was last done and ended well, and what became of files.
+/// When each activity last succeeded, and the operations on files.
 pub(in crate::facts) struct Evidence<'a> {
-    acts: HashMap<Act, usize>,
-    /// By name without directories: path, message, what was done.
+    acts: HashMap<Activity, usize>,
+    /// By file name: path, message, operation.
     files: HashMap<&'a str, Vec<(&'a str, usize, FileOp)>>,
 }
 
@@ -123,15 +124,15 @@ impl<'a> Evidence<'a> {
         let mut out = Self { acts: HashMap::new(), files: HashMap::new() };
         for fact in facts {
             match &fact.detail {
-                Detail::Command { outcome, looked: false } if outcome.ok == Some(true) => {
-                    for act in acts(&fact.text) {
+                Detail::Command { outcome, read_only: false } if outcome.ok == Some(true) => {
+                    for act in activities_of(&fact.text) {
                         let last = out.acts.entry(act).or_default();
                         *last = fact.message.max(*last);
                     }
                 }
-                Detail::File { deed, .. } => {
-                    let name = fact.text.rsplit('/').next().unwrap_or(&fact.text);
-                    out.files.entry(name).or_default().push((&fact.text, fact.message, *deed));
+                Detail::File { op, .. } => {
+                    let name = file_name(&fact.text);
+                    out.files.entry(name).or_default().push((&fact.text, fact.message, *op));
                 }
                 _ => {}
             }
@@ -139,101 +140,99 @@ impl<'a> Evidence<'a> {
         out
     }
 
-    /// The last commit.
     pub(super) fn last_commit(&self) -> Option<usize> {
-        self.acts.get(&Act::Commit).copied()
+        self.acts.get(&Activity::Commit).copied()
     }
 
-    /// When the last of the files that a step names was changed, if each was after `message`.
+    /// The message of the last change to the files that a step names, if each was changed after `message`.
     pub(super) fn last_change(&self, step: &str, message: usize) -> Option<usize> {
         let last = Cell::new(message);
-        let changed = |at: usize, deed: FileOp| {
-            last.set(last.get().max(if deed.changes() { at } else { 0 }));
-            deed.changes()
+        let changed = |at: usize, op: FileOp| {
+            last.set(last.get().max(if op.changes() { at } else { 0 }));
+            op.changes()
         };
         self.all_files(step, message, changed).then(|| last.get())
     }
 
-    /// Whether all that a step asks for was seen after `message`, in which it was set.
+    /// Whether everything that a step asks for was seen after `message`, where the step was set.
     pub(in crate::facts) fn shows_done(&self, step: &str, message: usize) -> bool {
-        /// A longer step says more than what it asks to be run.
+        /// A longer step asks for more than the activities it names. Characters.
         const SHORT: usize = 240;
         let step = clip(step, SHORT).0;
-        let done = |act: &Act| self.acts.get(act).is_some_and(|at| *at > message);
-        if only_acts(step) {
-            let asked = asked(step);
+        let done = |act: &Activity| self.acts.get(act).is_some_and(|at| *at > message);
+        if only_runs(step) {
+            let asked = requested_activities(step);
             return !asked.is_empty() && asked.iter().all(done);
         }
-        if MENDS.is_match(step) && step.contains("failing") {
-            return asked(step).contains(&Act::Test) && done(&Act::Test);
+        if STARTS_WITH_CHANGE.is_match(step) && step.contains("failing") {
+            return requested_activities(step).contains(&Activity::Test) && done(&Activity::Test);
         }
-        if MENDS.is_match(step) {
+        if STARTS_WITH_CHANGE.is_match(step) {
             return self.committed(step, message);
         }
-        let made = MAKES.is_match(step);
-        if !made && !REMOVES.is_match(step) {
+        let made = STARTS_WITH_CREATE.is_match(step);
+        if !made && !STARTS_WITH_DELETE.is_match(step) {
             return false;
         }
-        self.all_files(step, message, |_, deed| match deed {
+        self.all_files(step, message, |_, op| match op {
             FileOp::Created | FileOp::CreatedThenEdited | FileOp::Written => made,
             FileOp::Deleted => !made,
             _ => false,
         })
     }
 
-    /// Whether the files that a step names were changed after it, and that was committed.
+    /// Whether the files that a step names were changed after it, and a commit followed.
     fn committed(&self, step: &str, message: usize) -> bool {
-        let last = self.acts.get(&Act::Commit).copied().unwrap_or(0);
-        self.all_files(step, message, |at, deed| {
+        let last = self.acts.get(&Activity::Commit).copied().unwrap_or(0);
+        self.all_files(step, message, |at, op| {
             at < last
                 && matches!(
-                    deed,
+                    op,
                     FileOp::Created | FileOp::CreatedThenEdited | FileOp::Written | FileOp::Edited
                 )
         })
     }
 
-    /// Whether a step names files, and `is` holds of what was last done to each after `message`.
+    /// Whether a step names files, and `is` holds for an operation on each after `message`.
     fn all_files(&self, step: &str, message: usize, is: impl Fn(usize, FileOp) -> bool) -> bool {
         let mut named = FILE.find_iter(step).peekable();
         named.peek().is_some()
             && named.all(|it| {
                 let path = it.as_str();
-                let name = path.rsplit('/').next().unwrap_or(path);
-                let done = self.files.get(name).into_iter().flatten();
+                let done = self.files.get(file_name(path)).into_iter().flatten();
                 done.filter(|it| it.1 > message && (it.0.ends_with(path) || path.ends_with(it.0)))
                     .any(|it| is(it.1, it.2))
             })
     }
 }
 
-/// Whether a step asks for something to be run, and changes nothing itself.
-pub(super) fn only_acts(step: &str) -> bool {
-    ACTS.is_match(step) && !(MAKES.is_match(step) && FILE.is_match(step))
+/// Whether a step asks only for something to be run, and changes nothing itself.
+pub(super) fn only_runs(step: &str) -> bool {
+    STARTS_WITH_ACTIVITY.is_match(step) && !(STARTS_WITH_CREATE.is_match(step) && FILE.is_match(step))
 }
 
-/// What a step asks for; of one that begins with a push, the commit is what is pushed.
-fn asked(step: &str) -> Vec<Act> {
+/// The activities that a step asks for. If it begins with a push, "commit" is what is pushed.
+fn requested_activities(step: &str) -> Vec<Activity> {
     let lower = step.to_lowercase();
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
-    let mut out: Vec<Act> = ASKED
+    let mut out: Vec<Activity> = STEP_WORDS
         .iter()
         .filter(|(word, _)| if word.is_ascii() { words.contains(word) } else { lower.contains(word) })
         .map(|it| it.1)
         .collect();
     out.dedup();
     let first = words.iter().find(|it| !it.is_empty() && **it != "need" && **it != "to");
-    out.retain(|it| *it != Act::Commit || first != Some(&"push"));
-    // What is installed for a check was installed when that ran.
+    out.retain(|it| *it != Activity::Commit || first != Some(&"push"));
+    // The check cannot have run without what is to be installed for it.
     if out.len() > 1 {
-        out.retain(|it| *it != Act::Install);
+        out.retain(|it| *it != Activity::Install);
     }
     out
 }
 
-/// What a command does of what a step can ask for.
-fn acts(command: &str) -> Vec<Act> {
-    if command::hides(command) {
+/// The activities that a command performs.
+fn activities_of(command: &str) -> Vec<Activity> {
+    if command::hides_failure(command) {
         return Vec::new();
     }
     let mut out = Vec::new();
@@ -246,17 +245,20 @@ fn acts(command: &str) -> Vec<Act> {
             _ => words,
         };
         match words[..] {
-            ["git", "commit", ..] => out.push(Act::Commit),
-            ["git", "push", ..] => out.push(Act::Push),
-            ["git", "merge" | "rebase", ..] => out.push(Act::Merge),
-            // What is merged was proposed.
-            ["gh", "pr", "merge", ..] | ["glab", "mr", "merge", ..] => out.extend([Act::Propose, Act::Merge]),
-            ["gh", "pr", "create", ..] | ["glab", "mr", "create", ..] => out.push(Act::Propose),
+            ["git", "commit", ..] => out.push(Activity::Commit),
+            ["git", "push", ..] => out.push(Activity::Push),
+            ["git", "merge" | "rebase", ..] => out.push(Activity::Merge),
+            // A pull request that is merged was opened before.
+            ["gh", "pr", "merge", ..] | ["glab", "mr", "merge", ..] => {
+                out.extend([Activity::Propose, Activity::Merge])
+            }
+            ["gh", "pr", "create", ..] | ["glab", "mr", "create", ..] => out.push(Activity::Propose),
             ["git" | "gh" | "glab", ..] => {}
             _ => {
-                let parts =
-                    words.iter().take(5).filter_map(|it| it.rsplit('/').next()).flat_map(|it| it.split(':'));
-                out.extend(parts.filter_map(|part| DONE.iter().find(|it| it.0 == part)).map(|it| it.1));
+                let parts = words.iter().take(5).map(|it| file_name(it)).flat_map(|it| it.split(':'));
+                out.extend(
+                    parts.filter_map(|part| COMMAND_WORDS.iter().find(|it| it.0 == part)).map(|it| it.1),
+                );
             }
         }
     }

@@ -1,45 +1,45 @@
-//! Files, as sections of earlier summaries list them.
+//! File sections of earlier summaries.
 
 use std::sync::LazyLock;
 
-use super::Fold;
-use super::headings::{DEEDS, governs, told};
+use super::SummaryReader;
+use super::headings::{FILE_OPS, op_in, op_of_path};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
 use crate::facts::work::paths;
 use crate::facts::{Detail, Fact, FileOp, Topic};
 
-/// A path at the beginning of a line: all that stands between backticks, else a word.
+/// A path at the beginning of a line: everything between backticks, otherwise a word.
 static PATH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"^\**(?:`((?:[A-Za-z]:)?[^`:]+)(?::[\d-]+)?`|`*((?:[A-Za-z]:|~|\.{1,2})?/?(?:[^\s`*,:;()\[\]\x22/]+/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.]/?))[`*]*",
     )
 });
 
-impl Fold<'_> {
+impl SummaryReader<'_> {
     pub(super) fn files(&mut self, body: &str) {
-        // Ours: it is told anew where the session says it.
+        // Our format. Where the session has a working directory, that is used instead.
         if let Some(path) = body.strip_prefix("working directory: ") {
             if self.base.is_none() {
                 self.push(Topic::Directory, path, Detail::None);
             }
             return;
         }
-        // Ours: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`.
+        // Our format: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`.
         if let Some((label, list)) = body.split_once(": ")
             && let (word, root) =
                 label.split_once(" in ").map_or((label, None), |(word, root)| (word, Some(root)))
-            // Each path repeats it.
-            && root.is_none_or(|it| it.len() <= paths::LONGEST_PATH)
-            && let Some((_, deed)) = DEEDS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known))
+            // The root is repeated in each path, so its length is bounded.
+            && root.is_none_or(|it| it.len() <= paths::MAX_PATH_BYTES)
+            && let Some((_, op)) = FILE_OPS.iter().find(|(known, _)| word.eq_ignore_ascii_case(known))
         {
             let whole =
                 |it: &str| root.map_or(it.to_string(), |root| format!("{}/{it}", root.trim_end_matches('/')));
-            // Others say more behind a path between backticks.
+            // Other agents' format has text after a path in backticks.
             if let Some(path) = list.split('`').nth(1) {
                 if is_path(path) {
                     let path = paths::path(path, None, self.base);
-                    self.push(Topic::Files, &path, Detail::File { deed: *deed, to: None });
+                    self.push(Topic::Files, &path, Detail::File { op: *op, to: None });
                 }
                 return;
             }
@@ -48,7 +48,7 @@ impl Fold<'_> {
                     Some((path, to)) => (path, Some(whole(to.trim()))),
                     None => (item, None),
                 };
-                self.push(Topic::Files, &whole(path.trim()), Detail::File { deed: *deed, to });
+                self.push(Topic::Files, &whole(path.trim()), Detail::File { op: *op, to });
             }
             return;
         }
@@ -61,14 +61,14 @@ impl Fold<'_> {
             rest = after;
         }
         if listed.is_empty() {
-            return self.of_file(body);
+            return self.note_below_file(body);
         }
-        let deed = governs(rest).unwrap_or(FileOp::Mentioned);
+        let op = op_of_path(rest).unwrap_or(FileOp::Mentioned);
         for path in &mut listed {
-            // A pattern stands for several.
+            // A glob pattern is not a path.
             if !path.contains(['*', '{']) {
                 *path = paths::path(path, None, self.base);
-                self.push(Topic::Files, path, Detail::File { deed, to: None });
+                self.push(Topic::Files, path, Detail::File { op, to: None });
             }
         }
         let rest = rest.trim_matches(['*', ' ', '-', '—', '–', ':']);
@@ -78,20 +78,20 @@ impl Fold<'_> {
         }
     }
 
-    /// What a section on files says below a path.
-    fn of_file(&mut self, body: &str) {
-        // Not far back: other lines about it may stand between.
+    /// A line below a path in a file section.
+    fn note_below_file(&mut self, body: &str) {
+        // Other lines about the file may be in between, but not many.
         let file = self
             .facts
             .iter_mut()
             .rev()
             .take(40)
             .find(|it| it.topic == Topic::Files && it.message == self.number);
-        if let Some(Fact { detail: Detail::File { deed: deed @ FileOp::Mentioned, .. }, .. }) = file
-            && told(body).is_some_and(|it| !matches!(it, FileOp::Read | FileOp::Mentioned))
+        if let Some(Fact { detail: Detail::File { op: op @ FileOp::Mentioned, .. }, .. }) = file
+            && op_in(body).is_some_and(|it| !matches!(it, FileOp::Read | FileOp::Mentioned))
         {
-            // Something in it was added, fixed, removed: the file was changed.
-            *deed = FileOp::Edited;
+            // The line says that something in the file was added, fixed or removed.
+            *op = FileOp::Edited;
         }
         if body.chars().count() > 24 {
             let text = clip(body, 240).0.to_string();
@@ -100,12 +100,12 @@ impl Fold<'_> {
     }
 }
 
-/// The path that a text begins with, as it is written, and what follows.
+/// The path at the beginning of a text, and the text after it.
 fn first_path(text: &str) -> Option<(String, &str)> {
     let found = PATH.captures(text)?;
     let path = found.get(1).or(found.get(2))?;
     let rest = &text[found.get(0)?.end()..];
-    // `app/[id].ts` goes on where a word of prose would end.
+    // `app/[id].ts` continues where a word of prose would end.
     let whole = found.get(1).is_some() || !rest.starts_with(['[', '{', '*', '(']);
     (whole && is_path(path.as_str())).then(|| (path.as_str().to_owned(), rest))
 }

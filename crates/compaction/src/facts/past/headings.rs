@@ -1,11 +1,12 @@
-//! What headings and labels of summaries stand for, ours and other agents', as data.
+//! Headings and labels of summaries, ours and other agents', as data.
 
 use std::sync::LazyLock;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::{FileOp, Topic};
 
-/// Beginnings of words in a heading, in lower case, that tell what its section holds. The first that fits counts.
+/// Words in a heading, in lower case, by the topic of its section. A heading needs to contain only the beginning of a
+/// word; the first match counts.
 const SECTIONS: [(&str, Topic); 66] = [
     ("analysis", Topic::Findings),
     ("critical context", Topic::Findings),
@@ -81,23 +82,22 @@ static HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     )
 });
 
-/// A line that opens a section.
 pub(super) struct Heading<'a> {
-    /// The word that tells what it holds, and that; nothing for a heading of another kind.
+    /// The word of [`SECTIONS`] that matched, and its topic; `None` for an unknown heading.
     pub(super) section: Option<(&'static str, Topic)>,
     /// In lower case.
     pub(super) title: String,
-    /// What follows on the same line.
+    /// Text after the heading on the same line.
     pub(super) rest: Option<&'a str>,
-    /// How deep it stands: of elements 0, else how many `#` it has, and below these the other kinds.
+    /// 0 for an XML element, the number of `#` for Markdown, otherwise more than these.
     pub(super) level: usize,
-    /// The number that it bears, without `#`.
+    /// The number of a numbered heading without `#`.
     pub(super) number: Option<usize>,
 }
 
-/// Reads a line as a heading. `next`: the number that one without `#` would bear; whatever else is numbered is an item of
-/// a list.
-pub(super) fn heading(lead: &str, next: Option<usize>) -> Option<Heading<'_>> {
+/// Parses a line as a heading. `next`: the number that a heading without `#` would have; a line with another number is
+/// a list item.
+pub(super) fn parse_heading(lead: &str, next: Option<usize>) -> Option<Heading<'_>> {
     const BELOW: usize = 7;
     let found = HEADING.captures(lead)?;
     let number = found.get(2).and_then(|it| it.as_str().parse().ok());
@@ -117,16 +117,16 @@ pub(super) fn heading(lead: &str, next: Option<usize>) -> Option<Heading<'_>> {
         sharps => sharps,
     };
     let rest = found.get(4).map(|it| it.as_str());
-    // Without a word that is known, a line with a mark of its own is a heading, and one that only ends as one is not.
+    // An unknown title is a heading only if the line is marked as one, not if it only ends with a colon.
     let certain = section.is_some() || level < BELOW || number.is_some() && rest.is_none();
     certain.then_some(Heading { section, title, rest, level, number })
 }
 
-/// How the line of a goal says that it was answered, up to the number of the message that reports it.
+/// Suffix of a goal that was answered, up to the number of the message that answered it.
 pub(crate) const ANSWERED: &str = " (answered at [#";
 
-/// Words that say what was done to a file, in lower case; the first that fits counts.
-pub(in crate::facts) const DEEDS: [(&str, FileOp); 25] = [
+/// Words for file operations, in lower case; the first match counts.
+pub(in crate::facts) const FILE_OPS: [(&str, FileOp); 25] = [
     ("created, edited", FileOp::CreatedThenEdited),
     ("edited earlier, read", FileOp::ReadAfterEdit),
     ("read, changes undone", FileOp::Restored),
@@ -154,38 +154,39 @@ pub(in crate::facts) const DEEDS: [(&str, FileOp); 25] = [
     ("noted", FileOp::Mentioned),
 ];
 
-/// What a text says was done to something.
-pub(super) fn told(text: &str) -> Option<FileOp> {
+/// The file operation that a text names.
+pub(super) fn op_in(text: &str) -> Option<FileOp> {
     let lower = text.to_lowercase();
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|it| !it.is_empty()).collect();
-    DEEDS.iter().find(|(word, _)| words.contains(word)).map(|it| it.1)
+    FILE_OPS.iter().find(|(word, _)| words.contains(word)).map(|it| it.1)
 }
 
-/// Where a clause begins.
-const CLAUSES: [char; 5] = [',', '(', '—', '–', ':'];
-/// What may stand before the word that says what was done.
-const BEFORE: [&str; 10] = ["now", "was", "is", "were", "has", "been", "already", "just", "also", "and"];
-/// Words of a sentence that tells what may come.
-const NOT_YET: [&str; 6] = ["pending", "todo", "if", "wanted", "later", "planned"];
+const CLAUSE_STARTS: [char; 5] = [',', '(', '—', '–', ':'];
+/// Words that may precede the word for the operation.
+const FILLER_WORDS: [&str; 10] =
+    ["now", "was", "is", "were", "has", "been", "already", "just", "also", "and"];
+/// Words of a sentence about the future.
+const FUTURE_WORDS: [&str; 6] = ["pending", "todo", "if", "wanted", "later", "planned"];
 
-/// What the words after a path say was done to exactly that path: a clause begins with it, and no other path or name
-/// follows as what it was done to.
-pub(super) fn governs(rest: &str) -> Option<FileOp> {
-    let small = |it: &str| it.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+/// The operation that the words after a path state for that path: a clause begins with it, and no other path or name
+/// follows as its object.
+pub(super) fn op_of_path(rest: &str) -> Option<FileOp> {
+    let lower = |it: &str| it.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
     let sentences = rest.split([';', '\n']).flat_map(|it| it.split(". "));
-    let real = sentences.filter(|it| !it.split_whitespace().any(|it| NOT_YET.contains(&small(it).as_str())));
-    real.flat_map(|it| it.split(CLAUSES)).flat_map(|it| it.split(" - ")).find_map(|clause| {
+    let real =
+        sentences.filter(|it| !it.split_whitespace().any(|it| FUTURE_WORDS.contains(&lower(it).as_str())));
+    real.flat_map(|it| it.split(CLAUSE_STARTS)).flat_map(|it| it.split(" - ")).find_map(|clause| {
         let clause = clause.trim_start_matches(['`', '*', ' ', '-', '.', '[']);
-        let mut words = clause.split_whitespace().skip_while(|it| BEFORE.contains(&small(it).as_str()));
-        let word = small(words.next()?);
+        let mut words = clause.split_whitespace().skip_while(|it| FILLER_WORDS.contains(&lower(it).as_str()));
+        let word = lower(words.next()?);
         if word == "new" {
             return Some(FileOp::Created);
         }
-        let deed = DEEDS.iter().find(|it| it.0 == word)?.1;
-        // What is named next is what is gone, or is there.
+        let op = FILE_OPS.iter().find(|it| it.0 == word)?.1;
+        // Here the next word is the object: what was deleted or created.
         let other = words.next().is_some_and(|it| !it.starts_with(['(', '→']));
-        let moves = matches!(deed, FileOp::Deleted | FileOp::Renamed | FileOp::Created);
-        (!(moves && other)).then_some(deed)
+        let moves = matches!(op, FileOp::Deleted | FileOp::Renamed | FileOp::Created);
+        (!(moves && other)).then_some(op)
     })
 }
 
@@ -208,13 +209,13 @@ mod tests {
             ("`: deletion pending", None),
             ("`: half of it (`old` removal pending)", None),
         ] {
-            assert_eq!(governs(rest), expected, "{rest}");
+            assert_eq!(op_of_path(rest), expected, "{rest}");
         }
     }
 
     #[test]
     fn an_item_of_a_list_is_no_heading() {
-        let topic = |lead, next| heading(lead, next).and_then(|it| it.section).map(|it| it.1);
+        let topic = |lead, next| parse_heading(lead, next).and_then(|it| it.section).map(|it| it.1);
         assert_eq!(topic("4. **B** fixes in turn: one, two", Some(3)), None);
         assert_eq!(topic("4. Errors and fixes:", Some(4)), Some(Topic::Errors));
         assert_eq!(topic("### Active", None), Some(Topic::Active));

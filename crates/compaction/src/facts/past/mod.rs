@@ -1,9 +1,9 @@
-//! Facts of earlier summaries, ours and other agents': read back as facts, so that they are not lost and not nested.
+//! Earlier summaries, ours and other agents', parsed back into facts, so that summaries are neither lost nor nested.
 
 pub(in crate::facts) mod evidence;
 mod files;
 pub(in crate::facts) mod headings;
-pub(in crate::facts) mod listed;
+pub(in crate::facts) mod step_index;
 pub(in crate::facts) mod present;
 mod progress;
 pub(in crate::facts) mod superseded;
@@ -13,17 +13,17 @@ use std::sync::LazyLock;
 use crate::facts::talk;
 use crate::facts::talk::orders;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::{bare, clip, flat, machine};
+use crate::facts::text::{clip, flat, is_machine_output, without_markers};
 use crate::facts::topic::LineKind;
-use crate::facts::voice::{Earlier, Seen};
+use crate::facts::voice::{EarlierSummary, ToolTopic};
 use crate::facts::work::outcome::Outcome;
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
 pub(crate) use headings::ANSWERED;
-use headings::{Heading, heading, told};
+use headings::{Heading, op_in, parse_heading};
 use history::History;
 
-/// What stands in a list of rules and is none.
-static REPORTS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+/// A line in a list of rules that is not a rule.
+static STATEMENT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?i)\b(?:was|were|has been|have been|had)\b|^current\b|^`[^`]+`$")
 });
 static REFS: LazyLock<AsciiFirstRegex> =
@@ -31,31 +31,31 @@ static REFS: LazyLock<AsciiFirstRegex> =
 static COMMAND: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"^`([^`]+)`\s*(…)?\s*(?:→|->|:|—)\s*(.+)$"));
 
-/// Whether a line of an earlier summary says that an error is over.
-fn over(line: &str) -> bool {
+/// Whether a line of an earlier summary says that an error was resolved.
+fn is_resolved(line: &str) -> bool {
     let lower = line.to_lowercase();
     lower.starts_with("fix:") || ["fixed", "resolved", "solved"].iter().any(|it| lower.contains(it))
 }
 
-fn rule_of(text: &str) -> Detail {
+fn rule_detail(text: &str) -> Detail {
     Detail::Rule(orders::polarity(text).unwrap_or(Polarity::Require))
 }
 
 /// Reads every summary in the history.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
     for (number, message) in history.messages().iter().enumerate() {
-        let Some(earlier) = Earlier::of(number, message) else { continue };
+        let Some(earlier) = EarlierSummary::of(number, message) else { continue };
         for text in earlier.texts() {
-            Fold {
+            SummaryReader {
                 earlier,
                 number,
                 base,
                 topic: None,
                 level: None,
-                counted: Some(0),
+                last_number: Some(0),
                 rules: false,
-                headed: false,
-                skip: false,
+                has_section: false,
+                in_analysis: false,
                 indent: 0,
                 label: None,
                 facts,
@@ -63,14 +63,14 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
             .text(text);
         }
     }
-    // The plan of a newer summary stands in place of an older one.
-    let step = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+    // The plan of a newer summary replaces that of an older one.
+    let step = |it: &Fact| it.topic.is_open_step();
     let newest = facts.iter().filter(|it| step(it)).map(|it| it.message).max();
     facts.retain(|it| !step(it) || Some(it.message) == newest);
 }
 
-/// What agents put around their summaries; no facts.
-const FRAME: [&str; 7] = [
+/// Text that agents put around their summaries.
+const BOILERPLATE: [&str; 7] = [
     "earlier conversation compacted:",
     "please continue the conversation",
     "if you need specific details",
@@ -80,55 +80,54 @@ const FRAME: [&str; 7] = [
     "read the full transcript",
 ];
 
-/// A summary without the name that some put in front of its first line, `[Name] `: a heading or a pinned fact stands
-/// there when the summary has no first line of its own.
-fn untagged(text: &str) -> &str {
+/// A summary without the name tag that some agents put before its first line, `[Name] `. What follows may be a heading
+/// or a pinned fact.
+fn without_name_tag(text: &str) -> &str {
     let tag = text.trim_start().strip_prefix('[').and_then(|it| it.split_once("] "));
     let name = |it: &str| it.len() <= 20 && it.chars().all(|it| it.is_alphanumeric() || it == ' ');
     tag.filter(|it| name(it.0)).map_or(text, |it| it.1)
 }
 
-/// Characters of a step from which on nothing that stands below it is added.
-const DETAILS: usize = 300;
+/// Maximum characters of a step to which the lines below it are added.
+const MAX_STEP_CHARS: usize = 300;
 
-struct Fold<'a> {
-    earlier: Earlier<'a>,
+struct SummaryReader<'a> {
+    earlier: EarlierSummary<'a>,
     number: usize,
     base: Option<&'a str>,
-    /// Of the section that is open; nothing before the first.
+    /// Topic of the current section; `None` before the first.
     topic: Option<Topic>,
-    /// How deep the heading of that section stands.
+    /// Heading level of the current section.
     level: Option<usize>,
-    /// The number of the last heading that has one; none where headings are marked with `#`, and what is numbered is a
-    /// list.
-    counted: Option<usize>,
-    /// It is a list of rules.
+    /// Number of the last numbered heading; `None` where headings are marked with `#`, so that numbered lines are list
+    /// items.
+    last_number: Option<usize>,
+    /// The current section is a list of rules.
     rules: bool,
-    /// A section was opened.
-    headed: bool,
-    /// In an analysis that the summary after it repeats.
-    skip: bool,
-    /// How far the last step is indented, if it has a mark: what stands deeper belongs to it.
+    has_section: bool,
+    /// In an analysis, which the summary after it repeats.
+    in_analysis: bool,
+    /// Indentation of the last step, if it has a bullet: deeper lines belong to it.
     indent: usize,
-    /// What a line with a colon at its end says of those below it, and how far it is indented.
+    /// Indentation and text of a line that ends with a colon, which is put before the lines below it.
     label: Option<(usize, String)>,
     facts: &'a mut Vec<Fact>,
 }
 
-impl Fold<'_> {
+impl SummaryReader<'_> {
     fn text(mut self, text: &str) {
-        // Claude Code's summaries hold their analysis first; the summary proper says it again.
+        // Claude Code's summaries begin with an analysis; the summary proper repeats it.
         let text = text.split_once("\nSummary:\n").map_or(text, |it| it.1);
-        let text = untagged(text);
-        // Without headings all of it is prose; with them, what stands before the first is a frame.
-        let headed = text.lines().any(|it| {
+        let text = without_name_tag(text);
+        // Without headings all of the text is prose; with headings, what precedes the first is boilerplate.
+        let has_section = text.lines().any(|it| {
             let lead = it.trim();
             let tag =
                 lead.strip_prefix('<').and_then(|it| it.split_once('>')).map(|it| format!("<{}>", it.0));
-            let opens = |it: &str| heading(it, Some(1)).is_some_and(|it| it.section.is_some());
+            let opens = |it: &str| parse_heading(it, Some(1)).is_some_and(|it| it.section.is_some());
             !it.starts_with([' ', '\t']) && opens(lead) || tag.is_some_and(|it| opens(&it))
         });
-        self.topic = (!headed).then_some(Topic::Findings);
+        self.topic = (!has_section).then_some(Topic::Findings);
         let mut fenced = false;
         for line in text.lines() {
             let lead = line.trim();
@@ -157,16 +156,16 @@ impl Fold<'_> {
             self.line(&format!("<{name}>"));
             return self.line(body);
         }
-        // Elements are indented as they are nested; a heading stands at the margin.
+        // Nested elements are indented; headings are not.
         let nested = line.starts_with([' ', '\t']) && !lead.starts_with('<');
-        if !nested && let Some(heading) = heading(lead, self.counted.map(|it| it + 1)) {
+        if !nested && let Some(heading) = parse_heading(lead, self.last_number.map(|it| it + 1)) {
             return self.open(&heading);
         }
         if !lead.contains(char::is_alphanumeric) {
             return;
         }
-        // They stand above all sections; below a heading a tool's text may begin so.
-        if !self.headed
+        // Pinned facts precede all sections; below a heading, a tool's text may begin the same way.
+        if !self.has_section
             && let Some(pinned) = lead.strip_prefix("- pinned: ")
         {
             return self.push(
@@ -178,17 +177,17 @@ impl Fold<'_> {
         let Some(topic) = self.topic else { return };
         let Some(labelled) = self.labelled(topic, line) else { return };
         let (line, lead) = (labelled.as_str(), labelled.trim());
-        // Below a bullet stands code as often as prose.
-        let code = nested && machine(lead) && !lead.starts_with(['-', '*']);
-        // What stands below a step belongs to it.
+        // What is indented below a bullet may be code.
+        let code = nested && is_machine_output(lead) && !lead.starts_with(['-', '*']);
         let indent = line.len() - line.trim_start().len();
         let takes_details = |it: &Fact| match topic {
             Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Errors => true,
-            // What was done may be a list of its own; what became of files since, each is asked for itself.
+            // Finished steps take nested lines only below a colon, and not if they deleted or renamed files, which are
+            // facts of their own.
             Topic::Done => {
                 it.text.contains(':')
-                    && it.text.chars().count() < DETAILS
-                    && !matches!(told(&it.text), Some(FileOp::Renamed | FileOp::Deleted))
+                    && it.text.chars().count() < MAX_STEP_CHARS
+                    && !matches!(op_in(&it.text), Some(FileOp::Renamed | FileOp::Deleted))
             }
             _ => false,
         };
@@ -198,31 +197,31 @@ impl Fold<'_> {
                 self.facts.last_mut().filter(|it| it.topic == topic && it.message == self.number)
             && takes_details(step)
         {
-            if !code && step.text.chars().count() < DETAILS {
+            if !code && step.text.chars().count() < MAX_STEP_CHARS {
                 let apart = if step.text.ends_with([':', '.', ';']) { " " } else { "; " };
-                let more = crate::facts::text::unmarked(bare(lead));
+                let more = crate::facts::text::without_bold(without_markers(lead));
                 step.text.reword(|it| format!("{it}{apart}{more}"));
                 if let Detail::Error { resolved: resolved @ None, .. } = &mut step.detail {
-                    *resolved = over(&more).then_some(self.number);
+                    *resolved = is_resolved(&more).then_some(self.number);
                 }
             }
             return;
         }
-        if !self.skip && !code {
-            self.indent = if bare(lead).len() < lead.len() { indent } else { 0 };
-            self.say(topic, lead);
+        if !self.in_analysis && !code {
+            self.indent = if without_markers(lead).len() < lead.len() { indent } else { 0 };
+            self.body(topic, lead);
         }
     }
 
     fn open(&mut self, heading: &Heading) {
         self.label = None;
-        self.counted = match heading.level {
+        self.last_number = match heading.level {
             0 => Some(0),
             1..=6 => None,
-            _ => heading.number.or(self.counted),
+            _ => heading.number.or(self.last_number),
         };
         let Some((word, topic)) = heading.section else {
-            // A heading of another kind ends the section, one below it does not.
+            // An unknown heading ends the section, unless it is a subheading.
             if self.level.is_some_and(|it| heading.level <= it) {
                 (self.topic, self.rules) = (Some(Topic::Findings), false);
             }
@@ -231,14 +230,15 @@ impl Fold<'_> {
         self.topic = Some(topic);
         self.level = Some(heading.level);
         self.rules = ["constraint", "preference"].iter().any(|it| heading.title.starts_with(it));
-        self.headed = true;
-        self.skip = word == "analysis";
+        self.has_section = true;
+        self.in_analysis = word == "analysis";
         if let Some(rest) = heading.rest {
-            self.say(topic, rest);
+            self.body(topic, rest);
         }
     }
 
-    /// A line with what the label above it says, in a section whose lines stand each for itself; nothing for a label.
+    /// A line with the label above it put before it, in sections where each line is a fact of its own; `None` for a
+    /// label.
     fn labelled(&mut self, topic: Topic, line: &str) -> Option<String> {
         let each = match topic.row().lines {
             LineKind::Prose => true,
@@ -246,7 +246,7 @@ impl Fold<'_> {
             LineKind::Step | LineKind::File | LineKind::Command | LineKind::Name => false,
         };
         let indent = line.len() - line.trim_start().len();
-        let text = bare(line);
+        let text = without_markers(line);
         if self.label.as_ref().is_some_and(|it| indent <= it.0) {
             self.label = None;
         }
@@ -255,17 +255,17 @@ impl Fold<'_> {
             self.label = Some((indent, format!("{outer}{text} ")));
             return None;
         }
-        let said = self.label.as_ref().filter(|_| each && !text.starts_with('"') && !machine(text));
+        let said = self.label.as_ref().filter(|_| each && !text.starts_with('"') && !is_machine_output(text));
         Some(said.map_or_else(|| line.to_owned(), |it| format!("{}- {}{text}", &line[..indent], it.1)))
     }
 
-    /// Drops what only announced the block of code that follows.
+    /// Drops the sentence that introduces the code block that follows.
     fn unannounce(&mut self) {
         let prose = |it: &&mut Fact| {
             matches!(it.topic, Topic::Findings | Topic::Current) && it.message == self.number
         };
         if let Some(last) = self.facts.last_mut().filter(prose) {
-            let rest = crate::facts::text::unannounced(&last.text).len();
+            let rest = crate::facts::text::without_announcement(&last.text).len();
             last.text.truncate(rest);
             if rest == 0 {
                 self.facts.pop();
@@ -280,44 +280,44 @@ impl Fold<'_> {
         }
     }
 
-    /// What the summary quotes of the user.
     fn push_quote(&mut self, topic: Topic, text: &str, detail: Detail) {
         let text = text.trim();
         if !text.is_empty() {
-            self.facts.push(Fact::user(topic, self.number, self.earlier.quote(text), detail));
+            self.facts.push(Fact::from_user(topic, self.number, self.earlier.quote(text), detail));
         }
     }
 
-    /// What the summary says was seen.
-    fn push_seen(&mut self, topic: Seen, text: &str, detail: Detail) {
+    fn push_seen(&mut self, topic: ToolTopic, text: &str, detail: Detail) {
         let text = text.trim();
         if !text.is_empty() {
-            self.facts.push(Fact::seen(topic, self.number, text.into(), detail));
+            self.facts.push(Fact::from_tools(topic, self.number, text.into(), detail));
         }
     }
 
-    /// A line of the section that is open.
-    fn say(&mut self, topic: Topic, lead: &str) {
+    /// A line of the current section.
+    fn body(&mut self, topic: Topic, lead: &str) {
         let checked = ["- [x] ", "- [X] "].iter().any(|it| lead.starts_with(it));
-        let body = bare(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-        // A quotation stays as it is.
+        let body = without_markers(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
+        // Quotations stay verbatim.
         let quotes = body.starts_with('"') || body.contains("→ \"");
-        let body = if quotes { body } else { crate::facts::text::unmarked(&body) };
-        // Ours: what the session began with, which is over.
+        let body = if quotes { body } else { crate::facts::text::without_bold(&body) };
+        // Our format: a goal that was answered since.
         let goal = body.rsplit_once(ANSWERED).filter(|it| topic == Topic::Goal && it.1.ends_with(')'));
         let body = REFS.replace_all(goal.map_or(&body, |it| it.0), "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
-        if body.is_empty() || body == "(none)" || FRAME.iter().any(|it| lower.starts_with(it)) {
+        if body.is_empty() || body == "(none)" || BOILERPLATE.iter().any(|it| lower.starts_with(it)) {
             return;
         }
         let stepped =
             ["open: ", "doing: ", "done: ", "not confirmed: "].iter().any(|it| body.starts_with(it));
         match topic {
-            Topic::Goal if goal.is_some() && body.starts_with('"') => self.quoted(Topic::UserMessages, body),
+            Topic::Goal if goal.is_some() && body.starts_with('"') => {
+                self.quotation(Topic::UserMessages, body)
+            }
             Topic::Last | Topic::Current if stepped => self.step(topic, body, checked),
             _ => match topic.row().lines {
-                LineKind::Quoted => self.quoted(topic, body),
+                LineKind::Quoted => self.quotation(topic, body),
                 LineKind::Step => self.step(topic, body, checked),
                 LineKind::File => self.files(body),
                 LineKind::Command => self.command(topic, body),
@@ -338,9 +338,9 @@ impl Fold<'_> {
         self.push(topic, &rest, Detail::None);
     }
 
-    /// Words of the user, where they stand in quotation marks; else what the summary says.
-    fn quoted(&mut self, topic: Topic, body: &str) {
-        // `asked: … → "answer"` keeps its question.
+    /// The user's words, where they are in quotation marks; otherwise the summary's.
+    fn quotation(&mut self, topic: Topic, body: &str) {
+        // Our format: `asked: … → "answer"`.
         if topic == Topic::Decisions {
             let (asked, answer) = match body.split_once(" → ") {
                 Some((asked, answer)) => (Some(asked), answer),
@@ -366,21 +366,21 @@ impl Fold<'_> {
             return;
         }
         let detail = |text: &str| match topic {
-            Topic::Constraints | Topic::Directives => rule_of(text),
+            Topic::Constraints | Topic::Directives => rule_detail(text),
             _ => Detail::None,
         };
         let starts = body.starts_with(['"', '“']);
         if starts && let Some(end) = body.rfind(['"', '”']).filter(|it| *it > 3) {
-            // To the last mark: there may be others within, and `"begin" … "end"` stays what it is.
+            // Up to the last quotation mark: the quote may contain others, as `"begin" … "end"` does.
             let first = body.chars().next().map_or(1, char::len_utf8);
             let text = body[first..end].to_string();
-            if topic == Topic::UserMessages && talk::idle(&text) {
+            if topic == Topic::UserMessages && talk::is_empty_prompt(&text) {
                 return;
             }
             if topic == Topic::UserMessages {
                 for rule in crate::facts::text::sentences(&text) {
                     if let Some(polarity) = orders::polarity(rule) {
-                        let topic = orders::order(rule, polarity);
+                        let topic = orders::rule_topic(rule, polarity);
                         self.push_quote(topic, rule, Detail::Rule(polarity));
                     }
                 }
@@ -389,8 +389,8 @@ impl Fold<'_> {
             self.push_quote(topic, &text, detail);
         } else {
             let text = clip(body, 1_200).0;
-            // Beside rules, others' summaries list what else is to be known there.
-            let rules = self.rules && !REPORTS.is_match(text)
+            // Other agents' summaries list further context among the rules.
+            let rules = self.rules && !STATEMENT.is_match(text)
                 || topic != Topic::Constraints
                 || orders::polarity(text).is_some()
                 || text.to_lowercase().contains("user");
@@ -426,19 +426,19 @@ impl Fold<'_> {
             if lower.contains("(partial") {
                 topic = Topic::Active;
             }
-            text = present::WAITS.replace_all(&text, "").into_owned();
+            text = present::PENDING_NOTE.replace_all(&text, "").into_owned();
         }
         self.push(topic, &text, Detail::None);
     }
 
     fn command(&mut self, section: Topic, body: &str) {
         if let Some(list) = body.strip_prefix("looked, ok: ") {
-            return self.looked(list);
+            return self.read_only_commands(list);
         }
         let Some(found) = COMMAND.captures(body) else {
             let topic = if section == Topic::Commands { Topic::Findings } else { section };
             let lower = body.to_lowercase();
-            let over = over(body);
+            let over = is_resolved(body);
             let detail = match topic {
                 Topic::Errors => {
                     Detail::Error { of: None, resolved: over.then_some(self.number), similar: None }
@@ -446,7 +446,7 @@ impl Fold<'_> {
                 _ => Detail::None,
             };
             let text = clip(body, 400).0.to_string();
-            // `- Fixed by …` below an error is that error's end.
+            // `- Fixed by …` below an error resolves it.
             if over
                 && lower.starts_with("fix")
                 && let Some(last) =
@@ -460,20 +460,19 @@ impl Fold<'_> {
             }
             return self.push(topic, &text, detail);
         };
-        // One that was cut stays marked as cut.
         let more = if found.get(2).is_some() { " …" } else { "" };
         let command = format!("{}{more}", found.get(1).map_or("", |it| it.as_str()));
         let command = command.as_str();
         let rest = found.get(3).map_or("", |it| it.as_str()).trim();
         if section == Topic::Errors {
             let (text, state) = rest.rsplit_once(" → ").unwrap_or((rest, ""));
-            // Ours: `command` → failed, exit 1: what went wrong → unresolved.
+            // Our format: `command` → failed, exit 1: error message → unresolved.
             let ended = body[..body.len() - rest.len()].trim_end().ends_with('→');
             let ended = text.split_once(": ").filter(|it| ended && it.0.starts_with("failed"));
             if let Some((state, _)) = ended {
                 let detail = Detail::Command {
-                    outcome: outcome(state, None),
-                    looked: crate::facts::work::command::looks(command),
+                    outcome: parse_outcome(state, None),
+                    read_only: crate::facts::work::command::is_read_only(command),
                 };
                 self.push(Topic::Commands, command, detail);
             }
@@ -484,7 +483,7 @@ impl Fold<'_> {
             return self.push(Topic::Errors, text, detail);
         }
         if section == Topic::Setup {
-            return self.push_seen(Seen::Setup, command, Detail::None);
+            return self.push_seen(ToolTopic::Setup, command, Detail::None);
         }
         let (state, error) = match rest.split_once(": ") {
             Some((state, error)) => (state, Some(error.to_string())),
@@ -494,17 +493,17 @@ impl Fold<'_> {
             Topic::Commands,
             command,
             Detail::Command {
-                outcome: outcome(state, error),
-                looked: crate::facts::work::command::looks(command),
+                outcome: parse_outcome(state, error),
+                read_only: crate::facts::work::command::is_read_only(command),
             },
         );
     }
 
-    /// Ours: ``looked, ok: `a`, `b` ``.
-    fn looked(&mut self, list: &str) {
+    /// Our format: ``looked, ok: `a`, `b` ``.
+    fn read_only_commands(&mut self, list: &str) {
         for command in list.split('`').skip(1).step_by(2) {
             let outcome = Outcome { ok: Some(true), ..Outcome::default() };
-            let detail = Detail::Command { outcome, looked: true };
+            let detail = Detail::Command { outcome, read_only: true };
             self.push(Topic::Commands, command, detail);
         }
     }
@@ -525,7 +524,7 @@ impl Fold<'_> {
             let file = place.strip_prefix(" in ").map(str::to_owned);
             for item in list.split(", ") {
                 let detail = Detail::Symbol { file: file.clone(), used: true };
-                self.push_seen(Seen::Identifiers, item.trim_matches('`'), detail);
+                self.push_seen(ToolTopic::Identifiers, item.trim_matches('`'), detail);
             }
             return;
         }
@@ -535,7 +534,7 @@ impl Fold<'_> {
         match kind {
             Some((kind, list)) => {
                 for item in list.split(", ") {
-                    self.push_seen(Seen::Identifiers, item.trim_matches('`'), Detail::Name(kind));
+                    self.push_seen(ToolTopic::Identifiers, item.trim_matches('`'), Detail::Name(kind));
                 }
             }
             None => self.push(Topic::Findings, &flat(clip(body, 300).0), Detail::None),
@@ -543,8 +542,8 @@ impl Fold<'_> {
     }
 }
 
-/// An outcome from the words that [`Fold::command`]'s lines say it with.
-fn outcome(state: &str, error: Option<String>) -> Outcome {
+/// Parses the outcome in the lines that [`SummaryReader::command`] reads.
+fn parse_outcome(state: &str, error: Option<String>) -> Outcome {
     let mut outcome = Outcome { error, ..Outcome::default() };
     let mut results = Vec::new();
     for word in state.split(", ") {

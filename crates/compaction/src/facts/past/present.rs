@@ -1,5 +1,5 @@
-//! What holds only for the moment: where an earlier summary says the work stands, until real work follows; what waits
-//! for the user, until there is a reply.
+//! Statements that hold for the moment: the state of the work in an earlier summary, until more work follows; what
+//! waits for the user, until there is a reply.
 
 use std::sync::LazyLock;
 
@@ -11,12 +11,12 @@ use crate::facts::text::sentences;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
 use history::{History, Kind, Message, Role};
 
-/// What something that is done otherwise waits for, in parentheses.
-pub(super) static WAITS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+/// A note in parentheses about what a finished step still waits for.
+pub(super) static PENDING_NOTE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?i)\s*\([^()]*\b(?:pending|blocked|not (?:yet )?committed|in progress)\b[^()]*\)")
 });
-/// Words that tell how far a piece of work has come.
-static STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+/// Words that describe the state of unfinished work.
+static TEMPORARY_STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)\bcurrent(?:ly)? block|\bblocked by\b|\bcommit (?:is )?blocked|\bin progress\b",
         r"|\b(?:not|never|n[o'’]t)(?: yet)?(?: been)? (?:committed|pushed|staged|merged|saved|attempted)",
@@ -27,7 +27,7 @@ static STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static COMMIT_FAILED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?i)\bcommit\b.{0,60}\b(?:fail|refus|reject)|\bfail\w*\b.{0,40}\bcommit\b")
 });
-/// Somebody waits for what the user will say.
+/// The model waits for the user.
 static WAITING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)\b(?:waiting (?:for|on)|awaiting) (?:your\b|you\b|(?:the )?user\b|(?:[\w-]+ ){0,2}(?:approval|confirmation|go-ahead|feedback|answer|reply|decision|instructions?|permission)\b)",
@@ -37,37 +37,37 @@ static WAITING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"|\b(?:esperando|a la espera de) (?:tu|su|la) |(?:жду|ожидаю) (?:ваш|тво|подтвержд)",
     ))
 });
-/// A rule that is made for one piece of work.
-static ONE_JOB: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+/// A rule that is limited to one task.
+static FOR_ONE_TASK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)\bfor (?:the|this|that) (?:[\w-]+ ){0,2}(?:commit|branch|pr|pull request|task|change|fix|cleanup|step)\b",
     )
 });
-static NO: LazyLock<AsciiFirstRegex> =
+static NEGATION: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\b(?:no|not|never|without|don['’]?t)\b"));
 
-/// Bytes of the shortest report: a character of Chinese says what three of English do, and has as many.
-const REPORT: usize = 200;
+/// Bytes, not characters: Chinese needs a third of the characters of English and has three times the bytes for each.
+const MIN_REPORT_BYTES: usize = 200;
 
-/// Whether the model ends its turn with a message: it calls nothing, and says enough to be a report.
-pub(super) fn reports(message: &Message) -> bool {
+/// Whether the model ends its turn with a report: a message without calls, and long enough.
+pub(super) fn is_report(message: &Message) -> bool {
     message.role == Role::Assistant
         && message.kind == Kind::Said
         && message.calls().next().is_none()
-        && message.plain().len() > REPORT
+        && message.plain().len() > MIN_REPORT_BYTES
 }
 
-/// The last message by which real work went on: a commit, a finished task, a report of the model, a newer summary.
-pub(super) fn worked(history: &History, facts: &[Fact]) -> usize {
+/// The last message that shows progress: a commit, a finished task, a report of the model, a newer summary.
+pub(super) fn last_work(history: &History, facts: &[Fact]) -> usize {
     let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
-    let told = |it: &Message| reports(it) || it.kind == Kind::Summary;
+    let told = |it: &Message| is_report(it) || it.kind == Kind::Summary;
     let report = history.messages().iter().rposition(told);
     let commit = Evidence::of(facts).last_commit();
     done.map(|it| it.message).chain(report).chain(commit).max().unwrap_or(0)
 }
 
-/// The last message in which the model says something that has a length.
-pub(super) fn spoke(history: &History) -> usize {
+/// The last message of the model that is longer than an acknowledgement.
+pub(super) fn last_statement(history: &History) -> usize {
     const SAYS: usize = 60;
     let said = |it: &Message| {
         it.role == Role::Assistant && it.kind == Kind::Said && it.plain().trim().chars().count() > SAYS
@@ -75,8 +75,8 @@ pub(super) fn spoke(history: &History) -> usize {
     history.messages().iter().rposition(said).unwrap_or(0)
 }
 
-/// Leaves out the sentences of a text that are `gone`; whether something is left.
-fn without(fact: &mut Fact, gone: impl Fn(&str) -> bool) -> bool {
+/// Removes the sentences for which `gone` holds. Returns whether any are left.
+fn remove_sentences(fact: &mut Fact, gone: impl Fn(&str) -> bool) -> bool {
     if gone(&fact.text) {
         fact.text.reword(|it| {
             let left: Vec<&str> = sentences(it).into_iter().filter(|it| !gone(it)).collect();
@@ -86,54 +86,54 @@ fn without(fact: &mut Fact, gone: impl Fn(&str) -> bool) -> bool {
     !fact.text.is_empty()
 }
 
-/// Drops what was true when it was said and is told as if it still were.
-pub(in crate::facts) fn outdate(history: &History, facts: &mut Vec<Fact>) {
-    let worked = worked(history, facts);
+/// Drops statements that were true only at the time of the summary.
+pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) {
+    let worked = last_work(history, facts);
     let commit = Evidence::of(facts).last_commit();
     let replied = history.last_prompt().unwrap_or(0);
     facts.retain_mut(|fact| {
         if fact.topic == Topic::Findings
             && fact.message < replied
-            && !without(fact, |it| WAITING.is_match(it))
+            && !remove_sentences(fact, |it| WAITING.is_match(it))
         {
             return false;
         }
         if fact.voice() != Voice::Summary || fact.message >= worked {
             return true;
         }
-        let step = matches!(fact.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+        let step = fact.topic.is_open_step();
         if matches!(fact.detail, Detail::Error { resolved: None, .. })
             && COMMIT_FAILED.is_match(&fact.text)
             && commit.is_some_and(|it| it > fact.message)
         {
             return false;
         }
-        if step && WAITS.is_match(&fact.text) {
-            fact.text.reword(|it| WAITS.replace_all(it, "").into_owned());
+        if step && PENDING_NOTE.is_match(&fact.text) {
+            fact.text.reword(|it| PENDING_NOTE.replace_all(it, "").into_owned());
         }
         let state = |it: &str| {
-            STATE.is_match(it)
+            TEMPORARY_STATE.is_match(it)
                 || !step && CUES.unfinished.is_in(&Lowercased::of(it)) && polarity(it).is_none()
         };
-        !(step || matches!(fact.topic, Topic::Findings | Topic::Errors)) || without(fact, state)
+        !(step || matches!(fact.topic, Topic::Findings | Topic::Errors)) || remove_sentences(fact, state)
     });
-    finish_jobs(history, facts);
+    drop_fulfilled_prohibitions(history, facts);
 }
 
-/// Drops what an earlier summary forbids for one piece of work, once the user orders it.
-fn finish_jobs(history: &History, facts: &mut Vec<Fact>) {
-    /// Bytes of the longest prompt that is an order and no document.
+/// Drops what an earlier summary forbids for one task, once the user orders it.
+fn drop_fulfilled_prohibitions(history: &History, facts: &mut Vec<Fact>) {
+    /// A longer prompt is a document. Bytes.
     const ORDER: usize = 2_000;
     const ACTS: [&str; 8] = ["tag", "push", "release", "bump", "commit", "merge", "publish", "deploy"];
     let acts = |text: &str| -> Vec<&str> {
-        let small = text.to_lowercase();
-        let words: Vec<&str> = small.split(|c: char| !c.is_alphanumeric()).collect();
+        let lower = text.to_lowercase();
+        let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
         ACTS.into_iter().filter(|it| words.contains(it)).collect()
     };
     let rule = |it: &Fact| {
         matches!(it.topic, Topic::Constraints | Topic::Directives) && it.voice() == Voice::Summary
     };
-    let bound = facts.iter().any(|it| rule(it) && ONE_JOB.is_match(&it.text));
+    let bound = facts.iter().any(|it| rule(it) && FOR_ONE_TASK.is_match(&it.text));
     let ordered: Vec<(usize, &str)> = history
         .messages()
         .iter()
@@ -146,8 +146,8 @@ fn finish_jobs(history: &History, facts: &mut Vec<Fact>) {
         })
         .collect();
     let over = |it: &str, message: usize| {
-        ONE_JOB.is_match(it)
-            && NO.find(it).is_some_and(|no| {
+        FOR_ONE_TASK.is_match(it)
+            && NEGATION.find(it).is_some_and(|no| {
                 acts(&it[no.end()..])
                     .iter()
                     .any(|it| ordered.iter().any(|(at, act)| *at > message && act == it))
@@ -155,6 +155,6 @@ fn finish_jobs(history: &History, facts: &mut Vec<Fact>) {
     };
     facts.retain_mut(|it| {
         let message = it.message;
-        !rule(it) || without(it, |text| over(text, message))
+        !rule(it) || remove_sentences(it, |text| over(text, message))
     });
 }

@@ -1,48 +1,45 @@
-//! What the model says in passing of the steps of a plan that it does not bring up to date: "`a.rs` done. Now `b.rs`."
+//! Steps of a plan that the model closes in its prose, without a plan tool: "`a.rs` done. Now `b.rs`."
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::evidence::{Evidence, FILE, only_acts};
+use super::evidence::{Evidence, FILE, only_runs};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::sentences;
+use crate::facts::work::paths::file_name;
 use crate::facts::{Fact, Topic, Voice};
 use history::{History, Kind, Role};
 
-/// Files of which nothing but that they are done is said.
-static DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+/// Files that are said to be done, and nothing else.
+static FILES_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)^\W*((?:[\w./@-]+\.[a-z][a-z0-9]{0,4}[`*]*(?:,? and |, |/| )[`*]*)+)(?:(?:is|are|now|all) )*(?:done|completed?|finished)[.!]?$",
     )
 });
-/// What all the edits are of, that are said to be made.
-static ALL: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+/// A statement that all edits are made, and of what.
+static ALL_EDITS_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)^\W*all (?:of )?(?:the )?((?:[\w/-]+ ){0,2})(?:edits|changes|fixes|updates) (?:(?:are|is|have been|now) )*(?:done|in|in place|made|applied|completed?|finished)[.!]?$",
     )
 });
-static TURNS: LazyLock<AsciiFirstRegex> =
+static TURNS_TO: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:now|next up|next|on to|moving (?:on )?to)\b"));
 
-/// Words beside "edits" that leave none out.
-const EVERY: [&str; 6] = ["planned", "requested", "remaining", "necessary", "file", "these"];
+/// Words before "edits" that do not limit which edits are meant.
+const NOT_A_LIMIT: [&str; 6] = ["planned", "requested", "remaining", "necessary", "file", "these"];
 
-/// What was said of which files, and when.
+/// Which files the model said were done, and when.
 pub(super) struct Progress<'h> {
-    /// By name without directories, the last message that says it is done.
+    /// By file name, the last message that says it is done.
     done: HashMap<&'h str, usize>,
-    /// Of what all edits are made: nothing for all there are.
+    /// Message of each "all edits are done", and the words that limit it; without words, all edits are meant.
     all: Vec<(usize, Vec<String>)>,
-    /// The files that the model turned to, in order.
+    /// The files that the model announced to work on next, in order.
     turned: Vec<(usize, Vec<&'h str>)>,
 }
 
-fn name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-fn named(text: &str) -> Vec<&str> {
-    FILE.find_iter(text).map(|it| name(it.as_str())).collect()
+fn file_names(text: &str) -> Vec<&str> {
+    FILE.find_iter(text).map(|it| file_name(it.as_str())).collect()
 }
 
 impl<'h> Progress<'h> {
@@ -51,25 +48,26 @@ impl<'h> Progress<'h> {
         let said = |it: &history::Message| it.role == Role::Assistant && it.kind == Kind::Said;
         for (number, message) in history.messages().iter().enumerate().filter(|it| said(it.1)) {
             for sentence in message.texts().flat_map(|it| sentences(it.as_str())) {
-                if let Some(files) = DONE.captures(sentence).and_then(|it| it.get(1)) {
-                    out.done.extend(named(files.as_str()).into_iter().map(|it| (it, number)));
-                } else if let Some(of) = ALL.captures(sentence).and_then(|it| it.get(1)) {
+                if let Some(files) = FILES_DONE.captures(sentence).and_then(|it| it.get(1)) {
+                    out.done.extend(file_names(files.as_str()).into_iter().map(|it| (it, number)));
+                } else if let Some(of) = ALL_EDITS_DONE.captures(sentence).and_then(|it| it.get(1)) {
                     let words = of.as_str().to_lowercase();
-                    let words = words.split([' ', '/']).filter(|it| !it.is_empty() && !EVERY.contains(it));
+                    let words =
+                        words.split([' ', '/']).filter(|it| !it.is_empty() && !NOT_A_LIMIT.contains(it));
                     out.all.push((number, words.map(str::to_owned).collect()));
-                } else if TURNS.is_match(sentence) {
-                    out.turned.push((number, named(sentence)));
+                } else if TURNS_TO.is_match(sentence) {
+                    out.turned.push((number, file_names(sentence)));
                 }
             }
         }
         out
     }
 
-    /// The message by which a step is over that changes files. `steps`: the paths that steps name, by name.
-    fn closed(&self, step: &Fact, evidence: &Evidence, steps: &HashMap<&str, Vec<&str>>) -> Option<usize> {
-        let files = named(&step.text);
+    /// The message in which a step that changes files was finished. `steps`: the paths in open steps, by file name.
+    fn closed_at(&self, step: &Fact, evidence: &Evidence, steps: &HashMap<&str, Vec<&str>>) -> Option<usize> {
+        let files = file_names(&step.text);
         let unclear = |it: &&str| steps.get(it).is_none_or(|it| it.iter().any(|path| *path != it[0]));
-        if files.is_empty() || only_acts(&step.text) || files.iter().any(unclear) {
+        if files.is_empty() || only_runs(&step.text) || files.iter().any(unclear) {
             return None;
         }
         let since = |it: &&usize| **it > step.message;
@@ -79,39 +77,38 @@ impl<'h> Progress<'h> {
             return Some(last);
         }
         let changed = evidence.last_change(&step.text, step.message)?;
-        let small = step.text.to_lowercase();
-        let meant = |of: &[String]| of.is_empty() || of.iter().any(|it| it == "code" || small.contains(it));
+        let lower = step.text.to_lowercase();
+        let meant = |of: &[String]| of.is_empty() || of.iter().any(|it| it == "code" || lower.contains(it));
         let turns = |it: &&(usize, Vec<&str>)| {
             it.0 > changed && !it.1.is_empty() && it.1.iter().all(|it| !files.contains(it))
         };
         let all = self.all.iter().find(|it| it.0 > changed && meant(&it.1)).map(|it| it.0);
-        // What an earlier summary says of a step is more than what was to be done to its file.
+        // A step in an earlier summary asks for more than an edit to its file.
         let only = step.voice() == Voice::Model && steps[files[0]].len() == 1 && files.len() == 1;
         let turned = self.turned.iter().find(turns).filter(|_| only).map(|it| it.0);
         all.into_iter().chain(turned).min()
     }
 }
 
-/// Closes the steps that the model said it was done with. What stood before one of them on the same list is no longer what
-/// is being done.
-pub(super) fn close(history: &History, facts: &mut [Fact]) {
-    let open = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+/// Closes the steps that the model said were done. Earlier steps of the same list that were active become unconfirmed.
+pub(super) fn close_steps(history: &History, facts: &mut [Fact]) {
+    let open = |it: &Fact| it.topic.is_open_step();
     if !facts.iter().any(open) {
         return;
     }
     let progress = Progress::of(history);
     let evidence = Evidence::of(facts);
     let mut steps: HashMap<&str, Vec<&str>> = HashMap::new();
-    for step in facts.iter().filter(|it| open(it) && !only_acts(&it.text)) {
+    for step in facts.iter().filter(|it| open(it) && !only_runs(&it.text)) {
         for path in FILE.find_iter(&step.text).map(|it| it.as_str()) {
-            steps.entry(name(path)).or_default().push(path);
+            steps.entry(file_name(path)).or_default().push(path);
         }
     }
     let closed: Vec<(usize, usize)> = facts
         .iter()
         .enumerate()
         .filter(|it| open(it.1))
-        .filter_map(|(at, it)| Some((at, progress.closed(it, &evidence, &steps)?)))
+        .filter_map(|(at, it)| Some((at, progress.closed_at(it, &evidence, &steps)?)))
         .collect();
     for (at, message) in closed.into_iter().rev() {
         let list = facts[at].message;

@@ -1,86 +1,86 @@
-//! What an earlier summary told as the present and the session since then shows to be over. It gives way only to what
-//! is seen of the same: a task's new state, work on the same names, a turn that ended.
+//! Facts that an earlier summary states as current and the session since then supersedes. Evidence must be about the
+//! same thing: a new status of the task, work on the same names, a finished turn.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::evidence::Evidence;
-use super::listed::ALIKE;
-use super::present::{self, reports};
+use super::present::{self, is_report};
 use super::progress;
-use crate::facts::plan::Changed;
+use super::step_index::MAX_CANDIDATES;
+use crate::facts::plan::TaskUpdate;
+use crate::facts::talk::is_trivial;
 use crate::facts::talk::orders::{for_one_request, polarity};
-use crate::facts::talk::trivial;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
-use crate::facts::work::command;
+use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Topic, Voice};
 use history::{History, Kind, Message, Role};
 
-/// The number that a line gives its task: `Task #3: …`.
+/// Task number at the beginning of a line: `Task #3: …`.
 static TASK: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:task\s+#?|#)(\d+)\b"));
 
-/// A longer step is more than its verb says.
-const SHORT: usize = 120;
+/// Maximum bytes of a step that asks only for a run.
+const MAX_RUN_STEP_BYTES: usize = 120;
 
-/// A step from its verb on, without what only says that it is one.
+/// A step from its verb on, without "we still need to" and the like.
 static STEP: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?is)^\W*(?:(?:we |i )?(?:still )?needs? to |then |finally,? )?(\w.*)$")
 });
 
 /// What the model offers to do: verb and object.
-static OFFERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+static OFFER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?is)(?:shall i|should i|may i|(?:want|like) me to) (?:also |now )?(\w+)(.*)$")
 });
 
-/// A refusal that only puts off.
-static LATER: LazyLock<AsciiFirstRegex> =
+/// A refusal that only postpones.
+static POSTPONES: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\b(?:not yet|not now|wait|hold on|later|first)\b"));
 
-/// A task that is done or was dropped: what was to be done with which names, and when.
-struct Over {
+/// A task that was finished or cancelled: verb, names of code, message.
+struct ClosedTask {
     verb: String,
     names: HashSet<String>,
     message: usize,
 }
 
-impl Over {
+impl ClosedTask {
     fn of(text: &str, message: usize) -> Self {
-        Self { verb: verb(text), names: names(text), message }
+        Self { verb: verb(text), names: code_names(text), message }
     }
 }
 
-/// The first word of a step.
+/// The verb of a step: its first word.
 fn verb(text: &str) -> String {
     let step = STEP.captures(text).and_then(|it| it.get(1)).map_or(text, |it| it.as_str());
     step.split(|c: char| !c.is_alphanumeric()).find(|it| !it.is_empty()).unwrap_or_default().to_lowercase()
 }
 
-/// Brings what earlier summaries said of the present up to date. `changed`: what became of tasks made before.
-pub(in crate::facts) fn read(history: &History, changed: &[Changed], facts: &mut Vec<Fact>) {
-    let past = past(history);
-    // What was asked last then is what was asked before.
+/// Updates or drops what earlier summaries state as current. `changed`: status changes of tasks created before.
+pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate], facts: &mut Vec<Fact>) {
+    let past = outdated_summaries(history);
+    // What was the last request then is an earlier request now.
     for fact in facts.iter_mut().filter(|it| it.topic == Topic::Last && past.contains(&it.message)) {
         fact.topic = Topic::UserMessages;
     }
     if !facts.iter().any(|it| it.voice() == Voice::Summary) {
         return;
     }
-    let mut over = moved(changed, facts);
+    let mut over = apply_task_updates(changed, facts);
     let done = facts.iter().filter(|it| it.topic == Topic::Done && it.voice() == Voice::Model);
-    over.extend(done.map(|it| Over::of(&it.text, it.message)));
-    // The newest last: of tasks with the same name those are looked at.
+    over.extend(done.map(|it| ClosedTask::of(&it.text, it.message)));
+    // In ascending order: of the tasks that share a name, the last ones are compared.
     over.sort_by_key(|it| it.message);
-    let mut by_name: HashMap<&str, Vec<&Over>> = HashMap::new();
+    let mut by_name: HashMap<&str, Vec<&ClosedTask>> = HashMap::new();
     for task in &over {
         task.names.iter().for_each(|it| by_name.entry(it).or_default().push(task));
     }
-    facts.retain(|fact| !ended(fact, &by_name));
-    // When each was last run.
+    facts.retain(|fact| !is_superseded(fact, &by_name));
+    // Last message in which each word of a program ran.
     let mut runs: HashMap<String, usize> = HashMap::new();
-    for (message, stems) in facts.iter().filter_map(ran) {
+    for (message, stems) in facts.iter().filter_map(programs_run) {
         for stem in stems {
             let last = runs.entry(stem).or_default();
             *last = message.max(*last);
@@ -89,13 +89,16 @@ pub(in crate::facts) fn read(history: &History, changed: &[Changed], facts: &mut
     facts.retain(|fact| {
         let step = STEP.captures(&fact.text).and_then(|it| it.get(1)).map_or("", |it| it.as_str());
         let run = ["run ", "rerun ", "re-run "].iter().any(|it| step.to_lowercase().starts_with(it));
-        // Nothing but to run something, and all of that was run.
-        let only = run && told_open(fact) && step.len() <= SHORT && polarity(&fact.text).is_none();
+        // A step that asks only for a run, all of which ran since.
+        let only = run
+            && is_open_in_summary(fact)
+            && step.len() <= MAX_RUN_STEP_BYTES
+            && polarity(&fact.text).is_none();
         let step = if only { stems(step) } else { HashSet::new() };
         step.is_empty() || !step.iter().all(|it| runs.get(it).is_some_and(|it| *it > fact.message))
     });
-    // A rule does not end with the turn it stands in.
-    let since = present::worked(history, facts).max(present::spoke(history));
+    // Rules do not become outdated with the turn.
+    let since = present::last_work(history, facts).max(present::last_statement(history));
     let current = |fact: &mut Fact| {
         fact.topic == Topic::Current
             && fact.voice() == Voice::Summary
@@ -103,35 +106,35 @@ pub(in crate::facts) fn read(history: &History, changed: &[Changed], facts: &mut
             && polarity(&fact.text).is_none()
     };
     let mut stood: Vec<Fact> = facts.extract_if(.., current).collect();
-    // Where the work stood then is no longer where it stands; what it says beyond that was found out.
+    // The old state of the work is dropped; findings in it are kept.
     for fact in &mut stood {
         fact.topic = Topic::Findings;
         fact.text.reword(|it| {
-            let found = |it: &&str| CUES.found.is_in(&Lowercased::of(it)) && !left_open(it);
+            let found = |it: &&str| CUES.found.is_in(&Lowercased::of(it)) && !says_remaining(it);
             sentences(it).into_iter().filter(found).collect::<Vec<_>>().join(" ")
         });
     }
     stood.retain(|it| !it.text.is_empty());
-    // The newest of what that summary says.
+    // Facts are in the order of their messages after this: these are the newest of their summary.
     facts.splice(0..0, stood);
 }
 
-/// Gives steps that summaries told with their number the state that they have since; gives back those that are over.
-fn moved(changed: &[Changed], facts: &mut Vec<Fact>) -> Vec<Over> {
+/// Applies status changes to the numbered steps of summaries. Returns the steps that were finished or cancelled.
+fn apply_task_updates(changed: &[TaskUpdate], facts: &mut Vec<Fact>) -> Vec<ClosedTask> {
     let mut over = Vec::new();
-    let last: HashMap<&str, &Changed> = changed.iter().map(|it| (it.id.as_str(), it)).collect();
+    let last: HashMap<&str, &TaskUpdate> = changed.iter().map(|it| (it.id.as_str(), it)).collect();
     facts.retain_mut(|fact| {
-        if !told_open(fact) {
+        if !is_open_in_summary(fact) {
             return true;
         }
         let found = TASK.captures(&fact.text).and_then(|it| Some(it.get(1)?.as_str().to_owned()));
         let now = found.and_then(|it| last.get(it.as_str())).filter(|it| it.message > fact.message);
         let Some(now) = now else { return true };
         if now.topic != Some(Topic::Open) {
-            over.extend((now.topic != Some(Topic::Active)).then(|| Over::of(&fact.text, now.message)));
+            over.extend((now.topic != Some(Topic::Active)).then(|| ClosedTask::of(&fact.text, now.message)));
             fact.message = now.message;
         }
-        // How it was to be done is over with it.
+        // The explanation of a finished step is no longer needed.
         if now.topic == Some(Topic::Done) {
             fact.text.truncate(fact.text.find(" — ").unwrap_or(fact.text.len()));
         }
@@ -141,18 +144,18 @@ fn moved(changed: &[Changed], facts: &mut Vec<Fact>) -> Vec<Over> {
     over
 }
 
-/// Drops the steps of earlier summaries that the user did not want taken when the model asked: "Shall I commit?" "No".
-pub(in crate::facts) fn refused(facts: &mut Vec<Fact>) {
+/// Drops steps of earlier summaries that the model offered to take and the user declined: "Shall I commit?" "No".
+pub(in crate::facts) fn drop_refused_steps(facts: &mut Vec<Fact>) {
     let no = |fact: &Fact| match &fact.detail {
-        // "Not yet" is no no.
-        Detail::Choice { asked: Some(asked), refused: true, .. } if !LATER.is_match(&fact.text) => {
-            let found = OFFERED.captures(asked)?;
+        // "Not yet" is not a refusal.
+        Detail::Choice { asked: Some(asked), refused: true, .. } if !POSTPONES.is_match(&fact.text) => {
+            let found = OFFER.captures(asked)?;
             let verb = found.get(1)?.as_str().to_lowercase();
             Some((fact.message, verb, stems(found.get(2).map_or("", |it| it.as_str()))))
         }
         _ => None,
     };
-    // By verb: when each object was last refused, and when none was named.
+    // By verb: the last refusal for each object, and the last one without an object.
     let mut refused: HashMap<String, (HashMap<String, usize>, Option<usize>)> = HashMap::new();
     for (message, verb, object) in facts.iter().filter_map(no) {
         let (objects, bare) = refused.entry(verb).or_default();
@@ -168,7 +171,8 @@ pub(in crate::facts) fn refused(facts: &mut Vec<Fact>) {
         return;
     }
     facts.retain(|fact| {
-        let Some(rest) = STEP.captures(&fact.text).and_then(|it| it.get(1)).filter(|_| told_open(fact))
+        let Some(rest) =
+            STEP.captures(&fact.text).and_then(|it| it.get(1)).filter(|_| is_open_in_summary(fact))
         else {
             return true;
         };
@@ -176,25 +180,28 @@ pub(in crate::facts) fn refused(facts: &mut Vec<Fact>) {
         let (first, rest) = step.split_once(|c: char| !c.is_alphanumeric()).unwrap_or((&step, ""));
         let Some((objects, bare)) = refused.get(first) else { return true };
         let rest = stems(rest);
-        // "Shall I commit?" is about a step that says no more than that.
+        // "Shall I commit?" concerns a step without an object.
         let bare = rest.is_empty() && bare.is_some_and(|it| it > fact.message);
         !(bare || rest.iter().any(|it| objects.get(it).is_some_and(|it| *it > fact.message)))
     });
 }
 
-/// Drops steps that are over by [`Evidence`], and sets those apart that nothing confirms since: of an earlier summary, or
-/// of a plan that the model reported on before the user asked for something else.
-pub(in crate::facts) fn settle(history: &History, facts: &mut Vec<Fact>) {
-    progress::close(history, facts);
+/// Drops steps that [`Evidence`] shows to be done. Marks as unconfirmed the steps of an earlier summary, and those of a
+/// plan that the model reported on before the user asked for something else, if nothing since confirms them.
+pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
+    progress::close_steps(history, facts);
     let evidence = Evidence::of(facts);
-    let step = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
-    // "All requested work appears complete" is nothing that is open.
-    let idle = |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
-    let over: Vec<bool> =
-        facts.iter().map(|it| step(it) && (idle(it) || evidence.shows_done(&it.text, it.message))).collect();
+    let step = |it: &Fact| it.topic.is_open_step();
+    // "All requested work appears complete" is not an open step.
+    let nothing_left =
+        |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
+    let over: Vec<bool> = facts
+        .iter()
+        .map(|it| step(it) && (nothing_left(it) || evidence.shows_done(&it.text, it.message)))
+        .collect();
     let mut over = over.into_iter();
     facts.retain(|_| !over.next().unwrap_or(false));
-    let (left, went_on) = (answered(history), went_on(history));
+    let (left, went_on) = (last_answered(history), last_turning_point(history));
     for fact in facts.iter_mut().filter(|it| step(it)) {
         let over = if fact.voice() == Voice::Summary { went_on } else { left };
         if over.is_some_and(|it| it > fact.message) {
@@ -203,83 +210,84 @@ pub(in crate::facts) fn settle(history: &History, facts: &mut Vec<Fact>) {
     }
 }
 
+fn is_request(message: &Message) -> bool {
+    message.is_prompt() && !is_trivial(&message.plain())
+}
+
 /// Drops rules that were given for one request, once the user has made another.
-pub(in crate::facts) fn expire(history: &History, facts: &mut Vec<Fact>) {
-    let asks = |it: &Message| it.is_prompt() && !trivial(&it.plain());
-    let Some(newest) = history.messages().iter().rposition(asks) else { return };
+pub(in crate::facts) fn drop_expired_rules(history: &History, facts: &mut Vec<Fact>) {
+    let Some(newest) = history.messages().iter().rposition(is_request) else { return };
     let rule = |it: &Fact| matches!(it.topic, Topic::Constraints | Topic::Directives);
     facts.retain(|it| {
         !(rule(it) && it.voice() == Voice::User && it.message < newest && for_one_request(&it.text))
     });
 }
 
-/// Where what the session began with was answered, the goal is what is asked now.
-pub(in crate::facts) fn pursue(history: &History, facts: &mut Vec<Fact>) {
+/// If the first request was answered, the goal is the current request.
+pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec<Fact>) {
     let goal = facts.iter().filter(|it| it.topic == Topic::Goal).map(|it| it.message).min();
-    let Some(at) = answered(history).filter(|it| goal.is_some_and(|goal| goal < *it)) else { return };
+    let Some(at) = last_answered(history).filter(|it| goal.is_some_and(|goal| goal < *it)) else { return };
     let asked = |it: &&Fact| it.topic == Topic::Last && it.voice() == Voice::User && it.message > at;
     let now: Vec<Fact> =
         facts.iter().filter(asked).map(|it| Fact { topic: Topic::Goal, ..it.clone() }).collect();
     facts.extend(now);
 }
 
-/// The last report of the model, or summary, after which the user asked for something else, or the last prompt of which
-/// that is known: what was planned before it was left.
-pub fn answered(history: &History) -> Option<usize> {
+/// The message that answered the request before the current one: the last report of the model, or summary, that was
+/// followed by another request. If a compaction removed the replies, the last prompt that must have been answered.
+pub fn last_answered(history: &History) -> Option<usize> {
     let messages = history.messages();
     let mut asked = false;
-    // Whether a prompt is the next that anybody says.
+    // Whether the next message that is not the model's own is a prompt.
     let mut next = false;
     for (number, message) in messages.iter().enumerate().rev() {
         if message.is_prompt() {
-            asked |= !trivial(&message.plain());
+            asked |= !is_trivial(&message.plain());
             next = true;
         } else if message.kind == Kind::Summary && asked {
             return Some(number);
         } else if message.role == Role::Assistant {
-            if asked && next && reports(message) {
+            if asked && next && is_report(message) {
                 return Some(number);
             }
             next = false;
         }
     }
-    unreplied(messages)
+    answered_before_summary(messages)
 }
 
-/// The last but one of the prompts that a session begins with up to a summary. A compaction took the replies away: each of
-/// them but the last was answered.
-fn unreplied(messages: &[Message]) -> Option<usize> {
+/// The second to last of the prompts before the first summary, if a compaction removed the replies: all but the last
+/// were answered.
+fn answered_before_summary(messages: &[Message]) -> Option<usize> {
     let summary = messages.iter().position(|it| it.kind == Kind::Summary)?;
     let begins = &messages[..summary];
     if begins.iter().any(|it| it.role == Role::Assistant) {
         return None;
     }
-    let asks = |it: &(usize, &Message)| it.1.is_prompt() && !trivial(&it.1.plain());
-    begins.iter().enumerate().filter(asks).rev().nth(1).map(|it| it.0)
+    begins.iter().enumerate().filter(|it| is_request(it.1)).rev().nth(1).map(|it| it.0)
 }
 
-/// The last message by which the work came to an end or to something else: a report, or a request of the user.
-fn went_on(history: &History) -> Option<usize> {
-    let asks = |it: &Message| it.is_prompt() && !trivial(&it.plain());
-    history.messages().iter().rposition(|it| asks(it) || reports(it))
+/// The last message that finished or redirected the work: a report, or a request of the user.
+fn last_turning_point(history: &History) -> Option<usize> {
+    history.messages().iter().rposition(|it| is_request(it) || is_report(it))
 }
 
-fn told_open(fact: &Fact) -> bool {
-    fact.voice() == Voice::Summary && matches!(fact.topic, Topic::Open | Topic::Active | Topic::Unconfirmed)
+fn is_open_in_summary(fact: &Fact) -> bool {
+    fact.voice() == Voice::Summary && fact.topic.is_open_step()
 }
 
-/// What a command that went well ran, by its last word: `fmt` of `npm run fmt`.
-fn ran(fact: &Fact) -> Option<(usize, HashSet<String>)> {
-    let Detail::Command { outcome, looked: false } = &fact.detail else { return None };
+/// The last word of each program that a successful command ran: `fmt` of `npm run fmt`.
+fn programs_run(fact: &Fact) -> Option<(usize, HashSet<String>)> {
+    let Detail::Command { outcome, read_only: false } = &fact.detail else { return None };
     if outcome.ok != Some(true) {
         return None;
     }
-    let kinds = command::doings(&fact.text);
-    let last = kinds.iter().flat_map(|it| stems(it.kind.rsplit(' ').next().unwrap_or_default()));
+    let kinds = ParsedCommand::of(&fact.text).operations();
+    let last = kinds.iter().flat_map(|it| stems(it.name.rsplit(' ').next().unwrap_or_default()));
     Some((fact.message, last.collect()))
 }
 
-/// The words of a text that say what it is about, without what their number adds.
+/// Content words of a text, without plural endings.
 fn stems(text: &str) -> HashSet<String> {
     const EMPTY: [&str; 14] = [
         "the", "this", "that", "them", "these", "and", "for", "now", "all", "too", "you", "like", "then",
@@ -290,38 +298,39 @@ fn stems(text: &str) -> HashSet<String> {
     words.map(|it| it.trim_end_matches('s').to_owned()).collect()
 }
 
-/// Whether an earlier summary told `fact` as open, and it is about what is over.
-fn ended(fact: &Fact, over: &HashMap<&str, Vec<&Over>>) -> bool {
+/// Whether `fact` is open in an earlier summary and concerns a task that was finished or cancelled.
+fn is_superseded(fact: &Fact, over: &HashMap<&str, Vec<&ClosedTask>>) -> bool {
     if fact.voice() != Voice::Summary || over.is_empty() || polarity(&fact.text).is_some() {
         return false;
     }
     let told = match fact.topic {
         Topic::Open | Topic::Active | Topic::Unconfirmed | Topic::Current => true,
-        Topic::Findings => left_open(&fact.text),
+        Topic::Findings => says_remaining(&fact.text),
         _ => false,
     };
     if !told {
         return false;
     }
-    let own = names(&fact.text);
-    // Of two things that are to be done to the same files, one may be done and the other not.
-    let step = told_open(fact);
+    let own = code_names(&fact.text);
+    // Two steps may concern the same files and differ in their verb.
+    let step = is_open_in_summary(fact);
     let verb = verb(&fact.text);
-    let near = own.iter().filter_map(|it| over.get(it.as_str())).flat_map(|it| it.iter().rev().take(ALIKE));
+    let near =
+        own.iter().filter_map(|it| over.get(it.as_str())).flat_map(|it| it.iter().rev().take(MAX_CANDIDATES));
     near.filter(|it| it.message > fact.message && (!step || it.verb == verb)).any(|it| {
         let shared = own.intersection(&it.names).count();
         shared >= 2 && shared * 2 >= own.len()
     })
 }
 
-/// Whether a text says that something is left to do.
-fn left_open(text: &str) -> bool {
-    let small = Lowercased::of(text);
-    CUES.remaining.is_in(&small) || text.to_lowercase().contains("in progress")
+/// Whether a text says that something remains to be done.
+fn says_remaining(text: &str) -> bool {
+    let lower = Lowercased::of(text);
+    CUES.remaining.is_in(&lower) || text.to_lowercase().contains("in progress")
 }
 
-/// The names of code in a text: what no prose is made of.
-fn names(text: &str) -> HashSet<String> {
+/// Names of code in a text: words that cannot be prose.
+fn code_names(text: &str) -> HashSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && !"_./-".contains(c));
     let words = words.map(|it| it.trim_matches(['.', '-', '/']));
     let code = |it: &&str| {
@@ -332,10 +341,10 @@ fn names(text: &str) -> HashSet<String> {
     words.filter(code).map(str::to_lowercase).collect()
 }
 
-/// The summaries since which the model came to an answer and the user asked for something again.
-fn past(history: &History) -> HashSet<usize> {
+/// The summaries after which the model answered and the user made another request.
+fn outdated_summaries(history: &History) -> HashSet<usize> {
     let mut out = HashSet::new();
-    // Walked backwards: whether a prompt follows, and whether an answer with a prompt behind it does.
+    // Backwards: whether a prompt follows, and whether an answer and then a prompt follow.
     let (mut asked, mut went_on) = (false, false);
     for (number, message) in history.messages().iter().enumerate().rev() {
         match (message.role, message.kind) {
@@ -345,7 +354,7 @@ fn past(history: &History) -> HashSet<usize> {
             (Role::Assistant, Kind::Said) if asked && !went_on => {
                 went_on = message.texts().any(|it| !it.as_str().trim().is_empty());
             }
-            _ => asked |= !asked && message.is_prompt() && !trivial(&message.plain()),
+            _ => asked |= !asked && is_request(message),
         }
     }
     out

@@ -1,5 +1,5 @@
-//! Facts of the conversation: the goal, rules, decisions, requests, open questions, the model's findings and what it
-//! gave up.
+//! Facts of the conversation: the goal, rules, decisions, requests, open questions, the model's findings, and
+//! approaches that were given up.
 
 pub(in crate::facts) mod orders;
 
@@ -7,121 +7,121 @@ use std::sync::LazyLock;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::handed::{Stretch, stretches};
-use crate::facts::text::{bare, clip, flat, lines, sentences, shortened, unmarked};
-use crate::facts::voice::{Prompt, Quote, Seen, Told};
+use crate::facts::text::stretches::{Stretch, stretches};
+use crate::facts::text::{
+    clip, flat, lines, sentences, without_bold, without_cut_announcement, without_markers,
+};
+use crate::facts::voice::{ModelTopic, Prompt, Quote, ToolTopic};
 use crate::facts::{Detail, Fact, Polarity, Topic};
 use history::{History, Kind, Message, Part, Role};
-use orders::{ASKS, RULE, polarity, ruled};
+use orders::{MAX_RULE_CHARS, QUESTION_START, polarity, read_rules};
 
-/// A prompt of at most this many characters can be an answer to what the model just asked, if it says yes or no or
-/// chooses.
-const ANSWER: usize = 240;
+/// Maximum characters of a prompt that answers the model's question if it says yes or no or chooses.
+const MAX_ANSWER_CHARS: usize = 240;
 
-/// Bytes of one that can be an answer whatever it says: a longer one has matter of its own.
-const REPLY: usize = 60;
+/// Maximum bytes of a prompt that answers a question whatever it says.
+const MAX_REPLY_BYTES: usize = 60;
 
-/// Characters of the shortest finding.
-const FINDING: usize = 40;
+const MIN_FINDING_CHARS: usize = 40;
 
-/// One that begins with a yes may say so many more.
-const APPROVAL: usize = 400;
+/// Maximum characters of an answer that begins with a yes.
+const MAX_APPROVAL_CHARS: usize = 400;
 
-static OPTION: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+static CHOSEN_OPTION: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#) ?)?([1-9]|[a-h])(?:\W|$)",
     )
 });
-static OFFER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+static OFFERED_OPTION: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
     )
 });
-/// A question that proposes nothing: what is said to it is a request.
-static INVITES: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+/// A question that proposes nothing: a reply to it is a request.
+static OPEN_INVITATION: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)\b(?:any|some)(?:thing|where) (?:else|more)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
         r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
     ))
 });
-/// How a question begins that takes up what was said, and how one is announced.
-static DOUBTS: LazyLock<AsciiFirstRegex> =
+/// The beginning of a counter-question.
+static DOUBT_START: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:q:|(?:ok(?:ay)?|but|so|and|hm+|mh+|mm+)\b)"));
-/// The head of one of several points of a report: `1. **Title**`, `## 1. Title`, `P1: title`.
-static HEADED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+/// Heading of one of several points in a report: `1. **Title**`, `## 1. Title`, `P1: title`.
+static NUMBERED_HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"^(?:[-*] )?(?:\d{1,2}[.)] \*\*|(?:#{1,6} |\*\*)\d{1,2}[.)] |(?:#{1,6} )?(?:\*\*)?\[?P\d\b)",
     )
 });
-/// A question within a sentence that lost its marks.
-static ASKS_WITHIN: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+/// A question without a question mark within a sentence.
+static QUESTION_WITHIN: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"\bIs there\b|\bAre there\b|(?i)\b(?:is there (?:like )?an?|do you (?:think|know|suggest)|can you (?:check|look|explain|reconsider))\b",
     )
 });
-/// How sentences begin that say nothing where they are short: "No output yet.", "Agreed."
+/// How sentences begin that mean nothing if they are short: "No output yet.", "Agreed."
 static FILLER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)^\W*(?:no|not|nothing|still|yes|ok|okay|sure|agreed|understood|got it|thanks?|thank you|great|perfect|good|right",
         r"|hello|hi|of course|certainly|sorry|i can help|i(?:'|’)?d be happy|happy to)\b",
     ))
 });
-/// Sentences that say of something that it is not so, as a rule.
+/// Sentences of [`FILLER`] that may be findings if they are longer.
 static NEGATIVE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:no|not|nothing|still)\b"));
-/// What stands for an image in a prompt (Claude Code).
+/// Placeholder of an image (Claude Code).
 static IMAGE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"\[Image(?: #\d+)?\]"));
-/// Reads all that was said. `goal`: it is known already.
+/// Reads the conversation. `goal`: whether the goal is known already.
 pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     let mut facts = Vec::new();
     let messages = history.messages();
     let mut said: Option<usize> = None;
-    // What the model said since the user last spoke: a question is answered once.
+    // The model's last message, until the user answers it: a question is answered once.
     let mut fresh: Option<usize> = None;
-    // Where its facts begin, until it is concluded from.
+    // Where the facts of that message begin, until its conclusion is read.
     let mut since: Option<usize> = None;
     let mut last: Option<usize> = None;
     let mut started = goal;
     for (number, message) in messages.iter().enumerate() {
-        // A history may begin in the midst of the work.
+        // A history may begin in the middle of the work.
         started |= message.parts.iter().any(|it| matches!(it, Part::Call(_) | Part::Output(_)));
         match (message.role, message.kind) {
             (Role::User, Kind::Said) => {
                 let Some(prompt) = Prompt::of(message) else { continue };
                 let parts = prompt.parts();
                 let whole = parts.join("\n");
-                let small = trivial(&whole);
+                let trivial = is_trivial(&whole);
                 for part in parts {
-                    if !idle(part) {
-                        facts.extend(user(Topic::UserMessages, number, &prompt, part));
+                    if !is_empty_prompt(part) {
+                        facts.extend(prompt_fact(Topic::UserMessages, number, &prompt, part));
                     }
-                    // Clients join what was said in a row: each part asks for something or does not.
-                    if !trivial(part) {
-                        facts.extend(user(Topic::Requests, number, &prompt, part));
+                    // Clients join consecutive prompts: each part is looked at separately.
+                    if !is_trivial(part) {
+                        facts.extend(prompt_fact(Topic::Requests, number, &prompt, part));
                     }
-                    if !goal && !trivial(part) {
-                        facts.extend(user(Topic::Goal, number, &prompt, part));
+                    if !goal && !is_trivial(part) {
+                        facts.extend(prompt_fact(Topic::Goal, number, &prompt, part));
                     }
                 }
-                goal |= !small;
+                goal |= !trivial;
                 if let Some(start) = since.take()
                     && let Some(said) = said
                 {
-                    if overtakes(&whole) {
-                        withdrawn(said, start, &mut facts);
+                    if supersedes_proposal(&whole) {
+                        withdraw_findings(said, start, &mut facts);
                     } else {
-                        concluded(said, &spoken(&messages[said]), start, &mut facts);
+                        read_conclusion(said, &text_of_model(&messages[said]), start, &mut facts);
                     }
                 }
-                ruled(number, &prompt, &mut facts);
-                // What starts the work answers nothing, whatever the model asked to be polite.
+                read_rules(number, &prompt, &mut facts);
+                // The prompt that starts the work answers nothing.
                 let asked = fresh.take().filter(|_| started).map(|it| &messages[it]);
-                chosen(number, &prompt, asked, &mut facts);
+                read_decisions(number, &prompt, asked, &mut facts);
                 if started {
-                    objected(number, &whole, &messages[..number], &mut facts);
+                    read_objection(number, &whole, &messages[..number], &mut facts);
                 }
-                started |= !small;
-                if !small || last.is_none() {
+                started |= !trivial;
+                if !trivial || last.is_none() {
                     last = Some(number);
                 }
             }
@@ -129,24 +129,23 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 if message.texts().any(|it| !it.as_str().trim().is_empty()) {
                     (said, fresh) = (Some(number), Some(number));
                     since = Some(facts.len());
-                    told(number, &spoken(message), &mut facts);
+                    read_statements(number, &text_of_model(message), &mut facts);
                 }
             }
             (Role::User | Role::Assistant | Role::System | Role::Tool, _) => {}
         }
     }
-    ended(history, last, said, &mut facts);
+    read_end(history, last, said, &mut facts);
     facts
 }
 
-/// What the user said at a place of its own: the goal, a request.
-fn user(topic: Topic, number: usize, prompt: &Prompt, part: &str) -> Option<Fact> {
-    Some(Fact::user(topic, number, prompt.quote(part.trim())?, Detail::None))
+fn prompt_fact(topic: Topic, number: usize, prompt: &Prompt, part: &str) -> Option<Fact> {
+    Some(Fact::from_user(topic, number, prompt.quote(part.trim())?, Detail::None))
 }
 
-/// What the model said last that it would do, and the user forbade at once: tried and given up, with the reason. From
-/// what it said before that, it went on by itself.
-fn objected(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fact>) {
+/// A step that the model announced last and the user forbade at once: tried and given up, with the reason. What it
+/// announced before that, it gave up by itself.
+fn read_objection(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fact>) {
     let Some(no) = sentences(prompt).first().copied().filter(|it| polarity(it) == Some(Polarity::Forbid))
     else {
         return;
@@ -161,19 +160,19 @@ fn objected(number: usize, prompt: &str, before: &[Message], facts: &mut Vec<Fac
     let last = said.map(Message::plain).find(|it| !it.trim().is_empty()).unwrap_or_default();
     let meant = sentences(&last).into_iter().find(|it| {
         let own = stems(it);
-        it.chars().count() <= RULE
+        it.chars().count() <= MAX_RULE_CHARS
             && CUES.announce.is_in(&Lowercased::of(it))
             && against.iter().any(|word| own.contains(word))
     });
     if let Some(meant) = meant {
         let text = format!("{} → \"{}\"", flat(meant), flat(clip(no, 200).0));
-        facts.push(Fact::seen(Seen::Tried, number, text, Detail::None));
+        facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));
     }
 }
 
-/// Whether a prompt asks for nothing by itself: "yes", "continue", "hi".
-pub(in crate::facts) fn trivial(text: &str) -> bool {
-    // An image says what is wanted only beside words.
+/// Whether a prompt requests nothing by itself: "yes", "continue", "hi".
+pub(in crate::facts) fn is_trivial(text: &str) -> bool {
+    // An image needs words beside it to be a request.
     let unmarked = IMAGE.replace_all(text, "");
     let shows = unmarked.len() < text.len();
     let text = unmarked.trim();
@@ -186,30 +185,30 @@ pub(in crate::facts) fn trivial(text: &str) -> bool {
         || text.starts_with('/') && !text.contains(char::is_whitespace) && text.matches('/').count() == 1
         || greets.iter().any(|it| text.trim_end_matches(['.', '!']).eq_ignore_ascii_case(it))
         || count <= 24 && text.split_whitespace().count() <= 3 && {
-            let small = Lowercased::of(text);
-            CUES.approve.is_in(&small) || CUES.refuse.is_in(&small)
+            let lower = Lowercased::of(text);
+            CUES.approve.is_in(&lower) || CUES.refuse.is_in(&lower)
         }
 }
 
-/// Whether a prompt says nothing at all: a greeting alone, a command that was not typed to its end.
-pub(in crate::facts) fn idle(text: &str) -> bool {
+/// Whether a prompt says nothing at all: a greeting, or an incomplete slash command.
+pub(in crate::facts) fn is_empty_prompt(text: &str) -> bool {
     let text = text.trim();
     let plain = text.trim_end_matches(['.', '!']);
     let greets = ["hi", "hello", "hey"].iter().any(|it| plain.eq_ignore_ascii_case(it));
-    greets || text.starts_with('/') && trivial(text)
+    greets || text.starts_with('/') && is_trivial(text)
 }
 
-/// The last thing a text asks, and what it offers to choose from.
-fn question(text: &str) -> Option<&str> {
+/// The last question of a text, which its options may follow.
+fn last_question(text: &str) -> Option<&str> {
     let tail = crate::facts::text::clip_end(text, 4_000);
-    // Options may follow the question; prose does not.
+    // Options may follow the question, but not more than a sentence of prose.
     let last = sentences(tail).into_iter().rev().take(8);
     let mut prose = 0;
     for sentence in last {
-        if asking(sentence) {
+        if is_question(sentence) {
             return Some(sentence);
         }
-        prose += usize::from(!OFFER.is_match(sentence) && sentence.chars().count() > 40);
+        prose += usize::from(!OFFERED_OPTION.is_match(sentence) && sentence.chars().count() > 40);
         if prose > 1 {
             break;
         }
@@ -217,31 +216,31 @@ fn question(text: &str) -> Option<&str> {
     None
 }
 
-fn asking(text: &str) -> bool {
-    // An emoji or a closing mark may follow.
+fn is_question(text: &str) -> bool {
+    // An emoji or closing mark may follow the question mark.
     let mark = |it: char| !it.is_alphanumeric() && !"?？.!。！".contains(it);
     text.trim_end_matches(mark).ends_with(['?', '？'])
 }
 
-fn chosen(number: usize, prompt: &Prompt, before: Option<&Message>, facts: &mut Vec<Fact>) {
+fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, facts: &mut Vec<Fact>) {
     let said = prompt.whole();
     let whole: &str = &said;
     let count = whole.chars().count();
-    let short = count <= ANSWER;
-    let asks = asking(whole) || ASKS.is_match(whole) || whole.starts_with('/');
-    let before = before.map(spoken).unwrap_or_default();
-    let asked = question(&before);
+    let short = count <= MAX_ANSWER_CHARS;
+    let asks = is_question(whole) || QUESTION_START.is_match(whole) || whole.starts_with('/');
+    let before = before.map(text_of_model).unwrap_or_default();
+    let asked = last_question(&before);
     let push =
         |text: Quote, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
             let asked = asked.map(|it| flat(clip(it, 240).0));
             let detail = Detail::Choice { asked, means, refused, superseded: None };
-            facts.push(Fact::user(Topic::Decisions, number, text, detail));
+            facts.push(Fact::from_user(Topic::Decisions, number, text, detail));
         };
-    // "2", "option B", "go with the first": said of what was offered.
-    if short && let Some(letter) = OPTION.captures(whole).and_then(|it| it.get(1)) {
+    // "2", "option B", "go with the first": refers to the offered options.
+    if short && let Some(letter) = CHOSEN_OPTION.captures(whole).and_then(|it| it.get(1)) {
         let alone = whole.chars().count() <= 3 || whole[..letter.start()].chars().any(char::is_alphabetic);
         let wanted = letter.as_str();
-        let offers: Vec<_> = OFFER.captures_iter(&before).collect();
+        let offers: Vec<_> = OFFERED_OPTION.captures_iter(&before).collect();
         let offer = offers
             .iter()
             .rev()
@@ -250,35 +249,36 @@ fn chosen(number: usize, prompt: &Prompt, before: Option<&Message>, facts: &mut 
             || whole[letter.end()..].starts_with([',', '.', ')', ' '])
                 && letter.as_str().chars().all(|c| c.is_ascii_digit());
         if let Some(what) = offer.filter(|_| single && offers.len() >= 2).and_then(|it| it.get(2)) {
-            let means = flat(clip(what.as_str().trim_matches(['*', ' ']), 200).0).replace("**", "");
+            let means = without_bold(&flat(clip(what.as_str().trim_matches(['*', ' ']), 200).0));
             push(said.clone(), asked, Some(means), false, facts);
             return;
         }
     }
-    let small = Lowercased::of(whole);
-    let (approves, refuses) = (CUES.approve.is_in(&small), CUES.refuse.is_in(&small));
-    // "Ok, but what if …?" approves of nothing.
-    let approves = approves && !(asks && DOUBTS.is_match(whole) && sentences(whole).len() == 1);
-    let decides = approves || refuses || CUES.choose.is_in(&small);
-    let replies = !asks && (whole.len() <= REPLY || short && decides) || approves && count <= APPROVAL;
-    if replies && asked.is_some_and(|it| !INVITES.is_match(it)) {
-        // A yes may ask further.
+    let lower = Lowercased::of(whole);
+    let (approves, refuses) = (CUES.approve.is_in(&lower), CUES.refuse.is_in(&lower));
+    // "Ok, but what if …?" approves nothing.
+    let approves = approves && !(asks && DOUBT_START.is_match(whole) && sentences(whole).len() == 1);
+    let decides = approves || refuses || CUES.choose.is_in(&lower);
+    let replies = !asks && (whole.len() <= MAX_REPLY_BYTES || short && decides)
+        || approves && count <= MAX_APPROVAL_CHARS;
+    if replies && asked.is_some_and(|it| !OPEN_INVITATION.is_match(it)) {
+        // Approval may come with a further question.
         push(said.clone(), asked, None, refuses && !approves, facts);
         return;
     }
     let stretches = prompt.parts().iter().flat_map(|it| stretches(it));
     let typed = stretches.filter(|it| it.0 == Stretch::Typed).flat_map(|it| sentences(it.1));
     for sentence in typed {
-        // A rule is a rule, and a manual decides nothing.
+        // Rules are read elsewhere, and instructions of a harness decide nothing.
         let other = sentence.chars().count() > 320
-            || asking(sentence)
-            || (ASKS.is_match(sentence) && !sentence.contains(", ") && !sentence.contains("et's"))
-            || ASKS_WITHIN.is_match(sentence)
+            || is_question(sentence)
+            || (QUESTION_START.is_match(sentence) && !sentence.contains(", ") && !sentence.contains("et's"))
+            || QUESTION_WITHIN.is_match(sentence)
             || whole.len() > 2_500
             || polarity(sentence).is_some();
-        let small = Lowercased::of(sentence);
+        let lower = Lowercased::of(sentence);
         if !other
-            && (CUES.choose.is_in(&small) || short && CUES.reverse.is_in(&small))
+            && (CUES.choose.is_in(&lower) || short && CUES.reverse.is_in(&lower))
             && let Some(quote) = prompt.quote(sentence)
         {
             push(quote, None, None, false, facts);
@@ -286,8 +286,8 @@ fn chosen(number: usize, prompt: &Prompt, before: Option<&Message>, facts: &mut 
     }
 }
 
-/// What a message of the model says, without the list of sources that some append for their client.
-fn spoken(message: &Message) -> String {
+/// The text of a model's message, without the list of sources that some append for their client.
+fn text_of_model(message: &Message) -> String {
     const SOURCES: &str = "<oai-mem-citation>";
     let mut text = message.plain();
     let line = if text.starts_with(SOURCES) { Some(0) } else { text.find(&format!("\n{SOURCES}")) };
@@ -298,7 +298,7 @@ fn spoken(message: &Message) -> String {
     text
 }
 
-/// The sentences of a text. Clauses between semicolons stay one: alone, the second says something else.
+/// The sentences of a text, with clauses between semicolons kept together: the second may mean something else alone.
 fn statements(text: &str) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::new();
     for sentence in sentences(text) {
@@ -316,9 +316,11 @@ fn statements(text: &str) -> Vec<&str> {
     out
 }
 
-/// What the model says of its own work.
-fn told(number: usize, plain: &str, facts: &mut Vec<Fact>) {
-    let mut model = |topic: Told, text: &[&str]| facts.push(Fact::told(topic, number, run_on(text, 300)));
+/// Statements of the model about its work: findings, approaches given up, code without tests.
+fn read_statements(number: usize, plain: &str, facts: &mut Vec<Fact>) {
+    let mut model = |topic: ModelTopic, text: &[&str]| {
+        facts.push(Fact::from_model(topic, number, join_sentences(text, 300)))
+    };
     let mut found = 0;
     let mut before: Option<&str> = None;
     for sentence in statements(plain) {
@@ -326,77 +328,77 @@ fn told(number: usize, plain: &str, facts: &mut Vec<Fact>) {
         if sentence.chars().count() < 20 || sentence.ends_with([':', '?', '？', '：']) {
             continue;
         }
-        let small = Lowercased::of(sentence);
-        let plans = CUES.announce.is_in(&small);
-        let mended = CUES.mended.is_in(&small);
-        if !plans && !mended && CUES.gave_up.is_in(&small) {
-            model(Told::Tried, &[sentence]);
-        } else if !mended && CUES.untested.is_in(&small) {
-            model(Told::Untested, &[sentence]);
+        let lower = Lowercased::of(sentence);
+        let plans = CUES.announce.is_in(&lower);
+        let mended = CUES.fixed.is_in(&lower);
+        if !plans && !mended && CUES.gave_up.is_in(&lower) {
+            model(ModelTopic::Tried, &[sentence]);
+        } else if !mended && CUES.untested.is_in(&lower) {
+            model(ModelTopic::Untested, &[sentence]);
         } else if found < 3
-            && sentence.chars().count() >= FINDING
-            && CUES.found.is_in(&small)
-            && !narrates(&small)
+            && sentence.chars().count() >= MIN_FINDING_CHARS
+            && CUES.found.is_in(&lower)
+            && !is_narration(&lower)
         {
-            let whole = !CUES.refers.is_in(&small);
-            let with = last.filter(|it| it.chars().count() <= 200 && !narrates(&Lowercased::of(it)));
+            let whole = !CUES.back_reference.is_in(&lower);
+            let with = last.filter(|it| it.chars().count() <= 200 && !is_narration(&Lowercased::of(it)));
             found += usize::from(whole || with.is_some());
             match with {
-                _ if whole => model(Told::Findings, &[sentence]),
-                Some(with) => model(Told::Findings, &[with, sentence]),
+                _ if whole => model(ModelTopic::Findings, &[sentence]),
+                Some(with) => model(ModelTopic::Findings, &[with, sentence]),
                 None => {}
             }
         }
     }
 }
 
-/// Whether a sentence tells how the work goes, not what came of it.
-fn narrates(small: &Lowercased) -> bool {
-    CUES.announce.is_in(small) || CUES.narrates.is_in(small)
+fn is_narration(lower: &Lowercased) -> bool {
+    CUES.announce.is_in(lower) || CUES.narration.is_in(lower)
 }
 
-/// What the model had come to when the user spoke again: the last thing it said, in place of the sentences of it that
-/// are facts already (those from `start` on).
-fn concluded(number: usize, plain: &str, start: usize, facts: &mut Vec<Fact>) {
-    let plain = unasked(plain);
-    let text = run_on(&telling(&lines(plain), 600), 600);
-    // A line that announces the next step says nothing once it is taken.
-    if text.chars().count() >= FINDING && !text.ends_with(':') && tells(plain) {
-        withdrawn(number, start, facts);
-        facts.push(Fact::told(Told::Findings, number, text));
+/// The conclusion of the model's last message when the user writes again. It replaces the findings from single
+/// sentences of that message, which are among the facts from `start` on.
+fn read_conclusion(number: usize, plain: &str, start: usize, facts: &mut Vec<Fact>) {
+    let plain = without_closing_questions(plain);
+    let text = join_sentences(&key_lines(&lines(plain), 600), 600);
+    // A line that ends with a colon announces a step that was taken since.
+    if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(plain) {
+        withdraw_findings(number, start, facts);
+        facts.push(Fact::from_model(ModelTopic::Findings, number, text));
     }
 }
 
-/// Takes back the findings of a message, of the facts from `start` on.
-fn withdrawn(number: usize, start: usize, facts: &mut Vec<Fact>) {
+/// Removes the findings of a message from the facts from `start` on.
+fn withdraw_findings(number: usize, start: usize, facts: &mut Vec<Fact>) {
     let mut since = facts.split_off(start);
     since.retain(|it| it.topic != Topic::Findings || it.message != number);
     facts.append(&mut since);
 }
 
-/// Whether a prompt begins by saying that what was proposed is decided, mended or no longer wanted.
-fn overtakes(prompt: &str) -> bool {
+/// Whether a prompt begins by saying that a proposal was decided, done or withdrawn.
+fn supersedes_proposal(prompt: &str) -> bool {
     let first = sentences(prompt).into_iter().next();
-    first.is_some_and(|it| it.chars().count() <= ANSWER && CUES.overtakes.is_in(&Lowercased::of(it)))
+    first
+        .is_some_and(|it| it.chars().count() <= MAX_ANSWER_CHARS && CUES.withdraws.is_in(&Lowercased::of(it)))
 }
 
-/// Of a text that is longer than `chars`, what says most of it: how it begins and ends, its headings, and the lines that
-/// conclude; where it has neither of these, what follows its beginning.
-fn telling<'a>(all: &[&'a str], chars: usize) -> Vec<&'a str> {
+/// The most important lines of a text that is longer than `chars`: its beginning and end, its headings, and the lines
+/// with conclusions; without headings or conclusions, the lines after its beginning.
+fn key_lines<'a>(all: &[&'a str], chars: usize) -> Vec<&'a str> {
     let count = |it: &str| it.chars().count() + 2;
     if all.iter().map(|it| count(it)).sum::<usize>() <= chars + 2 {
         return all.to_vec();
     }
     let concludes = |it: &str| {
-        let small = Lowercased::of(it);
+        let lower = Lowercased::of(it);
         let cues = [&CUES.found, &CUES.unfinished, &CUES.finished, &CUES.untested];
-        cues.iter().any(|cue| cue.is_in(&small)) && !CUES.refers.is_in(&small)
+        cues.iter().any(|cue| cue.is_in(&lower)) && !CUES.back_reference.is_in(&lower)
     };
-    let headings = all.iter().filter(|it| HEADED.is_match(it)).count();
+    let headings = all.iter().filter(|it| NUMBERED_HEADING.is_match(it)).count();
     let rank = |at: usize, it: &str| match at {
         0 => Some(0),
         at if at + 2 >= all.len() => Some(1),
-        _ if headings > 1 && HEADED.is_match(it) => Some(2),
+        _ if headings > 1 && NUMBERED_HEADING.is_match(it) => Some(2),
         _ => concludes(it).then_some(3),
     };
     let mut ranked: Vec<(u8, usize)> =
@@ -405,18 +407,18 @@ fn telling<'a>(all: &[&'a str], chars: usize) -> Vec<&'a str> {
     let mut left = chars;
     let mut picked: Vec<Option<&str>> = vec![None; all.len()];
     for &(rank, at) in &ranked {
-        // What begins or ends a report may be a long paragraph.
-        let line = if rank < 3 { leading(all[at], chars / 3) } else { all[at] };
+        // The first and last line may be long paragraphs.
+        let line = if rank < 3 { first_sentences(all[at], chars / 3) } else { all[at] };
         if count(line) <= left {
             left -= count(line);
             picked[at] = Some(line);
         }
     }
-    // A report without such lines tells most where it begins.
+    // A report without headings and conclusions says most at its beginning.
     let plain = !ranked.iter().any(|it| it.0 > 1);
     for (line, picked) in all.iter().zip(&mut picked).filter(|_| plain) {
         let known = picked.map_or(0, count);
-        let more = if count(line) - known <= left { line } else { leading(line, left + known) };
+        let more = if count(line) - known <= left { line } else { first_sentences(line, left + known) };
         if count(more) > left + known {
             break;
         }
@@ -429,22 +431,22 @@ fn telling<'a>(all: &[&'a str], chars: usize) -> Vec<&'a str> {
     if picked.iter().all(Option::is_none) {
         return all.to_vec();
     }
-    // What announces something says nothing without it.
+    // A heading or introduction is of no use without the line after it.
     let heads = |at: usize| {
-        let title = all[at].starts_with('#') && !HEADED.is_match(all[at]);
+        let title = all[at].starts_with('#') && !NUMBERED_HEADING.is_match(all[at]);
         title || all[at].trim_end_matches(['*', '_', ' ']).ends_with([':', '：'])
     };
     let told = |at: &usize| !heads(*at) || picked.get(at + 1).is_some_and(|it| it.is_some());
     (0..all.len()).filter(told).filter_map(|at| picked[at]).collect()
 }
 
-/// The sentences that a line begins with: as many as have room in `chars`, at least one.
-fn leading(line: &str, chars: usize) -> &str {
-    // What is cut here is too long to be taken.
+/// The first sentences of a line: as many as fit in `chars`, at least one.
+fn first_sentences(line: &str, chars: usize) -> &str {
+    // Limits the work: a longer first sentence would be dropped anyway.
     let line = clip(line, 8 * chars).0;
     let ends =
         statements(line).into_iter().map(|it| it.as_ptr() as usize - line.as_ptr() as usize + it.len());
-    // What looks like an end within code is none.
+    // An apparent end of a sentence within code.
     let ends = ends.filter(|end| line[..*end].matches('`').count().is_multiple_of(2));
     let fits = |end: &usize| line[..*end].chars().count() <= chars;
     let mut ends = ends.peekable();
@@ -453,15 +455,14 @@ fn leading(line: &str, chars: usize) -> &str {
     &line[..end]
 }
 
-/// Without what is asked or announced at the end: neither is a finding.
-fn unasked(text: &str) -> &str {
-    let over = |it: &&str| asking(it) || CUES.announce.is_in(&Lowercased::of(it));
+/// Without questions and announcements at the end, which are not findings.
+fn without_closing_questions(text: &str) -> &str {
+    let over = |it: &&str| is_question(it) || CUES.announce.is_in(&Lowercased::of(it));
     let mut rest = text.trim_end();
-    // Nobody asks more at once.
     for _ in 0..4 {
         let last = sentences(crate::facts::text::clip_end(rest, 1_000)).pop().filter(over);
         let Some(last) = last else { break };
-        // Behind a sentence may stand code or a table: then it is not the end.
+        // Code or a table may follow the sentence: then it is not the end.
         let Some((before, behind)) = rest.rsplit_once(last) else { break };
         if behind.contains(char::is_alphanumeric) {
             break;
@@ -471,20 +472,20 @@ fn unasked(text: &str) -> &str {
     rest
 }
 
-/// Whether a text says something, beyond what the model is about to do and that it has heard.
-fn tells(text: &str) -> bool {
+/// Whether a text says more than what the model is about to do and that it understood.
+fn is_informative(text: &str) -> bool {
     let idle = |it: &&str| {
         let short = it.chars().count() < 40 && !it.contains(|c: char| c.is_ascii_digit() || c == '`');
-        // "Nothing was pushed yet" tells something.
+        // "Nothing was pushed yet" is informative.
         let bare = it.split_whitespace().count() <= 3 || !NEGATIVE.is_match(it);
-        asking(it) || narrates(&Lowercased::of(it)) || short && bare && FILLER.is_match(it)
+        is_question(it) || is_narration(&Lowercased::of(it)) || short && bare && FILLER.is_match(it)
     };
     let sentences = sentences(text);
     sentences.is_empty() || !sentences.iter().all(idle)
 }
 
-/// Sentences and bullets of the model on one line, without marks of bold text.
-fn run_on(sentences: &[&str], chars: usize) -> String {
+/// Joins sentences and bullets on one line, without bold marks.
+fn join_sentences(sentences: &[&str], chars: usize) -> String {
     let mut out = String::new();
     for sentence in sentences {
         if !out.is_empty() {
@@ -496,7 +497,7 @@ fn run_on(sentences: &[&str], chars: usize) -> String {
                 },
             );
         }
-        out.push_str(&unmarked(&flat(bare(sentence))));
+        out.push_str(&without_bold(&flat(without_markers(sentence))));
         if out.chars().count() > chars {
             break;
         }
@@ -506,20 +507,19 @@ fn run_on(sentences: &[&str], chars: usize) -> String {
         Some(at) => head[..at].trim_end_matches('`').trim_end(),
         None => head,
     };
-    if cut { format!("{} …", shortened(head)) } else { head.into() }
+    if cut { format!("{} …", without_cut_announcement(head)) } else { head.into() }
 }
 
 /// Whether a sentence of the model says that something is not done. A short line that ends with a colon is a heading.
-fn unfinished(sentence: &str) -> bool {
+fn says_unfinished(sentence: &str) -> bool {
     const HEADING: usize = 60;
-    let small = Lowercased::of(sentence);
+    let lower = Lowercased::of(sentence);
     let heads = sentence.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']);
     let heading = heads && sentence.chars().count() < HEADING;
-    !asking(sentence) && !heading && CUES.unfinished.is_in(&small) && !CUES.finished.is_in(&small)
+    !is_question(sentence) && !heading && CUES.unfinished.is_in(&lower) && !CUES.finished.is_in(&lower)
 }
 
-/// What was being done where the messages up to `end` end: the last that the model said there, unless the user spoke
-/// since.
+/// The state of the work at the end of `region`: the last message of the model there, unless the user wrote after it.
 pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<Fact> {
     let messages = history.messages().get(region.clone())?;
     let said = |it: &Message| {
@@ -528,43 +528,48 @@ pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<F
             && it.texts().any(|it| !it.as_str().trim().is_empty())
     };
     let at = messages.iter().rposition(|it| it.is_prompt() || said(it)).filter(|it| said(&messages[*it]))?;
-    let text = stood(&spoken(&messages[at]));
-    (!text.is_empty()).then(|| Fact::told(Told::Current, region.start + at, text))
+    let text = current_state(&text_of_model(&messages[at]));
+    (!text.is_empty()).then(|| Fact::from_model(ModelTopic::Current, region.start + at, text))
 }
 
-/// Where the work stands, as a message of the model tells it.
-fn stood(plain: &str) -> String {
+/// The state of the work according to a message of the model.
+fn current_state(plain: &str) -> String {
     const WHOLE: usize = 700;
     let length: usize = lines(plain).iter().map(|it| it.chars().count()).sum();
-    // A report says what it is for where it begins and what came of it where it ends.
-    let all = if length > WHOLE { telling(&lines(unasked(plain)), WHOLE) } else { lines(plain) };
-    run_on(&all, WHOLE)
+    // A report states its purpose at its beginning and its results at its end.
+    let all = if length > WHOLE {
+        key_lines(&lines(without_closing_questions(plain)), WHOLE)
+    } else {
+        lines(plain)
+    };
+    join_sentences(&all, WHOLE)
 }
 
-/// How it ends: the latest request, what the model last said, and what it asked without an answer.
-fn ended(history: &History, last: Option<usize>, said: Option<usize>, facts: &mut Vec<Fact>) {
+/// The end of the history: the last request, the model's last message, and its unanswered question.
+fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: &mut Vec<Fact>) {
     let messages = history.messages();
     let newest = history.last_prompt().filter(|it| Some(*it) > last);
     for number in [last, newest].into_iter().flatten() {
         let Some(prompt) = Prompt::of(&messages[number]) else { continue };
-        facts.extend(prompt.parts().iter().filter_map(|part| user(Topic::Last, number, &prompt, part)));
+        facts
+            .extend(prompt.parts().iter().filter_map(|part| prompt_fact(Topic::Last, number, &prompt, part)));
     }
     let Some(said) = said else { return };
-    let plain = spoken(&messages[said]);
-    let fact = |topic: Told, text: String| Fact::told(topic, said, text);
-    if let Some(asked) = question(&plain).filter(|_| history.last_prompt().is_none_or(|it| it < said)) {
-        facts.push(fact(Told::Asked, flat(clip(asked, 400).0)));
+    let plain = text_of_model(&messages[said]);
+    let fact = |topic: ModelTopic, text: String| Fact::from_model(topic, said, text);
+    if let Some(asked) = last_question(&plain).filter(|_| history.last_prompt().is_none_or(|it| it < said)) {
+        facts.push(fact(ModelTopic::Asked, flat(clip(asked, 400).0)));
     }
     let spoken: Vec<&str> = statements(&plain);
-    let current = stood(&plain);
+    let current = current_state(&plain);
     if !current.is_empty() {
-        facts.push(fact(Told::Current, current));
+        facts.push(fact(ModelTopic::Current, current));
     }
-    // What the user asked for since is what is open.
+    // If the user wrote since, that request is what is open.
     if last.is_some_and(|it| it > said) {
         return;
     }
-    for sentence in spoken.into_iter().filter(|it| unfinished(it)).take(6) {
-        facts.push(fact(Told::Open, flat(clip(sentence, 300).0)));
+    for sentence in spoken.into_iter().filter(|it| says_unfinished(it)).take(6) {
+        facts.push(fact(ModelTopic::Open, flat(clip(sentence, 300).0)));
     }
 }

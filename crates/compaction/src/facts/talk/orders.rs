@@ -1,19 +1,19 @@
-//! Orders of the user: rules that stand, and what is asked for in the task at hand.
+//! Rules and orders of the user: standing rules, and orders for the task at hand.
 
 use std::sync::LazyLock;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::handed::{Stretch, stretches};
-use crate::facts::text::{bare, clip, sentences};
+use crate::facts::text::stretches::{Stretch, stretches};
+use crate::facts::text::{clip, sentences, without_markers};
 use crate::facts::voice::Prompt;
 use crate::facts::{Detail, Fact, Polarity, Topic};
 
-/// A rule of more characters than this is narrowed to the clause that holds its cue.
-pub(in crate::facts) const RULE: usize = 420;
+/// Maximum characters of a rule; of a longer sentence, the clause with the cue is taken.
+pub(in crate::facts) const MAX_RULE_CHARS: usize = 420;
 
-/// How a question begins that lost its mark. `do it` and `can you` ask for something to be done.
-pub(in crate::facts) static ASKS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+/// The beginning of a question without a question mark. `do it` and `can you` are orders.
+pub(in crate::facts) static QUESTION_START: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)^\W*(?:(?:and|but|so|also|then|ok(?:ay)?|wait),? )?(?:(?:do|does|did|have|has|are|were|should) (?:we|you|i|they|these|those)",
         r"|(?:does|did|has|is|was|will|would|should|can|could) (?:it|this|that|there|the|i|we|they)",
@@ -22,7 +22,7 @@ pub(in crate::facts) static ASKS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     ))
 });
 
-/// Which way a sentence points, if it is a rule.
+/// The polarity of a sentence; `None` if it is not a rule.
 pub(in crate::facts) fn polarity(sentence: &str) -> Option<Polarity> {
     if sentence.ends_with(['?', '？'])
         && !sentence.to_lowercase().starts_with("can you")
@@ -30,9 +30,9 @@ pub(in crate::facts) fn polarity(sentence: &str) -> Option<Polarity> {
     {
         return None;
     }
-    // What only looks like a rule is blotted out; another cue in the sentence still counts.
-    let small = Lowercased::of(sentence);
-    let left = CUES.void.erase(&small);
+    // Phrases that only resemble a rule are erased; another cue in the sentence still counts.
+    let lower = Lowercased::of(sentence);
+    let left = CUES.not_rule.erase(&lower);
     if CUES.forbid.is_in(&left) {
         Some(Polarity::Forbid)
     } else if CUES.require.is_in(&left) {
@@ -44,8 +44,8 @@ pub(in crate::facts) fn polarity(sentence: &str) -> Option<Polarity> {
     }
 }
 
-/// Words that may stand before what an order forbids: `and please never`.
-const ORDERING: [&str; 44] = [
+/// Words that may precede a prohibition: `and please never`.
+const BEFORE_ORDER: [&str; 44] = [
     "please",
     "pls",
     "and",
@@ -92,38 +92,35 @@ const ORDERING: [&str; 44] = [
     "as",
 ];
 
-/// Words by which a sentence is told from an English one that is written in the same letters.
-const FOREIGN: [&str; 20] = [
+/// Words that show that a sentence in ASCII letters is not English.
+const NOT_ENGLISH: [&str; 20] = [
     "bitte", "nicht", "niemals", "kein", "keine", "und", "das", "nunca", "por", "favor", "los", "las", "que",
     "jamais", "les", "des", "est", "et", "ne", "pas",
 ];
 
-/// Where an order of the user belongs.
-pub(in crate::facts) fn order(sentence: &str, polarity: Polarity) -> Topic {
-    if stands(sentence, polarity) { Topic::Constraints } else { Topic::Directives }
+pub(in crate::facts) fn rule_topic(sentence: &str, polarity: Polarity) -> Topic {
+    if is_standing_rule(sentence, polarity) { Topic::Constraints } else { Topic::Directives }
 }
 
-/// Whether a rule is for the one request that it stands in: "for this question, only explain". One that may hold for longer
-/// is not, nor are several in one.
+/// Whether a rule is for one request only: "for this question, only explain". Not one that may hold for longer, nor a
+/// list of rules.
 pub(in crate::facts) fn for_one_request(rule: &str) -> bool {
-    let plain = unquoted(rule);
-    let small = Lowercased::of(&plain);
-    CUES.once.is_in(&small) && !CUES.lasting.is_in(&small) && !rule.trim().contains([';', '；', '\n'])
+    let plain = without_quotations(rule);
+    let lower = Lowercased::of(&plain);
+    CUES.once.is_in(&lower) && !CUES.lasting.is_in(&lower) && !rule.trim().contains([';', '；', '\n'])
 }
 
-/// Whether a rule binds what comes after the task at hand too, as an order does and a report or a wish for the product
-/// does not.
-fn stands(sentence: &str, polarity: Polarity) -> bool {
-    /// A longer sentence that begins with "no" reports.
+/// Whether a rule holds beyond the task at hand: an order may, a report or a requirement of the product does not.
+fn is_standing_rule(sentence: &str, polarity: Polarity) -> bool {
+    /// A longer sentence that begins with "no" is a report. Bytes.
     const SHORT: usize = 80;
-    let plain = unquoted(sentence);
-    let small = Lowercased::of(&plain);
-    let left = CUES.void.erase(&small);
+    let plain = without_quotations(sentence);
+    let lower = Lowercased::of(&plain);
+    let left = CUES.not_rule.erase(&lower);
     let words = |text: &str| {
         let words = text.split(|c: char| !c.is_alphanumeric() && c != '\'');
         words.filter(|it| !it.is_empty()).map(str::to_owned).collect::<Vec<_>>()
     };
-    // A heading.
     let title = |it: &str| it.starts_with(char::is_uppercase) && it.contains(char::is_lowercase);
     if plain.split_whitespace().count() <= 3 && plain.split_whitespace().all(title) {
         return false;
@@ -136,25 +133,25 @@ fn stands(sentence: &str, polarity: Polarity) -> bool {
     }
     let Some((before, from)) = CUES.forbid.around(&left) else { return false };
     let english = sentence.chars().all(|it| it.is_ascii() || !it.is_alphabetic())
-        && !words(before).iter().chain(&words(from)).any(|it| FOREIGN.contains(&it.as_str()));
-    // "Say why, and do not go on": nothing but an order follows so.
+        && !words(before).iter().chain(&words(from)).any(|it| NOT_ENGLISH.contains(&it.as_str()));
+    // "Say why, and do not go on": only an order is joined like this.
     let joined =
         ["and ", "but ", "or ", "then ", "also "].iter().find_map(|it| from.trim_start().strip_prefix(it));
     if joined.is_some_and(|it| it.starts_with("do not") || it.starts_with("don")) {
         return true;
     }
     let clause = before.rsplit([',', ';', ':', '.', '(', '*']).next().unwrap_or_default();
-    // What is no longer needed was decided.
+    // "No longer need" is a decision.
     let free = from.trim_start().starts_with("no longer need");
     if free || clause.trim().is_empty() && from.trim_start().starts_with("without") {
         return false;
     }
     let reports = from.trim_start().starts_with("no ") && sentence.len() > SHORT;
-    !english || !reports && words(clause).iter().all(|it| ORDERING.contains(&it.as_str()))
+    !english || !reports && words(clause).iter().all(|it| BEFORE_ORDER.contains(&it.as_str()))
 }
 
-/// Without what stands in quotation marks: what others say.
-fn unquoted(text: &str) -> std::borrow::Cow<'_, str> {
+/// Without quotations, which are other people's words.
+fn without_quotations(text: &str) -> std::borrow::Cow<'_, str> {
     if !text.contains(['"', '“']) {
         return text.into();
     }
@@ -162,8 +159,8 @@ fn unquoted(text: &str) -> std::borrow::Cow<'_, str> {
     parts.map(|(at, it)| if at % 2 == 0 { it } else { " " }).collect::<String>().into()
 }
 
-/// Of each part of a prompt, where in it somebody begins to speak and whether that is the user: parts that hand over a
-/// transcript, `[12] assistant: …`, hold much that the user did not say.
+/// For each part of a prompt, the offsets where a speaker begins and whether that is the user. A part that contains a
+/// transcript, `[12] assistant: …`, holds much that the user did not say.
 fn speakers(parts: &[&str]) -> Vec<Vec<(usize, bool)>> {
     let mut user = true;
     let mut marks = 0;
@@ -192,18 +189,18 @@ fn speakers(parts: &[&str]) -> Vec<Vec<(usize, bool)>> {
     if marks < 2 { parts.iter().map(|_| vec![(0, true)]).collect() } else { out }
 }
 
-pub(in crate::facts) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
+pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
     let speakers = speakers(prompt.parts());
     let all = prompt.parts().iter().zip(&speakers).flat_map(|(part, turns)| {
         let stretches = stretches(part);
         let document = stretches.iter().position(|it| it.0 == Stretch::Document);
-        // What a question is about orders nothing.
+        // A document that a question is about gives no orders.
         let asked_about =
             document.is_some_and(|at| stretches[..at].iter().any(|it| it.1.contains(['?', '？'])));
         let orders = |kind: Stretch| match kind {
             Stretch::Typed => true,
-            Stretch::Document | Stretch::Manual => !asked_about,
-            Stretch::Block | Stretch::Diff | Stretch::Log | Stretch::Talk => false,
+            Stretch::Document | Stretch::HarnessText => !asked_about,
+            Stretch::Block | Stretch::Diff | Stretch::Log | Stretch::Transcript => false,
         };
         let own = |it: &str| {
             let at = (it.as_ptr() as usize).saturating_sub(part.as_ptr() as usize);
@@ -216,7 +213,7 @@ pub(in crate::facts) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fa
         told.filter(|it| own(it.2)).collect::<Vec<_>>()
     });
     let mut of_document: Vec<Fact> = Vec::new();
-    // Where the last list ends: what stands in it was told with it.
+    // End of the last list that was taken as a whole; its items are skipped.
     let mut told = std::ptr::null();
     for (part, stretch, sentence) in all {
         let count = sentence.chars().count();
@@ -225,43 +222,43 @@ pub(in crate::facts) fn ruled(number: usize, prompt: &Prompt, facts: &mut Vec<Fa
         if count < 5 || count < 12 && sentence.is_ascii() || listed {
             continue;
         }
-        if let Some(polarity) = polarity(sentence).filter(|_| !ASKS.is_match(sentence)) {
+        if let Some(polarity) = polarity(sentence).filter(|_| !QUESTION_START.is_match(sentence)) {
             let typed = stretch == Stretch::Typed;
-            let topic = if typed { order(sentence, polarity) } else { Topic::Directives };
+            let topic = if typed { rule_topic(sentence, polarity) } else { Topic::Directives };
             let text = if sentence.ends_with([':', '：']) {
-                // "The code should either:" is no rule without what follows.
+                // "The code should either:" is not a rule without its list.
                 let Some(list) = with_items(part, sentence) else { continue };
                 told = list.as_bytes().as_ptr_range().end;
                 list
-            } else if count > RULE {
-                narrowed(sentence)
+            } else if count > MAX_RULE_CHARS {
+                clause_with_cue(sentence)
             } else {
                 sentence
             };
-            let rule = prompt.quote(text).map(|it| Fact::user(topic, number, it, Detail::Rule(polarity)));
+            let rule =
+                prompt.quote(text).map(|it| Fact::from_user(topic, number, it, Detail::Rule(polarity)));
             if stretch == Stretch::Document { of_document.extend(rule) } else { facts.extend(rule) }
         }
     }
-    if of_document.len() <= MOST_HANDED {
+    if of_document.len() <= MAX_DOCUMENT_RULES {
         facts.append(&mut of_document);
     }
 }
 
-/// Maximum sentences of a document that are taken for orders; with more, it describes something.
-const MOST_HANDED: usize = 8;
+/// Maximum rules in a document; one with more describes a product.
+const MAX_DOCUMENT_RULES: usize = 8;
 
-/// A sentence that announces a list, with the items below it: as many as a rule may be long.
+/// A sentence that introduces a list, with the items below it, up to the maximum length of a rule.
 fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
-    // The sentence is a piece of the part.
     let start = (sentence.as_ptr() as usize).checked_sub(part.as_ptr() as usize)?;
     let from = start + sentence.len();
     let mut end = from;
     for line in part.get(from..)?.split_inclusive('\n') {
         let body = line.trim();
-        let over = end - start > 4 * RULE
-            || body.len() > 4 * RULE
-            || part[start..end].chars().count() + body.chars().count() > RULE;
-        let item = !body.is_empty() && (over || bare(body).len() < body.len());
+        let over = end - start > 4 * MAX_RULE_CHARS
+            || body.len() > 4 * MAX_RULE_CHARS
+            || part[start..end].chars().count() + body.chars().count() > MAX_RULE_CHARS;
+        let item = !body.is_empty() && (over || without_markers(body).len() < body.len());
         if !body.is_empty() && (!item || over) {
             break;
         }
@@ -271,22 +268,21 @@ fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
     (whole.len() > sentence.len()).then_some(whole)
 }
 
-/// The clause of a long sentence that holds its first cue.
-fn narrowed(sentence: &str) -> &str {
-    let small = Lowercased::of(sentence);
-    let cue = [&CUES.forbid, &CUES.require, &CUES.prefer].into_iter().find_map(|it| it.find(&small));
-    let Some(cue) = cue else { return clip(sentence, RULE).0 };
+fn clause_with_cue(sentence: &str) -> &str {
+    let lower = Lowercased::of(sentence);
+    let cue = [&CUES.forbid, &CUES.require, &CUES.prefer].into_iter().find_map(|it| it.find(&lower));
+    let Some(cue) = cue else { return clip(sentence, MAX_RULE_CHARS).0 };
     let breaks = [';', '；', '—', '–', '\n', ':'];
     let start = sentence[..cue.start]
         .rfind(breaks)
         .map_or(0, |it| it + sentence[it..].chars().next().map_or(1, char::len_utf8));
     let end = sentence[cue.end..].find(breaks).map_or(sentence.len(), |it| cue.end + it);
     let clause = sentence[start..end].trim();
-    if clause.chars().count() <= RULE {
+    if clause.chars().count() <= MAX_RULE_CHARS {
         return clause;
     }
-    // No punctuation to go by: some words before the cue, and the rest after it.
+    // Without punctuation: some words before the cue, and everything after it.
     let from = sentence[..cue.start].char_indices().rev().nth(120).map_or(0, |(at, _)| at);
     let from = sentence[from..cue.start].find(' ').map_or(from, |it| from + it);
-    clip(sentence[from..].trim(), RULE).0
+    clip(sentence[from..].trim(), MAX_RULE_CHARS).0
 }

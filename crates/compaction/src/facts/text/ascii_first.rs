@@ -1,43 +1,42 @@
-//! A regex compiled twice, with ASCII classes and with Unicode ones. The first is used on ASCII text, where word
-//! boundaries are some thirty times faster.
+//! A regex that is compiled twice, with ASCII and with Unicode classes. ASCII text uses the first, whose word
+//! boundaries are about thirty times faster.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use regex::{CaptureMatches, Captures, Match, Matches, Regex};
 
-/// A regular expression, twice: for texts whose letters are all ASCII, whatever else is in them, and for others.
+/// A regular expression with two variants: for texts whose letters are all ASCII, and for others.
 ///
-/// In the first, `\w`, `\W`, `\d` and `\b` mean the same in ASCII as in Unicode. But Unicode's are most of what an expression
-/// takes to compile (one of ours took 245 million instructions), and beside any other character, such as a dash, a
-/// border as Unicode has it is only found by an engine that is some thirty times slower.
+/// In the first, `\w`, `\W`, `\d` and `\b` are ASCII classes, which for these texts match the same. The Unicode classes
+/// take most of the time to compile an expression (one of ours took 245 million instructions), and beside a non-ASCII
+/// character such as a dash, a Unicode word boundary falls back to an engine that is about thirty times slower.
 pub(in crate::facts) struct AsciiFirstRegex {
-    plain: Regex,
+    ascii: Regex,
     pattern: Cow<'static, str>,
-    /// Made when a text needs it.
-    any: OnceLock<Regex>,
+    /// Compiled when a text needs it.
+    unicode: OnceLock<Regex>,
 }
 
 impl AsciiFirstRegex {
-    /// With `pattern` as it is for texts with other letters. One that does not compile matches nothing; a test that
-    /// comes to it fails.
+    /// A pattern that does not compile matches nothing, and fails an assertion in tests.
     pub(in crate::facts) fn new(pattern: impl Into<Cow<'static, str>>) -> Self {
         let pattern = pattern.into();
-        let plain = pattern
+        let ascii = pattern
             .replace(r"\w", "[0-9A-Za-z_]")
             .replace(r"\W", "[^0-9A-Za-z_]")
             .replace(r"\d", "[0-9]")
             .replace(r"\b", r"(?-u:\b)");
-        Self { plain: compiled(&plain), pattern, any: OnceLock::new() }
+        Self { ascii: compile(&ascii), pattern, unicode: OnceLock::new() }
     }
 
-    /// The one for a text; `plain`: [`is_plain`] holds for it.
-    pub(in crate::facts) fn of(&self, plain: bool) -> &Regex {
-        if plain { &self.plain } else { self.any.get_or_init(|| compiled(&self.pattern)) }
+    /// The variant for a text. `ascii`: whether [`has_ascii_letters_only`] holds for it.
+    pub(in crate::facts) fn for_text(&self, ascii: bool) -> &Regex {
+        if ascii { &self.ascii } else { self.unicode.get_or_init(|| compile(&self.pattern)) }
     }
 
     fn on(&self, text: &str) -> &Regex {
-        self.of(is_plain(text))
+        self.for_text(has_ascii_letters_only(text))
     }
 
     pub(in crate::facts) fn is_match(&self, text: &str) -> bool {
@@ -65,13 +64,13 @@ impl AsciiFirstRegex {
     }
 }
 
-/// Whether all letters and digits of a text are ASCII, without accents put on them.
-pub(in crate::facts) fn is_plain(text: &str) -> bool {
+/// Whether all letters and digits of a text are ASCII, without combining accents.
+pub(in crate::facts) fn has_ascii_letters_only(text: &str) -> bool {
     let other = |it: char| !it.is_ascii() && (it.is_alphanumeric() || ('\u{300}'..='\u{36F}').contains(&it));
     text.is_ascii() || !text.contains(other)
 }
 
-fn compiled(pattern: &str) -> Regex {
+fn compile(pattern: &str) -> Regex {
     let built = regex::RegexBuilder::new(pattern).size_limit(64 << 20).build();
     debug_assert!(built.is_ok(), "{built:?}");
     #[allow(clippy::expect_used, reason = "a literal of ours")]

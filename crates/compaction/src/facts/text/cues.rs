@@ -1,4 +1,4 @@
-//! The words by which people give rules, choose and turn round, as data: one file a language in `cues/`.
+//! Cues: phrases by which people give rules, choose and change their minds, as data: one file per language in `cues/`.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -6,18 +6,18 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::ascii_first::{AsciiFirstRegex, is_plain};
+use super::ascii_first::{AsciiFirstRegex, has_ascii_letters_only};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Language {
-    /// Words stand between spaces or punctuation.
+    /// The language separates words by spaces or punctuation.
     words: bool,
     forbid: Vec<String>,
     require: Vec<String>,
     prefer: Vec<String>,
     standing: Vec<String>,
-    void: Vec<String>,
+    not_rule: Vec<String>,
     once: Vec<String>,
     lasting: Vec<String>,
     approve: Vec<String>,
@@ -31,13 +31,12 @@ struct Language {
     unfinished: Vec<String>,
     finished: Vec<String>,
     announce: Vec<String>,
-    mended: Vec<String>,
-    narrates: Vec<String>,
-    refers: Vec<String>,
-    overtakes: Vec<String>,
+    fixed: Vec<String>,
+    narration: Vec<String>,
+    back_reference: Vec<String>,
+    withdraws: Vec<String>,
 }
 
-/// Every language, one line each.
 const FILES: [&str; 8] = [
     include_str!("cues/en.toml"),
     include_str!("cues/zh.toml"),
@@ -49,32 +48,33 @@ const FILES: [&str; 8] = [
     include_str!("cues/fr.toml"),
 ];
 
-/// What `\w` is in the languages with spaces: Latin, its marks, Cyrillic. That of all scripts would be most of what is
-/// compiled.
+/// `\w` for the languages with spaces: Latin with combining marks, and Cyrillic. All scripts would take most of the
+/// time to compile.
 const LETTER: &str =
     r"[0-9_A-Za-z\u{AA}\u{BA}\u{C0}-\u{D6}\u{D8}-\u{F6}\u{F8}-\u{24F}\u{300}-\u{36F}\u{400}-\u{52F}]";
 
-/// A text in small letters, each byte where it was: a letter whose small form takes other room stays as it is.
+/// A text in lower case, with every byte offset unchanged: a letter whose lower case has another length is left as it
+/// is.
 ///
-/// Cues are in small letters too. Asking an expression for both cases of each letter would double its cost.
+/// Cues are in lower case too: matching both cases would double the cost.
 pub(in crate::facts) struct Lowercased<'a> {
     text: Cow<'a, str>,
-    plain: bool,
+    ascii_only: bool,
 }
 
 impl<'a> Lowercased<'a> {
     pub(in crate::facts) fn of(text: &'a str) -> Self {
-        let small = |c: char| {
+        let lower = |c: char| {
             let mut forms = c.to_lowercase();
             forms.next().filter(|it| forms.next().is_none() && it.len_utf8() == c.len_utf8()).unwrap_or(c)
         };
-        let plain = is_plain(text);
+        let ascii_only = has_ascii_letters_only(text);
         let text = match text {
-            text if !plain => text.chars().map(small).collect(),
+            text if !ascii_only => text.chars().map(lower).collect(),
             text if text.bytes().any(|it| it.is_ascii_uppercase()) => text.to_ascii_lowercase().into(),
             text => text.into(),
         };
-        Self { text, plain }
+        Self { text, ascii_only }
     }
 }
 
@@ -82,25 +82,24 @@ impl<'a> Lowercased<'a> {
 pub(in crate::facts) struct CueSet(AsciiFirstRegex);
 
 impl CueSet {
-    /// Whether one of them stands in the text.
-    pub(in crate::facts) fn is_in(&self, small: &Lowercased) -> bool {
-        self.0.of(small.plain).is_match(&small.text)
+    pub(in crate::facts) fn is_in(&self, lower: &Lowercased) -> bool {
+        self.0.for_text(lower.ascii_only).is_match(&lower.text)
     }
 
-    /// Where the first stands in the text, in bytes.
-    pub(in crate::facts) fn find(&self, small: &Lowercased) -> Option<Range<usize>> {
-        self.0.of(small.plain).find(&small.text).map(|it| it.range())
+    /// Byte range of the first match.
+    pub(in crate::facts) fn find(&self, lower: &Lowercased) -> Option<Range<usize>> {
+        self.0.for_text(lower.ascii_only).find(&lower.text).map(|it| it.range())
     }
 
-    /// What stands before the first in the text, in small letters, and what follows from there on.
-    pub(in crate::facts) fn around<'t>(&self, small: &'t Lowercased) -> Option<(&'t str, &'t str)> {
-        self.0.of(small.plain).find(&small.text).map(|it| small.text.split_at(it.start()))
+    /// The text before the first match and from there on, in lower case.
+    pub(in crate::facts) fn around<'t>(&self, lower: &'t Lowercased) -> Option<(&'t str, &'t str)> {
+        self.0.for_text(lower.ascii_only).find(&lower.text).map(|it| lower.text.split_at(it.start()))
     }
 
-    /// The text with a space in place of each.
-    pub(in crate::facts) fn erase<'a>(&self, small: &'a Lowercased) -> Lowercased<'a> {
-        let text = self.0.of(small.plain).replace_all(&small.text, " ");
-        Lowercased { text, plain: small.plain }
+    /// The text with each match replaced by a space.
+    pub(in crate::facts) fn erase<'a>(&self, lower: &'a Lowercased) -> Lowercased<'a> {
+        let text = self.0.for_text(lower.ascii_only).replace_all(&lower.text, " ");
+        Lowercased { text, ascii_only: lower.ascii_only }
     }
 }
 
@@ -109,10 +108,10 @@ pub(in crate::facts) struct Cues {
     pub(in crate::facts) require: CueSet,
     pub(in crate::facts) prefer: CueSet,
     pub(in crate::facts) standing: CueSet,
-    pub(in crate::facts) void: CueSet,
-    /// In a rule for the one request that it stands in.
+    pub(in crate::facts) not_rule: CueSet,
+    /// In a rule for one request only.
     pub(in crate::facts) once: CueSet,
-    /// In a rule that holds for longer, whatever else it says.
+    /// In a rule that holds beyond one request, whatever else it says.
     pub(in crate::facts) lasting: CueSet,
     /// At the start of a text.
     pub(in crate::facts) approve: CueSet,
@@ -125,25 +124,25 @@ pub(in crate::facts) struct Cues {
     pub(in crate::facts) found: CueSet,
     pub(in crate::facts) remaining: CueSet,
     pub(in crate::facts) unfinished: CueSet,
-    /// What only looks unfinished.
+    /// Excludes a match of `unfinished`.
     pub(in crate::facts) finished: CueSet,
     /// At the start of a text.
     pub(in crate::facts) announce: CueSet,
-    /// In a sentence of something that failed or was missing and is no longer.
-    pub(in crate::facts) mended: CueSet,
-    /// How the work goes, which is no result of it.
-    pub(in crate::facts) narrates: CueSet,
-    /// At the start of a text that means nothing without the one before it.
-    pub(in crate::facts) refers: CueSet,
-    /// What was proposed is decided, mended or no longer wanted.
-    pub(in crate::facts) overtakes: CueSet,
+    /// In a sentence about a failure or gap that no longer exists.
+    pub(in crate::facts) fixed: CueSet,
+    /// In a sentence about how the work proceeds, not what came of it.
+    pub(in crate::facts) narration: CueSet,
+    /// At the start of a text that cannot be understood without the one before it.
+    pub(in crate::facts) back_reference: CueSet,
+    /// A proposal was decided, done or withdrawn.
+    pub(in crate::facts) withdraws: CueSet,
 }
 
-/// The cues, read once. A file that does not parse gives no cues; a test sees to it that all do.
+/// Compiled once. A file that does not parse gives no cues; a test checks that all do.
 pub(in crate::facts) static CUES: LazyLock<Cues> = LazyLock::new(|| {
     let languages: Vec<Language> = FILES.iter().filter_map(|it| toml::from_str(it).ok()).collect();
     let any = |start: bool, list: fn(&Language) -> &Vec<String>| {
-        // In a group of their own, plain words become one trie: a step in it costs what a step in one word does.
+        // Plain words in a group of their own become one trie, which costs no more per character than one word.
         let cues = |words: bool| {
             let those = languages.iter().filter(|it| it.words == words).flat_map(list).map(String::as_str);
             let (plain, patterns): (Vec<&str>, Vec<&str>) = those.partition(|it| regex::escape(it) == *it);
@@ -154,7 +153,7 @@ pub(in crate::facts) static CUES: LazyLock<Cues> = LazyLock::new(|| {
         CueSet(AsciiFirstRegex::new(if start {
             format!(r"(?m)^\W*(?:(?:{spaced})\b|{dense})")
         } else {
-            // `\b` would ask for a word character where a cue begins with punctuation or the line.
+            // `\b` alone would require a word character where a cue begins with punctuation.
             format!(r"(?m)(?:^|\b|\s)(?:{spaced})(?:\b|$|\s)|{dense}")
         }))
     };
@@ -163,7 +162,7 @@ pub(in crate::facts) static CUES: LazyLock<Cues> = LazyLock::new(|| {
         require: any(false, |it| &it.require),
         prefer: any(false, |it| &it.prefer),
         standing: any(false, |it| &it.standing),
-        void: any(false, |it| &it.void),
+        not_rule: any(false, |it| &it.not_rule),
         once: any(false, |it| &it.once),
         lasting: any(false, |it| &it.lasting),
         approve: any(true, |it| &it.approve),
@@ -177,10 +176,10 @@ pub(in crate::facts) static CUES: LazyLock<Cues> = LazyLock::new(|| {
         unfinished: any(false, |it| &it.unfinished),
         finished: any(false, |it| &it.finished),
         announce: any(true, |it| &it.announce),
-        mended: any(false, |it| &it.mended),
-        narrates: any(false, |it| &it.narrates),
-        refers: any(true, |it| &it.refers),
-        overtakes: any(false, |it| &it.overtakes),
+        fixed: any(false, |it| &it.fixed),
+        narration: any(false, |it| &it.narration),
+        back_reference: any(true, |it| &it.back_reference),
+        withdraws: any(false, |it| &it.withdraws),
     }
 });
 
@@ -197,7 +196,7 @@ mod tests {
                 &it.require,
                 &it.prefer,
                 &it.standing,
-                &it.void,
+                &it.not_rule,
                 &it.once,
                 &it.lasting,
                 &it.approve,
@@ -211,10 +210,10 @@ mod tests {
                 &it.unfinished,
                 &it.finished,
                 &it.announce,
-                &it.mended,
-                &it.narrates,
-                &it.refers,
-                &it.overtakes,
+                &it.fixed,
+                &it.narration,
+                &it.back_reference,
+                &it.withdraws,
             ]
             .into_iter()
             .flatten()
@@ -228,7 +227,7 @@ mod tests {
         assert!(has(&CUES.forbid, "Never push") && has(&CUES.remaining, "next step"));
         assert!(has(&CUES.forbid, "НЕ ТРОГАЙ это") && has(&CUES.approve, "Да"));
         assert!(has(&CUES.forbid, "Готово, don't push to main") && has(&CUES.forbid, "done — never push"));
-        // Words that begin as a cue of another language does.
+        // Words that begin like a cue of another language.
         for text in
             ["Könntest du das erklären?", "Nötig ist nur SQLite", "Síncrono por favor", "Kế hoạch tiếp theo"]
         {
@@ -240,9 +239,9 @@ mod tests {
     #[test]
     fn small_letters_stand_where_the_large_ones_did() {
         for text in ["Plain", "no capitals", "ÄÖ ẞ İ K Å Ω Ж ſ", "日本語 ＡＢ", ""] {
-            let small = Lowercased::of(text).text;
+            let lower = Lowercased::of(text).text;
             let starts = |it: &str| it.char_indices().map(|it| it.0).collect::<Vec<_>>();
-            assert_eq!(starts(&small), starts(text), "{text}");
+            assert_eq!(starts(&lower), starts(text), "{text}");
         }
         assert_eq!(Lowercased::of("ÄÖ ẞ İ Ж").text, "äö ẞ İ ж");
     }

@@ -1,15 +1,15 @@
-//! What of a text is somebody's own words: prose cut into sentences, without code, logs, diffs and quoted matter.
-//! Everything given back is a slice of the text, so that a quote is verbatim.
+//! Which parts of a text are somebody's own words: prose cut into sentences, without code, logs, diffs and quotations.
+//! All results are slices of the text, so that quotes are verbatim.
 
 pub(in crate::facts) mod ascii_first;
 pub(in crate::facts) mod cues;
-pub(crate) mod handed;
+pub(crate) mod stretches;
 
 use std::sync::LazyLock;
 
 use ascii_first::AsciiFirstRegex;
 
-/// Elements that clients put into a user's message. Never the user's words.
+/// Elements that clients insert in a user message.
 const INJECTED: [&str; 18] = [
     "system-reminder",
     "ide_opened_file",
@@ -31,18 +31,18 @@ const INJECTED: [&str; 18] = [
     "oai-mem-citation",
 ];
 
-/// Codex's reviewer is shown another session between these, each entry a text. It is evidence, but its user's entries say
-/// what the work is for.
+/// Codex shows its reviewer another session between these, each entry a text. The entries of its user count as the
+/// user's words.
 const TRANSCRIPTS: [[&str; 2]; 2] = [
     [">>> TRANSCRIPT START\n", ">>> TRANSCRIPT END\n"],
     [">>> TRANSCRIPT DELTA START\n", ">>> TRANSCRIPT DELTA END\n"],
 ];
 
-/// The stretches of a user's texts that are no injected elements and no transcript.
-pub(in crate::facts) fn own<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+/// The parts of a user message's texts outside of injected elements and transcripts.
+pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     // Codex's editor extension puts the editor's state before the request.
     let request = |it: &'a str| it.split_once("## My request for Codex:\n").map_or(it, |it| it.1);
-    // Claude Code puts what was typed behind a prompt command's name into an element.
+    // Claude Code wraps the arguments of a slash command in an element.
     let request = |it: &'a str| {
         let typed =
             it.trim_start().starts_with("<command-").then(|| it.split_once("<command-args>")).flatten();
@@ -52,7 +52,7 @@ pub(in crate::facts) fn own<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a
     let mut out = Vec::new();
     for [start, end] in TRANSCRIPTS {
         let from = texts.iter().enumerate().find_map(|(at, it)| Some((at, it.find(start)?)));
-        // What is shown may hold the same words.
+        // The last one: the transcript may contain the same words.
         let to = texts.iter().enumerate().rev().find_map(|(at, it)| Some((at, it.rfind(end)? + end.len())));
         if let (Some(from), Some(to)) = (from, to)
             && from < to
@@ -100,7 +100,7 @@ fn without_elements<'a>(mut rest: &'a str, out: &mut Vec<&'a str>) {
     out.retain(|it| !it.trim().is_empty());
 }
 
-/// Lines that a machine wrote: logs, stack traces, diffs, code, terminals, tables.
+/// Lines of logs, stack traces, diffs, code, terminals and tables.
 static MACHINE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)^\s*(?:",
@@ -115,17 +115,16 @@ static MACHINE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     ))
 });
 
-/// Whether a line looks like output or code rather than something a person says.
-pub(crate) fn machine(line: &str) -> bool {
+pub(crate) fn is_machine_output(line: &str) -> bool {
     MACHINE.is_match(line)
 }
 
-/// The sentences of a text, in order, trimmed of bullets and blanks. Code blocks, quoted lines and machine lines are
-/// left out. A sentence may go over a line break where the text is wrapped.
+/// The sentences of a text, without bullets and surrounding white space. Code blocks, quoted lines and machine output
+/// are skipped. A sentence may span lines where the text is wrapped.
 pub(in crate::facts) fn sentences(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut fence: Option<&str> = None;
-    // Start and end of the paragraph that is being gathered.
+    // Start and end of the current paragraph.
     let mut open: Option<(usize, usize)> = None;
     let mut at = 0;
     for line in text.split_inclusive('\n') {
@@ -148,21 +147,21 @@ pub(in crate::facts) fn sentences(text: &str) -> Vec<&str> {
                 && lead.starts_with(|c: char| c.is_lowercase() || c == '(' || c == '`')
         });
         if marks.is_some() || lead.is_empty() || lead.starts_with('>') || !wrapped {
-            close(text, &mut open, &mut out);
+            end_paragraph(text, &mut open, &mut out);
         }
         if let Some(mark) = marks {
             fence = Some(mark);
-        } else if !lead.is_empty() && !lead.starts_with('>') && (wrapped || !machine(body)) {
+        } else if !lead.is_empty() && !lead.starts_with('>') && (wrapped || !is_machine_output(body)) {
             let from = start + (body.len() - lead.len());
             open = Some((open.map_or(from, |(from, _)| from), start + body.len()));
         }
     }
-    close(text, &mut open, &mut out);
+    end_paragraph(text, &mut open, &mut out);
     out
 }
 
-/// The lines of a text outside code blocks that say something, tables included. `…` stands where a block was left out:
-/// what stands before and after it does not belong together.
+/// The lines of a text outside code blocks that contain words, tables included. `…` replaces a block, so that what
+/// precedes and follows it is not joined.
 pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
     let (mut fenced, mut torn) = (false, false);
     let mut out: Vec<&str> = Vec::new();
@@ -171,14 +170,14 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
             fenced = !fenced;
             if fenced && let Some(last) = out.pop() {
                 torn = !last.ends_with(['.', '!', '?', ';', '。', '！', '？', '…']);
-                let rest = unannounced(last);
+                let rest = without_announcement(last);
                 out.extend(Some(rest).filter(|it| !it.is_empty()));
                 if !out.is_empty() && out.last() != Some(&"…") {
                     out.push("…");
                 }
             }
         } else if !fenced && line.chars().any(char::is_alphanumeric) {
-            // What began before a block is no sentence without its beginning.
+            // The rest of a sentence that began before a block.
             let goes_on = torn && out.last() == Some(&"…") && line.starts_with(char::is_lowercase);
             let line = if goes_on { line.split_once(". ").map_or("", |it| it.1) } else { line };
             out.extend(Some(line.trim_matches(['|', ' '])).filter(|it| !it.is_empty()));
@@ -187,8 +186,8 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
     out
 }
 
-/// Without a last sentence that only announces what is not shown: "The shape should be:".
-pub(in crate::facts) fn unannounced(text: &str) -> &str {
+/// Without a last sentence that only introduces what is not shown: "The shape should be:".
+pub(in crate::facts) fn without_announcement(text: &str) -> &str {
     if !text.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']) {
         return text;
     }
@@ -197,16 +196,16 @@ pub(in crate::facts) fn unannounced(text: &str) -> &str {
     text[..end.unwrap_or(0)].trim_end()
 }
 
-/// A text that was cut, without an end that announces what was cut off, unless that is most of it.
-pub(crate) fn shortened(head: &str) -> &str {
-    let rest = unannounced(head);
+/// A text that was cut, without a last sentence that introduces what was cut off, unless that is most of the text.
+pub(crate) fn without_cut_announcement(head: &str) -> &str {
+    let rest = without_announcement(head);
     let head = if rest.len() * 2 > head.len() { rest } else { head };
     head.trim_end_matches(['…', ' '])
 }
 
-fn close<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a str>) {
+fn end_paragraph<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a str>) {
     let Some((from, to)) = open.take() else { return };
-    let paragraph = bare(&text[from..to]);
+    let paragraph = without_markers(&text[from..to]);
     let mut start = 0;
     let mut chars = paragraph.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -214,37 +213,36 @@ fn close<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a
         let ends = match c {
             '。' | '！' | '？' | '；' => true,
             '.' | '!' | '?' | ';' => {
-                next.is_none_or(char::is_whitespace) && !abbreviated(&paragraph[start..at])
+                next.is_none_or(char::is_whitespace) && !is_abbreviation(&paragraph[start..at])
             }
             _ => false,
         };
         if ends {
             let end = at + c.len_utf8();
-            push(&paragraph[start..end], out);
+            push_sentence(&paragraph[start..end], out);
             start = end;
         }
     }
-    push(&paragraph[start..], out);
+    push_sentence(&paragraph[start..], out);
 }
 
-fn push<'a>(sentence: &'a str, out: &mut Vec<&'a str>) {
+fn push_sentence<'a>(sentence: &'a str, out: &mut Vec<&'a str>) {
     let sentence = sentence.trim();
-    // Nobody says so much in one breath: it is data on one line.
+    // Longer is data on one line.
     if sentence.len() <= 8_000 && sentence.chars().any(char::is_alphanumeric) {
         out.push(sentence);
     }
 }
 
-/// Whether a full stop after `text` belongs to an abbreviation or a list number.
-fn abbreviated(text: &str) -> bool {
+fn is_abbreviation(text: &str) -> bool {
     let word = text.rsplit(char::is_whitespace).next().unwrap_or(text).trim_start_matches('(');
     ["e.g", "i.e", "vs", "etc", "cf", "z.B", "d.h", "bzw", "ca", "resp", "incl", "Nr", "no", "p"]
         .contains(&word)
         || !word.is_empty() && word.len() <= 2 && word.chars().all(|c| c.is_ascii_digit())
 }
 
-/// A line without bullet, number or heading marks before it.
-pub(in crate::facts) fn bare(line: &str) -> &str {
+/// A line without leading bullets, numbers and heading marks.
+pub(in crate::facts) fn without_markers(line: &str) -> &str {
     let mut it = line.trim();
     loop {
         let before = it;
@@ -265,21 +263,20 @@ pub(in crate::facts) fn bare(line: &str) -> &str {
     }
 }
 
-static TOOK: LazyLock<AsciiFirstRegex> =
+static DURATION: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"\s*[\[(]?\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b[\])]?"));
 
-/// Without how long something took: the same failure a second later is the same failure.
-pub(in crate::facts) fn untimed(text: &str) -> std::borrow::Cow<'_, str> {
-    TOOK.replace_all(text, "")
+/// Without durations: the same failure a second later is the same failure.
+pub(in crate::facts) fn without_durations(text: &str) -> std::borrow::Cow<'_, str> {
+    DURATION.replace_all(text, "")
 }
 
-/// Without the marks of bold text.
-pub(in crate::facts) fn unmarked(text: &str) -> String {
+pub(in crate::facts) fn without_bold(text: &str) -> String {
     text.replace("**", "")
 }
 
-/// At most `chars` characters of a text, cut where a word ends: half a path or name is a false one. Text without spaces
-/// is cut where it must be. Says whether something was cut.
+/// At most `chars` characters of a text, cut at a word boundary, since half a path or name is wrong. Text without
+/// spaces is cut anywhere. Returns whether it was cut.
 pub(crate) fn clip(text: &str, chars: usize) -> (&str, bool) {
     let Some((end, next)) = text.char_indices().nth(chars) else { return (text, false) };
     let head = &text[..end];
@@ -290,7 +287,7 @@ pub(crate) fn clip(text: &str, chars: usize) -> (&str, bool) {
     (words.map_or(head, |it| &head[..it]).trim_end(), true)
 }
 
-/// The last `chars` characters of a text, begun where a word begins.
+/// The last `chars` characters of a text, from a word boundary.
 pub(crate) fn clip_end(text: &str, chars: usize) -> &str {
     let Some((start, _)) = text.char_indices().rev().nth(chars.saturating_sub(1)) else { return text };
     let tail = &text[start..];
@@ -300,7 +297,7 @@ pub(crate) fn clip_end(text: &str, chars: usize) -> &str {
     tail.find(char::is_whitespace).map_or(tail, |it| tail[it..].trim_start())
 }
 
-/// Runs of white space become one blank.
+/// Replaces runs of white space by one space.
 pub fn flat(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for word in text.split_whitespace() {
@@ -312,8 +309,8 @@ pub fn flat(text: &str) -> String {
     out
 }
 
-/// As a terminal shows it: without escape sequences (`ESC [ … letter`) and what was written over.
-pub(in crate::facts) fn unescaped(text: &str) -> String {
+/// The text as a terminal shows it: without escape sequences (`ESC [ … letter`) and overwritten text.
+pub(in crate::facts) fn without_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
@@ -376,7 +373,7 @@ mod tests {
             ),
             (">>> TRANSCRIPT START\nno end", vec![">>> TRANSCRIPT START\nno end"]),
         ] {
-            assert_eq!(own(text.split('¶')), expected, "{text}");
+            assert_eq!(user_text(text.split('¶')), expected, "{text}");
         }
     }
 
@@ -395,8 +392,8 @@ mod tests {
 
     #[test]
     fn leaves_out_what_clients_inject() {
-        assert_eq!(own(["a<system-reminder>never</system-reminder>b < c"].into_iter()), ["a", "b < c"]);
-        assert_eq!(own(["<system-reminder>unclosed"].into_iter()), Vec::<&str>::new());
+        assert_eq!(user_text(["a<system-reminder>never</system-reminder>b < c"].into_iter()), ["a", "b < c"]);
+        assert_eq!(user_text(["<system-reminder>unclosed"].into_iter()), Vec::<&str>::new());
     }
 
     #[test]
@@ -405,7 +402,7 @@ mod tests {
         assert_eq!(clip("日本語です", 3), ("日本語", true));
         assert_eq!(clip_end("one two three", 6), "three");
         assert_eq!(clip("short", 9), ("short", false));
-        assert_eq!(unescaped("\u{1b}[31mred\u{1b}[0m"), "red");
-        assert_eq!(unescaped("a\r\n10 %\r20 %\rdone\r\nx/\u{8}-\u{8}\u{8}y"), "a\ndone\ny");
+        assert_eq!(without_escapes("\u{1b}[31mred\u{1b}[0m"), "red");
+        assert_eq!(without_escapes("a\r\n10 %\r20 %\rdone\r\nx/\u{8}-\u{8}\u{8}y"), "a\ndone\ny");
     }
 }

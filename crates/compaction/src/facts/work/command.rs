@@ -1,10 +1,10 @@
-//! What kind of command a command is, and when two are the same.
+//! Classifies shell commands.
 
+use super::paths::file_name;
 use crate::facts::text::flat;
 use history::tools;
 
-/// Programs that only look.
-const LOOKERS: [&str; 54] = [
+const READ_ONLY_PROGRAMS: [&str; 54] = [
     "cat",
     "ls",
     "rg",
@@ -61,14 +61,14 @@ const LOOKERS: [&str; 54] = [
     "insert",
 ];
 
-/// Flags with which git lists branches and remotes.
-const LISTING: [&str; 6] = ["-a", "-r", "-v", "-vv", "-l", "-av"];
+/// Flags with which git only lists branches and remotes.
+const GIT_LIST_FLAGS: [&str; 6] = ["-a", "-r", "-v", "-vv", "-l", "-av"];
 
-/// Subcommands that only look, whatever the program.
-const ASKING: [&str; 9] = ["status", "statuses", "list", "show", "view", "info", "where", "help", "ls"];
+/// Read-only subcommands of any program.
+const READ_ONLY_SUBCOMMANDS: [&str; 9] =
+    ["status", "statuses", "list", "show", "view", "info", "where", "help", "ls"];
 
-/// Subcommands that only look, by program.
-const LOOKING: [(&str, &[&str]); 5] = [
+const READ_ONLY_BY_PROGRAM: [(&str, &[&str]); 5] = [
     (
         "git",
         &[
@@ -97,8 +97,8 @@ const LOOKING: [(&str, &[&str]); 5] = [
     ("gh", &["--version", "search", "auth"]),
 ];
 
-/// Words that tell a command by which a project is built, checked or run.
-const SETUP: [&str; 16] = [
+/// Words of a command that builds, checks or runs a project.
+const SETUP_WORDS: [&str; 16] = [
     "test",
     "tests",
     "build",
@@ -117,8 +117,9 @@ const SETUP: [&str; 16] = [
     "dev",
 ];
 
-/// What makes two runs the same command: without where it runs, what only trims its output, and messages to a commit.
-pub(in crate::facts) fn key(command: &str) -> String {
+/// Two commands with the same key are the same: without the directory, filters that only shorten the output, and commit
+/// messages.
+pub(in crate::facts) fn dedup_key(command: &str) -> String {
     let mut rest = command.trim();
     while let Some(after) =
         rest.strip_prefix("cd ").and_then(|it| it.split_once("&&")).map(|(_, it)| it.trim())
@@ -144,25 +145,156 @@ pub(in crate::facts) fn key(command: &str) -> String {
     }
 }
 
-/// Whether a command only looks at things.
-pub fn looks(command: &str) -> bool {
-    let programs = tools::programs(command);
-    // A here-document is there to be written somewhere.
-    !programs.is_empty()
-        && !command.contains("<<")
-        && programs.iter().all(|words| only_looks(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+/// Whether a command changes nothing.
+pub fn is_read_only(command: &str) -> bool {
+    ParsedCommand::of(command).is_read_only()
 }
 
-fn only_looks(words: &[&str]) -> bool {
+/// Whether a command builds, checks or delivers the work.
+pub fn checks_or_delivers(command: &str) -> bool {
+    let command = ParsedCommand::of(command);
+    let delivers = |words: Vec<&str>| {
+        matches!(
+            words[..],
+            ["git", "commit" | "push" | "merge" | "rebase" | "cherry-pick", ..]
+                | ["gh", "pr" | "release", "create" | "merge", ..]
+        )
+    };
+    command.is_setup() || command.programs().any(delivers)
+}
+
+/// A command line, taken apart once.
+pub(in crate::facts) struct ParsedCommand {
+    programs: Vec<Vec<String>>,
+    has_here_document: bool,
+}
+
+impl ParsedCommand {
+    pub(in crate::facts) fn of(command: &str) -> Self {
+        Self { programs: tools::programs(command), has_here_document: command.contains("<<") }
+    }
+
+    /// The words of each program.
+    fn programs(&self) -> impl Iterator<Item = Vec<&str>> {
+        self.programs.iter().map(|words| words.iter().map(String::as_str).collect())
+    }
+
+    /// Whether it changes nothing.
+    pub(in crate::facts) fn is_read_only(&self) -> bool {
+        // A here-document usually writes something.
+        !self.programs.is_empty()
+            && !self.has_here_document
+            && self.programs().all(|words| program_is_read_only(&words))
+    }
+
+    /// The operations that may change something. None if it has a here-document.
+    pub(in crate::facts) fn operations(&self) -> Vec<Operation> {
+        if self.has_here_document {
+            return Vec::new();
+        }
+        self.programs().filter(|it| !program_is_read_only(it)).filter_map(|it| operation(&it)).collect()
+    }
+
+    /// Whether it prints files, logs or pages: errors in its output may be their content.
+    pub(in crate::facts) fn prints_contents(&self) -> bool {
+        self.programs().any(|words| {
+            let head = file_name(words[0]);
+            // In a pipe, `head` and the like print the output of the command before.
+            let named = words[1..].iter().any(|it| !it.starts_with('-') && it.parse::<u32>().is_err());
+            match (head, words.get(1).copied()) {
+                ("cat" | "nl" | "bat" | "less" | "head" | "tail", _) => named,
+                ("rg" | "grep" | "egrep" | "ag" | "sed", _) => {
+                    words[1..].iter().filter(|it| !it.starts_with('-')).count() > 1
+                }
+                ("ast-grep" | "sg" | "curl" | "strings" | "journalctl", _) => true,
+                ("git", Some("show" | "diff" | "log" | "blame" | "grep" | "cat-file")) => true,
+                ("git", Some("-C")) => {
+                    matches!(words.get(3), Some(&("show" | "diff" | "log" | "blame" | "grep")))
+                }
+                ("kubectl" | "docker" | "podman", Some("logs")) => true,
+                ("gh", Some("api")) => true,
+                ("gh", Some(_)) => matches!(words.get(2), Some(&("view" | "diff"))),
+                ("xargs", _) => words.iter().any(|it| ["cat", "sed", "head", "tail", "nl"].contains(it)),
+                _ => false,
+            }
+        })
+    }
+
+    /// Files and directories that it searches or lists: arguments with a slash.
+    pub(in crate::facts) fn searched_paths(&self) -> Vec<String> {
+        const SEARCHES: [&str; 8] = ["rg", "grep", "egrep", "find", "fd", "ls", "tree", "ag"];
+        let plain = |it: &&str| {
+            it.contains('/')
+                && it.starts_with(|c: char| c.is_ascii_alphanumeric() || "./~_@".contains(c))
+                && it.chars().all(|c| c.is_alphanumeric() || "/._-@+~".contains(c))
+                && !it.starts_with("/dev/")
+                && it.len() >= 5
+        };
+        let searches = self.programs().filter(|it| it.first().is_some_and(|it| SEARCHES.contains(it)));
+        searches.flatten().skip(1).filter(plain).map(|it| it.trim_end_matches('/').to_owned()).collect()
+    }
+
+    /// The files of a revision that it prints: `git show main:src/a.rs`.
+    pub(in crate::facts) fn files_of_revision(&self) -> Vec<String> {
+        let shown = self.programs().filter_map(|words| match words[..] {
+            ["git", "show", what, ..] | ["git", "-C", _, "show", what, ..] => what.split_once(':'),
+            _ => None,
+        });
+        let shown = shown.filter(|it| !it.0.is_empty() && !it.0.starts_with('-') && !it.1.ends_with('/'));
+        shown.map(|it| it.1.to_owned()).filter(|it| it.contains('.') && !it.contains(['$', '*'])).collect()
+    }
+
+    /// Whether it builds, checks or runs the project.
+    pub(in crate::facts) fn is_setup(&self) -> bool {
+        let is = |word: &str, known: &str| {
+            word.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        };
+        self.programs()
+            .any(|words| words.iter().take(4).any(|it| SETUP_WORDS.iter().any(|known| is(it, known))))
+    }
+
+    pub(in crate::facts) fn discards_changes(&self) -> bool {
+        self.programs().any(|words| match words[..] {
+            ["git", "checkout", "--" | ".", ..]
+            | ["git", "checkout", _, "--", _, ..]
+            | ["git", "revert", _, ..] => true,
+            ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
+            ["git", "reset", ref rest @ ..] => rest.contains(&"--hard"),
+            _ => false,
+        })
+    }
+
+    /// The files whose changes it discards, as far as it names them.
+    pub(in crate::facts) fn restored_files(&self) -> Vec<String> {
+        let named = |words: &[&str]| -> Vec<String> {
+            let named = words.iter().filter(|it| !it.starts_with('-') && **it != ".");
+            named.copied().map(str::to_owned).collect()
+        };
+        let files = self.programs().map(|words| match words[..] {
+            ["git", "checkout", "--", ref rest @ ..] | ["git", "checkout", _, "--", ref rest @ ..] => {
+                named(rest)
+            }
+            // A branch or a file: the caller knows the files.
+            ["git", "checkout", ref rest @ ..] if rest.iter().all(|it| !it.starts_with('-')) => named(rest),
+            ["git", "restore", ref rest @ ..] if !rest.contains(&"--staged") => named(rest),
+            _ => Vec::new(),
+        });
+        files.flatten().collect()
+    }
+}
+
+fn program_is_read_only(words: &[&str]) -> bool {
     let [head, rest @ ..] = words else { return true };
-    // Words of the shell around commands.
+    // Keywords of the shell.
     match *head {
         "for" | "done" | "fi" | "esac" | "in" | "}" | "exit" | "return" => return true,
-        "do" | "then" | "else" | "elif" | "if" | "while" | "until" | "{" | "!" => return only_looks(rest),
+        "do" | "then" | "else" | "elif" | "if" | "while" | "until" | "{" | "!" => {
+            return program_is_read_only(rest);
+        }
         _ => {}
     }
-    let head = head.rsplit('/').next().unwrap_or(head);
-    if rest.iter().any(|it| ["--help", "--version"].contains(it)) || LOOKERS.contains(&head) {
+    let head = file_name(head);
+    if rest.iter().any(|it| ["--help", "--version"].contains(it)) || READ_ONLY_PROGRAMS.contains(&head) {
         return true;
     }
     let rest = match rest {
@@ -170,15 +302,16 @@ fn only_looks(words: &[&str]) -> bool {
         rest => rest,
     };
     match (head, rest) {
-        // Without a name or with a flag that only lists, these show what there is.
+        // Without a name, or with a flag that only lists, these change nothing.
         ("git", ["branch" | "tag" | "remote" | "config", rest @ ..]) => {
             let lists = |it: &&str| {
-                ["show", "get-url", "list"].contains(it) || it.starts_with("--") || LISTING.contains(it)
+                ["show", "get-url", "list"].contains(it)
+                    || it.starts_with("--")
+                    || GIT_LIST_FLAGS.contains(it)
             };
             rest.first().is_none_or(lists) && !rest.contains(&"--unset") && !rest.contains(&"--delete")
         }
         ("git", ["worktree" | "stash" | "submodule", "list" | "show" | "status", ..]) => true,
-        // Without what changes something, these show what is there.
         ("ast-grep" | "sg", rest) => {
             !rest.iter().any(|it| ["-U", "-i", "--update-all", "--interactive"].contains(it))
         }
@@ -194,207 +327,85 @@ fn only_looks(words: &[&str]) -> bool {
         ("gh", [_, verb, ..]) if ["view", "list", "diff", "checks"].contains(verb) => true,
         // `bd worktree info`, `kubectl config view`.
         (_, [verb, rest @ ..]) => {
-            head != "git" && [Some(verb), rest.first()].into_iter().flatten().any(|it| ASKING.contains(it))
-                || LOOKING.iter().any(|(program, verbs)| *program == head && verbs.contains(verb))
+            head != "git"
+                && [Some(verb), rest.first()]
+                    .into_iter()
+                    .flatten()
+                    .any(|it| READ_ONLY_SUBCOMMANDS.contains(it))
+                || READ_ONLY_BY_PROGRAM
+                    .iter()
+                    .any(|(program, verbs)| *program == head && verbs.contains(verb))
         }
         (_, []) => false,
     }
 }
 
-/// What a command does, without how: the program with its subcommand, and the files and places that it names.
+/// What a command does: the program with its subcommand, and the files and directories that it names.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::facts) struct Doing {
-    pub(in crate::facts) kind: String,
-    pub(in crate::facts) named: Vec<String>,
+pub(in crate::facts) struct Operation {
+    pub(in crate::facts) name: String,
+    pub(in crate::facts) targets: Vec<String>,
 }
 
-impl Doing {
-    /// Whether a run of this covers a run of `other`, which is of the same kind: of all, or of something of it.
+impl Operation {
+    /// Whether this run includes `other`, the targets of a run with the same name: without targets it includes all.
     pub(in crate::facts) fn covers(&self, other: &[String]) -> bool {
-        self.named.is_empty() || self.named.iter().any(|it| other.contains(it))
+        self.targets.is_empty() || self.targets.iter().any(|it| other.contains(it))
     }
 }
 
-/// Subcommands that say what is done only with the word behind them.
-const DEEPER: [&str; 11] =
+/// Subcommands that need the next word to say what is done.
+const NESTED_SUBCOMMANDS: [&str; 11] =
     ["run", "exec", "x", "pr", "issue", "release", "compose", "remote", "stash", "worktree", "submodule"];
 
-/// What the parts of a command do that do not only look. Nothing if a here-document says it.
-pub(in crate::facts) fn doings(command: &str) -> Vec<Doing> {
-    if command.contains("<<") {
-        return Vec::new();
-    }
-    let programs = tools::programs(command);
-    let words = programs.iter().map(|words| words.iter().map(String::as_str).collect::<Vec<_>>());
-    words.filter(|it| !only_looks(it)).filter_map(|it| doing(&it)).collect()
-}
+/// Maximum files and directories of one command.
+const MAX_TARGETS: usize = 64;
 
-/// Files and places of one command that are looked at.
-const NAMED: usize = 64;
-
-fn doing(words: &[&str]) -> Option<Doing> {
+fn operation(words: &[&str]) -> Option<Operation> {
     let (head, rest) = words.split_first()?;
     let rest = match rest {
         ["-C", _, rest @ ..] if *head == "git" => rest,
         rest => rest,
     };
-    let mut kind = head.rsplit('/').next().unwrap_or(head).to_owned();
+    let mut name = file_name(head).to_owned();
     let mut bare = rest.iter().filter(|it| !it.starts_with('-')).peekable();
     let verb = |it: &&&str| {
         it.starts_with(|c: char| c.is_ascii_alphabetic())
             && it.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
     };
     while let Some(word) = bare.next_if(verb) {
-        kind.push(' ');
-        kind.push_str(word);
-        if !DEEPER.contains(word) {
+        name.push(' ');
+        name.push_str(word);
+        if !NESTED_SUBCOMMANDS.contains(word) {
             break;
         }
     }
-    let named = bare.filter(|it| it.contains(['/', '.'])).take(NAMED).map(|it| (*it).to_owned()).collect();
-    Some(Doing { kind, named })
+    let targets =
+        bare.filter(|it| it.contains(['/', '.'])).take(MAX_TARGETS).map(|it| (*it).to_owned()).collect();
+    Some(Operation { name, targets })
 }
 
-/// Whether a command prints files, logs or pages: errors in its output may be their content.
-pub(in crate::facts) fn shows(command: &str) -> bool {
-    tools::programs(command).iter().any(|words| {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let head = words[0].rsplit('/').next().unwrap_or(words[0]);
-        // What comes through a pipe is the output of what ran before it.
-        let named = words[1..].iter().any(|it| !it.starts_with('-') && it.parse::<u32>().is_err());
-        match (head, words.get(1).copied()) {
-            ("cat" | "nl" | "bat" | "less" | "head" | "tail", _) => named,
-            ("rg" | "grep" | "egrep" | "ag" | "sed", _) => {
-                words[1..].iter().filter(|it| !it.starts_with('-')).count() > 1
-            }
-            ("ast-grep" | "sg" | "curl" | "strings" | "journalctl", _) => true,
-            ("git", Some("show" | "diff" | "log" | "blame" | "grep" | "cat-file")) => true,
-            ("git", Some("-C")) => {
-                matches!(words.get(3), Some(&("show" | "diff" | "log" | "blame" | "grep")))
-            }
-            ("kubectl" | "docker" | "podman", Some("logs")) => true,
-            ("gh", Some("api")) => true,
-            ("gh", Some(_)) => matches!(words.get(2), Some(&("view" | "diff"))),
-            ("xargs", _) => words.iter().any(|it| ["cat", "sed", "head", "tail", "nl"].contains(it)),
-            _ => false,
-        }
-    })
-}
-
-/// Whether the end of a command says nothing of how its parts ended: `make | grep error`, `make || true`.
-pub(in crate::facts) fn hides(command: &str) -> bool {
-    /// Programs that end as their search does.
+/// Whether the exit code does not show a failure within the command: `make | grep error`, `make || true`.
+pub(in crate::facts) fn hides_failure(command: &str) -> bool {
+    /// Programs whose exit code depends on what they find.
     const FILTERS: [&str; 10] = ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "jq"];
     let last = command.rsplit('|').next().unwrap_or_default().trim_start();
     let head = last.split_whitespace().next().unwrap_or_default();
     command.contains("||") || command.contains('|') && FILTERS.contains(&head)
 }
 
-/// Whether the exit code of a command line may be that of something else than what it ran: pipes and lists.
-pub(in crate::facts) fn masks(command: &str) -> bool {
+/// Whether a command is a pipe or list, whose exit code may not be that of its main program.
+pub(in crate::facts) fn is_compound(command: &str) -> bool {
     let first = command.split("<<").next().unwrap_or(command).trim();
     first.contains(['|', ';', '\n'])
 }
 
-/// Whether a command ends in a pipe to a program that only shows what comes in, and succeeds whatever that is.
-pub(in crate::facts) fn ends_in_a_viewer(command: &str) -> bool {
+/// Whether a command ends in a pipe to a program that prints its input and always succeeds.
+pub(in crate::facts) fn ends_in_viewer(command: &str) -> bool {
     let Some((before, last)) = command.trim_end().rsplit_once(['|', ';', '&', '\n']) else { return false };
     command[before.len()..].starts_with('|')
         && !before.ends_with('|')
         && matches!(last.split_whitespace().next(), Some("head" | "tail" | "cat" | "tee" | "less"))
-}
-
-/// Directories and files that a command searches or lists: what stands behind its flags with a slash in it.
-pub(in crate::facts) fn places(command: &str) -> Vec<String> {
-    const SEARCHES: [&str; 8] = ["rg", "grep", "egrep", "find", "fd", "ls", "tree", "ag"];
-    let plain = |it: &&String| {
-        it.contains('/')
-            && it.starts_with(|c: char| c.is_ascii_alphanumeric() || "./~_@".contains(c))
-            && it.chars().all(|c| c.is_alphanumeric() || "/._-@+~".contains(c))
-            && !it.starts_with("/dev/")
-            && it.len() >= 5
-    };
-    let programs = tools::programs(command);
-    let searches = programs.iter().filter(|it| it.first().is_some_and(|it| SEARCHES.contains(&it.as_str())));
-    searches.flatten().skip(1).filter(plain).map(|it| it.trim_end_matches('/').to_owned()).collect()
-}
-
-/// The files of a revision that a command prints: `git show main:src/a.rs`.
-pub(in crate::facts) fn shown_of_revision(command: &str) -> Vec<String> {
-    let programs = tools::programs(command);
-    let shown = programs.iter().filter_map(|words| {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words[..] {
-            ["git", "show", what, ..] | ["git", "-C", _, "show", what, ..] => what.split_once(':'),
-            _ => None,
-        }
-    });
-    let shown = shown.filter(|it| !it.0.is_empty() && !it.0.starts_with('-') && !it.1.ends_with('/'));
-    shown.map(|it| it.1.to_owned()).filter(|it| it.contains('.') && !it.contains(['$', '*'])).collect()
-}
-
-/// Whether a project is built, checked or run by it.
-pub(in crate::facts) fn sets_up(command: &str) -> bool {
-    tools::programs(command).iter().any(|words| {
-        words.iter().take(4).any(|it| {
-            SETUP
-                .iter()
-                .any(|known| it == known || it.strip_prefix(known).is_some_and(|rest| rest.starts_with(':')))
-        })
-    })
-}
-
-/// Whether a command checks, builds or delivers the work: what one asks for first.
-pub fn delivers(command: &str) -> bool {
-    let hands_over = |words: &Vec<String>| {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        matches!(
-            words[..],
-            ["git", "commit" | "push" | "merge" | "rebase" | "cherry-pick", ..]
-                | ["gh", "pr" | "release", "create" | "merge", ..]
-        )
-    };
-    sets_up(command) || tools::programs(command).iter().any(hands_over)
-}
-
-/// Whether a command throws changes away.
-pub(in crate::facts) fn discards(command: &str) -> bool {
-    tools::programs(command).iter().any(|words| {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        match words[..] {
-            ["git", "checkout", "--" | ".", ..]
-            | ["git", "checkout", _, "--", _, ..]
-            | ["git", "revert", _, ..] => true,
-            ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
-            ["git", "reset", ref rest @ ..] => rest.contains(&"--hard"),
-            _ => false,
-        }
-    })
-}
-
-/// The files whose changes a command throws away, as far as it names them.
-pub(in crate::facts) fn restored(command: &str) -> Vec<String> {
-    let named = |words: &[&str]| -> Vec<String> {
-        let named = words.iter().filter(|it| !it.starts_with('-') && **it != ".");
-        named.copied().map(str::to_owned).collect()
-    };
-    tools::programs(command)
-        .iter()
-        .flat_map(|words| {
-            let words: Vec<&str> = words.iter().map(String::as_str).collect();
-            match words[..] {
-                ["git", "checkout", "--", ref rest @ ..] | ["git", "checkout", _, "--", ref rest @ ..] => {
-                    named(rest)
-                }
-                // A branch or a file: whoever asks knows which files there are.
-                ["git", "checkout", ref rest @ ..] if rest.iter().all(|it| !it.starts_with('-')) => {
-                    named(rest)
-                }
-                ["git", "restore", ref rest @ ..] if !rest.contains(&"--staged") => named(rest),
-                _ => Vec::new(),
-            }
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -426,9 +437,11 @@ mod tests {
             ("cargo test", false),
             ("", false),
         ] {
-            assert_eq!(looks(command), expected, "{command}");
+            assert_eq!(is_read_only(command), expected, "{command}");
         }
-        let kinds = |it: &str| doings(it).into_iter().map(|it| it.kind).collect::<Vec<_>>().join(", ");
+        let kinds = |it: &str| {
+            ParsedCommand::of(it).operations().into_iter().map(|it| it.name).collect::<Vec<_>>().join(", ")
+        };
         for (command, expected) in [
             ("cd a && CI=1 npm run check -s 2>&1 | grep -c error", "npm run check"),
             ("git -C /x fetch origin && git status", "git fetch"),
@@ -438,19 +451,35 @@ mod tests {
         ] {
             assert_eq!(kinds(command), expected, "{command}");
         }
-        assert_eq!(doings("bun test src/a.test.ts -t x")[0].named, ["src/a.test.ts"]);
-        assert!(hides("make | grep -i error") && hides("make || true") && !hides("make | tail -3"));
-        assert_eq!(key("cd /a && cargo test 2>&1 | tail -5"), key("cargo test"));
-        assert_eq!(key("git add . && git commit -m 'a'"), key("git add . && git commit -m 'b'"));
-        assert_eq!(restored("git checkout -- a.rs b.rs && git restore c.rs"), ["a.rs", "b.rs", "c.rs"]);
-        assert_eq!(restored("git checkout src/a.rs"), ["src/a.rs"]);
-        assert!(restored("git checkout -b new").is_empty());
-        assert_eq!(shown_of_revision("git show origin/main:src/a.rs | sed -n 1,9p"), ["src/a.rs"]);
         assert_eq!(
-            places("rg -n 'a/b c' apps/cli packages/core/src | head"),
+            ParsedCommand::of("bun test src/a.test.ts -t x").operations()[0].targets,
+            ["src/a.test.ts"]
+        );
+        assert!(
+            hides_failure("make | grep -i error")
+                && hides_failure("make || true")
+                && !hides_failure("make | tail -3")
+        );
+        assert_eq!(dedup_key("cd /a && cargo test 2>&1 | tail -5"), dedup_key("cargo test"));
+        assert_eq!(dedup_key("git add . && git commit -m 'a'"), dedup_key("git add . && git commit -m 'b'"));
+        assert_eq!(
+            ParsedCommand::of("git checkout -- a.rs b.rs && git restore c.rs").restored_files(),
+            ["a.rs", "b.rs", "c.rs"]
+        );
+        assert_eq!(ParsedCommand::of("git checkout src/a.rs").restored_files(), ["src/a.rs"]);
+        assert!(ParsedCommand::of("git checkout -b new").restored_files().is_empty());
+        assert_eq!(
+            ParsedCommand::of("git show origin/main:src/a.rs | sed -n 1,9p").files_of_revision(),
+            ["src/a.rs"]
+        );
+        assert_eq!(
+            ParsedCommand::of("rg -n 'a/b c' apps/cli packages/core/src | head").searched_paths(),
             ["apps/cli", "packages/core/src"]
         );
-        assert_eq!(shown_of_revision("git show --stat HEAD"), Vec::<String>::new());
-        assert!(discards("git reset --hard HEAD~1") && !discards("git restore --staged x"));
+        assert_eq!(ParsedCommand::of("git show --stat HEAD").files_of_revision(), Vec::<String>::new());
+        assert!(
+            ParsedCommand::of("git reset --hard HEAD~1").discards_changes()
+                && !ParsedCommand::of("git restore --staged x").discards_changes()
+        );
     }
 }

@@ -1,14 +1,15 @@
-//! Identifiers in use: what cannot be guessed again once it is gone.
+//! Identifiers in use, which cannot be recovered once they are lost.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::command;
 use super::commits::Commits;
-use super::symbols::{FEW, Symbols, only};
+use super::paths::file_name;
+use super::symbols::{MAX_PER_MESSAGE, Symbols, single_file};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::{clip, own};
-use crate::facts::voice::Seen;
+use crate::facts::text::{clip, user_text};
+use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact, Name};
 use history::tools::{self, Action, Meaning};
 use history::{History, Kind, Part, Role, Text};
@@ -18,8 +19,8 @@ static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
         (Name::Url, r"\bhttps?://[^\s<>)\]{}'\x22`|\\，。）]+[^\s<>)\]{}'\x22`|\\，。）.,;:!?*]"),
         (Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
         (Name::Ticket, r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|[\s(`*|,])(#\d{2,5})\b|\[(#\d{2,5})\]\("),
-        // Of a number that does not show by itself that it is a version, what it is of; a word before it says that only
-        // where it is written as packages and programs are.
+        // A plain number needs the name of its package or program; the word before it counts only if it is written like
+        // one.
         (Name::Version, concat!(
             r"@?[A-Za-z][\w./-]*(?:@[\^~]?v?|==)\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b",
             r"|[\x22'][@A-Za-z][\w./-]*[\x22']: ?[\x22'][\^~]?\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?[\x22']|\b[a-z][\w./-]*[:=]v?\d+\.\d+\.\d+(?:-[\w.]+)?\b",
@@ -37,33 +38,33 @@ static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
     .map(|(kind, pattern)| (kind, AsciiFirstRegex::new(pattern)))
     .collect()
 });
-/// A command that makes tickets, and how it says what they are called.
-static MAKES: LazyLock<AsciiFirstRegex> =
+/// A command that creates tickets, and how it prints their names.
+static CREATES_TICKET: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"\b(?:bd|gh (?:issue|pr|release)) create\b"));
-static MADE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+static TICKET_CREATED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)\bcreated (?:new )?(?:issue|bead|task|epic|bug|feature)?:? *([a-z]\w*-[a-z0-9.]*\d[a-z0-9.]*|[a-z]\w*-[a-z0-9]{2,5})\b|\x22id\x22: ?\x22([a-z]\w*-[\w.]+)\x22",
     )
 });
-/// Reads the identifiers that the user or the model names, that commands hold, and that code written or searched here
-/// defines. `base`: the directory that paths are told from.
+/// Reads the identifiers that the user or the model names, that commands contain, and that code written or searched
+/// here defines. `base`: the working directory.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut seen: HashSet<(Name, String)> = HashSet::new();
     let mut add = |number: usize, kind: Name, text: &str| {
         let text = trimmed(kind, text.trim().trim_start_matches('('));
-        if !telling(kind, text) {
+        if !is_informative(kind, text) {
             return;
         }
         if seen.insert((kind, text.to_string())) {
-            facts.push(Fact::seen(Seen::Identifiers, number, text.into(), Detail::Name(kind)));
+            facts.push(Fact::from_tools(ToolTopic::Identifiers, number, text.into(), Detail::Name(kind)));
         }
     };
     let mut symbols = Symbols::default();
     let mut commits = Commits::default();
-    // Commands that commit or make tickets.
+    // Commands that commit or create tickets, by call id.
     let mut commands: HashMap<&str, String> = HashMap::new();
-    // Calls whose output shows code.
+    // Calls whose output shows code, by call id.
     let mut looks: HashMap<&str, Vec<Action>> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         if matches!(message.kind, Kind::Context | Kind::Marker | Kind::Continue)
@@ -71,12 +72,12 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
         {
             continue;
         }
-        for stretch in own(message.texts().map(Text::as_str)) {
-            named(number, stretch, &mut add);
-            commits.named(stretch);
+        for stretch in user_text(message.texts().map(Text::as_str)) {
+            add_names_in(number, stretch, &mut add);
+            commits.keep_named(stretch);
             if message.role == Role::Assistant {
-                symbols.spoken(number, stretch);
-                symbols.used(stretch);
+                symbols.add_quoted(number, stretch);
+                symbols.note_used(stretch);
             }
         }
         for part in &message.parts {
@@ -85,67 +86,66 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                     let actions = tools::actions(call);
                     for action in &actions {
                         if let Some(command) = &action.command {
-                            named(number, clip(command, 4_000).0, &mut add);
-                            commits.named(command);
-                            if Commits::concerns(command) || MAKES.is_match(command) {
+                            add_names_in(number, clip(command, 4_000).0, &mut add);
+                            commits.keep_named(command);
+                            if Commits::concerns(command) || CREATES_TICKET.is_match(command) {
                                 *commands.entry(&call.id).or_default() += &format!("{command}\n");
                             }
                         }
                     }
                     if actions.iter().any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create)) {
-                        symbols.written(number, call, only(&actions, base).as_deref(), base);
+                        symbols.add_written(number, call, single_file(&actions, base).as_deref(), base);
                     }
-                    symbols.used(call.input.as_str());
+                    symbols.note_used(call.input.as_str());
                     if actions.iter().any(|it| it.meaning == Meaning::Fetch) {
-                        named(number, call.input.as_str(), &mut add);
+                        add_names_in(number, call.input.as_str(), &mut add);
                     }
-                    if actions.iter().any(|it| it.meaning == Meaning::Read || searches_for(it)) {
+                    if actions.iter().any(|it| it.meaning == Meaning::Read || is_search(it)) {
                         looks.insert(&call.id, actions);
                     }
                 }
                 Part::Output(output) => {
-                    commits.named(clip(output.text.as_str(), 20_000).0);
+                    commits.keep_named(clip(output.text.as_str(), 20_000).0);
                     if let Some(actions) = looks.remove(&*output.id) {
-                        shown(number, output.text.as_str(), &actions, base, &mut symbols);
+                        read_code(number, output.text.as_str(), &actions, base, &mut symbols);
                     }
                     let command = commands.remove(&*output.id).filter(|_| !output.failed);
                     if let Some(command) = &command {
-                        commits.ran(command, output.text.as_str());
+                        commits.record(command, output.text.as_str());
                     }
-                    let makes = command.is_some_and(|it| MAKES.is_match(&it));
-                    printed(number, output.text.as_str(), makes, &mut add);
+                    let makes = command.is_some_and(|it| CREATES_TICKET.is_match(&it));
+                    add_printed_names(number, output.text.as_str(), makes, &mut add);
                 }
                 Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
     }
-    facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.lost(&it.text));
+    facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.is_lost(&it.text));
     facts.extend(symbols.into_facts());
     facts
 }
 
-/// The code that an output shows.
-fn shown(number: usize, output: &str, actions: &[Action], base: Option<&str>, symbols: &mut Symbols) {
-    if actions.iter().any(searches_for) {
-        symbols.found(number, output, actions, base);
+fn read_code(number: usize, output: &str, actions: &[Action], base: Option<&str>, symbols: &mut Symbols) {
+    if actions.iter().any(is_search) {
+        symbols.add_found(number, output, actions, base);
     } else if actions.iter().any(|it| it.path.is_some()) {
-        symbols.read(number, output, only(actions, base).as_deref());
+        symbols.add_read(number, output, single_file(actions, base).as_deref());
     }
 }
 
-/// Of what tools print, only what a commit, a new ticket or pull request is called.
-fn printed(number: usize, output: &str, makes: bool, add: &mut impl FnMut(usize, Name, &str)) {
+/// Of tool output, only the names of commits and of new tickets and pull requests.
+fn add_printed_names(number: usize, output: &str, makes: bool, add: &mut impl FnMut(usize, Name, &str)) {
     let text = clip(output, 2_000).0;
     if makes {
-        for found in MADE.captures_iter(text).take(FEW) {
+        for found in TICKET_CREATED.captures_iter(text).take(MAX_PER_MESSAGE) {
             found
                 .get(1)
                 .or_else(|| found.get(2))
                 .into_iter()
                 .for_each(|it| add(number, Name::Ticket, it.as_str()));
         }
-        let addresses = text.lines().filter(|it| it.starts_with("https://")).take(FEW);
-        addresses.for_each(|it| named(number, it, add));
+        let addresses = text.lines().filter(|it| it.starts_with("https://")).take(MAX_PER_MESSAGE);
+        addresses.for_each(|it| add_names_in(number, it, add));
     }
     for line in text.lines().filter(|it| it.starts_with('[') && it.contains("] ")).take(3) {
         for found in KINDS[5].1.find_iter(line).take(1) {
@@ -153,26 +153,26 @@ fn printed(number: usize, output: &str, makes: bool, add: &mut impl FnMut(usize,
         }
     }
     if text.len() < 400 && text.trim_start().starts_with("https://") {
-        named(number, text, add);
+        add_names_in(number, text, add);
     }
 }
 
-/// Whether an action prints the lines that it finds.
-fn searches_for(action: &Action) -> bool {
-    let by = |it: &str| command::looks(it) && ["rg ", "grep "].iter().any(|of| it.contains(of));
+/// Whether an action prints matching lines.
+fn is_search(action: &Action) -> bool {
+    let by = |it: &str| command::is_read_only(it) && ["rg ", "grep "].iter().any(|of| it.contains(of));
     action.meaning == Meaning::Search || action.command.as_deref().is_some_and(by)
 }
 
-fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
+fn add_names_in(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
     for (kind, pattern) in KINDS.iter() {
-        for found in pattern.captures_iter(text).take(FEW) {
+        for found in pattern.captures_iter(text).take(MAX_PER_MESSAGE) {
             if let Some(it) = found.get(1).or_else(|| found.get(2)).or_else(|| found.get(0)) {
-                // A hash or number inside a longer name or address is no name of its own.
+                // A hash within a longer name or URL is not a name of its own.
                 let inside = |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || "-_/%".contains(c));
                 let alone = !inside(text[..it.start()].chars().next_back())
                     && !inside(text[it.end()..].chars().next());
-                let styles = *kind == Name::Setting && styles(text, it.start(), it.as_str());
-                if (alone || !matches!(kind, Name::Hash)) && !styles && !signs(text, it.start()) {
+                let styles = *kind == Name::Setting && is_style_declaration(text, it.start(), it.as_str());
+                if (alone || !matches!(kind, Name::Hash)) && !styles && !is_signature(text, it.start()) {
                     add(number, *kind, it.as_str());
                 }
             }
@@ -180,46 +180,44 @@ fn named(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
     }
 }
 
-/// Whether the line at `at` is one by which an agent signs its commits and pull requests.
-fn signs(text: &str, at: usize) -> bool {
+/// Whether the line at `at` is an agent's signature in a commit or pull request.
+fn is_signature(text: &str, at: usize) -> bool {
     let line = text[..at].rsplit('\n').next().unwrap_or_default();
     ["Co-Authored-By:", "Co-authored-by:", "Generated with ["].iter().any(|it| line.contains(it))
 }
 
-/// A name without what only happens to stand beside it.
+/// A name without adjacent characters that do not belong to it.
 fn trimmed(kind: Name, text: &str) -> &str {
     let text = match kind {
         Name::Version => text.trim_start_matches(['-', '.', '/']),
-        // Who sent somebody there is no part of the address.
+        // Tracking parameters are not part of the address.
         Name::Url => text.split_once("?utm_").or(text.split_once("&utm_")).map_or(text, |it| it.0),
         _ => text,
     };
     text.trim_end_matches(['.', ',', ')'])
 }
 
-/// Whether a name ends as files do: `git checkout src/client.rs` names no branch.
+/// Whether a name ends like a file: `git checkout src/client.rs` names no branch.
 fn is_file(name: &str) -> bool {
-    let last = name.rsplit('/').next().unwrap_or(name);
-    last.rsplit_once('.').is_some_and(|(stem, ending)| {
+    file_name(name).rsplit_once('.').is_some_and(|(stem, ending)| {
         !stem.is_empty()
             && (1..=5).contains(&ending.len())
             && ending.bytes().all(|it| it.is_ascii_alphabetic())
     })
 }
 
-/// Whether a text ends with the four numbers of an address.
+/// Whether a text ends with an IPv4 address.
 fn is_address(text: &str) -> bool {
     let numbers = text.rsplit(|c: char| !(c.is_ascii_digit() || c == '.')).next().unwrap_or_default();
     numbers.matches('.').count() > 2
 }
 
-/// The name of a setting.
-fn key(setting: &str) -> &str {
+fn setting_key(setting: &str) -> &str {
     setting.split([':', '=']).next().unwrap_or_default().trim_matches(['`', '\'', '"', ' '])
 }
 
-/// Whether the line at `at` declares how something looks: pasted styles set nothing up.
-fn styles(text: &str, at: usize, setting: &str) -> bool {
+/// Whether the line at `at` is a style declaration, which configures nothing.
+fn is_style_declaration(text: &str, at: usize, setting: &str) -> bool {
     const STYLES: [&str; 12] = [
         "zIndex",
         "maxWidth",
@@ -235,15 +233,15 @@ fn styles(text: &str, at: usize, setting: &str) -> bool {
         "shadowRadius",
     ];
     const FAMILIES: [&str; 5] = ["margin", "padding", "border", "font", "flex"];
-    let key = key(setting);
+    let key = setting_key(setting);
     let family = |it: &str| key.strip_prefix(it).is_some_and(|it| it.starts_with(char::is_uppercase));
     let before = text[..at].rsplit('\n').next().unwrap_or_default();
     let declares = before.trim().is_empty() || before.contains('{');
     declares && (STYLES.contains(&key) || FAMILIES.iter().any(|it| family(it)))
 }
 
-/// Whether a find says something: a hash needs digits and letters, a branch is more than a word.
-fn telling(kind: Name, text: &str) -> bool {
+/// Whether a match is specific enough: a hash needs digits and letters, a branch more than a word.
+fn is_informative(kind: Name, text: &str) -> bool {
     match kind {
         Name::Hash => {
             text.len() >= 7
@@ -274,9 +272,9 @@ fn telling(kind: Name, text: &str) -> bool {
                 && !text.contains("example.com")
                 && ![".example", ".test", ".invalid"].iter().any(|it| host.ends_with(it))
         }
-        // What a tool was called with is not set up here.
+        // Parameters of the agent's own tools.
         Name::Setting => {
-            !["session_id", "cell_id", "yield_time_ms", "max_output_tokens"].contains(&key(text))
+            !["session_id", "cell_id", "yield_time_ms", "max_output_tokens"].contains(&setting_key(text))
         }
         Name::Port | Name::Id | Name::Colour => true,
     }

@@ -2,7 +2,7 @@
 
 pub(in crate::facts) mod command;
 pub(in crate::facts) mod commits;
-pub(in crate::facts) mod found;
+pub(in crate::facts) mod file_mentions;
 pub(in crate::facts) mod identifiers;
 pub(in crate::facts) mod outcome;
 pub(in crate::facts) mod paths;
@@ -11,19 +11,20 @@ pub(in crate::facts) mod symbols;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::facts::plan::{Answer, answers};
-use crate::facts::talk::orders::order;
-use crate::facts::text::{clip, flat, untimed};
-use crate::facts::voice::{Answered, Prompt, Quote, Seen};
+use crate::facts::plan::{Answer, user_replies};
+use crate::facts::talk::orders::rule_topic;
+use crate::facts::text::{clip, flat, without_durations};
+use crate::facts::voice::{Prompt, Quote, ToolTopic, UserReply};
 use crate::facts::{Detail, Fact, FileOp, Topic};
-use paths::{LONGEST_PATH, path, printed};
-use runs::moved;
+use command::ParsedCommand;
+use paths::{MAX_PATH_BYTES, path, printed};
+use runs::has_moved;
 
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Output, Refusal, Role};
 
-/// How an output begins when an edit or a read did not happen, in lower case (all agents).
-const FAILED: [&str; 22] = [
+/// How an output begins when an edit or a read failed, in lower case (all agents).
+const FAILURE_STARTS: [&str; 22] = [
     "<tool_use_error>",
     "apply_patch verification failed",
     "error",
@@ -48,9 +49,8 @@ const FAILED: [&str; 22] = [
     "user rejected",
 ];
 
-/// What a client answers instead of doing what it was asked: the next call puts it right, nobody needs to know
-/// (Claude Code 2.1, OpenCode 1.18).
-const OF_THE_CLIENT: [&str; 5] = [
+/// Errors of the client itself, which the next call corrects (Claude Code 2.1, OpenCode 1.18).
+const CLIENT_ERRORS: [&str; 5] = [
     "File has not been read yet",
     "File has been modified since read",
     "Sibling tool call errored",
@@ -61,50 +61,49 @@ const OF_THE_CLIENT: [&str; 5] = [
 #[derive(Default)]
 struct Work<'a> {
     base: Option<&'a str>,
-    /// The agent's shell reports every failure; nothing where the agent is not known.
+    /// Whether the agent's shell reports every failure; `None` where the agent is unknown.
     reports: Option<bool>,
     files: HashMap<String, (usize, FileOp, Option<String>)>,
-    /// Numbers of earlier summaries.
-    folded: HashSet<usize>,
-    /// The file that was read or made last: SWE-agent's `edit` means it.
+    /// Message numbers of earlier summaries.
+    summary_messages: HashSet<usize>,
+    /// The file that was read or created last, which SWE-agent's `edit` refers to.
     open: Option<String>,
-    /// Commands that go on in the background, by session.
+    /// Background commands, by session id.
     background: HashMap<String, String>,
-    /// A command that the user ran and that has not answered yet.
+    /// A command that the user ran, until its output is read.
     typed: Option<String>,
-    /// Where the last commands ran, where it was not the working directory.
-    dirs: Vec<String>,
-    /// Errors not resolved yet, by what they came from and what they say: numbers in `errors`.
-    failing: HashMap<String, HashMap<String, Vec<usize>>>,
-    /// Of `errors`, the conflicts that stand.
+    /// Directories of the last commands; empty for the working directory.
+    recent_dirs: Vec<String>,
+    /// Unresolved errors: indexes in `errors`, by command or tool, then by message.
+    open_errors: HashMap<String, HashMap<String, Vec<usize>>>,
+    /// Indexes in `errors` of merge conflicts that were not resolved yet.
     conflicts: Vec<usize>,
-    /// By kind, which of `errors` a run of it failed with, and what that run named.
-    kinds: HashMap<String, Vec<(usize, Vec<String>)>>,
-    /// Of errors, the kinds that their command consists of and that did not succeed since.
-    waiting: HashMap<usize, HashSet<String>>,
-    /// Questions that tools put to the user: where their answer stands in `facts`.
+    /// By name of an operation: the indexes in `errors` of its failures, and the targets of each.
+    errors_by_operation: HashMap<String, Vec<(usize, Vec<String>)>>,
+    /// By index in `errors`: the operations of its command that did not succeed since.
+    pending_operations: HashMap<usize, HashSet<String>>,
+    /// Questions of tools: the index of the last answer in `facts`.
     questions: HashMap<String, usize>,
     errors: Vec<Fact>,
     commands: Vec<Fact>,
     facts: Vec<Fact>,
 }
 
-/// Reads all calls with their outputs.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
     let reports = tools::reports_failures(history.meta.agent.as_deref());
     let mut work = Work { base, reports, ..Work::default() };
     for fact in facts.iter() {
-        if let Detail::File { deed, to } = &fact.detail {
-            work.folded.insert(fact.message);
-            work.files.insert(fact.text.to_string(), (fact.message, *deed, to.clone()));
+        if let Detail::File { op, to } = &fact.detail {
+            work.summary_messages.insert(fact.message);
+            work.files.insert(fact.text.to_string(), (fact.message, *op, to.clone()));
         }
         if let Detail::Error { of: Some(of), resolved: None, similar } = &fact.detail {
             let known = work.errors.len();
-            let said = untimed(&fact.text).into_owned();
-            work.failing.entry(command::key(of)).or_default().entry(said).or_default().push(known);
-            work.fails(fact.clone());
+            let said = without_durations(&fact.text).into_owned();
+            work.open_errors.entry(command::dedup_key(of)).or_default().entry(said).or_default().push(known);
+            work.push_error(fact.clone());
             if similar.is_none() {
-                work.waits(known, of);
+                work.track_operations(known, &ParsedCommand::of(of));
             }
         }
     }
@@ -120,14 +119,14 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                 }
                 history::Part::Output(output) => {
                     if let Some(call) = open.remove(&*output.id) {
-                        work.answered(number, call, output, history);
+                        work.read_output(number, call, output, history);
                     }
                 }
                 history::Part::Text(text) if message.role == Role::Assistant => {
-                    work.named(number, text.as_str());
+                    work.note_named_files(number, text.as_str());
                 }
                 history::Part::Text(text) if message.kind == Kind::Context => {
-                    work.by_the_client(number, text.as_str());
+                    work.read_client_text(number, text.as_str());
                 }
                 history::Part::Text(_)
                 | history::Part::Reasoning(_)
@@ -140,49 +139,49 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     // A map has no order of its own.
     let mut files: Vec<_> = work.files.into_iter().collect();
     files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
-    facts.extend(files.into_iter().map(|(path, (message, deed, to))| {
-        Fact::seen(Seen::Files, message, path, Detail::File { deed, to })
+    facts.extend(files.into_iter().map(|(path, (message, op, to))| {
+        Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
     }));
     facts.extend(work.errors);
     facts.extend(work.commands);
     facts.extend(work.facts);
     facts.extend(base.map(|it| {
-        let at = work.dirs.first().filter(|_| moved(&work.dirs));
+        let at = work.recent_dirs.first().filter(|_| has_moved(&work.recent_dirs));
         let text = at.map_or(it.to_owned(), |at| format!("{it}; the last commands ran in {at}"));
-        Fact::seen(Seen::Directory, 0, text, Detail::None)
+        Fact::from_tools(ToolTopic::Directory, 0, text, Detail::None)
     }));
 }
 
-/// The same line from two commands is the same error: when one of them went well later, it is gone.
+/// The same line from two commands is the same error: if one of them succeeded later, it is resolved.
 fn same_errors(errors: &mut [Fact]) {
     let mut gone: HashMap<String, usize> = HashMap::new();
     for error in errors.iter() {
         if let Detail::Error { resolved: Some(at), .. } = error.detail {
-            let newest = gone.entry(untimed(&error.text).into_owned()).or_default();
+            let newest = gone.entry(without_durations(&error.text).into_owned()).or_default();
             *newest = at.max(*newest);
         }
     }
     for error in errors {
         if let Detail::Error { resolved: resolved @ None, .. } = &mut error.detail {
-            *resolved = gone.get(&*untimed(&error.text)).copied().filter(|it| *it > error.message);
+            *resolved = gone.get(&*without_durations(&error.text)).copied().filter(|it| *it > error.message);
         }
     }
 }
 
 impl Work<'_> {
-    fn answered(&mut self, number: usize, call: &Call, output: &Output, history: &History) {
+    fn read_output(&mut self, number: usize, call: &Call, output: &Output, history: &History) {
         let actions = tools::actions(call);
         let main = actions.first().map_or(Meaning::Other, |it| it.meaning);
         if let Some(refusal) = &output.refusal {
-            self.refused(number, call, &actions, refusal, history);
+            self.record_refusal(number, call, &actions, refusal, history);
             return;
         }
-        if let Some(answered) = Answered::of(history, call, output) {
-            return self.asked(number, call, &answered);
+        if let Some(answered) = UserReply::of(history, call, output) {
+            return self.record_replies(number, call, &answered);
         }
         match main {
-            Meaning::Run => self.ran(number, &actions, output),
-            Meaning::Attend => self.attended(number, call, output),
+            Meaning::Run => self.read_run(number, &actions, output),
+            Meaning::Attend => self.read_background_output(number, call, output),
             Meaning::Read
             | Meaning::Edit
             | Meaning::Create
@@ -199,13 +198,13 @@ impl Work<'_> {
                     Some(it) => format!("{} {}", call.name, path(it, None, self.base)),
                     None => call.name.to_string(),
                 };
-                let failed = failed(output);
+                let failed = has_failed(output);
                 if !failed {
-                    actions.iter().for_each(|it| self.touched(number, it, output));
+                    actions.iter().for_each(|it| self.record_file_action(number, it, output));
                     match main {
-                        Meaning::Search | Meaning::List => self.found(number, &actions, output),
-                        // Another model reports.
-                        Meaning::Delegate => self.named(number, output.text.as_str()),
+                        Meaning::Search | Meaning::List => self.note_found_files(number, &actions, output),
+                        // Another model's report.
+                        Meaning::Delegate => self.note_named_files(number, output.text.as_str()),
                         _ => {}
                     }
                 }
@@ -214,30 +213,29 @@ impl Work<'_> {
                         || matches!(main, Meaning::Fetch | Meaning::Delegate | Meaning::Other)
                             && output.failed;
                 if reports || !failed {
-                    let text = failed.then(|| said(output));
-                    self.judged(number, &subject, text);
+                    let text = failed.then(|| failure_message(output));
+                    self.record_result(number, &subject, text);
                 }
             }
         }
     }
 
-    fn fails(&mut self, error: Fact) {
+    fn push_error(&mut self, error: Fact) {
         if error.text.starts_with("CONFLICT") {
             self.conflicts.push(self.errors.len());
         }
         self.errors.push(error);
     }
 
-    /// Notes that something failed with `error`, or that it went well. Gives back which of `errors` it failed with.
-    fn judged(&mut self, number: usize, of: &str, error: Option<String>) -> Option<usize> {
-        if error.as_deref().is_some_and(|it| OF_THE_CLIENT.iter().any(|of| it.starts_with(of))) {
+    /// Records a failure with `error`, or a success. Returns the index in `errors` of the failure.
+    fn record_result(&mut self, number: usize, of: &str, error: Option<String>) -> Option<usize> {
+        if error.as_deref().is_some_and(|it| CLIENT_ERRORS.iter().any(|of| it.starts_with(of))) {
             return None;
         }
         match error {
             Some(text) if !text.is_empty() => {
-                let same = self.failing.entry(command::key(of)).or_default();
-                // The same line again is the same error.
-                let same = same.entry(untimed(&text).into_owned()).or_default();
+                let same = self.open_errors.entry(command::dedup_key(of)).or_default();
+                let same = same.entry(without_durations(&text).into_owned()).or_default();
                 if let Some(known) = same.first() {
                     let error = &mut self.errors[*known];
                     error.message = number;
@@ -248,13 +246,13 @@ impl Work<'_> {
                 } else {
                     same.push(self.errors.len());
                     let detail = Detail::Error { of: Some(of.into()), resolved: None, similar: None };
-                    self.fails(Fact::seen(Seen::Errors, number, text, detail));
+                    self.push_error(Fact::from_tools(ToolTopic::Errors, number, text, detail));
                     Some(self.errors.len() - 1)
                 }
             }
             Some(_) => None,
             None => {
-                let gone = self.failing.remove(&command::key(of)).into_iter().flatten();
+                let gone = self.open_errors.remove(&command::dedup_key(of)).into_iter().flatten();
                 for known in gone.flat_map(|it| it.1) {
                     if let Detail::Error { resolved, .. } = &mut self.errors[known].detail {
                         *resolved = Some(number);
@@ -265,32 +263,32 @@ impl Work<'_> {
         }
     }
 
-    /// Notes what must succeed until an error of `command` may be gone.
-    fn waits(&mut self, error: usize, command: &str) {
-        /// Errors of one kind that are looked through.
+    /// Records the operations that must succeed before an error of `command` may be gone.
+    fn track_operations(&mut self, error: usize, command: &ParsedCommand) {
+        /// Maximum errors of one operation.
         const RECENT: usize = 64;
-        for doing in command::doings(command) {
-            self.waiting.entry(error).or_default().insert(doing.kind.clone());
-            let same = self.kinds.entry(doing.kind).or_default();
+        for operation in command.operations() {
+            self.pending_operations.entry(error).or_default().insert(operation.name.clone());
+            let same = self.errors_by_operation.entry(operation.name).or_default();
             if same.len() == RECENT {
                 same.remove(0);
             }
-            same.push((error, doing.named));
+            same.push((error, operation.targets));
         }
     }
 
-    /// Notes that `command` succeeded: errors of which nothing else is left to succeed may be gone.
-    fn eased(&mut self, number: usize, command: &str) {
-        for doing in command::doings(command) {
-            let Some(same) = self.kinds.get_mut(&doing.kind) else { continue };
+    /// Records that `command` succeeded: errors whose operations have all succeeded since may be gone.
+    fn record_success(&mut self, number: usize, command: &ParsedCommand) {
+        for operation in command.operations() {
+            let Some(same) = self.errors_by_operation.get_mut(&operation.name) else { continue };
             let (over, rest): (Vec<_>, _) =
-                std::mem::take(same).into_iter().partition(|it| doing.covers(&it.1));
+                std::mem::take(same).into_iter().partition(|it| operation.covers(&it.1));
             *same = rest;
             for (error, _) in over {
-                let Some(left) = self.waiting.get_mut(&error) else { continue };
-                left.remove(&doing.kind);
+                let Some(left) = self.pending_operations.get_mut(&error) else { continue };
+                left.remove(&operation.name);
                 if left.is_empty()
-                    && self.waiting.remove(&error).is_some()
+                    && self.pending_operations.remove(&error).is_some()
                     && let Detail::Error { similar, resolved: None, .. } = &mut self.errors[error].detail
                 {
                     *similar = Some(number);
@@ -299,44 +297,44 @@ impl Work<'_> {
         }
     }
 
-    /// Notes the files that a search or listing named, where nothing is known of them yet.
-    fn found(&mut self, number: usize, actions: &[Action], output: &Output) {
+    /// Records the files in the output of a search or listing, unless an operation on them is known.
+    fn note_found_files(&mut self, number: usize, actions: &[Action], output: &Output) {
         let dir = actions.first().and_then(|it| it.dir.as_deref());
-        for found in found::paths(output.text.as_str()) {
+        for found in file_mentions::in_output(output.text.as_str()) {
             if let Some(name) = printed(found, dir, self.base) {
-                self.note(number, name);
+                self.note_file(number, name);
             }
         }
     }
 
-    /// Notes the files that a model names in its own words.
-    fn named(&mut self, number: usize, text: &str) {
-        for found in found::named(text) {
-            self.note(number, path(found, None, self.base));
+    /// Records the files that a model mentions.
+    fn note_named_files(&mut self, number: usize, text: &str) {
+        for found in file_mentions::in_prose(text) {
+            self.note_file(number, path(found, None, self.base));
         }
     }
 
-    fn note(&mut self, number: usize, name: String) {
+    fn note_file(&mut self, number: usize, name: String) {
         let known = self.files.entry(name).or_insert((number, FileOp::Mentioned, None));
         if known.1 == FileOp::Mentioned {
             known.0 = number;
         }
     }
 
-    fn touched(&mut self, number: usize, action: &Action, output: &Output) {
+    fn record_file_action(&mut self, number: usize, action: &Action, output: &Output) {
         let named = action.path.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
         let Some(name) = named.or_else(|| self.open.clone().filter(|_| action.meaning == Meaning::Edit))
         else {
             return;
         };
-        if name.is_empty() || name.len() > LONGEST_PATH {
+        if name.is_empty() || name.len() > MAX_PATH_BYTES {
             return;
         }
         let before = self.files.get(&name).map(|it| it.1);
         let there = before.is_some_and(|it| !matches!(it, FileOp::Deleted | FileOp::Renamed));
         let made = matches!(before, Some(FileOp::Created | FileOp::CreatedThenEdited));
-        let told = self.files.get(&name).is_some_and(|it| self.folded.contains(&it.0));
-        let deed = match action.meaning {
+        let told = self.files.get(&name).is_some_and(|it| self.summary_messages.contains(&it.0));
+        let op = match action.meaning {
             Meaning::Read
                 if told
                     && matches!(
@@ -361,7 +359,7 @@ impl Work<'_> {
             Meaning::Edit if made => FileOp::CreatedThenEdited,
             Meaning::Edit => FileOp::Edited,
             Meaning::Create if made => FileOp::CreatedThenEdited,
-            Meaning::Create if there || overwrote(output) => FileOp::Written,
+            Meaning::Create if there || has_overwritten(output) => FileOp::Written,
             Meaning::Create => FileOp::Created,
             Meaning::Delete => FileOp::Deleted,
             Meaning::Rename => FileOp::Renamed,
@@ -381,24 +379,24 @@ impl Work<'_> {
         };
         let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
         if let Some(to) = to.clone() {
-            // What was done to it before is still true of it under its new name.
-            let deed = before.filter(|it| {
+            // Earlier changes still apply to the file under its new name.
+            let op = before.filter(|it| {
                 !matches!(
                     it,
                     FileOp::Read | FileOp::Mentioned | FileOp::Restored | FileOp::Deleted | FileOp::Renamed
                 )
             });
-            if let Some(deed) = deed {
-                self.files.insert(to, (number, deed, None));
+            if let Some(op) = op {
+                self.files.insert(to, (number, op, None));
             }
         }
-        if !matches!(deed, FileOp::Deleted | FileOp::Renamed) {
+        if !matches!(op, FileOp::Deleted | FileOp::Renamed) {
             self.open = Some(name.clone());
         }
-        self.files.insert(name, (number, deed, to));
+        self.files.insert(name, (number, op, to));
     }
 
-    fn refused(
+    fn record_refusal(
         &mut self,
         number: usize,
         call: &Call,
@@ -413,25 +411,23 @@ impl Work<'_> {
             Some(it) => format!("{} {}", call.name, flat(clip(&it, 120).0)),
             None => call.name.to_string(),
         };
-        // Without a reason of its own, what the user says next is the reason.
+        // Without a recorded reason, the next prompt is the reason.
         let next = || {
             let after = &history.messages()[number + 1..];
             let prompt = after.iter().take(3).find_map(Prompt::of)?;
             let text = prompt.parts().first()?.trim();
             prompt.quote(text).filter(|it| !it.starts_with('[') && it.chars().count() < 400)
         };
-        let text = Quote::reason(refusal).or_else(next).unwrap_or_else(Quote::silent);
+        let text = Quote::of_refusal(refusal).or_else(next).unwrap_or_else(Quote::empty);
         let detail = Detail::Choice { asked: None, means: Some(what), refused: true, superseded: None };
-        self.facts.push(Fact::user(Topic::Decisions, number, text, detail));
+        self.facts.push(Fact::from_user(Topic::Decisions, number, text, detail));
     }
 
-    fn asked(&mut self, number: usize, call: &Call, answered: &Answered) {
-        for Answer { question, said, rules } in answers(call, answered) {
-            self.facts.extend(
-                rules.into_iter().map(|(polarity, it)| {
-                    Fact::user(order(&it, polarity), number, it, Detail::Rule(polarity))
-                }),
-            );
+    fn record_replies(&mut self, number: usize, call: &Call, answered: &UserReply) {
+        for Answer { question, said, rules } in user_replies(call, answered) {
+            self.facts.extend(rules.into_iter().map(|(polarity, it)| {
+                Fact::from_user(rule_topic(&it, polarity), number, it, Detail::Rule(polarity))
+            }));
             let here = self.facts.len();
             if let Some(before) = question.clone().and_then(|it| self.questions.insert(it, here))
                 && let Some(Fact { detail: Detail::Choice { superseded, .. }, .. }) =
@@ -441,26 +437,26 @@ impl Work<'_> {
             }
             let refused = answered.output.failed;
             let detail = Detail::Choice { asked: question, means: None, refused, superseded: None };
-            self.facts.push(Fact::user(Topic::Decisions, number, said, detail));
+            self.facts.push(Fact::from_user(Topic::Decisions, number, said, detail));
         }
     }
 }
 
-fn failed(output: &Output) -> bool {
+fn has_failed(output: &Output) -> bool {
     let start = clip(output.text.as_str().trim_start(), 60).0.to_lowercase();
     output.failed
-        || !output.cleared && FAILED.iter().any(|it| start.starts_with(it))
+        || !output.cleared && FAILURE_STARTS.iter().any(|it| start.starts_with(it))
         || start.starts_with("exit code: ") && !start.starts_with("exit code: 0")
 }
 
-/// What a tool says went wrong, without the element that Claude Code puts around it.
-fn said(output: &Output) -> String {
+/// The tool's error message, without the element that Claude Code puts around it.
+fn failure_message(output: &Output) -> String {
     let text = output.text.as_str().trim();
     let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
     flat(clip(text.strip_suffix("</tool_use_error>").unwrap_or(text), 200).0)
 }
 
-fn overwrote(output: &Output) -> bool {
+fn has_overwritten(output: &Output) -> bool {
     let start = clip(output.text.as_str(), 300).0;
     ["has been updated", "overwrote", "overwritten", "Updated file"].iter().any(|it| start.contains(it))
 }

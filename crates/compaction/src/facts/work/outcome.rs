@@ -1,24 +1,23 @@
-//! What came of a command, read from its output: exit code, counts, the line that says what went wrong.
+//! The outcome of a command, read from its output: exit code, counts, error line.
 
 use std::sync::LazyLock;
 
-use super::command;
+use super::command::{self, ParsedCommand};
+use super::commits::COMMITTED;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::{clip, flat, unescaped};
+use crate::facts::text::{clip, flat, without_escapes};
 use history::Output;
 
-/// What came of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// Whether it succeeded, where that can be told.
+    /// Whether it succeeded, if known.
     pub ok: Option<bool>,
-    /// Its exit code, where the output says it.
+    /// Its exit code, if known.
     pub exit: Option<i32>,
-    /// Counts or other results as the output has them: `12 passed, 1 failed`, `committed a1b2c3d`.
+    /// Counts or other results as printed: `12 passed, 1 failed`, `committed a1b2c3d`.
     pub result: Option<String>,
-    /// The first line that says what went wrong.
     pub error: Option<String>,
-    /// It goes on in the background under this session number (Codex).
+    /// Session id, if it continues in the background (Codex).
     pub running: Option<String>,
 }
 
@@ -27,11 +26,11 @@ static HEADER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"^(?:Chunk ID: |Exit code: |Wall time: |Script completed\n|Process exited with code )[^\x00]*?\nOutput:\n",
     )
 });
-/// Code with line numbers, as viewers print it: not a message, whatever it says.
+/// Numbered lines of code, as viewers print them: not an error message.
 static NUMBERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]"));
 
-/// How much of an output is looked at, at each end, in bytes.
-const LOOK: usize = 8_000;
+/// Bytes that are read at each end of an output.
+const END_BYTES: usize = 8_000;
 
 static EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
@@ -39,19 +38,19 @@ static EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r#"|exit status|returncode|return code|completed with exit code|finished with exit code)[":>=\s]*\(?(-?\d{1,5})\b"#,
     ))
 });
-/// A command that goes on in the background, with its id (Codex 0.169, Claude Code 2.1).
+/// Continues in the background, with its id (Codex 0.169, Claude Code 2.1).
 static RUNNING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?m)^(?:Process running with session ID |Command running in background with ID: |Command did not complete .*moved to the background \(ID: )(\w+)",
     )
 });
-/// An exit code as commands print it themselves: `EXIT: 2`, `exit=0`, `rc=1`.
+/// An exit code that a command prints itself: `EXIT: 2`, `exit=0`, `rc=1`.
 static PRINTED_EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?im)^\W*(?:\w+[ _-])?(?:exit(?:[ _]?(?:code|status))?|rc|status)\s*[:=]\s*(-?\d{1,3})\s*\W*$",
     )
 });
-/// Lines of code and diffs: an error that they mention did not happen in this run.
+/// Lines of code and diffs: an error in them did not occur in this run.
 static CODE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"^\s*(?:(?:[-+]\s*)?(?:\}?\s*(?:except|catch)\b|raise\b|throw\b|return\b|if\b|elif\b|const\b|let\b|var\b|//|\*\s|<!--|#\s)",
@@ -59,14 +58,14 @@ static CODE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     ))
 });
 /// Progress lines and separators.
-static IDLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+static PROGRESS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"^(?:[=*#~+_-]{3,}|(?:Building|Built|Compiling|Checking|Creating|Downloading|Downloaded|Fetching|Finished|Installed|Installing|",
         r"Locking|Prepared|Resolved|Resolving|Running|Uninstalled|Updating|Using|Audited|Collecting|Cloning|Generating|yarn run|make\[?\d*\]?: (?:Entering|Leaving))\b)",
     ))
 });
-/// How a shell or interpreter says that it could not start what it was asked to run.
-static REFUSED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+/// Errors of a shell or interpreter that could not start the command.
+static COULD_NOT_START: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?m)^\S.*: (?:No module named \S+|command not found|[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
     )
@@ -79,77 +78,95 @@ static COUNT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 });
 static TAP: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
-static COMMIT: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\[([^\]\s]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] (.*)$"));
 static PULL: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
-/// Index into [`WRONG`] of the first pattern that names neither a test nor a place in code.
-const WORD: usize = 2;
-/// Of [`WRONG`], the phrases that a program which went well may print.
-const PHRASE: usize = 3;
-/// Of [`WRONG`], the first that only marks a failure: beside an exit code of 0 it says nothing.
-const MARK: usize = 4;
+/// What kind of line states an error, the most certain first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ErrorLine {
+    /// A failed test: its name says more than what its assertion printed.
+    Test,
+    /// An error of a compiler, with the location.
+    Compiler,
+    Message,
+    /// A phrase that a program which succeeds may print too.
+    Phrase,
+    /// Only marks a failure: beside an exit code of 0 it means nothing.
+    Mark,
+    /// A runner of hooks names the failed hook; the failure is printed below.
+    Hook,
+}
 
-/// Lines that say what went wrong, the surest first.
-static WRONG: LazyLock<[AsciiFirstRegex; 6]> = LazyLock::new(|| {
+static ERROR_LINES: LazyLock<[(ErrorLine, AsciiFirstRegex); 6]> = LazyLock::new(|| {
     [
-        // A test's name says more than what its assertion printed.
-        AsciiFirstRegex::new(
-            r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\))",
+        (
+            ErrorLine::Test,
+            AsciiFirstRegex::new(
+                r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\))",
+            ),
         ),
-        // What compilers say, with the place.
-        AsciiFirstRegex::new(
-            r"(?m)^\s*[^\s:(]+[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | TS\d)|^[A-Z]{1,4}\d{3,4} (?:\[\*\] )?[A-Z`]",
+        (
+            ErrorLine::Compiler,
+            AsciiFirstRegex::new(
+                r"(?m)^\s*[^\s:(]+[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | TS\d)|^[A-Z]{1,4}\d{3,4} (?:\[\*\] )?[A-Z`]",
+            ),
         ),
-        AsciiFirstRegex::new(concat!(
-            r"(?m)(?:^|\s)(?:error(?:\[\w+\])?:|Error:|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|panic:|[a-z]\w*[a-z](?:Error|Exception):|\w+\.?\w*(?:Error|Exception)\b:",
-            r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|! \[(?:remote )?rejected\]|AssertionError|SyntaxError|undefined reference",
-            r"|npm (?:ERR!|error)|TypeError)",
-        )),
-        AsciiFirstRegex::new(concat!(
-            r"(?m)(?:command not found|[Nn]o such file or directory|[Pp]ermission denied|[Nn]ot found|[Cc]annot |[Cc]ould not |[Ff]ailed to |[Uu]nable to |[Ii]llegal option",
-            r"|unrecognized|unexpected argument|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward|^\S+\.\w+:\d+:\d+: \S)",
-        )),
-        AsciiFirstRegex::new(r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,})"),
-        // A runner of hooks names the hook that failed; what failed in it stands below.
-        AsciiFirstRegex::new(r"(?m)^.*\.{3,}\s*Failed\s*$"),
+        (
+            ErrorLine::Message,
+            AsciiFirstRegex::new(concat!(
+                r"(?m)(?:^|\s)(?:error(?:\[\w+\])?:|Error:|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|panic:|[a-z]\w*[a-z](?:Error|Exception):|\w+\.?\w*(?:Error|Exception)\b:",
+                r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|! \[(?:remote )?rejected\]|AssertionError|SyntaxError|undefined reference",
+                r"|npm (?:ERR!|error)|TypeError)",
+            )),
+        ),
+        (
+            ErrorLine::Phrase,
+            AsciiFirstRegex::new(concat!(
+                r"(?m)(?:command not found|[Nn]o such file or directory|[Pp]ermission denied|[Nn]ot found|[Cc]annot |[Cc]ould not |[Ff]ailed to |[Uu]nable to |[Ii]llegal option",
+                r"|unrecognized|unexpected argument|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward|^\S+\.\w+:\d+:\d+: \S)",
+            )),
+        ),
+        (
+            ErrorLine::Mark,
+            AsciiFirstRegex::new(r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,})"),
+        ),
+        (ErrorLine::Hook, AsciiFirstRegex::new(r"(?m)^.*\.{3,}\s*Failed\s*$")),
     ]
 });
-/// Lines that only repeat that something failed.
-static EMPTY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+/// Lines that say no more than that something failed.
+static UNINFORMATIVE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
     )
 });
 
-/// Reads an output of `command`. An exit code that the shell reports is believed; where a pipe or a list of commands
-/// hides that of the runner, its summary line comes next. `reports`: an output that is not marked as failed means 0.
+/// Reads the output of `command`. A reported exit code counts first; where it may be that of another program in a pipe
+/// or list, the runner's summary line is next. `reports`: an output that is not marked as failed means exit code 0.
 pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
     let text = output.text.as_str();
     let (head, tail) = ends(text);
-    let (head, tail) = (unescaped(head), unescaped(tail));
-    // Codex's code mode says that its script ended, not how the command in it did.
-    let masked = command::masks(command) || text.starts_with("Script completed\n");
-    let shows = command::shows(command);
-    let printed = exit(&head, &tail, !shows && (masked || output.failed || !reports));
-    let printed = printed.or_else(|| exit_printed(command, &tail));
+    let (head, tail) = (without_escapes(head), without_escapes(tail));
+    // In Codex's code mode this is the result of the script, not of the command in it.
+    let masked = command::is_compound(command) || text.starts_with("Script completed\n");
+    let shows = ParsedCommand::of(command).prints_contents();
+    let printed = exit_code(&head, &tail, !shows && (masked || output.failed || !reports));
+    let printed = printed.or_else(|| printed_exit_code(command, &tail));
     let mut out =
         Outcome { exit: printed.filter(|it| *it != 0).or(output.exit).or(printed), ..Outcome::default() };
     if let Some(found) = RUNNING.captures(&head) {
         out.running = found.get(1).map(|it| it.as_str().into());
         return out;
     }
-    // What Codex says of the run itself is not the command's output.
+    // Codex's header is not the command's output.
     let head = &head[HEADER.find(&head).map_or(0, |it| it.end())..];
-    let counts = counted(&tail).or_else(|| counted(head));
-    // A task runner (mise) says last which task failed.
+    let counts = counts_in(&tail).or_else(|| counts_in(head));
+    // A task runner (mise) names the failed task last.
     let task = tail.trim_end().lines().last().is_some_and(|it| it.ends_with("] ERROR task failed"));
     let failures = task || counts.as_ref().is_some_and(|it| it.failed);
-    let wrong = [wrong(head), wrong(&tail)].into_iter().flatten().min_by_key(|it| it.1);
-    // What a file or log says went wrong did not go wrong here.
+    let wrong = [error_line(head), error_line(&tail)].into_iter().flatten().min_by_key(|it| it.1);
+    // Errors in a file or log that is printed did not occur here.
     let telling = wrong.as_ref().filter(|_| !shows);
-    let refused = head.trim().lines().count() <= 2 && REFUSED.is_match(head.trim());
-    let committed = COMMIT.captures(head).or_else(|| COMMIT.captures(&tail));
+    let refused = head.trim().lines().count() <= 2 && COULD_NOT_START.is_match(head.trim());
+    let committed = COMMITTED.captures(head).or_else(|| COMMITTED.captures(&tail));
     let passes = counts.as_ref().is_some_and(|it| !it.failed && it.tests);
     let commit = committed
         .as_ref()
@@ -158,67 +175,71 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     if out.result.is_none() && text.len() < 2_000 {
         out.result = PULL.find(&tail).map(|it| it.as_str().into());
     }
-    // A pipe that ends in `head` reports how `head` ended.
-    out.exit = out.exit.filter(|it| *it != 0 || !command::ends_in_a_viewer(command));
-    // A search that finds nothing ends with 1.
-    let nothing_found = out.exit == Some(1) && command::hides(command) && wrong.is_none() && !failures;
+    // The exit code is that of `head` at the end of the pipe.
+    out.exit = out.exit.filter(|it| *it != 0 || !command::ends_in_viewer(command));
+    // A search without matches exits with 1.
+    let nothing_found =
+        out.exit == Some(1) && command::hides_failure(command) && wrong.is_none() && !failures;
     out.ok = match (output.failed, out.exit) {
         _ if nothing_found => None,
         (true, _) => Some(false),
         (false, Some(code)) if code != 0 => Some(false),
         (false, Some(_)) if !masked => Some(true),
         _ if masked && refused => Some(false),
-        // A pipe into `head` hides how the program ended that says so itself.
-        (false, None) if command::ends_in_a_viewer(command) && dies(head) => Some(false),
+        // `head` at the end of the pipe hides the failure of a program that states it.
+        (false, None) if command::ends_in_viewer(command) && starts_as_fatal(head) => Some(false),
         (false, None) if reports && !masked => Some(true),
         _ if committed.is_some() => Some(true),
         _ if failures && !shows => Some(false),
         _ if passes && !shows => Some(true),
-        // A test or compiler names what failed, whatever ran after it.
-        _ if telling.is_some_and(|it| it.1 < WORD) => Some(false),
-        (false, Some(_)) => Some(out.result.is_some() || telling.is_none_or(|it| it.1 < MARK)),
-        (false, None) if telling.is_some_and(|it| it.1 != PHRASE) => Some(false),
-        // Of a script or pipe it is not known how it ended.
+        // A failed test or compiler error counts, whatever ran after it.
+        _ if telling.is_some_and(|it| it.1 < ErrorLine::Message) => Some(false),
+        (false, Some(_)) => Some(out.result.is_some() || telling.is_none_or(|it| it.1 < ErrorLine::Mark)),
+        (false, None) if telling.is_some_and(|it| it.1 != ErrorLine::Phrase) => Some(false),
+        // The result of a script or pipe is unknown.
         (false, None) => {
             (reports && !(masked && (shows || text.starts_with("Script completed\n")))).then_some(true)
         }
     };
     if out.ok == Some(false) {
-        // The 0 is of something else that ran.
+        // The 0 is the exit code of another program.
         out.exit = out.exit.filter(|it| *it != 0);
         out.error = wrong.map(|it| it.0).or_else(|| first_line(head));
-        let panicked = out.error.as_deref().and_then(|it| panicked(it, head).or_else(|| panicked(it, &tail)));
+        let panicked = out
+            .error
+            .as_deref()
+            .and_then(|it| panic_location(it, head).or_else(|| panic_location(it, &tail)));
         out.error = panicked.or(out.error);
     }
     out
 }
 
-/// Whether a program says with its first words that it does not do what it was asked to.
-pub(super) fn dies(output: &str) -> bool {
+/// Whether a program's output begins with a fatal error.
+pub(super) fn starts_as_fatal(output: &str) -> bool {
     ["fatal: ", "error: "].iter().any(|it| output.trim_start().starts_with(it))
 }
 
 fn ends(text: &str) -> (&str, &str) {
-    if text.len() <= 2 * LOOK {
+    if text.len() <= 2 * END_BYTES {
         return (text, text);
     }
-    let mut to = LOOK;
+    let mut to = END_BYTES;
     while !text.is_char_boundary(to) {
         to -= 1;
     }
-    let mut from = text.len() - LOOK;
+    let mut from = text.len() - END_BYTES;
     while !text.is_char_boundary(from) {
         from += 1;
     }
     (&text[..to], &text[from..])
 }
 
-/// The exit code stands in the first or the last lines; between them it may be quoted. `within`: also inside of a line,
-/// where a command that succeeded would only speak of one.
-fn exit(head: &str, tail: &str, within: bool) -> Option<i32> {
+/// Finds the exit code in the first or last lines; elsewhere it may be quoted. `within`: also in the middle of a line,
+/// where a command that succeeded would only mention one.
+fn exit_code(head: &str, tail: &str, within: bool) -> Option<i32> {
     let code = |line: &str| {
         let found = EXIT.captures(line)?;
-        // Codex's code mode hands over what its shell reports as JSON, Claude Code the state of a task as elements.
+        // Codex's code mode prints its shell's report as JSON, Claude Code the state of a task as XML.
         let starts = found.get(0)?.start() == 0 || line.starts_with('<') || line.starts_with("{\"chunk_id\"");
         found.get(1).filter(|_| within || starts)?.as_str().parse().ok()
     };
@@ -227,39 +248,38 @@ fn exit(head: &str, tail: &str, within: bool) -> Option<i32> {
 }
 
 /// The exit code that a command prints itself: `make | tail; echo "EXIT: ${PIPESTATUS[0]}"`.
-fn exit_printed(command: &str, tail: &str) -> Option<i32> {
+fn printed_exit_code(command: &str, tail: &str) -> Option<i32> {
     if !command.contains("$?") && !command.contains("PIPESTATUS") {
         return None;
     }
     let codes = tail.lines().filter_map(|it| PRINTED_EXIT.captures(it)?.get(1)?.as_str().parse().ok());
-    // Of several, the first that is not 0 says that something failed.
+    // A code other than 0 shows a failure.
     let codes: Vec<i32> = codes.collect();
     codes.iter().copied().find(|it| *it != 0).or_else(|| codes.last().copied())
 }
 
 struct Counts {
     shown: String,
-    /// Some of them are tests that passed.
+    /// Some of the counts are tests that passed.
     tests: bool,
     failed: bool,
 }
 
-/// The counts of the last line that has some; cargo's and others' several result lines are added up.
-fn counted(text: &str) -> Option<Counts> {
-    let tap: Vec<(String, u64)> = TAP
-        .captures_iter(text)
-        .filter_map(|it| {
-            Some((
-                format!("{}ed", it.get(1)?.as_str()).replace("skippeded", "skipped"),
-                it.get(2)?.as_str().parse().ok()?,
-            ))
-        })
-        .collect();
-    let mut totals: Vec<(String, u64)> = tap;
+/// The counts of the last line that has any; several result lines, as cargo prints them, are added up.
+fn counts_in(text: &str) -> Option<Counts> {
+    let tap = TAP.captures_iter(text).filter_map(|it| {
+        let what = match it.get(1)?.as_str() {
+            "pass" => "passed",
+            "fail" => "failed",
+            other => other,
+        };
+        Some((what.to_owned(), it.get(2)?.as_str().parse().ok()?))
+    });
+    let mut totals: Vec<(String, u64)> = tap.collect();
     if totals.is_empty() {
         let lines: Vec<&str> = text
             .lines()
-            .filter(|it| it.len() < 400 && !it.trim_start().starts_with("error") && sums_up(it))
+            .filter(|it| it.len() < 400 && !it.trim_start().starts_with("error") && is_summary_line(it))
             .collect();
         let results: Vec<&&str> = lines.iter().filter(|it| it.contains("test result:")).collect();
         let tests: Vec<&&str> = lines.iter().filter(|it| it.trim_start().starts_with("Tests")).collect();
@@ -268,7 +288,7 @@ fn counted(text: &str) -> Option<Counts> {
         } else if let Some(line) = tests.last() {
             vec![**line]
         } else {
-            // Runners that put each count on a line of its own put them next to one another.
+            // Some runners print each count on a line of its own.
             lines.iter().rev().take(3).rev().copied().collect()
         };
         for line in chosen {
@@ -287,7 +307,7 @@ fn counted(text: &str) -> Option<Counts> {
     let bad =
         |what: &str| what.starts_with("fail") || what.starts_with("error") || what.starts_with("problem");
     totals.retain(|(what, number)| *number > 0 || bad(what) || what.starts_with("issue"));
-    // "18 problems (0 errors, 18 warnings)" are warnings.
+    // "18 problems (0 errors, 18 warnings)" is not a failure.
     let only_warned = totals.iter().any(|it| it.0.starts_with("error") && it.1 == 0);
     let fails = |what: &str| bad(what) && !(only_warned && what.starts_with("problem"));
     let failed = totals.iter().any(|(what, number)| *number > 0 && fails(what));
@@ -296,9 +316,9 @@ fn counted(text: &str) -> Option<Counts> {
     (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), tests, failed })
 }
 
-/// Whether a line is what a runner sums up with: counts, and few words that say anything else.
-fn sums_up(line: &str) -> bool {
-    /// Words of such lines beside what is counted.
+/// Whether a line is a runner's summary: counts, and few other words.
+fn is_summary_line(line: &str) -> bool {
+    /// Words that belong to such lines.
     const FRAME: [&str; 28] = [
         "test",
         "tests",
@@ -329,10 +349,10 @@ fn sums_up(line: &str) -> bool {
         "checks",
         "specs",
     ];
-    /// Other words: a name or two.
+    /// Maximum other words.
     const OTHERS: usize = 3;
     let counts = COUNT.find_iter(line).filter(|it| {
-        // `FAIL=0` names what it counts first; `"fail"` is a field.
+        // In `FAIL=0` the name precedes the count; `"fail"` is a field.
         !line[it.end()..].starts_with(['=', ':', '"', '_', '-'])
     });
     if counts.count() == 0 {
@@ -343,40 +363,44 @@ fn sums_up(line: &str) -> bool {
     words.filter(|it| !FRAME.contains(it)).count() <= OTHERS
 }
 
-/// The first line of the surest kind, and which kind that is.
-fn wrong(text: &str) -> Option<(String, usize)> {
-    for (kind, pattern) in WRONG.iter().enumerate() {
+/// The first line of the most certain kind.
+fn error_line(text: &str) -> Option<(String, ErrorLine)> {
+    for (kind, pattern) in ERROR_LINES.iter() {
         for found in pattern.find_iter(text).take(20) {
             let start = text[..found.start()].rfind('\n').map_or(0, |it| it + 1);
-            // The match may begin with the break before its line.
+            // The match may begin with the preceding line break.
             let start = if text[start..found.end()].contains('\n') {
                 text[start..found.end()].rfind('\n').map_or(start, |it| start + it + 1)
             } else {
                 start
             };
             let line = text[start..].lines().next().unwrap_or_default().trim();
-            if !EMPTY.is_match(line)
+            if !UNINFORMATIVE.is_match(line)
                 && !NUMBERED.is_match(line)
                 && !CODE.is_match(line)
                 && !line.starts_with("0 errors")
                 && line.len() > 3
             {
-                let before =
-                    if line.starts_with(['×', '✖', '✗', '❌']) { place(&text[..start]) } else { None };
+                let before = if line.starts_with(['×', '✖', '✗', '❌']) {
+                    linter_location(&text[..start])
+                } else {
+                    None
+                };
                 let told = before.map_or(line.to_string(), |it| format!("{it}: {line}"));
-                let told = explained(line, &text[start..]).unwrap_or(told);
-                let cause = if kind == 0 { cause(&text[..start], &text[start..]) } else { None };
+                let told = npm_error(line, &text[start..]).unwrap_or(told);
+                let cause =
+                    if *kind == ErrorLine::Test { cause(&text[..start], &text[start..]) } else { None };
                 let told = cause.map_or(told.clone(), |it| format!("{told}: {it}"));
-                return Some((flat(clip(&told, 220).0), kind));
+                return Some((flat(clip(&told, 220).0), *kind));
             }
         }
     }
     None
 }
 
-/// Why the test failed whose line `from` begins with: bun prints it above that line, Go and TAP below it.
+/// The cause of a failed test, whose line `from` begins with: bun prints it above that line, Go and TAP below.
 fn cause<'a>(above: &'a str, from: &'a str) -> Option<&'a str> {
-    /// Lines between a test's name and its cause, a stack trace among them.
+    /// Maximum lines between a test's name and its cause, which may include a stack trace.
     const NEAR: usize = 20;
     static CAUSE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         AsciiFirstRegex::new(r"^\s*(?:\w+(?:\.\w+)*(?:Error|Exception): |[Ee]rror: |\S+_test\.go:\d+: )\S")
@@ -384,7 +408,7 @@ fn cause<'a>(above: &'a str, from: &'a str) -> Option<&'a str> {
     let of_a_test = |line: &&str| {
         ["(fail)", "(pass)", "--- ", "not ok ", "ok ", "=== "].iter().any(|it| line.starts_with(it))
     };
-    let says = |line: &&str| line.len() < 400 && CAUSE.is_match(line) && !EMPTY.is_match(line);
+    let says = |line: &&str| line.len() < 400 && CAUSE.is_match(line) && !UNINFORMATIVE.is_match(line);
     let bun = from.starts_with("(fail)");
     let near: Vec<&str> = if bun {
         above.lines().rev().take(NEAR).collect()
@@ -394,16 +418,16 @@ fn cause<'a>(above: &'a str, from: &'a str) -> Option<&'a str> {
     near.into_iter().take_while(|it| !of_a_test(it)).find(says).map(str::trim)
 }
 
-/// npm's line with the code of an error, and what the line below says of it.
-fn explained(line: &str, rest: &str) -> Option<String> {
+/// An npm error code, with the message on the line below.
+fn npm_error(line: &str, rest: &str) -> Option<String> {
     let prefix = ["npm error ", "npm ERR! "].into_iter().find(|it| line.starts_with(it))?;
     line[prefix.len()..].strip_prefix("code ")?;
-    let next = rest.lines().skip(1).find(|it| !EMPTY.is_match(it))?;
+    let next = rest.lines().skip(1).find(|it| !UNINFORMATIVE.is_match(it))?;
     Some(format!("{line}: {}", next.strip_prefix(prefix)?))
 }
 
-/// Of a Rust test that failed, where and why it panicked: that says the test's name too.
-fn panicked(error: &str, text: &str) -> Option<String> {
+/// Location and message of the panic in a failed Rust test, which include the test's name.
+fn panic_location(error: &str, text: &str) -> Option<String> {
     let name = error.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
     let start = text.find(&format!("thread '{name}' "))?;
     let mut lines = text[start..].lines();
@@ -412,8 +436,8 @@ fn panicked(error: &str, text: &str) -> Option<String> {
     Some(flat(clip(&format!("{place} {why}"), 220).0))
 }
 
-/// The file that the line above a message names, as linters print it: `src/a.ts:1:2 lint/rule ━━━`.
-fn place(text: &str) -> Option<&str> {
+/// The location on the line above a message, as linters print it: `src/a.ts:1:2 lint/rule ━━━`.
+fn linter_location(text: &str) -> Option<&str> {
     let line = text
         .lines()
         .rev()
@@ -425,31 +449,20 @@ fn place(text: &str) -> Option<&str> {
     (line.len() < 200 && first.contains(['/', '.']) && !line.ends_with(['.', ':'])).then_some(line)
 }
 
-/// The first line that is neither empty, a separator nor progress.
+/// The first line that is informative and not progress.
 fn first_line(text: &str) -> Option<String> {
-    let says = |it: &&str| it.len() > 3 && !EMPTY.is_match(it) && !EXIT.is_match(it);
+    let says = |it: &&str| it.len() > 3 && !UNINFORMATIVE.is_match(it) && !EXIT.is_match(it);
     let lines = || text.lines().map(str::trim).filter(says);
-    let line = lines().find(|it| !IDLE.is_match(it)).or_else(|| lines().next())?;
+    let line = lines().find(|it| !PROGRESS.is_match(it)).or_else(|| lines().next())?;
     Some(flat(clip(line, 220).0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use history::Text;
 
     fn shown(text: &str, failed: bool) -> String {
-        let text = Text::new(text);
-        let output = Output {
-            id: "c".into(),
-            name: None,
-            text,
-            media: [].into(),
-            failed,
-            cleared: false,
-            exit: None,
-            refusal: None,
-        };
+        let output = Output { failed, ..Output::new("c", text) };
         let it = read(&output, "", false);
         format!(
             "{:?} {:?} {} | {}",
@@ -485,6 +498,11 @@ mod tests {
                 "test a::b ... FAILED\n\n---- a::b ----\nthread 'a::b' panicked at src/a.rs:8:9:\nassertion failed: x",
                 true,
                 "Some(false) None  | thread 'a::b' panicked at src/a.rs:8:9: assertion failed: x",
+            ),
+            (
+                "# pass 2\n# fail 0\n# skipped 1\n# todo 3\n",
+                false,
+                "Some(true) None 2 passed, 0 failed, 1 skipped, 3 todo | ",
             ),
             ("0 issues.", false, "None None 0 issues | "),
             (
@@ -540,16 +558,7 @@ mod tests {
     #[test]
     fn believes_the_exit_code_before_the_text() {
         let ok = |command: &str, text: &str, exit: Option<i32>, reports: bool| {
-            let output = Output {
-                id: "c".into(),
-                name: None,
-                text: Text::new(text),
-                media: [].into(),
-                failed: false,
-                cleared: false,
-                exit,
-                refusal: None,
-            };
+            let output = Output { exit, ..Output::new("c", text) };
             read(&output, command, reports).ok
         };
         for (command, text, exit, reports, expected) in [

@@ -1,34 +1,32 @@
-//! Paths as a session tells them: from the working directory where they are below it.
+//! Paths, relative to the working directory where they are below it.
 
 use history::History;
 
-/// Bytes of the longest path that is told, and of the longest directory that paths are written from.
-pub(in crate::facts) const LONGEST_PATH: usize = 1_000;
+/// Maximum bytes of a path, and of the directory that paths are relative to.
+pub(in crate::facts) const MAX_PATH_BYTES: usize = 1_000;
 
-/// The directory the session works in.
+/// The working directory.
 pub(in crate::facts) fn directory(history: &History) -> Option<String> {
     if let Some(cwd) = &history.meta.cwd {
-        let absolute = |it: &String| it.starts_with(['/', '~']) || it.get(1..2) == Some(":");
-        return Some(cwd.to_string()).filter(|it| absolute(it) && it.len() <= LONGEST_PATH);
+        return Some(cwd.to_string()).filter(|it| is_absolute(it) && it.len() <= MAX_PATH_BYTES);
     }
-    // Codex and others say it in the environment they inject.
+    // Codex and others state it in the environment context.
     history.messages().iter().take(8).find_map(|message| {
         message.texts().find_map(|it| {
             let rest = it.as_str().split_once("<cwd>")?.1;
             let cwd = rest.split_once("</cwd>")?.0.trim();
-            (cwd.len() <= LONGEST_PATH).then(|| cwd.to_string())
+            (cwd.len() <= MAX_PATH_BYTES).then(|| cwd.to_string())
         })
     })
 }
 
-/// A path as it is written from the working directory, without `./` and `..`.
+/// A path relative to the working directory, without `./` and `..`.
 pub(in crate::facts) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> String {
-    let absolute = |it: &str| it.starts_with(['/', '~']) || it.get(1..2) == Some(":");
     let written = written.trim().trim_matches('"');
     let mut whole = written.replace('\\', "/");
-    if !absolute(&whole) {
+    if !is_absolute(&whole) {
         let within = match (dir, base) {
-            (Some(dir), Some(base)) if !absolute(dir) => {
+            (Some(dir), Some(base)) if !is_absolute(dir) => {
                 Some(format!("{}/{dir}", base.trim_end_matches('/')))
             }
             (Some(dir), _) => Some(dir.to_string()),
@@ -56,8 +54,17 @@ pub(in crate::facts) fn path(written: &str, dir: Option<&str>, base: Option<&str
     }
 }
 
-/// A path that a tool printed, as it is written from the working directory. A command may have gone elsewhere: what is
-/// not below that directory is taken only as it was printed.
+/// A printed path, relative to the working directory. The command may have run elsewhere: a path outside of the working
+/// directory is used only if it was printed as such.
 pub(in crate::facts) fn printed(written: &str, dir: Option<&str>, base: Option<&str>) -> Option<String> {
     Some(path(written, dir, base)).filter(|it| !it.starts_with('/') || it == written)
+}
+
+fn is_absolute(path: &str) -> bool {
+    path.starts_with(['/', '~']) || path.get(1..2) == Some(":")
+}
+
+/// A path without its directories.
+pub(in crate::facts) fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }

@@ -1,68 +1,69 @@
-//! Commands that ran: what came of each, those that go on in the background, and those that the user ran.
+//! Outcomes of commands, of those in the background, and of those that the user ran.
 
+use super::command::ParsedCommand;
 use super::outcome::{self, Outcome};
 use super::paths::path;
-use super::{Work, command, failed, said};
+use super::{Work, command, failure_message, has_failed};
 use crate::facts::text::{clip, flat};
-use crate::facts::voice::Seen;
+use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact, FileOp};
 use history::tools::{Action, Meaning};
 use history::{Call, Output};
 
-/// Number of newest commands that decide where the work is.
-const LATELY: usize = 12;
+/// Number of last commands that decide in which directory the work is done.
+const RECENT_COMMANDS: usize = 12;
 
 impl Work<'_> {
-    pub(super) fn ran(&mut self, number: usize, actions: &[Action], output: &Output) {
+    pub(super) fn read_run(&mut self, number: usize, actions: &[Action], output: &Output) {
         let commands: Vec<&str> = actions.iter().filter_map(|it| it.command.as_deref()).collect();
         let mut outcome = outcome::read(output, &commands.join("\n"), self.reports == Some(true));
         if outcome.ok.is_none() && outcome.exit.is_none() && outcome.running.is_none() && !output.cleared {
-            let failed = failed(output);
+            let failed = has_failed(output);
             outcome.ok = (failed || self.reports.is_none()).then_some(!failed);
-            outcome.error = failed.then(|| said(output));
+            outcome.error = failed.then(|| failure_message(output));
         }
         if outcome.ok != Some(false) {
-            for path in commands.iter().flat_map(|it| command::shown_of_revision(it)) {
+            let parsed: Vec<ParsedCommand> = commands.iter().map(|it| ParsedCommand::of(it)).collect();
+            for path in parsed.iter().flat_map(ParsedCommand::files_of_revision) {
                 let dir = actions.first().and_then(|it| it.dir.clone());
                 let read = Action { meaning: Meaning::Read, path: Some(path), to: None, command: None, dir };
-                self.touched(number, &read, output);
+                self.record_file_action(number, &read, output);
             }
             actions
                 .iter()
                 .filter(|it| it.meaning != Meaning::Run)
-                .for_each(|it| self.touched(number, it, output));
-            for command in commands.iter().filter(|it| command::looks(it)) {
-                let dir = actions.first().and_then(|it| it.dir.as_deref());
-                for place in command::places(command) {
-                    self.note(number, path(&place, dir, self.base));
-                }
+                .for_each(|it| self.record_file_action(number, it, output));
+            let read_only: Vec<&ParsedCommand> = parsed.iter().filter(|it| it.is_read_only()).collect();
+            let dir = actions.first().and_then(|it| it.dir.as_deref());
+            for place in read_only.iter().flat_map(|it| it.searched_paths()) {
+                self.note_file(number, path(&place, dir, self.base));
             }
-            if commands.iter().any(|it| command::looks(it)) {
-                self.found(number, actions, output);
+            if !read_only.is_empty() {
+                self.note_found_files(number, actions, output);
             }
         }
         for (command, dir) in
             actions.iter().filter_map(|it| Some((it.command.as_deref()?, it.dir.as_deref())))
         {
-            self.ran_in(command, dir);
+            self.record_directory(command, dir);
             if let Some(session) = &outcome.running {
                 self.background.insert(session.clone(), command.into());
             }
-            self.came_to(number, command, outcome.clone(), output);
+            self.record_outcome(number, command, outcome.clone(), output);
         }
     }
 
-    pub(super) fn ran_in(&mut self, command: &str, dir: Option<&str>) {
+    pub(super) fn record_directory(&mut self, command: &str, dir: Option<&str>) {
         let gone = command.trim_start().strip_prefix("cd ").and_then(|it| it.split_once("&&"));
         let dir = gone.map(|it| it.0.trim().trim_matches(['"', '\''])).or(dir).unwrap_or_default();
         let other = dir.starts_with('/') && Some(dir.trim_end_matches('/')) != self.base;
-        if self.dirs.len() == LATELY {
-            self.dirs.remove(0);
+        if self.recent_dirs.len() == RECENT_COMMANDS {
+            self.recent_dirs.remove(0);
         }
-        self.dirs.push(if other { dir.to_owned() } else { String::new() });
+        self.recent_dirs.push(if other { dir.to_owned() } else { String::new() });
     }
 
-    pub(super) fn attended(&mut self, number: usize, call: &Call, output: &Output) {
+    pub(super) fn read_background_output(&mut self, number: usize, call: &Call, output: &Output) {
         let input: serde_json::Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
         let id = ["session_id", "task_id", "bash_id", "shell_id"].iter().find_map(|key| input.get(key));
         let Some(session) = id.map(|it| it.to_string().trim_matches('"').to_string()) else { return };
@@ -72,16 +73,16 @@ impl Work<'_> {
             return;
         }
         self.background.remove(&session);
-        // Claude Code reports a look at it, not its end, unless an exit code is told.
+        // Claude Code prints the state of the task; without an exit code it has not ended.
         if call.name.contains(|it: char| it.is_ascii_uppercase()) && outcome.exit.is_none() && !output.failed
         {
             outcome = Outcome { ok: None, ..outcome };
         }
-        self.came_to(number, &command, outcome, output);
+        self.record_outcome(number, &command, outcome, output);
     }
 
-    /// Reads client text of Claude Code: commands that the user ran, and how background commands ended.
-    pub(super) fn by_the_client(&mut self, number: usize, text: &str) {
+    /// Reads client messages of Claude Code: commands that the user ran, and results of background commands.
+    pub(super) fn read_client_text(&mut self, number: usize, text: &str) {
         let element = |name: &str| {
             let rest = text.split_once(&format!("<{name}>"))?.1;
             Some(rest.split_once(&format!("</{name}>")).map_or(rest, |it| it.0))
@@ -96,7 +97,7 @@ impl Work<'_> {
             let output =
                 Output::new("", printed.replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"));
             let outcome = outcome::read(&output, &command, false);
-            self.came_to(number, &command, outcome, &output);
+            self.record_outcome(number, &command, outcome, &output);
         }
         if let Some(id) = element("task-id")
             && let Some((_, code)) = element("summary").and_then(|it| it.rsplit_once("exit code "))
@@ -104,14 +105,20 @@ impl Work<'_> {
             && let Some(command) = self.background.remove(id)
         {
             let outcome = Outcome { ok: Some(code == 0), exit: Some(code), ..Outcome::default() };
-            self.came_to(number, &command, outcome, &Output::new("", String::new()));
+            self.record_outcome(number, &command, outcome, &Output::new("", String::new()));
         }
     }
 
-    pub(super) fn came_to(&mut self, number: usize, command: &str, mut outcome: Outcome, output: &Output) {
+    pub(super) fn record_outcome(
+        &mut self,
+        number: usize,
+        command: &str,
+        mut outcome: Outcome,
+        output: &Output,
+    ) {
         let marked = output.failed;
         let mut command = command.trim();
-        // Where it runs is said once.
+        // The summary states the working directory once.
         if let Some(base) = self.base
             && let Some((dir, rest)) = command.strip_prefix("cd ").and_then(|it| it.split_once("&&"))
             && dir.trim().trim_matches(['"', '\'']).trim_end_matches('/') == base.trim_end_matches('/')
@@ -121,18 +128,19 @@ impl Work<'_> {
         if command.is_empty() {
             return;
         }
-        let looked = command::looks(command);
+        let parsed = ParsedCommand::of(command);
+        let read_only = parsed.is_read_only();
         if output.cleared {
             outcome = Outcome::default();
         }
-        if looked {
-            // A search that finds nothing, or finds the word "error", is no error.
-            let died = command::ends_in_a_viewer(command) && outcome::dies(output.text.as_str());
+        if read_only {
+            // A search without matches, or for the word "error", is not a failure.
+            let died = command::ends_in_viewer(command) && outcome::starts_as_fatal(output.text.as_str());
             let found = outcome.exit.map_or(!marked && !died, |it| it == 0);
             if found {
-                self.judged(number, command, None);
-            } else if let Some(error) = refused(output) {
-                self.judged(number, command, Some(error));
+                self.record_result(number, command, None);
+            } else if let Some(error) = fatal_line(output) {
+                self.record_result(number, command, Some(error));
             }
             let told = outcome.exit.is_some() || marked || died || self.reports != Some(false);
             outcome = Outcome {
@@ -142,16 +150,16 @@ impl Work<'_> {
             };
         } else if outcome.ok == Some(false) {
             let text = outcome.error.clone().or_else(|| outcome.result.clone());
-            if let Some(error) = self.judged(number, command, text) {
-                self.waits(error, command);
+            if let Some(error) = self.record_result(number, command, text) {
+                self.track_operations(error, &parsed);
             }
         } else if outcome.running.is_none() {
-            self.judged(number, command, None);
-            if outcome.ok == Some(true) && (!command::hides(command) || says_nothing(output)) {
-                self.eased(number, command);
+            self.record_result(number, command, None);
+            if outcome.ok == Some(true) && (!command::hides_failure(command) || is_empty_output(output)) {
+                self.record_success(number, &parsed);
             }
             if command.contains("git commit") || command.contains("--continue") {
-                // A merge that stopped goes on when what it stopped at is committed.
+                // The commit concludes a merge or rebase that stopped at conflicts.
                 for conflict in std::mem::take(&mut self.conflicts) {
                     if let Detail::Error { resolved: resolved @ None, .. } = &mut self.errors[conflict].detail
                     {
@@ -159,27 +167,27 @@ impl Work<'_> {
                     }
                 }
             }
-            if command::discards(command) {
+            if parsed.discards_changes() {
                 let text = format!("changes discarded: {}", flat(clip(command, 200).0));
-                self.facts.push(Fact::seen(Seen::Tried, number, text, Detail::None));
+                self.facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));
             }
-            for named in command::restored(command) {
+            for named in parsed.restored_files() {
                 let name = path(&named, None, self.base);
                 if let Some(file) = self.files.get_mut(&name) {
                     *file = (number, FileOp::Restored, None);
                 }
             }
-            if command::sets_up(command) {
-                self.facts.push(Fact::seen(Seen::Setup, number, command.into(), Detail::None));
+            if parsed.is_setup() {
+                self.facts.push(Fact::from_tools(ToolTopic::Setup, number, command.into(), Detail::None));
             }
         }
-        let detail = Detail::Command { outcome, looked };
-        self.commands.push(Fact::seen(Seen::Commands, number, command.into(), detail));
+        let detail = Detail::Command { outcome, read_only };
+        self.commands.push(Fact::from_tools(ToolTopic::Commands, number, command.into(), detail));
     }
 }
 
-/// The line with which a program that looks says that it cannot.
-fn refused(output: &Output) -> Option<String> {
+/// The error message of a read-only program that failed.
+fn fatal_line(output: &Output) -> Option<String> {
     const STARTS: [&str; 5] = ["fatal: ", "error: ", "Error: ", "ERROR: ", "Error "];
     let text = output.text.as_str();
     let text = text.split_once("\nOutput:").map_or(text, |it| it.1);
@@ -187,14 +195,14 @@ fn refused(output: &Output) -> Option<String> {
     STARTS.iter().any(|it| line.starts_with(it)).then(|| flat(clip(line, 200).0))
 }
 
-/// Whether a command printed nothing.
-fn says_nothing(output: &Output) -> bool {
+fn is_empty_output(output: &Output) -> bool {
     let text = output.text.as_str();
     let text = text.split_once("\nOutput:").map_or(text, |it| it.1).trim();
     text.is_empty() || text.eq_ignore_ascii_case("(no output)")
 }
 
-/// Whether the newest commands all ran in the same directory, other than the session's.
-pub(super) fn moved(dirs: &[String]) -> bool {
-    dirs.len() >= LATELY && dirs.iter().all(|it| *it == dirs[0] && !it.is_empty())
+/// Whether the last commands all ran in the same directory, other than the working directory.
+pub(super) fn has_moved(recent_dirs: &[String]) -> bool {
+    recent_dirs.len() >= RECENT_COMMANDS
+        && recent_dirs.iter().all(|it| *it == recent_dirs[0] && !it.is_empty())
 }

@@ -1,31 +1,29 @@
-//! Functions and types: those that are written, found by a search or spoken of here, and of the files that were read
-//! those that the agent names itself.
+//! Functions and types that are written, found by a search or mentioned, and those in files that were read.
 
 use std::collections::{HashMap, HashSet};
 
 use super::paths;
 use crate::facts::text::clip;
-use crate::facts::voice::Seen;
+use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact};
 use history::Call;
 use history::tools::Action;
 
-/// No more than this many of a message of a tool or the model: a listing is not a name in use.
-pub(in crate::facts) const FEW: usize = 40;
+/// Maximum names from one message: more are a listing.
+pub(in crate::facts) const MAX_PER_MESSAGE: usize = 40;
 
-/// Functions and types, each once.
+/// Functions and types, without duplicates.
 #[derive(Default)]
 pub(in crate::facts) struct Symbols {
     facts: Vec<Fact>,
-    /// Where each stands in `facts`.
+    /// Index in `facts` by name.
     known: HashMap<String, usize>,
-    /// What files define that were only read, with message and, where only one was read, the file; in order.
+    /// Definitions in files that were only read: name, message, and the file if the call read only one; in order.
     read: Vec<(String, usize, Option<String>)>,
-    /// Files that were written to.
     edited: HashSet<String>,
-    /// What was taken out of a file and not put in again.
+    /// File and name of definitions that were removed and not added again.
     removed: HashSet<(String, String)>,
-    /// What the agent names in its calls and texts.
+    /// Names in the agent's calls and texts.
     used: HashSet<String>,
 }
 
@@ -36,24 +34,24 @@ impl Symbols {
             Some(Detail::Symbol { file: known, .. }) => *known = file.or(known.take()),
             _ => {
                 let detail = Detail::Symbol { file, used: true };
-                self.facts.push(Fact::seen(Seen::Identifiers, number, name.into(), detail));
+                self.facts.push(Fact::from_tools(ToolTopic::Identifiers, number, name.into(), detail));
             }
         }
     }
 
-    /// Those that the model names in backticks.
-    pub(in crate::facts) fn spoken(&mut self, number: usize, text: &str) {
+    /// Adds names in backticks.
+    pub(in crate::facts) fn add_quoted(&mut self, number: usize, text: &str) {
         let quoted = text.split('`').skip(1).step_by(2).map(|it| it.trim_end_matches("()"));
-        for name in quoted.filter(|it| is_symbol(it)).take(FEW) {
+        for name in quoted.filter(|it| is_symbol(it)).take(MAX_PER_MESSAGE) {
             self.add(number, name, None);
         }
     }
 
-    /// Names in what the agent says and asks for.
-    pub(in crate::facts) fn used(&mut self, text: &str) {
+    /// Records the names in a text or call of the agent.
+    pub(in crate::facts) fn note_used(&mut self, text: &str) {
         let mut escaped = false;
         for run in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
-            // `\nfoo` in JSON is no `nfoo`.
+            // In JSON, `\nfoo` is a line break and `foo`.
             let name = if escaped { run.get(1..).unwrap_or_default() } else { run };
             let end = run.as_ptr() as usize - text.as_ptr() as usize + run.len();
             escaped = text.as_bytes().get(end) == Some(&b'\\');
@@ -63,8 +61,8 @@ impl Symbols {
         }
     }
 
-    /// Those that an edit writes.
-    pub(in crate::facts) fn written(
+    /// Adds the definitions that an edit writes.
+    pub(in crate::facts) fn add_written(
         &mut self,
         number: usize,
         call: &Call,
@@ -80,12 +78,12 @@ impl Symbols {
         };
         let text = |keys: &[&'static str]| keys.iter().find_map(|it| input.get(*it)?.as_str());
         let patch = if call.freeform { Some(call.input.as_str()) } else { text(&["patchText"]) };
-        // What goes and what comes, each with its file: of a patch each line has its own.
+        // Whether a line is added rather than removed, its text and its file; a patch may concern several files.
         let mut lines: Vec<(bool, &str, Option<String>)> = Vec::new();
         if let Some(patch) = patch {
             let mut of = file.map(str::to_owned);
             for line in patch.lines() {
-                if let Some(path) = patched(line) {
+                if let Some(path) = file_of_patch(line) {
                     of = Some(paths::path(path, None, base));
                 } else if line.starts_with(['+', '-']) {
                     lines.push((line.starts_with('+'), &line[1..], of.clone()));
@@ -100,7 +98,7 @@ impl Symbols {
         self.edited.extend(lines.iter().filter_map(|it| it.2.clone()));
         let defined = |comes: bool| {
             let of = lines.iter().filter(move |it| it.0 == comes && it.2.as_deref().is_none_or(is_code));
-            of.filter_map(|it| Some((definition(it.1)?, it.2.clone()))).take(FEW)
+            of.filter_map(|it| Some((definition(it.1)?, it.2.clone()))).take(MAX_PER_MESSAGE)
         };
         for (name, file) in defined(false) {
             self.removed.extend(file.map(|it| (it, name.to_owned())));
@@ -111,18 +109,18 @@ impl Symbols {
         }
     }
 
-    /// Those whose definition a search printed: `path:12:fn name(`.
-    pub(in crate::facts) fn found(
+    /// Adds the definitions that a search printed: `path:12:fn name(`.
+    pub(in crate::facts) fn add_found(
         &mut self,
         number: usize,
         output: &str,
         actions: &[Action],
         base: Option<&str>,
     ) {
-        /// More are an index, not an answer.
+        /// Maximum definitions in a search result; more are an index.
         const ANSWER: usize = 20;
         let dir = actions.first().and_then(|it| it.dir.as_deref());
-        let own = only(actions, base).filter(|it| it.contains('.'));
+        let own = single_file(actions, base).filter(|it| it.contains('.'));
         let mut out = Vec::new();
         for line in clip(output, 20_000).0.lines() {
             let numbered = |it: &str| !it.is_empty() && it.bytes().all(|it| it.is_ascii_digit());
@@ -140,9 +138,9 @@ impl Symbols {
         }
     }
 
-    /// Those that a file defines which was read.
-    pub(in crate::facts) fn read(&mut self, number: usize, output: &str, file: Option<&str>) {
-        /// Bytes of an output that are looked at: more is no file that one works on.
+    /// Records the definitions in a file that was read.
+    pub(in crate::facts) fn add_read(&mut self, number: usize, output: &str, file: Option<&str>) {
+        /// Bytes of an output that are read.
         const MOST: usize = 60_000;
         if !file.is_none_or(is_code) {
             return;
@@ -153,9 +151,9 @@ impl Symbols {
         );
     }
 
-    /// The facts: of what was read, what the agent names itself, and the newest of the rest.
+    /// The facts: all definitions that the agent wrote, found or named, and the last of the others.
     pub(in crate::facts) fn into_facts(mut self) -> Vec<Fact> {
-        /// Of a file that was only read, those that the agent does not name itself.
+        /// Maximum definitions in a file that the agent only read and does not name.
         const NEWEST: usize = 12;
         let (named, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.read).into_iter().partition(|it| self.used.contains(&it.0));
@@ -169,7 +167,7 @@ impl Symbols {
         }
         for (name, number, file) in rest.into_iter().rev() {
             let Some(file) = file else { continue };
-            // Tests of others are read for how they are written.
+            // Tests of files that were not edited are read as examples.
             let of_test = name.starts_with("test_") || name.starts_with("Test");
             if of_test && !edited.contains(&file) {
                 continue;
@@ -181,7 +179,7 @@ impl Symbols {
             *count += 1;
             self.known.insert(name.clone(), self.facts.len());
             let detail = Detail::Symbol { file: Some(file), used: false };
-            self.facts.push(Fact::seen(Seen::Identifiers, number, name, detail));
+            self.facts.push(Fact::from_tools(ToolTopic::Identifiers, number, name, detail));
         }
         let gone = |it: &Fact| match &it.detail {
             Detail::Symbol { file: Some(file), .. } => {
@@ -194,33 +192,33 @@ impl Symbols {
     }
 }
 
-/// The file that the actions of a call are about, if it is one.
-pub(in crate::facts) fn only(actions: &[Action], base: Option<&str>) -> Option<String> {
-    let mut files = actions.iter().filter_map(|it| located(it, base));
+/// The file of the actions of a call, if it is only one.
+pub(in crate::facts) fn single_file(actions: &[Action], base: Option<&str>) -> Option<String> {
+    let mut files = actions.iter().filter_map(|it| file_of(it, base));
     let first = files.next()?;
     files.all(|it| it == first).then_some(first)
 }
 
-/// Whether a file may define functions: a document that shows code does not.
+/// Whether a file may define functions; code in a document does not count.
 fn is_code(file: &str) -> bool {
     const OTHERS: [&str; 9] = ["md", "mdx", "json", "jsonl", "toml", "yaml", "yml", "txt", "lock"];
     file.rsplit_once('.').is_none_or(|it| !OTHERS.contains(&it.1))
 }
 
-/// The file whose lines follow in a patch.
-fn patched(line: &str) -> Option<&str> {
+/// The file that a line of a patch begins.
+fn file_of_patch(line: &str) -> Option<&str> {
     ["*** Update File: ", "*** Add File: ", "+++ b/"]
         .iter()
         .find_map(|it| line.strip_prefix(*it))
         .map(str::trim)
 }
 
-/// The file of an action, told from `base`.
-pub(in crate::facts) fn located(action: &Action, base: Option<&str>) -> Option<String> {
+/// The file of an action, relative to `base`.
+pub(in crate::facts) fn file_of(action: &Action, base: Option<&str>) -> Option<String> {
     action.path.as_deref().map(|it| paths::path(it, action.dir.as_deref(), base))
 }
 
-/// Whether a word is a name of code and of nothing else: an underscore, or capitals inside.
+/// Whether a word can only be a name of code: it has an underscore, or capitals inside.
 fn is_symbol(word: &str) -> bool {
     (5..=60).contains(&word.len())
         && word.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_')
@@ -229,13 +227,13 @@ fn is_symbol(word: &str) -> bool {
         && (word.contains('_') || word.bytes().skip(1).any(|it| it.is_ascii_uppercase()))
 }
 
-/// A line without the number that a viewer puts in front.
+/// A line without the line number of a viewer.
 fn unnumbered(line: &str) -> &str {
     let rest = line.trim_start_matches([' ', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9']);
     if rest.len() == line.len() { line } else { rest.strip_prefix(['→', '\t', ':', '|']).unwrap_or(line) }
 }
 
-/// The function or type that a line of code defines, and constants that others are to use.
+/// The function or type that a line of code defines, or a constant that is exported or in capitals.
 fn definition(line: &str) -> Option<&str> {
     const KEYWORDS: [&str; 11] = [
         "fn",
@@ -270,15 +268,15 @@ fn definition(line: &str) -> Option<&str> {
         let (word, behind) = rest.split_once(' ')?;
         let behind = behind.trim_start();
         if word == "func" && behind.starts_with('(') {
-            // Go's methods have their receiver in front.
-            return name(behind.split_once(") ")?.1);
+            // In Go, the receiver precedes a method's name.
+            return leading_identifier(behind.split_once(") ")?.1);
         }
         if word == "const" && !behind.starts_with("fn ") {
             let shouted = |it: &&str| !it.bytes().any(|it| it.is_ascii_lowercase());
-            return name(behind).filter(|it| code.starts_with("export ") || shouted(it));
+            return leading_identifier(behind).filter(|it| code.starts_with("export ") || shouted(it));
         }
         if KEYWORDS.contains(&word) {
-            return name(behind);
+            return leading_identifier(behind);
         }
         if word != "const" && !MODIFIERS.contains(&word) && !word.starts_with("pub(") {
             return None;
@@ -287,8 +285,8 @@ fn definition(line: &str) -> Option<&str> {
     }
 }
 
-/// The identifier that a text begins with, if it is long enough to be told from a word.
-fn name(text: &str) -> Option<&str> {
+/// The identifier at the beginning of a text, if it is longer than three characters.
+fn leading_identifier(text: &str) -> Option<&str> {
     let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(text.len());
     let name = &text[..end];
     ((4..=61).contains(&name.len()) && !name.starts_with(|c: char| c.is_ascii_digit())).then_some(name)
@@ -323,8 +321,8 @@ mod tests {
     #[test]
     fn of_what_was_read_what_the_agent_names_comes_first() {
         let mut symbols = Symbols::default();
-        symbols.read(3, "   1→class TriggerRegistry {\n   2→class OtherThing {", Some("src/a.ts"));
-        symbols.used(r#"{"new_string":"a\nTriggerRegistry.get()"}"#);
+        symbols.add_read(3, "   1→class TriggerRegistry {\n   2→class OtherThing {", Some("src/a.ts"));
+        symbols.note_used(r#"{"new_string":"a\nTriggerRegistry.get()"}"#);
         let facts = symbols.into_facts();
         let told: Vec<_> = facts.iter().map(|it| (it.text.as_str(), it.detail.clone())).collect();
         let of = |used| Detail::Symbol { file: Some("src/a.ts".to_owned()), used };
@@ -335,9 +333,9 @@ mod tests {
     fn of_a_file_that_was_only_read_few_are_told_and_none_of_a_document() {
         let mut symbols = Symbols::default();
         let many: String = (10..30).map(|it| format!("def of_number_{it}():\n")).collect();
-        symbols.read(1, &many, Some("src/a.py"));
-        symbols.read(2, "def test_of_number():\nclass TestOfNumber:", Some("src/b.py"));
-        symbols.read(3, "def shown_in_it():", Some("docs/a.md"));
+        symbols.add_read(1, &many, Some("src/a.py"));
+        symbols.add_read(2, "def test_of_number():\nclass TestOfNumber:", Some("src/b.py"));
+        symbols.add_read(3, "def shown_in_it():", Some("docs/a.md"));
         let told: Vec<_> = symbols.into_facts().iter().map(|it| it.text.to_string()).collect();
         assert_eq!(told, (18..30).rev().map(|it| format!("of_number_{it}")).collect::<Vec<_>>());
     }
@@ -353,8 +351,8 @@ mod tests {
         };
         let mut symbols = Symbols::default();
         let added = "*** Update File: src/a.rs\n+fn first_of_all() {}\n*** Update File: src/b.rs\n+fn second_one() {}\n*** Update File: a.md\n+fn shown_there() {}";
-        symbols.written(1, &patch(added), None, None);
-        symbols.written(
+        symbols.add_written(1, &patch(added), None, None);
+        symbols.add_written(
             2,
             &patch("*** Update File: src/b.rs\n-fn second_one() {}\n+fn third_one() {}"),
             None,

@@ -191,7 +191,7 @@ pub fn protected(fact: &Fact) -> bool {
     match fact.topic {
         Topic::Constraints | Topic::Directives | Topic::Last | Topic::Active | Topic::Open => true,
         Topic::Decisions => !matches!(fact.detail, Detail::Choice { superseded: Some(_), .. }),
-        Topic::Files => matches!(fact.detail, Detail::File { deed, .. } if deed.changes()),
+        Topic::Files => matches!(fact.detail, Detail::File { op, .. } if op.changes()),
         _ => false,
     }
 }

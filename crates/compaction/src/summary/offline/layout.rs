@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::line::{self, Manner, SummaryLine};
+use super::line::{self, LineStyle, SummaryLine};
 use super::priority::{self, Kind};
 use super::{Candidate, OfflineRequest, patterns};
 use crate::facts::{self, Detail, Fact, Topic, Voice};
@@ -41,7 +41,7 @@ fn listed<'a>(pieces: &'a [&'a str], bytes: usize) -> Vec<&'a [&'a str]> {
 
 pub(super) struct Layout<'a, 'c> {
     pub(super) ask: &'a OfflineRequest<'a>,
-    pub(super) manner: Manner,
+    pub(super) style: LineStyle,
     /// Messages of the user that are to be quoted.
     pub(super) quoted: usize,
     /// By text: the same is often measured twice, and the counter is the dearest thing here.
@@ -105,7 +105,7 @@ impl Layout<'_, '_> {
             let cap = self.ask.shares_of.unwrap_or(0).max(self.ask.max_tokens) * tier.share / 100;
             for &number in numbers {
                 let item = &items[number];
-                let line = line::line(item.fact, item.ended, tier.chars, &self.manner);
+                let line = line::line(item.fact, item.ended, tier.chars, &self.style);
                 // Only ever longer.
                 if item.now.as_ref().is_some_and(|it| it.0.text.len() >= line.text.len()) {
                     continue;
@@ -140,7 +140,7 @@ impl Layout<'_, '_> {
         let asked = |it: &Candidate| it.kind == Kind::Last && it.fact.voice() == Voice::User;
         let number = items.iter().rposition(asked)?;
         let fact = items[number].fact;
-        let line = line::line(fact, None, usize::MAX, &self.manner);
+        let line = line::line(fact, None, usize::MAX, &self.style);
         let cost = self.cost(&line, false);
         if cost > room {
             return None;
@@ -151,7 +151,7 @@ impl Layout<'_, '_> {
             .map(|it| it.fact)
             .collect();
         let apart: u64 =
-            rules.iter().map(|it| self.cost(&line::line(it, None, 450, &self.manner), false)).sum();
+            rules.iter().map(|it| self.cost(&line::line(it, None, 450, &self.style), false)).sum();
         (apart > 0 && cost + apart > room).then_some((number, line, cost))
     }
 
@@ -216,17 +216,20 @@ impl Layout<'_, '_> {
             let mut sorted: Vec<_> =
                 mine.filter_map(|it| it.now.as_ref().map(|now| (it.fact, &now.0))).collect();
             if *topic == Topic::Files {
-                sorted.sort_by(|a, b| (deed(a.0), a.0.text.as_str()).cmp(&(deed(b.0), b.0.text.as_str())));
+                sorted.sort_by(|a, b| {
+                    (file_op(a.0), a.0.text.as_str()).cmp(&(file_op(b.0), b.0.text.as_str()))
+                });
             }
             // What is known before what an earlier summary says.
             sorted.sort_by_key(|it| it.0.topic == Topic::Unconfirmed);
             if *topic == Topic::Commands {
                 // Stable: what checks and delivers first, what only looked last, each in the order they were run.
-                sorted.sort_by_key(|it| (Kind::of(it.0) == Kind::Look, !facts::delivers(&it.0.text)));
+                sorted
+                    .sort_by_key(|it| (Kind::of(it.0) == Kind::Look, !facts::checks_or_delivers(&it.0.text)));
             }
             if *topic == Topic::Goal {
                 // What is pursued now before what was answered.
-                sorted.sort_by_key(|it| self.manner.answered > Some(it.0.message));
+                sorted.sort_by_key(|it| self.style.answered > Some(it.0.message));
             }
             if *topic == Topic::Errors {
                 sorted.sort_by_key(|it| Kind::of(it.0) == Kind::Mended);
@@ -273,8 +276,8 @@ impl Layout<'_, '_> {
     }
 }
 
-fn deed(fact: &Fact) -> Option<crate::facts::FileOp> {
-    if let Detail::File { deed, .. } = fact.detail { Some(deed) } else { None }
+fn file_op(fact: &Fact) -> Option<crate::facts::FileOp> {
+    if let Detail::File { op, .. } = fact.detail { Some(op) } else { None }
 }
 
 fn escaped(text: &str, shape: SummaryShape) -> String {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::facts::text::handed::{Stretch, stretches};
-use crate::facts::text::{clip, clip_end, flat, shortened};
+use crate::facts::text::stretches::{Stretch, stretches};
+use crate::facts::text::{clip, clip_end, flat, without_cut_announcement};
 use crate::facts::{ANSWERED, Detail, Fact, FileOp, Name, Outcome, Topic, Voice};
 
 /// A fact as written: lines with the same label and directory are joined.
@@ -18,7 +18,7 @@ pub(super) struct SummaryLine {
 }
 
 /// How lines are written on this page.
-pub(super) struct Manner {
+pub(super) struct LineStyle {
     /// Cut from the front of paths, and said once a line.
     pub(super) roots: Vec<String>,
     /// Errors have a section of their own, so commands do not repeat them.
@@ -31,7 +31,7 @@ pub(super) struct Manner {
     pub(super) words: BTreeMap<String, String>,
 }
 
-impl Manner {
+impl LineStyle {
     /// Our word, or the system's for it.
     fn word<'a>(&'a self, ours: &'a str) -> &'a str {
         self.words.get(ours).map_or(ours, String::as_str)
@@ -52,8 +52,8 @@ impl SummaryLine {
 
 /// Writes a fact with at most about `chars` characters of its own text. `ended` is the outcome of the command that an
 /// error comes from, where the command does not stand elsewhere.
-pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner) -> SummaryLine {
-    let SummaryLine { label, group, text } = unfolded(fact, ended, chars, manner);
+pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyle) -> SummaryLine {
+    let SummaryLine { label, group, text } = unfolded(fact, ended, chars, style);
     SummaryLine { label: label.map(one_line), group, text: one_line(text) }
 }
 
@@ -67,7 +67,7 @@ fn one_line(text: String) -> String {
     text.split(breaks).map(str::trim).filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner) -> SummaryLine {
+fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyle) -> SummaryLine {
     let at = format!("[#{}]", fact.message);
     let single = |text: String| {
         // What is told may begin with the mark that the line gets.
@@ -75,7 +75,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
         SummaryLine { label: None, group: String::new(), text: format!("{text} {at}") }
     };
     match &fact.detail {
-        Detail::File { deed, to } => file(fact, *deed, to.as_deref(), manner, &at),
+        Detail::File { op, to } => file(fact, *op, to.as_deref(), style, &at),
         Detail::Symbol { file, .. } => SummaryLine {
             label: Some(match file {
                 Some(file) => format!("symbols in {file}"),
@@ -97,14 +97,14 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
             }
         }
         // What only looked is listed; how it ended matters if it did not go well.
-        Detail::Command { outcome: Outcome { ok: Some(true), .. }, looked: true } => {
+        Detail::Command { outcome: Outcome { ok: Some(true), .. }, read_only: true } => {
             let text = format!("{} {at}", command(&fact.text, chars));
             SummaryLine { label: Some("looked, ok".into()), group: String::new(), text }
         }
         Detail::Command { outcome, .. } => single(format!(
             "{} → {}",
             command(&fact.text, chars),
-            came_to(outcome, (!manner.errors_apart).then_some(chars.max(120)))
+            came_to(outcome, (!style.errors_apart).then_some(chars.max(120)))
         )),
         Detail::Error { of, resolved, similar } => {
             single(error(fact, of.as_deref(), *resolved, *similar, ended, chars))
@@ -113,20 +113,20 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner)
             single(choice(fact, asked.as_deref(), means.as_deref(), *refused, *superseded, chars))
         }
         Detail::Rule(_) | Detail::None => match fact.topic {
-            Topic::Setup if fact.voice() == Voice::Seen => single(command(&fact.text, chars)),
+            Topic::Setup if fact.voice() == Voice::Tools => single(command(&fact.text, chars)),
             Topic::Directory => {
-                let text = format!("{} {}", manner.mark("working directory"), fact.text);
+                let text = format!("{} {}", style.mark("working directory"), fact.text);
                 SummaryLine { label: None, group: String::new(), text }
             }
             Topic::Goal => {
                 let goal = single(words(fact, chars));
                 // What is asked now stands elsewhere.
-                let Some(by) = manner.answered.filter(|it| *it > fact.message) else { return goal };
-                let now = manner.below.map(|it| format!("; asked now: [#{it}], below"));
+                let Some(by) = style.answered.filter(|it| *it > fact.message) else { return goal };
+                let now = style.below.map(|it| format!("; asked now: [#{it}], below"));
                 goal.ending(&format!("{ANSWERED}{by}]{})", now.unwrap_or_default()))
             }
             _ => match fact.topic.row().mark {
-                Some(mark) => single(format!("{} {}", manner.mark(mark), cut(&fact.text, chars))),
+                Some(mark) => single(format!("{} {}", style.mark(mark), cut(&fact.text, chars))),
                 None => single(words(fact, chars)),
             },
         },
@@ -203,8 +203,8 @@ fn joined(question: &str, answer: &str) -> String {
 }
 
 /// What was done to a file, in a word or two. `facts` reads these back from earlier summaries.
-pub(super) fn deed(deed: FileOp) -> &'static str {
-    match deed {
+pub(super) fn op_words(op: FileOp) -> &'static str {
+    match op {
         FileOp::Created => "created",
         FileOp::CreatedThenEdited => "created, edited",
         FileOp::Written => "written",
@@ -232,11 +232,11 @@ fn named(kind: Name) -> &'static str {
     }
 }
 
-fn file(fact: &Fact, what: FileOp, to: Option<&str>, manner: &Manner, at: &str) -> SummaryLine {
-    let done = manner.word(deed(what));
+fn file(fact: &Fact, what: FileOp, to: Option<&str>, style: &LineStyle, at: &str) -> SummaryLine {
+    let done = style.word(op_words(what));
     // What was changed or read in the working directory is told by its whole path there.
     let applies = |it: &&String| it.starts_with('/') || what == FileOp::Mentioned;
-    let above = manner.roots.iter().filter(applies).filter(|it| below(&fact.text, it).is_some());
+    let above = style.roots.iter().filter(applies).filter(|it| below(&fact.text, it).is_some());
     let root = above.max_by_key(|it| it.len());
     let within = |path: &str| root.and_then(|root| below(path, root)).unwrap_or(path).to_string();
     let (label, group) = match root {
@@ -355,8 +355,8 @@ fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
             }
             Stretch::Block | Stretch::Document => usize::MAX,
             Stretch::Diff => DIFF,
-            Stretch::Log | Stretch::Talk => LOGGED,
-            Stretch::Manual => MANUAL,
+            Stretch::Log | Stretch::Transcript => LOGGED,
+            Stretch::HarnessText => MANUAL,
         };
         // A fence may stand on the line of what it encloses; a language's name is none of it.
         let bare = stretch.lines().map(|it| match it.trim_start().strip_prefix("```") {
@@ -387,7 +387,7 @@ fn told(text: &str, chars: usize) -> String {
     {
         return format!("{first} … {end}");
     }
-    if cut { format!("{} …", shortened(paired(head))) } else { head.into() }
+    if cut { format!("{} …", without_cut_announcement(paired(head))) } else { head.into() }
 }
 
 /// Without a quotation of code that is opened and not closed.

@@ -62,13 +62,13 @@ impl Kind {
             Topic::Goal => Self::Goal,
             Topic::Requests | Topic::UserMessages => Self::Said,
             Topic::Files => match fact.detail {
-                Detail::File { deed: FileOp::Read | FileOp::ReadAfterEdit, .. } => Self::Read,
-                Detail::File { deed: FileOp::Mentioned, .. } => Self::Found,
+                Detail::File { op: FileOp::Read | FileOp::ReadAfterEdit, .. } => Self::Read,
+                Detail::File { op: FileOp::Mentioned, .. } => Self::Found,
                 _ => Self::Changed,
             },
             Topic::Setup => Self::Setup,
             Topic::Commands => match fact.detail {
-                Detail::Command { looked: true, .. } => Self::Look,
+                Detail::Command { read_only: true, .. } => Self::Look,
                 _ => Self::Command,
             },
             Topic::Errors => match fact.detail {
@@ -224,7 +224,9 @@ pub(super) fn rank(fact: &Fact) -> (bool, std::cmp::Reverse<usize>) {
     let later = match &fact.detail {
         Detail::Rule(polarity) => *polarity != Polarity::Forbid,
         Detail::Command { outcome, .. } => outcome.ok != Some(false) && outcome.result.is_none(),
-        Detail::Error { of, similar, .. } => similar.is_some() || of.as_deref().is_some_and(facts::looks),
+        Detail::Error { of, similar, .. } => {
+            similar.is_some() || of.as_deref().is_some_and(facts::is_read_only)
+        }
         // Of these there are many, and each is told where it is used.
         Detail::Name(kind) => matches!(kind, Name::Colour | Name::Setting),
         // Where it is defined is more than its name.

@@ -1,33 +1,34 @@
-//! What searches and listings found: the files that an agent goes through next, without opening them all at once.
+//! Files named in the output of searches and listings, and in prose: candidates for what the agent reads next.
 
+use super::paths::file_name;
 use crate::facts::text::clip;
 
-/// More files of one output are a directory, not a list to work through.
-const FEW: usize = 60;
-/// Bytes of an output that are looked through.
-const REACH: usize = 40_000;
-/// Bytes of the longest path that is taken.
-const LONGEST: usize = 200;
+/// An output with more files is a directory listing.
+const MAX_FILES: usize = 60;
+/// Bytes of an output that are read.
+const MAX_BYTES: usize = 40_000;
+/// Bytes.
+const MAX_PATH: usize = 200;
 
-/// Directories of what others wrote: nobody works through them.
-const FOREIGN: [&str; 5] = ["node_modules", "site-packages", ".venv", "__pycache__", ".git"];
+/// Directories of third-party files, which nobody edits.
+const THIRD_PARTY: [&str; 5] = ["node_modules", "site-packages", ".venv", "__pycache__", ".git"];
 
-/// How files end that are known without a directory before them: `chalk.green` is none.
+/// File extensions that are recognised without a directory in the path: `chalk.green` is not a file.
 const FILES: [&str; 24] = [
     "c", "cfg", "cpp", "css", "go", "h", "html", "java", "js", "json", "jsx", "lock", "md", "mjs", "mod",
     "py", "rb", "rs", "sh", "toml", "ts", "tsx", "yaml", "yml",
 ];
 
-/// The files that an output names at the beginning of its lines, in order: `path`, `path:12: text`, ` M path`, and
-/// `path | 3 ++`. None where there are too many.
-pub(in crate::facts) fn paths(output: &str) -> Vec<&str> {
+/// The files at the beginning of the lines of an output, in order: `path`, `path:12: text`, ` M path`, and `path | 3
+/// ++`. None if there are too many.
+pub(in crate::facts) fn in_output(output: &str) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::new();
-    for line in clip(output, REACH).0.lines() {
-        let Some(path) = path(line) else { continue };
+    for line in clip(output, MAX_BYTES).0.lines() {
+        let Some(path) = leading_path(line) else { continue };
         if out.last() == Some(&path) || out.contains(&path) {
             continue;
         }
-        if out.len() == FEW {
+        if out.len() == MAX_FILES {
             return Vec::new();
         }
         out.push(path);
@@ -35,20 +36,21 @@ pub(in crate::facts) fn paths(output: &str) -> Vec<&str> {
     out
 }
 
-/// The files that prose names, in backticks, as a link or with a line: `src/a.rs`, (/w/src/a.rs:12), src/a.rs:12.
-pub(in crate::facts) fn named(text: &str) -> Vec<&str> {
+/// The files that prose names, in backticks, in a link or with a line number: `src/a.rs`, (/w/src/a.rs:12),
+/// src/a.rs:12.
+pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
     let apart = |c: char| c.is_whitespace() || "()[]<>\"'`,;*|{}".contains(c);
-    let words = clip(text, REACH).0.split(apart).filter(|it| it.contains('/') && !it.contains("://"));
+    let words = clip(text, MAX_BYTES).0.split(apart).filter(|it| it.contains('/') && !it.contains("://"));
     let paths = words.map(|it| it.trim_end_matches(['.', ':', '!', '?']));
     let mut out: Vec<&str> =
-        paths.filter_map(path).filter(|it| it.contains('/') && !lists_files(it)).collect();
+        paths.filter_map(leading_path).filter(|it| it.contains('/') && !lists_files(it)).collect();
     out.sort_unstable();
     out.dedup();
-    out.truncate(FEW);
+    out.truncate(MAX_FILES);
     out
 }
 
-/// Whether a slash stands between two files rather than below a directory: `a.md/b.md`.
+/// Whether a slash separates two files: `a.md/b.md`.
 fn lists_files(path: &str) -> bool {
     let Some((one, other)) = path.split_once('/') else { return false };
     let same = |(stem, ending): (&str, &str)| {
@@ -57,8 +59,7 @@ fn lists_files(path: &str) -> bool {
     one.rsplit_once('.').is_some_and(same)
 }
 
-/// The path at the beginning of a line.
-fn path(line: &str) -> Option<&str> {
+fn leading_path(line: &str) -> Option<&str> {
     let line = line.trim();
     let (line, state) = match line.split_once(' ') {
         Some((state, rest)) if state.len() <= 2 && state.bytes().all(|it| b"MADRCU?".contains(&it)) => {
@@ -68,25 +69,24 @@ fn path(line: &str) -> Option<&str> {
         Some(_) | None => (line, false),
     };
     let (path, behind) = line.split_once(':').unwrap_or((line, ""));
-    // A bare name may be of any directory, as `ls DIR` prints it.
+    // `ls DIR` prints bare names, whose directory is unknown.
     let placed = state || behind.starts_with(|it: char| it.is_ascii_digit());
     let path = path.strip_prefix("./").unwrap_or(path);
-    let name = path.rsplit('/').next().unwrap_or_default();
-    let ending = name.rsplit_once('.').is_some_and(|(_, ending)| {
+    let ending = file_name(path).rsplit_once('.').is_some_and(|(_, ending)| {
         (1..=6).contains(&ending.len())
             && ending.bytes().all(|it| it.is_ascii_alphanumeric())
             && ending.bytes().any(|it| it.is_ascii_alphabetic())
             && (path.contains('/') || placed && FILES.contains(&ending))
     });
     let plain = |it: char| it.is_alphanumeric() || "/._-@+~[]".contains(it);
-    let foreign = path.split('/').any(|it| FOREIGN.contains(&it));
+    let foreign = path.split('/').any(|it| THIRD_PARTY.contains(&it));
     (ending
         && !foreign
         && path.len() >= 5
-        && path.len() <= LONGEST
+        && path.len() <= MAX_PATH
         && path.chars().all(plain)
         && !path.contains("//")
-        // `git diff --stat` leaves out the beginning of a long one.
+        // `git diff --stat` cuts the beginning of a long path.
         && !path.starts_with("..."))
     .then_some(path)
 }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn files_are_read_off_prose() {
         let text = "It stands in `src/a.rs:12`, see [b](/w/lib/b.ts:3), c/d.py. And and/or, A.md/B.md, https://x.io/a.html, 1/2.5.";
-        assert_eq!(named(text), ["/w/lib/b.ts", "c/d.py", "src/a.rs"]);
+        assert_eq!(in_prose(text), ["/w/lib/b.ts", "c/d.py", "src/a.rs"]);
     }
 
     #[test]
@@ -106,10 +106,10 @@ mod tests {
         let output = "src/a.rs:12:fn main() {\nsrc/a.rs:30:}\n M docs/b.md\n?? new/c.toml\n./lib/c.ts\n src/d.rs | 4 ++--\n .../deep/e.rs | 2 +-\n\
             See docs/README.md for more.\nchalk.green:3: x\nbare.rs\nMakefile.md:7:x\n12.5 ms\nhttps://example.org/x.html\nFound 3 files\n";
         assert_eq!(
-            paths(output),
+            in_output(output),
             ["src/a.rs", "docs/b.md", "new/c.toml", "lib/c.ts", "src/d.rs", "Makefile.md"]
         );
-        let many: String = (0..=FEW).map(|it| format!("src/file{it}.rs\n")).collect();
-        assert_eq!(paths(&many), Vec::<&str>::new());
+        let many: String = (0..=MAX_FILES).map(|it| format!("src/file{it}.rs\n")).collect();
+        assert_eq!(in_output(&many), Vec::<&str>::new());
     }
 }

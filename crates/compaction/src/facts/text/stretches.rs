@@ -1,43 +1,43 @@
-//! What a prompt hands over beside what its author typed: logs and code, a page of a forum, a transcript of other talk,
-//! the preamble that a harness puts before the task. Told by shape: what is typed is what is wanted.
+//! What a prompt contains besides what its author typed: logs and code, a web page, a transcript, the preamble of a
+//! harness. Recognised by shape. Only what is typed is taken as the user's wishes.
 
 use std::sync::LazyLock;
 
 use super::ascii_first::AsciiFirstRegex;
-use super::machine;
+use super::is_machine_output;
 
-/// A stretch of a prompt.
+/// The kind of a part of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stretch {
     Typed,
     /// A fenced block.
     Block,
-    /// A diff: its lines are code, not the user's words.
+    /// Its lines are code, not the user's words.
     Diff,
-    /// Lines of a machine: how they end matters as much as how they begin.
+    /// Output of a program: its end matters as much as its beginning.
     Log,
-    /// What others said, or an earlier session.
-    Talk,
-    /// A page, a document: it may bind the task, and nothing after it.
+    /// A conversation of others, or an earlier session.
+    Transcript,
+    /// A page or document: it may hold rules for the task, but for nothing beyond it.
     Document,
-    /// What a harness says to every model before and after the task.
-    Manual,
+    /// What a harness writes to every model before and after the task.
+    HarnessText,
 }
 
-/// Who speaks, at the start of a line.
+/// The speaker's name at the start of a line.
 static SPEAKER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)^\s*(?:\*\*|#+ )?\[?(?:(user|human|you)|assistant|ai|claude|chatgpt|gpt|gemini|codex|agent|bot|tool|system)",
         r"(?: \([^)]{1,40}\))?(?:\]|(?:\*\*)?\s*:(?:\*\*)?)(?:\s|$)",
     ))
 });
-/// How a harness tells a model who it is.
+/// How a harness tells the model its role.
 static PREAMBLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)^\W*(?:(?:setting|context|role|system)\b\W*)?(?:you are (?:an?|the) |your name is |you(?:'|’)re (?:an?|the) |act as )",
     )
 });
-/// Where such a harness comes to the task.
+/// Where the text of a harness comes to the task.
 static TASK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)^\W*(?:(?:your |the |current )?(?:tasks?|objective|goal|issue|request|assignment|mission|problem(?: statement)?)(?:\b.{0,40})?[:*]*\W*$",
@@ -46,23 +46,23 @@ static TASK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     ))
 });
 
-/// How a harness heads what it says to every model.
+/// A heading over a harness's general instructions.
 static MANUAL: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)^(?:#+ *|\*\*)?(?:important |general )?(?:instructions|tips|guidelines|rules|response format|output format)\W*$",
     )
 });
 
-/// Cuts a text into stretches, in order; nothing is lost.
+/// Splits a text into stretches, which together are the whole text.
 pub(crate) fn stretches(text: &str) -> Vec<(Stretch, &str)> {
-    let lines = pieces(text);
+    let lines = split_at_fences(text);
     let mut kinds = vec![Stretch::Typed; lines.len()];
-    logs(&lines, &mut kinds);
-    talk(&lines, &mut kinds);
-    document(&lines, &mut kinds);
-    diffs(&lines, &mut kinds);
-    fences(&lines, &mut kinds);
-    preamble(&lines, &mut kinds);
+    mark_logs(&lines, &mut kinds);
+    mark_transcript(&lines, &mut kinds);
+    mark_document(&lines, &mut kinds);
+    mark_diffs(&lines, &mut kinds);
+    mark_blocks(&lines, &mut kinds);
+    mark_harness_text(&lines, &mut kinds);
     let mut out: Vec<(Stretch, &str)> = Vec::new();
     let (mut from, mut at) = (0, 0);
     for (number, line) in lines.iter().enumerate() {
@@ -77,13 +77,13 @@ pub(crate) fn stretches(text: &str) -> Vec<(Stretch, &str)> {
 
 const FENCE: &str = "```";
 
-/// The lines of a text, cut where a fence opens or closes within one.
-fn pieces(text: &str) -> Vec<&str> {
+/// The lines of a text, split also where a fence opens or closes within a line.
+fn split_at_fences(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut open = false;
     for line in text.split_inclusive('\n') {
         let fenced = line.trim_start().starts_with(FENCE);
-        // A fence that closes has nothing but a language's name behind it, if that.
+        // Text with a space after a closing fence is prose, not the name of a language.
         let at = line.find(FENCE).filter(|_| line.matches(FENCE).count() % 2 == 1);
         let (from, to) = match at {
             Some(at) if open => (0, at + FENCE.len()),
@@ -98,8 +98,8 @@ fn pieces(text: &str) -> Vec<&str> {
     out
 }
 
-/// Blocks between fences; the fences belong to them.
-fn fences(lines: &[&str], kinds: &mut [Stretch]) {
+/// Marks fenced blocks, fences included.
+fn mark_blocks(lines: &[&str], kinds: &mut [Stretch]) {
     let mut open = false;
     for (line, kind) in lines.iter().zip(kinds) {
         let fence = line.matches(FENCE).count() % 2 == 1;
@@ -111,7 +111,7 @@ fn fences(lines: &[&str], kinds: &mut [Stretch]) {
 }
 
 /// Marks a diff from its header to its last line.
-fn diffs(lines: &[&str], kinds: &mut [Stretch]) {
+fn mark_diffs(lines: &[&str], kinds: &mut [Stretch]) {
     let heads = |it: &str| ["diff --git ", "@@ -", "=== DIFF"].iter().any(|head| it.starts_with(head));
     let goes_on = |it: &str| {
         it.trim().is_empty()
@@ -133,12 +133,13 @@ fn diffs(lines: &[&str], kinds: &mut [Stretch]) {
     kinds[from..to].fill(Stretch::Diff);
 }
 
-/// Runs of lines that a machine wrote: of those with a time or a number in front four, of others eight.
-fn logs(lines: &[&str], kinds: &mut [Stretch]) {
+/// Marks runs of machine output: four lines with a time or number in front, or eight others.
+fn mark_logs(lines: &[&str], kinds: &mut [Stretch]) {
     const STAMPED: usize = 4;
     const OTHERS: usize = 8;
-    let stamped =
-        |it: &str| machine(it) && it.trim_start().starts_with(|c: char| c == '[' || c.is_ascii_digit());
+    let stamped = |it: &str| {
+        is_machine_output(it) && it.trim_start().starts_with(|c: char| c == '[' || c.is_ascii_digit())
+    };
     let mut mark = |is: &dyn Fn(&str) -> bool, least: usize| {
         let mut from = None;
         for at in 0..=lines.len() {
@@ -157,19 +158,19 @@ fn logs(lines: &[&str], kinds: &mut [Stretch]) {
         }
     };
     mark(&stamped, STAMPED);
-    mark(&|it| machine(it) && !it.trim_end().ends_with(':'), OTHERS);
+    mark(&|it| is_machine_output(it) && !it.trim_end().ends_with(':'), OTHERS);
 }
 
-/// Whether lines are code rather than what a program printed: most end as statements and blocks do.
+/// Whether lines are code rather than program output: most end like statements or blocks.
 fn is_code(lines: &[&str]) -> bool {
     let told: Vec<&str> = lines.iter().map(|it| it.trim_end()).filter(|it| !it.is_empty()).collect();
     let ends = |it: &&&str| it.ends_with(['{', '}', ';', ',', '>', '[', ']', '(']);
     told.iter().filter(ends).count() * 3 >= told.len() * 2
 }
 
-/// From the first speaker, where a person and a model speak, to the end, or to a short paragraph behind it.
-fn talk(lines: &[&str], kinds: &mut [Stretch]) {
-    /// Bytes of a last paragraph that is taken for the request.
+/// From the first speaker, where a user and a model speak, to the end or to a short last paragraph.
+fn mark_transcript(lines: &[&str], kinds: &mut [Stretch]) {
+    /// Maximum bytes of a last paragraph that is taken for the request.
     const REQUEST: usize = 400;
     let speaks = |it: &&str| SPEAKER.captures(it).map(|it| it.get(1).is_some());
     let all: Vec<(usize, bool)> =
@@ -184,16 +185,16 @@ fn talk(lines: &[&str], kinds: &mut [Stretch]) {
         .and_then(|end| lines[..end].iter().rposition(|it| it.trim().is_empty()));
     let rest = |at: usize| lines[at..].iter().map(|it| it.len()).sum::<usize>();
     let to = blank.filter(|it| *it > last && rest(*it) <= REQUEST).unwrap_or(lines.len());
-    kinds[from..to].fill(Stretch::Talk);
+    kinds[from..to].fill(Stretch::Transcript);
 }
 
-/// Marks a document, from a heading that a short announcement or a `---` precedes; a forum page as a whole.
-fn document(lines: &[&str], kinds: &mut [Stretch]) {
-    /// Bytes of the longest announcement.
+/// Marks a document from a heading that follows a short introduction or `---`; a forum page as a whole.
+fn mark_document(lines: &[&str], kinds: &mut [Stretch]) {
+    /// Maximum bytes of the introduction.
     const INTRODUCED: usize = 400;
     /// Maximum bytes before the `---` that precedes a document.
     const RULED: usize = 6_000;
-    /// Lines by which a page with many voices is told.
+    /// Lines with a button's label that make a text a forum page.
     const VOICES: usize = 3;
     const BUTTONS: [&str; 8] =
         ["reply", "share", "upvote", "downvote", "award", "permalink", "more replies", "like"];
@@ -218,10 +219,10 @@ fn document(lines: &[&str], kinds: &mut [Stretch]) {
     }
 }
 
-/// What a harness says before and after the task, if the text is long and begins by telling the model who it is, or with
-/// the task and a manual behind it.
-fn preamble(lines: &[&str], kinds: &mut [Stretch]) {
-    /// Bytes that somebody may type so.
+/// Marks what a harness writes before and after the task, if the text is long and begins with the model's role, or with
+/// the task and general instructions after it.
+fn mark_harness_text(lines: &[&str], kinds: &mut [Stretch]) {
+    /// A text up to this length may be typed by a user. Bytes.
     const TYPED: usize = 1_500;
     let long = lines.iter().map(|it| it.len()).sum::<usize>() > TYPED;
     let first: String = lines.iter().filter(|it| !it.trim().is_empty()).take(2).copied().collect();
@@ -232,35 +233,35 @@ fn preamble(lines: &[&str], kinds: &mut [Stretch]) {
         return;
     }
     let Some(task) = lines.iter().position(|it| TASK.is_match(it)) else { return };
-    // Under a heading alone, what stands below it.
-    let alone = lines[task].trim_end().ends_with([':', '*']) || level(lines[task]) > 0;
+    // The task is below a line that is only a heading.
+    let alone = lines[task].trim_end().ends_with([':', '*']) || heading_level(lines[task]) > 0;
     let below =
         if alone { (task + 1..lines.len()).find(|at| !lines[*at].trim().is_empty()) } else { Some(task) };
     let below = below.unwrap_or(lines.len());
-    let ends = |at: &usize| kinds[*at] != Stretch::Block && closes(lines[task], lines[*at]);
+    let ends = |at: &usize| kinds[*at] != Stretch::Block && ends_task(lines[task], lines[*at]);
     let end = (below + 1..lines.len()).find(ends).unwrap_or(lines.len());
     for (at, kind) in kinds.iter_mut().enumerate() {
         if !(task..end).contains(&at) && matches!(kind, Stretch::Typed | Stretch::Block) {
-            *kind = Stretch::Manual;
+            *kind = Stretch::HarnessText;
         }
     }
 }
 
-/// How many `#` a heading has that begins with a capital.
-fn level(line: &str) -> usize {
+/// Number of `#` of a heading whose title begins with a capital; 0 for other lines.
+fn heading_level(line: &str) -> usize {
     let level = line.bytes().take_while(|it| *it == b'#').count();
     let title = line[level..].strip_prefix(' ').is_some_and(|it| it.starts_with(char::is_uppercase));
     if title { level } else { 0 }
 }
 
-/// Whether a line ends the task that `task` heads: what a task quotes has headings too, but not such.
-fn closes(task: &str, line: &str) -> bool {
+/// Whether a line ends the task under the heading `task`: headings that the task quotes have another form.
+fn ends_task(task: &str, line: &str) -> bool {
     let line = line.trim_end();
     let loud = line.ends_with(':') && line.len() > 4 && !line.contains(char::is_lowercase);
     let bold = line.starts_with("**") && (line.ends_with(":**") || line.ends_with("**:"));
-    let heading = match level(task) {
+    let heading = match heading_level(task) {
         0 => loud || bold,
-        most => (1..=most).contains(&level(line)),
+        most => (1..=most).contains(&heading_level(line)),
     };
     heading || MANUAL.is_match(line)
 }
@@ -284,7 +285,7 @@ mod tests {
             ("Mend the parser.\n\nNever touch x.", "Typed: Mend the parser."),
             (
                 "Why did it say this?\n\nUser: sort the list\nAssistant: I will never sort it.\nUser: why\n\nExplain and fix it.",
-                "Typed: Why did it say this? | Talk: User: sort the list | Typed: ",
+                "Typed: Why did it say this? | Transcript: User: sort the list | Typed: ",
             ),
             ("User: is a class, and so is Owner:\nnothing else", "Typed: User: is a class, and so is Owner:"),
             ("See:\n```\nAssistant: a\n```\nthen go on", "Typed: See: | Block: ``` | Typed: then go on"),
@@ -319,25 +320,25 @@ mod tests {
         );
         assert_eq!(
             shown(&text),
-            "Manual: SETTING: You are an autonomous programmer. | Typed: ISSUE: | Manual: INSTRUCTIONS:"
+            "HarnessText: SETTING: You are an autonomous programmer. | Typed: ISSUE: | HarnessText: INSTRUCTIONS:"
         );
         let text = format!(
             "We are working on the following issue:\nISSUE:\nTimes are cut off.\n### Steps\nCall it.\n```\nx = 1\n```\n\nINSTRUCTIONS:\n{manual}"
         );
         assert_eq!(
             shown(&text),
-            "Typed: We are working on the following issue: | Block: ``` | Typed:  | Manual: INSTRUCTIONS:"
+            "Typed: We are working on the following issue: | Block: ``` | Typed:  | HarnessText: INSTRUCTIONS:"
         );
         let text = format!(
             "# Context\n\nYour name is **Ada**.\n\n## Form\n{manual}\n```\nkind: note\n```\n\n## Tasks\n\nWork through docs/plan.md.\n"
         );
-        assert_eq!(shown(&text), "Manual: # Context | Typed: ## Tasks");
+        assert_eq!(shown(&text), "HarnessText: # Context | Typed: ## Tasks");
         let text = format!(
             "You are a helper in a terminal. Your task is to describe this directory.\n\n**Steps:**\n{manual}"
         );
         assert_eq!(
             shown(&text),
-            "Typed: You are a helper in a terminal. Your task is to describe this directory. | Manual: **Steps:**"
+            "Typed: You are a helper in a terminal. Your task is to describe this directory. | HarnessText: **Steps:**"
         );
         let text = format!("You are an expert.\n\nMend the loader.\n{manual}");
         assert_eq!(shown(&text), "Typed: You are an expert.");

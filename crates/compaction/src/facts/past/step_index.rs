@@ -1,19 +1,17 @@
-//! Steps of plans, told apart by their words.
+//! Steps of plans, indexed by their words.
 
 use std::collections::{HashMap, HashSet};
 
-/// How many steps that share a word with another are looked at: in a plan that repeats a word more often, it tells
-/// nothing.
-pub(in crate::facts) const ALIKE: usize = 64;
+/// Maximum steps with a common word that are compared: a word that more of them contain does not distinguish them.
+pub(in crate::facts) const MAX_CANDIDATES: usize = 64;
 
-/// The steps of a plan, by their words.
-pub(in crate::facts) struct Listed {
+pub(in crate::facts) struct StepIndex {
     whole: HashSet<String>,
     steps: Vec<HashSet<String>>,
     by_word: HashMap<String, Vec<usize>>,
 }
 
-impl Listed {
+impl StepIndex {
     pub(in crate::facts) fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
         let mut out = Self { whole: HashSet::new(), steps: Vec::new(), by_word: HashMap::new() };
         for text in texts {
@@ -21,7 +19,7 @@ impl Listed {
             let own = long_words(text);
             for word in &own {
                 let places = out.by_word.entry(word.clone()).or_default();
-                if places.len() < ALIKE {
+                if places.len() < MAX_CANDIDATES {
                     places.push(out.steps.len());
                 }
             }
@@ -30,8 +28,8 @@ impl Listed {
         out
     }
 
-    /// Whether one of them is the same as this one, told in other words.
-    pub(in crate::facts) fn has(&self, text: &str) -> bool {
+    /// Whether one of them is the same step in other words.
+    pub(in crate::facts) fn contains_similar(&self, text: &str) -> bool {
         if self.whole.contains(&text.to_ascii_lowercase()) {
             return true;
         }
@@ -45,7 +43,7 @@ impl Listed {
     }
 }
 
-/// The longer words of a step, without what only explains it.
+/// The longer words of a step, without its explanation.
 fn long_words(text: &str) -> HashSet<String> {
     let end = [" — ", "; ", " ("].iter().filter_map(|it| text.find(it)).min().unwrap_or(text.len());
     let words = text[..end].split(|c: char| !c.is_alphanumeric() && c != '_');
@@ -66,7 +64,7 @@ mod tests {
             ("Fix the parser", "Fix the writer", false),
             ("Write parser tests for Windows", "Write parser tests for Linux", false),
         ] {
-            assert_eq!(Listed::of([a].into_iter()).has(b), expected, "{a} / {b}");
+            assert_eq!(StepIndex::of([a].into_iter()).contains_similar(b), expected, "{a} / {b}");
         }
     }
 }
