@@ -86,14 +86,13 @@ impl Deref for Quote {
 }
 
 /// How texts begin that clients and hooks insert in a user message.
-const INJECTED_STARTS: [&str; 10] = [
+const INJECTED_STARTS: [&str; 9] = [
     "EXECUTION RESULT of [",
     "[Request interrupted",
     "Operation stopped by hook",
     "Caveat:",
     "This session is being continued",
     "System: ",
-    "Another Claude session sent a message:",
     // Codex wraps a command in these for its reviewer.
     ">>> APPROVAL REQUEST ",
     ">>> TRANSCRIPT ",
@@ -108,7 +107,10 @@ pub(super) struct Prompt<'a> {
 impl<'a> Prompt<'a> {
     /// `None` for a message that no person wrote, or in which nothing is the user's own.
     pub(super) fn of(message: &'a Message) -> Option<Self> {
-        if !message.is_prompt() {
+        // Claude Code puts its instructions for the message of another session behind it.
+        let from_peer =
+            |it: &Text| it.as_str().trim_start().starts_with("Another Claude session sent a message:");
+        if !message.is_prompt() || message.texts().any(from_peer) {
             return None;
         }
         let said = |it: &&str| !INJECTED_STARTS.iter().any(|not| it.trim_start().starts_with(not));
