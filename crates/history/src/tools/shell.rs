@@ -11,6 +11,9 @@ use super::{Action, Meaning, patch};
 /// Bytes of the longest path (Linux `PATH_MAX`).
 const LONGEST_PATH: usize = 4_096;
 
+/// Values of a `for` loop that are looked at.
+const MOST_VALUES: usize = 64;
+
 /// One command of a list or pipe.
 #[derive(Default)]
 struct Simple {
@@ -67,10 +70,16 @@ pub(super) fn programs(command: &str) -> Vec<Vec<String>> {
 }
 
 fn collect(command: &str, dir: &mut Option<Arc<str>>, out: &mut Vec<Action>, depth: u8) {
+    let mut each: Option<(String, Vec<String>)> = None;
     for simple in split(command) {
         let first = out.len();
         let words = unwrapped(&simple.words);
         match words {
+            [head, name, in_, values @ ..] if head == "for" && in_ == "in" => {
+                each = Some((name.clone(), values[..values.len().min(MOST_VALUES)].to_vec()));
+                continue;
+            }
+            [head, ..] if head == "done" => each = None,
             [head, flag, script, ..] if wraps(head, flag) && depth < 2 => {
                 collect(script, dir, out, depth + 1);
                 continue;
@@ -95,7 +104,18 @@ fn collect(command: &str, dir: &mut Option<Arc<str>>, out: &mut Vec<Action>, dep
             }
             _ => {}
         }
-        touched(words, &simple, out);
+        let names = |word: &str, name: &str| {
+            word.strip_prefix('$').is_some_and(|it| it.trim_matches(['{', '}']) == name)
+        };
+        match &each {
+            Some((name, values)) if words.iter().any(|it| names(it, name)) => {
+                for value in values {
+                    let value_of = |it: &String| if names(it, name) { value.clone() } else { it.clone() };
+                    touched(&words.iter().map(value_of).collect::<Vec<_>>(), &simple, out);
+                }
+            }
+            Some(_) | None => touched(words, &simple, out),
+        }
         for action in &mut out[first..] {
             action.dir.clone_from(dir);
         }
@@ -402,6 +422,11 @@ mod tests {
             ("cat 'unclosed", "Read unclosed"),
             ("cat <<", ""),
             ("# rm a\nrm b", "Delete b"),
+            (
+                "for f in a.rs 'b c.rs' *.md; do echo \"$f\"; nl -ba \"$f\" | head -3; cat x${f}; done; cat $f",
+                "Read a.rs, Read b c.rs",
+            ),
+            ("for it in a.py\ndo sed -i s/x/y/ ${it}\ndone", "Edit a.py"),
         ] {
             assert_eq!(shown(command), expected, "{command}");
         }
