@@ -90,8 +90,10 @@ struct Expansion {
     ended_waits: HashSet<Arc<str>>,
     /// Sessions of the shell that a result named.
     sessions: HashSet<String>,
-    /// Message and part of the newest result of a command of which it is not known whether it ended.
-    unfinished: Option<(usize, usize)>,
+    /// Message and part of the results of commands of which it is not known whether they ended.
+    unfinished: Vec<(usize, usize)>,
+    /// Whether the newest result is one of them.
+    is_unfinished: bool,
     /// A session that is polled though no result named it.
     polled_session: Option<String>,
 }
@@ -147,16 +149,34 @@ impl Expansion {
     fn remember_unfinished(&mut self, output: &Output, message: usize, part: usize) {
         let text = output.text.as_str();
         if output.failed || text.starts_with(ENDED) {
-            self.unfinished = None;
+            self.is_unfinished = false;
         } else if text.starts_with("Script completed") {
-            self.unfinished = Some((message, part));
+            self.unfinished.push((message, part));
+            self.is_unfinished = true;
         }
     }
 
-    /// Marks the newest command without an exit code as still running in the session that this message polls.
+    /// Marks the command as still running in the session that this message polls whose output ends with the session's
+    /// number, printed by the script, else the newest command without an exit code.
     fn mark_still_running(&mut self) {
         let Some(session) = self.polled_session.take() else { return };
-        let Some((message, part)) = self.unfinished.take() else { return };
+        let names = |(message, part): &(usize, usize)| {
+            let Part::Output(output) = &self.messages[*message].parts[*part] else { return false };
+            let mut words = output
+                .text
+                .as_str()
+                .lines()
+                .rev()
+                .take(LAST_LINES)
+                .flat_map(|it| it.split(|c: char| !c.is_alphanumeric()));
+            words.any(|it| it == session)
+        };
+        let recent = self.unfinished.len().saturating_sub(RECENT);
+        let named = self.unfinished[recent..].iter().rposition(names).map(|it| it + recent);
+        let newest =
+            || self.unfinished.len().checked_sub(1).filter(|_| std::mem::take(&mut self.is_unfinished));
+        let Some(at) = named.or_else(newest) else { return };
+        let (message, part) = self.unfinished.remove(at);
         if let Some(Part::Output(output)) = self.messages[message].parts.get_mut(part) {
             let text = format!("{RUNNING}{session}\nOutput:\n{}", printed(output.text.as_str()));
             output.text = Text::new(text);
@@ -164,6 +184,10 @@ impl Expansion {
         }
     }
 }
+
+/// Lines of an output and number of outputs that are searched for a session's number.
+const LAST_LINES: usize = 3;
+const RECENT: usize = 64;
 
 /// What Codex's shell says outside of code mode of a command that goes on, and of one that ended.
 const RUNNING: &str = "Process running with session ID ";
@@ -514,6 +538,19 @@ mod tests {
                     ("tools.write_stdin({session_id:9})", "Script completed\nOutput:\n\ny"),
                 ],
                 vec!["s0.0 Process running with session ID 9·Output:·x", "s1.0 Script completed·Output:··y"],
+            ),
+            // One whose session its script prints in words of its own.
+            (
+                vec![
+                    (one, "Script completed\nOutput:\n\nx\nsession=91"),
+                    (one, "Script completed\nOutput:\n\n9"),
+                    ("tools.write_stdin({session_id:91})", "Script completed\nOutput:\n\ny"),
+                ],
+                vec![
+                    "s0.0 Process running with session ID 91·Output:·x·session=91",
+                    "s1.0 Script completed·Output:··9",
+                    "s2.0 Script completed·Output:··y",
+                ],
             ),
         ] {
             assert_eq!(outputs(&turns), expected, "{turns:?}");
