@@ -38,7 +38,7 @@ struct ConfigFile {
     profiles: BTreeMap<String, toml::Value>,
 }
 
-/// What stands under `[hooks]`.
+/// Section `[hooks]`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct HooksWritten {
@@ -72,7 +72,7 @@ struct StoreWritten {
     max_bytes: Option<String>,
 }
 
-/// What stands under `[cost]`.
+/// Section `[cost]`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct CostWritten {
@@ -82,7 +82,7 @@ struct CostWritten {
     prices: BTreeMap<String, prices::WrittenRates>,
 }
 
-/// What stands under `[vault]`.
+/// Section `[vault]`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct VaultWritten {
@@ -189,7 +189,6 @@ impl Environment {
         self.get(name).map(PathBuf::from).filter(|it| it.is_absolute())
     }
 
-    /// The user's home directory.
     pub fn home(&self) -> PathBuf {
         self.path("HOME").or_else(|| self.path("USERPROFILE")).unwrap_or_else(|| self.cwd.clone())
     }

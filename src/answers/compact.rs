@@ -40,7 +40,7 @@ pub struct CostInfo {
     /// What was spent, all tries together; missing before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spent_dollars: Option<f64>,
-    /// After so many turns the smaller context has saved what it cost.
+    /// Turns after which the smaller context has saved what the summary cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pays_after_turns: Option<u64>,
     /// The day on which the prices were read, and where.

@@ -173,7 +173,7 @@ pub(super) fn wrapped(text: &str, paint: Paint) -> Vec<String> {
     out
 }
 
-/// A line of at most so many columns; where it is longer, `…` stands for its end. Our colours stay whole.
+/// A line of at most `columns` columns; where it is longer, `…` stands for its end. Our colours stay whole.
 fn cut(line: &str, columns: usize) -> String {
     if width(line) <= columns {
         return line.to_owned();

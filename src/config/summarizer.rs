@@ -142,9 +142,7 @@ pub struct Summarizers {
     pub default: Choice,
     /// The language to write in, instead of the conversation's.
     pub language: Option<String>,
-    /// Bounds of a request.
     pub limits: RequestLimits,
-    /// Bounds of a summary.
     pub bounds: Bounds,
     /// Tries of one request, if the user says how many.
     pub tries: Option<u32>,

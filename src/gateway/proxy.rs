@@ -17,9 +17,9 @@ use rustls_platform_verifier::ConfigVerifierExt;
 use super::answer;
 use history::error::{Error, Kind, Result};
 
-/// Until a connection stands.
+/// Maximum time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
-/// A connection that nobody used for so long is closed before the other side does.
+/// Idle time after which a connection is closed: before the provider closes it.
 const IDLE: Duration = Duration::from_secs(15);
 
 /// Headers of one connection. `Upgrade` means nothing without the `Connection` that names it (RFC 9110, 7.8).

@@ -12,7 +12,6 @@ use compaction::summary::model::{Endpoint, ModelRequest, PartialReply, Reply};
 use compaction::summary::providers::sse;
 use history::error::{Error, Kind, Result};
 
-/// What bounds one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLimits {
     /// Until the connection stands.

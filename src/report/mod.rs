@@ -103,7 +103,6 @@ pub struct ReportEntry {
     /// Its tokens by category.
     pub tokens: Tokens,
     pub text: String,
-    /// What becomes of it.
     pub fate: Fate,
     /// It is the summary: `text` is all of it, in Markdown.
     pub summary: bool,
@@ -160,11 +159,9 @@ pub struct ReportFact {
     pub text: String,
     /// The messages it stands in.
     pub messages: Vec<usize>,
-    /// What became of it.
     pub remains: Remains,
 }
 
-/// What a page shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     pub title: String,

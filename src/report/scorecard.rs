@@ -90,7 +90,7 @@ pub struct Row {
     pub way: String,
     /// Percent of the tokens that were asked for; nothing where the way has a size of its own.
     pub percent: Option<u64>,
-    /// A trial a session.
+    /// One for each session.
     pub trials: Vec<Trial>,
 }
 
@@ -145,7 +145,7 @@ impl Row {
         quantile(self.done().map(|it| it.tokens.1 as f64 / it.tokens.0.max(1) as f64).collect(), 0.5)
     }
 
-    /// Milliseconds: the median.
+    /// Median milliseconds.
     pub fn millis(&self) -> Option<f64> {
         quantile(self.done().map(|it| it.millis).collect(), 0.5)
     }
@@ -166,7 +166,7 @@ pub struct Chain {
     pub way: String,
     /// Percent of the tokens that were asked for, each time.
     pub percent: u64,
-    /// A link a session.
+    /// One for each session.
     pub links: Vec<Link>,
 }
 

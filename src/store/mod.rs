@@ -264,7 +264,6 @@ pub struct Applied {
     pub fingerprint: String,
 }
 
-/// How it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AppliedMode {
@@ -355,13 +354,12 @@ impl FromStr for SearchScope {
 pub struct Query {
     /// Words; `"…"` is a phrase.
     pub text: String,
-    /// How far it goes.
     pub extent: SearchExtent,
     /// Only these; empty means all.
     pub only: Vec<What>,
-    /// At most so many results, and never more than 100.
+    /// Maximum number of results; 100 at most.
     pub limit: u32,
-    /// So many are passed over.
+    /// Results to skip.
     pub offset: u32,
 }
 
@@ -419,9 +417,9 @@ pub struct MemoryFilter {
     /// Only of this type.
     pub kind: Option<MemoryKind>,
     pub pinned: bool,
-    /// At most so many; `None` for all.
+    /// Maximum number; `None` for all.
     pub limit: Option<u32>,
-    /// So many are passed over.
+    /// Memories to skip.
     pub offset: u32,
 }
 
@@ -455,7 +453,7 @@ pub struct Mark {
 pub struct Retention {
     /// Everything last stored before this moment (milliseconds since 1970).
     pub before: Option<i64>,
-    /// The oldest, until the originals take at most so many bytes on disk. With `before`, originals that a newer
+    /// The oldest, until the originals take at most this many bytes on disk. With `before`, originals that a newer
     /// compaction holds stay even so.
     pub max_bytes: Option<u64>,
     /// Only originals that no compaction holds: compactions, memories and marks stay.

@@ -35,7 +35,7 @@ pub enum Range {
         /// Last message; `u64::MAX` for all that follow.
         to: u64,
     },
-    /// `/regex/`, `/regex/±2`, `/regex/±2@120`: the lines that match, with so many around them, from a line on.
+    /// `/regex/`, `/regex/±2`, `/regex/±2@120`: the lines that match, with two around each, from line 120 on.
     Matching {
         /// What a line must match (a stretch of at most 64 KiB of it).
         pattern: Regex,

@@ -354,7 +354,6 @@ impl History {
         self
     }
 
-    /// All messages, in order.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
@@ -395,7 +394,6 @@ impl History {
             .find_map(|(index, message)| message.calls().find(|it| &*it.id == id).map(|it| (index, it)))
     }
 
-    /// The messages, taken out.
     pub fn into_messages(self) -> Vec<Message> {
         self.messages
     }

@@ -44,7 +44,6 @@ pub trait Source: Sync {
     fn name(&self) -> &str;
     /// Length in bytes.
     fn len(&self) -> u64;
-    /// Whether there is nothing.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -256,7 +255,6 @@ impl Origins {
         self.ends.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -308,7 +306,6 @@ pub enum Mode {
 pub enum Piece {
     /// Bytes of the source, as they are.
     Keep(Range<u64>),
-    /// New bytes.
     New(Vec<u8>),
 }
 

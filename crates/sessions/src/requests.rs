@@ -22,7 +22,6 @@ pub struct Request {
     pub sent_at: Option<i64>,
     /// Milliseconds since 1970 of its answer.
     pub at: Option<i64>,
-    /// The model that answered.
     pub model: Option<Arc<str>>,
     pub usage: Usage,
     /// Number of the prompt that it worked on, in [`Requests::prompts`]; none before the first.

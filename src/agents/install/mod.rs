@@ -81,7 +81,7 @@ pub struct StatusLineSetting {
     pub value: fn(program: &Path) -> Value,
 }
 
-/// Code in a folder, so many folders down, that holds the word.
+/// Code that holds `word`, at most `depth` folders below `folder`.
 pub struct Plugins {
     pub folder: fn(env: &Env, config: &Path) -> PathBuf,
     pub depth: usize,

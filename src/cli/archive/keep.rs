@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::engine::{Engine, keep, push};
 use history::error::{Error, Kind, Result};
 
-/// Hooks leave it to a process once in so long: OpenCode tells of each message as of a start; ms.
+/// Minimum milliseconds between two such processes: OpenCode reports each message as a start.
 const SELDOM: i64 = 60_000;
 
 /// Puts these sessions into the archive.

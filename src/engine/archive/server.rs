@@ -8,9 +8,9 @@ use crate::config::Vault;
 use crate::llm::http::is_loopback;
 use history::error::{Error, Kind, Result};
 
-/// Until a connection stands.
+/// Maximum time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Until a session is sent and answered.
+/// Maximum time to send a session and read the answer.
 const TOTAL: Duration = Duration::from_secs(300);
 
 /// What the server is told of a session besides its bytes.
@@ -22,7 +22,6 @@ pub struct About<'a> {
     pub at: i64,
 }
 
-/// What the server answered.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Delivery {
     Stored,

@@ -6,7 +6,7 @@ use history::History;
 use history::error::Result;
 use tokens::Estimator;
 
-/// Rules that are pinned in the memory have at most so many tokens (o200k) in a summary.
+/// Maximum tokens (o200k) that pinned rules take in a summary.
 const PINNED: u64 = 1_000;
 
 /// What is carried word for word: what the caller says, and the rules that are pinned for user and project, the

@@ -400,7 +400,7 @@ pub(crate) fn edited(
     Ok(Some(marked(&before, &after, step.summary.shape)))
 }
 
-/// Leaves so many characters of the beginning, and says so (OpenCode 1.18).
+/// Cuts a text to its first `chars` characters, and says so in it (OpenCode 1.18).
 fn shorten(text: &mut String, chars: usize) {
     if let Some((at, _)) = text.char_indices().nth(chars) {
         text.truncate(at);

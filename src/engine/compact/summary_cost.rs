@@ -22,7 +22,7 @@ use sessions::{self, Format};
 
 /// Failed summaries in a row after which a provider is left alone for a while.
 const BREAKER: u32 = 3;
-/// For so long, in milliseconds.
+/// How long, in milliseconds.
 const COOL_DOWN: i64 = 10 * 60 * 1_000;
 /// A provider's cache lives for five minutes (Anthropic; OpenAI 5 to 10).
 const CACHE_LIVES: i64 = 5 * 60 * 1_000;
@@ -317,7 +317,7 @@ pub(crate) fn told(endpoint: &Endpoint, dialogue: &Dialogue) -> Option<String> {
     Some(format!("{sent} tokens were sent to {label} at {host} in {times}"))
 }
 
-/// Tokens that may be sent for so many dollars, the answer's price left over; all of them where the price is not known.
+/// Tokens that `dollars` pay for besides the answer; no limit where the price is not known.
 pub(crate) fn affordable(dollars: f64, price: Option<&Price>, output: u64) -> u64 {
     let Some(rates) = price.map(|it| &it.rates).filter(|it| it.input > 0.0) else { return u64::MAX };
     let left = dollars - output as f64 * rates.output / 1e6;

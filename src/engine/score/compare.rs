@@ -82,7 +82,7 @@ fn row(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareRow> {
     })
 }
 
-/// Tokens that make no difference to who chooses by the table: one in so many of the session's.
+/// Results whose sizes differ by less than one in this many of the session's tokens count as equal.
 const TOLD_APART: u64 = 200;
 
 impl CompareRow {

@@ -141,7 +141,7 @@ pub fn looked(
     looked_within(engine, cut, ask, way, size)
 }
 
-/// The same within so many tokens.
+/// The same with the size in tokens.
 pub fn looked_within(
     engine: &Engine,
     cut: &SessionCut,

@@ -22,15 +22,15 @@ use tokens::{self, Estimator};
 const PINNED: u64 = 1_000;
 /// Token limit of the text added after a compaction.
 const AFTER: u64 = 1_500;
-/// From this share of the window on, a reminder is given.
+/// Share of the window from which a reminder is given.
 const REMIND: f64 = 0.8;
-/// Below this share the reminder is armed again.
+/// Share of the window below which the reminder is armed again.
 const REARM: f64 = 0.6;
-/// Milliseconds after a reminder in which no other one comes, even if it is armed: 10 minutes.
+/// Minimum milliseconds between two reminders: 10 minutes.
 const REMIND_AGAIN_MS: i64 = 600_000;
-/// An agent runs its hooks within so long after a compaction.
+/// Milliseconds after a compaction within which an agent runs its hooks.
 const SEATED_LATELY_MS: i64 = 60_000;
-/// What stands in the mark of a reminder that was given, once the context is small again.
+/// Value of the reminder's mark once the context is small again.
 const ARMED: &str = "armed";
 
 /// Does what an event asks for; what is to be said to the model, or nothing.
@@ -146,7 +146,7 @@ fn recalled_memories(engine: &Engine, history: &History) -> Result<String> {
     Ok(if lines.is_empty() { String::new() } else { format!("Known of the project:\n{}", lines.join("\n")) })
 }
 
-/// Pinned memories and facts of a history, within so many tokens.
+/// Pinned memories and facts of a history, at most `budget` tokens.
 fn facts(engine: &Engine, history: &History, sections: &[(&str, Vec<Topic>)], budget: u64) -> Result<String> {
     let pins = memories::pins(engine, history, &[])?;
     let sections = sections.iter().map(|(title, holds)| Section {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Above so many bytes, the older half goes.
+/// Size in bytes above which the older half is dropped.
 const LARGEST: u64 = 256 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -28,15 +28,14 @@ use history::{History, Message, Part, Role, Text};
 use score::Score;
 use sessions::Session;
 
-/// Up to so many tokens a context is too small for a plan.
+/// Tokens up to which a context is too small for a plan.
 const SMALL: u64 = 3_000;
-/// Of such a context, so many tokens at the end always stay word for word.
+/// Tokens at the end of such a context that always stay word for word.
 const SMALL_END: u64 = 1_000;
 /// How long each command of the user's may take while an agent waits: with both, half of the shortest limit that a client's
 /// answer has.
 const HOOK_LIMIT: Duration = Duration::from_secs(2);
 
-/// How an agent asks.
 #[derive(Debug, Clone, Default)]
 pub struct SeatAsk {
     pub cause: Cause,

@@ -15,7 +15,7 @@ use history::{History, Message, Role, Text};
 use sessions;
 use tokens::Estimator;
 
-/// A brief has at most so many tokens (o200k).
+/// Maximum tokens (o200k) of a brief.
 const BRIEF: u64 = 3_000;
 
 /// Makes a new session of `agent` that starts with `after`.

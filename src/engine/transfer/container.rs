@@ -21,7 +21,7 @@ const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 /// A manifest is no longer: some hundred thousand originals.
 const LONGEST_MANIFEST: u64 = 64 << 20;
 
-/// Repetitions are found so far back (32 MiB), which is also what unpacking takes in memory.
+/// Binary logarithm of the distance at which repetitions are found (32 MiB): what unpacking takes in memory, too.
 const WINDOW: u32 = 25;
 
 #[derive(Debug, Serialize, Deserialize)]

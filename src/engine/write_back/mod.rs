@@ -26,7 +26,7 @@ use sessions::{Format, Mode, Piece, Source as _, Written};
 /// cool-down of opencode-supermemory 2.0.
 const COOL_DOWN_MS: i64 = 30_000;
 
-/// Within so many first bytes a session says which version wrote it.
+/// Bytes at the beginning of a session in which it says which version wrote it.
 const VERSION_IN: u64 = 262_144;
 
 /// A session that an agent can resume from.

@@ -19,9 +19,9 @@ use crate::mcp::server_state::Caller;
 
 /// All headers of a request together, in bytes.
 const MAX_HEADERS: usize = 32 * 1024;
-/// Within this time a request must have arrived whole.
+/// Maximum time until a request has arrived whole.
 const ARRIVAL: Duration = Duration::from_secs(60);
-/// Requests a second that one caller may go on making.
+/// Requests per second that one caller may make in the long run.
 const RATE: f64 = 1_000.0;
 /// Requests that one caller may make at once.
 const BURST: f64 = 2_000.0;
@@ -33,7 +33,7 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const FIRST_DELAY: Duration = Duration::from_millis(20);
 /// No answer is held back for longer.
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
-/// After so long without a wrong token an address is forgotten.
+/// Time without a wrong token after which an address is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(60);
 /// Answers that are held back at once: each takes a connection. Further wrong tokens are told to come again.
 const HELD_BACK: usize = 32;
@@ -243,7 +243,7 @@ impl IntoResponse for HttpRefusal {
     }
 }
 
-/// The one way in.
+/// The middleware that every request passes.
 pub(super) async fn check(
     State(shared): State<Shared>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

@@ -1,4 +1,4 @@
-//! Takes connections: so many at once, each with time limits that axum's own loop does not have.
+//! Accepts connections: a bounded number at once, each with time limits that axum's own loop does not have.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;

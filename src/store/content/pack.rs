@@ -14,7 +14,7 @@ pub(in crate::store) struct Packed {
 
 enum PackPlace {
     Here(Vec<u8>),
-    /// The object of that name holds so many bytes.
+    /// An object's name and size in bytes.
     #[cfg(feature = "team")]
     Object(String, usize),
 }

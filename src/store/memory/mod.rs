@@ -73,7 +73,6 @@ impl MemoryKind {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Note {
     pub content: String,
-    /// What it is about.
     #[serde(rename = "type", default)]
     pub kind: MemoryKind,
     #[serde(default)]
@@ -107,7 +106,6 @@ pub struct Memory {
     pub id: Handle,
     /// The text, without private passages and secrets.
     pub content: String,
-    /// What it is about.
     #[serde(rename = "type")]
     pub kind: MemoryKind,
     pub scope: MemoryScope,

@@ -117,7 +117,6 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Tokens of all items.
     pub(super) fn tokens(&self) -> u64 {
         self.items.iter().map(|it| self.size(it)).sum()
     }

@@ -188,7 +188,6 @@ pub struct OutputOp {
     pub message: usize,
     /// Number of the part in it.
     pub part: usize,
-    /// The call it answers.
     pub call_id: String,
     pub tool: String,
     /// Tokens of the original.
@@ -251,7 +250,6 @@ pub struct HistoryPrefix {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
     pub profile: String,
-    /// Why it was made.
     pub cause: Cause,
     /// The history it was made for.
     pub made_for: HistoryPrefix,

@@ -11,7 +11,6 @@ use crate::profile::{SummaryShape, SummarySpec};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "fault")]
 pub enum Fault {
-    /// There is no text.
     Empty,
     /// It ends in the middle.
     CutOff,
@@ -20,7 +19,9 @@ pub enum Fault {
     /// It is a tool call.
     ToolCall,
     /// These sections are missing, although there is something to say.
-    Missing { titles: Vec<String> },
+    Missing {
+        titles: Vec<String>,
+    },
     /// It is longer than what it stands for.
     Grown {
         tokens: u64,
@@ -28,7 +29,10 @@ pub enum Fault {
         of: u64,
     },
     /// It is longer than allowed.
-    TooLong { tokens: u64, most: u64 },
+    TooLong {
+        tokens: u64,
+        most: u64,
+    },
     /// It is in another language.
     Foreign {
         /// The language it is in.

@@ -56,7 +56,6 @@ pub const INPUT_REDUCTIONS: [InputReduction; 5] = [
     InputReduction::Chunks,
 ];
 
-/// What bounds one dialogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// Tries of one request, the first included.
@@ -108,7 +107,6 @@ pub struct SummaryRequest<'a> {
     pub count: &'a dyn Fn(&str) -> u64,
     /// The passages of the region, masked.
     pub passages: &'a [Passage],
-    /// What bounds the dialogue.
     pub bounds: Bounds,
 }
 
@@ -127,7 +125,6 @@ pub fn language_of(history: &History) -> Option<&'static str> {
     language::of(&text).map(|it| it.name)
 }
 
-/// Where a dialogue is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Stage {
@@ -215,7 +212,6 @@ pub struct Dialogue {
     wait: Option<(u64, String)>,
     /// What all requests took, as reported.
     pub tokens: TokenUsage,
-    /// Requests that were sent.
     pub requests: u32,
     /// Tokens that were sent, by our own count.
     pub sent: u64,
@@ -281,7 +277,7 @@ impl Dialogue {
         Step::Ask(Box::new(ask))
     }
 
-    /// The wait is over.
+    /// To be called when the wait is over.
     pub fn waited(&mut self) {
         self.wait = None;
     }

@@ -99,7 +99,6 @@ impl ModelRequest {
     }
 }
 
-/// Why a model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
@@ -144,7 +143,6 @@ impl TokenUsage {
     }
 }
 
-/// What a model said.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reply {
     /// Its text, thinking left out.

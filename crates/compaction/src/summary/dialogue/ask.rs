@@ -6,7 +6,6 @@ use crate::summary::offline;
 use crate::summary::prompt::{self, Fill, PromptText};
 use crate::summary::render::{self, Passage, Position};
 
-/// What follows an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterAnswer {
     /// It is the summary.

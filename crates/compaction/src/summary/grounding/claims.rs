@@ -11,7 +11,6 @@ use super::lexicon::{self, WORDS, actions, clauses, keys, likely_actions, overla
 use crate::facts::{ClaimPlace, Detail, Ledger, Topic};
 use history::{History, Kind, Message, Part, Role};
 
-/// A passage somebody said.
 struct Passage {
     keys: BTreeSet<String>,
     /// Each clause: what it is about, whether it says no, its actions.
@@ -33,7 +32,7 @@ pub(in crate::summary) fn negations(text: &str) -> usize {
     WORDS.as_ref().map_or(0, |it| it.no.find_iter(text).count())
 }
 
-/// White space made one.
+/// The text with each run of white space as one space.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -125,7 +124,6 @@ impl Unfounded {
 }
 
 impl<'a> Sources<'a> {
-    /// Of a whole history.
     pub fn new(history: &'a History, ledger: &'a Ledger) -> Self {
         let mut out = Self {
             history,

@@ -5,7 +5,6 @@
 use crate::facts::{self, Detail, Fact, FileOp, Name, Polarity, Topic, Voice};
 use crate::profile::SummaryStyle;
 
-/// A kind of line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
     Directory,

@@ -57,7 +57,6 @@ pub(super) enum Family {
     Search,
 }
 
-/// A response item, read.
 pub(super) struct Item {
     pub(super) message: Message,
     pub(super) pair: Pair,
