@@ -222,6 +222,9 @@ CREATE TABLE audit (
   handle  TEXT
 ) STRICT;
 CREATE INDEX audit_owner ON audit(owner, id);
+", "
+-- Token counts are in a file of their own.
+DROP TABLE count;
 "];
 
 /// The version that this program writes.
