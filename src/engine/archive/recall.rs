@@ -6,7 +6,7 @@ use twox_hash::XxHash3_128;
 
 use crate::agents;
 use crate::engine::{Engine, SessionRef, archive::passages, input::open};
-use crate::store::search::words::Words;
+use crate::store::search::words::{Terms, Words};
 use crate::store::{
     Entry, Filter, Found, FoundPassage, Hit, PassageKind, PassageMatch, Query, Range, Recalled, Scope,
     SearchExtent, SearchScope, Slice, Typed, What, range, unwrapped,
@@ -17,17 +17,17 @@ use history::tools::{self, Meaning};
 use history::{Call, Message, Part};
 use sessions::{self, Memory};
 
-/// Sessions that one search looks through, at most.
+/// Maximum sessions that one search reads.
 const SESSIONS: u32 = 1_000;
-/// Outputs of a session that have handles of their own, as far as a search knows of them.
+/// Maximum outputs of a session with handles of their own that a search knows of.
 const CLEARED: u32 = 10_000;
-/// Results of one search, at most.
+/// Maximum results of one search.
 const MOST: u32 = 100;
-/// Messages that one search collects before it stops at the next session.
-const SAID: usize = 1_000;
-/// Bytes of sessions that are looked through, at most: about a second's reading.
+/// Messages after which a search reads no further session.
+const MESSAGES: usize = 1_000;
+/// Bytes of sessions after which a search reads no further one: about a second's reading.
 const LOOKED_THROUGH: u64 = 256 << 20;
-/// Bytes of sessions that one search puts into the index, if they are not yet; the next one goes on.
+/// Bytes of sessions that one search adds to the index; the next search goes on.
 const INDEXED_AT_ONCE: u64 = 64 << 20;
 
 /// The order of results: the smaller the better.
@@ -119,38 +119,23 @@ pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled>
     let query = &Query { text, ..query.clone() };
     let words = Words::parse(&query.text)?;
     let (from, limit) = (query.offset as usize, query.limit.clamp(1, MOST) as usize);
-    // Of outputs, summaries and memories it is not known which agent they are of.
-    let of_any = filter.agent.is_none() && filter.kind.is_none();
-    let mut indexed =
-        if of_any { indexed(engine, scope, query, from + limit + 1)? } else { Found::default() };
-    let in_time = |at: i64| filter.since.is_none_or(|it| at >= it) && filter.before.is_none_or(|it| at < it);
-    indexed.hits.retain(|it| in_time(it.entry.at));
-    let wanted = query.only.is_empty() || query.only.contains(&What::Message);
-    let (mut said, mut passed) = (Vec::new(), 0);
-    if wanted {
-        passed = passages::index(engine, &scope.owner, INDEXED_AT_ONCE)?;
-        said = found_passages(engine, scope, query, &words, &filter)?;
-        let none = !said.iter().any(|it| it.0.missing == 0) && (indexed.partial || indexed.hits.is_empty());
-        if none && filter == Filter::default() {
-            // It may stand in the output of a tool.
-            (said, passed) = looked_through(engine, scope, query, &words)?;
-        }
-    }
-    let all_words = |it: &(Rank, Hit)| it.0.missing == 0;
+    let mut indexed = search_index(engine, scope, query, &filter, from + limit + 1)?;
+    let index_lacks = indexed.partial || indexed.hits.is_empty();
+    let (mut ranked, passed) = search_messages(engine, scope, query, &words, &filter, index_lacks)?;
+    let is_whole = |it: &(Rank, Hit)| it.0.missing == 0;
     let says_more = |it: &Hit| class_of(&it.entry) != ResultClass::Summary;
-    let whole = said.iter().any(all_words) || !indexed.partial && indexed.hits.iter().any(says_more);
-    let partial = !whole && (indexed.partial || indexed.hits.is_empty());
-    if whole {
-        said.retain(all_words);
+    let any_whole = ranked.iter().any(is_whole) || !indexed.partial && indexed.hits.iter().any(says_more);
+    if any_whole {
+        ranked.retain(is_whole);
         indexed.hits.retain(|_| !indexed.partial);
     }
-    let missing = if whole { 0 } else { words.count() };
-    said.extend(indexed.hits.into_iter().map(|it| (Rank { missing, class: class_of(&it.entry) }, it)));
+    let missing = if any_whole { 0 } else { words.count() };
+    ranked.extend(indexed.hits.into_iter().map(|it| (Rank { missing, class: class_of(&it.entry) }, it)));
     // Within a rank the newest messages and the best matches of the index stay first.
-    said.sort_by_key(|it| it.0);
-    let next = (said.len() > from + limit).then(|| query.offset + limit as u32);
-    let hits: Vec<Hit> = said.into_iter().skip(from).take(limit).map(|it| it.1).collect();
-    let partial = partial && !hits.is_empty();
+    ranked.sort_by_key(|it| it.0);
+    let next = (ranked.len() > from + limit).then(|| query.offset + limit as u32);
+    let hits: Vec<Hit> = ranked.into_iter().skip(from).take(limit).map(|it| it.1).collect();
+    let partial = !any_whole && index_lacks && !hits.is_empty();
     Ok(Recalled {
         found: Found { hits, next, partial },
         typed: Vec::new(),
@@ -159,26 +144,61 @@ pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled>
     })
 }
 
-/// The first `most` matches of the index, or some more.
-fn indexed(engine: &Engine, scope: &Scope, query: &Query, most: usize) -> Result<Found> {
+/// The first `most` outputs, summaries and memories that match, or some more.
+fn search_index(
+    engine: &Engine,
+    scope: &Scope,
+    query: &Query,
+    filter: &Filter,
+    most: usize,
+) -> Result<Found> {
+    // Which agent they are of is not known.
+    if filter.agent.is_some() || filter.kind.is_some() {
+        return Ok(Found::default());
+    }
     let mut out = engine.store.search(scope, &Query { offset: 0, limit: MOST, ..query.clone() })?;
     while let Some(offset) = out.next.filter(|_| out.hits.len() < most) {
         let more = engine.store.search(scope, &Query { offset, limit: MOST, ..query.clone() })?;
         out.hits.extend(more.hits);
         out.next = more.next;
     }
+    let in_time = |at: i64| filter.since.is_none_or(|it| at >= it) && filter.before.is_none_or(|it| at < it);
+    out.hits.retain(|it| in_time(it.entry.at));
     Ok(out)
 }
 
+/// Messages that match, and how many archived sessions were left out. `index_lacks`: no output, summary or memory holds all
+/// words; where no passage does either, the sessions themselves are searched.
+fn search_messages(
+    engine: &Engine,
+    scope: &Scope,
+    query: &Query,
+    words: &Words,
+    filter: &Filter,
+    index_lacks: bool,
+) -> Result<(Vec<(Rank, Hit)>, usize)> {
+    if !query.only.is_empty() && !query.only.contains(&What::Message) {
+        return Ok((Vec::new(), 0));
+    }
+    let unindexed = passages::index(engine, &scope.owner, INDEXED_AT_ONCE)?;
+    let found = search_passages(engine, scope, query, words, filter)?;
+    let any_whole = found.iter().any(|it| it.0.missing == 0);
+    if any_whole || !index_lacks || *filter != Filter::default() {
+        return Ok((found, unindexed));
+    }
+    // It may be in the output of a tool.
+    search_sessions(engine, scope, query, words)
+}
+
 /// Passages of the index that hold all words or, where none does, more than half of them.
-fn found_passages(
+fn search_passages(
     engine: &Engine,
     scope: &Scope,
     query: &Query,
     words: &Words,
     filter: &Filter,
 ) -> Result<Vec<(Rank, Hit)>> {
-    let search = |all| engine.store.search_passages(scope, &query.extent, words, all, filter);
+    let search = |wanted| engine.store.search_passages(scope, &query.extent, words, wanted, filter);
     let class = |it: &PassageMatch| {
         let is = |kind| it.kinds.contains(&kind);
         class_of_message(is(PassageKind::User), is(PassageKind::Decision), words.asks_for_decision())
@@ -188,14 +208,14 @@ fn found_passages(
         let range = Some(Range::Messages { from: number, to: number }.to_string());
         (rank, Hit { snippet: words.snippet(&it.text), entry: it.entry, score: 0.0, range })
     };
-    let mut matches = search(true)?;
+    let mut matches = search(Terms::All)?;
     let whole = !matches.is_empty();
     if whole {
         // Only what may be shown is read, and one more, which says that there is more.
         matches.sort_by_key(class);
         matches.truncate(query.offset as usize + query.limit.clamp(1, MOST) as usize + 1);
     } else if words.count() > 1 {
-        matches = search(false)?;
+        matches = search(Terms::Any)?;
     }
     let mut out = Vec::new();
     for it in &matches {
@@ -211,9 +231,9 @@ fn found_passages(
     Ok(out)
 }
 
-/// Messages in archived sessions that hold more than half of the words, the newest first, outputs included, and how many
-/// sessions were not looked through once those before them had [`LOOKED_THROUGH`] bytes.
-fn looked_through(
+/// Messages of archived sessions, outputs included, that hold more than half of the words, the newest first; and how many
+/// sessions were not read because the newer ones had [`LOOKED_THROUGH`] bytes.
+fn search_sessions(
     engine: &Engine,
     scope: &Scope,
     query: &Query,
@@ -223,7 +243,7 @@ fn looked_through(
     let (mut out, mut bytes, mut known) = (Vec::new(), 0, HashSet::new());
     for (looked, entry) in sessions.iter().enumerate() {
         bytes += entry.bytes;
-        if looked > 0 && bytes > LOOKED_THROUGH || out.len() >= SAID {
+        if looked > 0 && bytes > LOOKED_THROUGH || out.len() >= MESSAGES {
             return Ok((out, sessions.len() - looked));
         }
         let at = Scope { owner: scope.owner.clone(), project: entry.project.clone() };
@@ -236,22 +256,22 @@ fn looked_through(
             messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();
         for (number, message) in messages.iter().enumerate().rev() {
             let number = number as u32;
-            // Instructions, reminders and summaries are nobody's words.
+            // Instructions, reminders and summaries are not searched.
             if message.kind != history::Kind::Said {
                 continue;
             }
-            let mut told = message.clone();
-            told.parts.retain(|it| match it {
+            let mut searched = message.clone();
+            searched.parts.retain(|it| match it {
                 Part::Call(it) => !passages::is_ours(it),
                 Part::Output(it) => {
                     !cleared.contains(&number) && !calls.get(&*it.id).is_some_and(|it| passages::is_ours(it))
                 }
                 Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => true,
             });
-            let answers = told
+            let answers = searched
                 .outputs()
                 .any(|it| calls.get(&*it.id).is_some_and(|it| tools::meaning(&it.name) == Meaning::Ask));
-            let text = plan::transcript(&[told]);
+            let text = plan::transcript(&[searched]);
             let missing = words.count() - words.found_in(&text);
             // Stored again and again, a session says the same again.
             if missing > 0 && missing * 2 >= words.count()

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::store::memory::remembered;
 use crate::store::search::passages;
-use crate::store::search::words::Words;
+use crate::store::search::words::{Terms, Words};
 use crate::store::{
     Applied, AuditEntry, Batch, Checked, Collected, Compaction, Entry, Filter, Found, FoundPassage, Handle,
     Imported, Mark, Memory, MemoryFilter, MemoryScope, Note, Passage, PassageMatch, Query, Range, Retention,
@@ -192,16 +192,16 @@ impl Store {
         passages::put(&self.pool, scope, handle, agent, found, &self.redactor)
     }
 
-    /// Passages that hold all words (or some, if not `all`), newest first, each text once.
+    /// Passages that hold the words, newest first, each text once.
     pub fn search_passages(
         &self,
         scope: &Scope,
         extent: &SearchExtent,
         words: &Words,
-        all: bool,
+        wanted: Terms,
         filter: &Filter,
     ) -> Result<Vec<PassageMatch>> {
-        passages::search(&self.pool, scope, extent, words, all, filter)
+        passages::search(&self.pool, scope, extent, words, wanted, filter)
     }
 
     /// A match with its text; nothing if another process has let go of it.

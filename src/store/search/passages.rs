@@ -6,7 +6,7 @@
 use twox_hash::{XxHash3_64, XxHash3_128};
 
 use super::index;
-use super::words::{Words, indexed};
+use super::words::{Terms, Words, indexed};
 use crate::store::database::sql::{
     Connection, Optional as _, Pool, Row, Transaction, failed, locked, params, write,
 };
@@ -211,13 +211,13 @@ fn token(letter: char, value: &str) -> String {
     format!("{letter}{:016x}", XxHash3_64::oneshot(value.as_bytes()))
 }
 
-/// The passages that hold the words (`all` of them, or some), the newest first; each text once.
+/// The passages that hold the words, the newest first; each text once.
 pub(in crate::store) fn search(
     store: &Pool,
     scope: &Scope,
     extent: &SearchExtent,
     words: &Words,
-    all: bool,
+    wanted: Terms,
     filter: &Filter,
 ) -> Result<Vec<PassageMatch>> {
     let mut about = vec![token('o', &scope.owner)];
@@ -234,7 +234,7 @@ pub(in crate::store) fn search(
     };
     // What the index says is checked in the row: a token is a hash.
     let connection = locked(store);
-    let found_by = index::passages(&connection, words, all, &about, 6);
+    let found_by = index::passages(&connection, words, wanted, &about, 6);
     let (from, condition, id) = (&found_by.from, &found_by.condition, found_by.id);
     let sql = format!(
         "SELECT s.id, s.kinds, s.at, s.hash FROM {from} CROSS JOIN conversation c

@@ -115,6 +115,14 @@ fn pairs(chars: &str, out: &mut String) {
     }
 }
 
+/// How many of a query's terms a text must hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Terms {
+    All,
+    /// At least one.
+    Any,
+}
+
 /// A query as it was understood.
 #[derive(Debug, Clone)]
 pub struct Words {
@@ -184,10 +192,13 @@ impl Words {
         Ok(Self { terms, pattern, asks_for_decision })
     }
 
-    /// The FTS5 expression that wants all terms, or any.
-    pub(in crate::store) fn expression(&self, all: bool) -> String {
+    /// The FTS5 expression for texts that hold these of its terms.
+    pub(in crate::store) fn expression(&self, wanted: Terms) -> String {
         let phrases: Vec<_> = self.terms.iter().map(|it| it.phrase.as_str()).collect();
-        phrases.join(if all { " AND " } else { " OR " })
+        phrases.join(match wanted {
+            Terms::All => " AND ",
+            Terms::Any => " OR ",
+        })
     }
 
     /// Its terms as FTS5 has them.
@@ -324,7 +335,7 @@ mod tests {
             ("what we decided", r#""decided""#),
             ("what is it", r#""what" AND "is" AND "it""#),
         ] {
-            assert_eq!(Words::parse(query).unwrap().expression(true), expression, "{query}");
+            assert_eq!(Words::parse(query).unwrap().expression(Terms::All), expression, "{query}");
         }
     }
 
