@@ -29,7 +29,7 @@ pub mod seat;
 pub mod settings;
 
 pub use codex::gateway;
-pub use find::{FoundSession, Typed, current, find, find_beginning, list, sub_agents, typed};
+pub use find::{FoundSession, TypedPrompt, current, find, find_beginning, list, sub_agents, typed};
 
 use history::error::{Error, Kind, Result};
 use sessions::{Format, Memory, Session, Source};
@@ -138,7 +138,7 @@ pub trait Agent: Sync {
     }
 
     /// What the user typed, the newest last, from a log that it keeps of it.
-    fn typed(&self, _env: &Env) -> Vec<Typed> {
+    fn typed(&self, _env: &Env) -> Vec<TypedPrompt> {
         Vec::new()
     }
 

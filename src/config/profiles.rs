@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
 use compaction::profile::Profile;
-use compaction::summary::prompt::Texts;
+use compaction::summary::prompt::PromptTexts;
 use history::error::{Error, Kind, Result};
 
 macro_rules! profiles {
@@ -105,7 +105,7 @@ pub fn parse(text: &str, place: &str) -> Result<Profile> {
 }
 
 /// What a model that writes summaries is told.
-pub const TEXTS: Texts = Texts {
+pub const TEXTS: PromptTexts = PromptTexts {
     system: include_str!("../../prompts/summarizer/system.md"),
     ask: include_str!("../../prompts/summarizer/ask.md"),
     again: include_str!("../../prompts/summarizer/again.md"),

@@ -19,9 +19,9 @@ const LARGEST: u64 = 16 << 20;
 const KEY: usize = 32;
 
 /// Signs and opens capsules.
-pub struct Key(hmac::Key);
+pub struct CapsuleKey(hmac::Key);
 
-impl Key {
+impl CapsuleKey {
     /// The key in this folder, made on first use and readable by its owner alone.
     ///
     /// # Errors
@@ -103,16 +103,16 @@ mod tests {
     #[test]
     fn only_its_owner_opens_a_capsule_of_this_key() {
         let folder = tempfile::tempdir().unwrap();
-        let key = Key::open(folder.path()).unwrap();
+        let key = CapsuleKey::open(folder.path()).unwrap();
         let text =
             "Earlier conversation compacted: epitome restore 0a1b2c3d4e --apply \u{1F600}\n".repeat(100);
         let capsule = key.seal("anna", &text).unwrap();
         assert!(capsule.starts_with(&format!("{MARK}0a1b2c3d4e.")) && capsule.is_ascii());
         assert_eq!(key.open_capsule("anna", &capsule).unwrap(), text);
         // The same key, read again.
-        assert_eq!(Key::open(folder.path()).unwrap().open_capsule("anna", &capsule).unwrap(), text);
+        assert_eq!(CapsuleKey::open(folder.path()).unwrap().open_capsule("anna", &capsule).unwrap(), text);
         let other = tempfile::tempdir().unwrap();
-        let other = Key::open(other.path()).unwrap();
+        let other = CapsuleKey::open(other.path()).unwrap();
         assert!(other.open_capsule("anna", &capsule).is_err());
         for owner in ["ben", "", "ann", "anna "] {
             assert_eq!(key.open_capsule(owner, &capsule).unwrap_err().kind(), Kind::Refused);
@@ -135,8 +135,9 @@ mod tests {
     fn the_key_is_its_owners_alone() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
-        let keys: Vec<Key> = std::thread::scope(|scope| {
-            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| Key::open(folder.path()).unwrap())).collect();
+        let keys: Vec<CapsuleKey> = std::thread::scope(|scope| {
+            let all: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| CapsuleKey::open(folder.path()).unwrap())).collect();
             all.into_iter().map(|it| it.join().unwrap()).collect()
         });
         let capsule = keys[0].seal("a", "x").unwrap();
@@ -144,6 +145,6 @@ mod tests {
         let path = folder.path().join("gateway.key");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::write(&path, "short").unwrap();
-        assert!(Key::open(folder.path()).is_err());
+        assert!(CapsuleKey::open(folder.path()).is_err());
     }
 }

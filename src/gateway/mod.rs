@@ -32,7 +32,7 @@ use tokio::time::timeout;
 use crate::engine::{self, Engine, ItemsAsk, SeatEntry, seat_log};
 use answer::CompactedReply;
 use body::{BodyBudget, Coding, Gathered};
-use capsule::Key;
+use capsule::CapsuleKey;
 use history::error::{Error, Kind, Result};
 use history::verbatim::Prompts;
 use proxy::Upstream;
@@ -64,7 +64,7 @@ pub struct GatewayCaller {
 /// What answers on the paths of a provider.
 pub struct Gateway {
     upstream: Option<Upstream>,
-    key: Option<Key>,
+    key: Option<CapsuleKey>,
     engines: Engines,
     /// Where the log of compactions lies.
     folder: PathBuf,
@@ -93,7 +93,7 @@ impl Gateway {
     pub fn new(upstream: Option<&str>, folder: PathBuf, engines: Engines) -> Result<Self> {
         let upstream = upstream.map(Upstream::new).transpose()?;
         // Only what comes back from a provider's client can hold a capsule.
-        let key = upstream.as_ref().map(|_| Key::open(&folder)).transpose()?;
+        let key = upstream.as_ref().map(|_| CapsuleKey::open(&folder)).transpose()?;
         Ok(Self {
             upstream,
             key,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::capsule::{Key, MARK};
+use super::capsule::{CapsuleKey, MARK};
 use super::recognise;
 use crate::agents::reach;
 use crate::agents::{self, Env, FoundSession, gateway};
@@ -29,7 +29,7 @@ pub fn open(env: &Env, session: &FoundSession, folder: &Path, owner: &str) -> Re
     let place = || session.path.display().to_string();
     let bytes = std::fs::read(&session.path)
         .map_err(|error| Error::new(Kind::Io, "reading a session").at(place(), None).because(error))?;
-    let key = Key::open(folder)?;
+    let key = CapsuleKey::open(folder)?;
     let text = std::str::from_utf8(&bytes)
         .map_err(|_| Error::new(Kind::Input, "expected UTF-8, found other bytes").at(place(), None))?;
     let (new, count) =

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Category, Fate, Page, ReportEntry, TimelineMark, Tokens, escape, size};
+use super::{Category, Fate, Page, ReportEntry, TimelineMark, TokensByCategory, escape, size};
 
 /// Steps of the drawing: more messages than this share one.
 const STEPS: usize = 400;
@@ -17,7 +17,7 @@ const PAST: usize = 6;
 struct Column {
     /// Message after its last.
     to: usize,
-    sum: Tokens,
+    sum: TokensByCategory,
 }
 
 pub(super) fn context(out: &mut String, page: &Page) {
@@ -119,7 +119,7 @@ fn fates(out: &mut String, page: &Page) {
 fn steps(page: &Page) -> Vec<Column> {
     let all = page.before.len();
     let count = all.min(STEPS);
-    let mut sum = Tokens::default();
+    let mut sum = TokensByCategory::default();
     sum[0] = page.overhead;
     let mut out = vec![Column { to: 0, sum }];
     let mut at = 0;
@@ -134,7 +134,7 @@ fn steps(page: &Page) -> Vec<Column> {
     out
 }
 
-fn add(sum: &mut Tokens, entry: &ReportEntry) {
+fn add(sum: &mut TokensByCategory, entry: &ReportEntry) {
     for (slot, tokens) in sum.iter_mut().zip(entry.tokens) {
         *slot += tokens;
     }
@@ -255,7 +255,7 @@ fn then(out: &mut String, page: &Page, y: &dyn Fn(u64) -> f64) {
     if page.after.is_empty() {
         return;
     }
-    let mut sum = Tokens::default();
+    let mut sum = TokensByCategory::default();
     sum[0] = page.overhead;
     for entry in &page.after {
         add(&mut sum, entry);

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use score::Class;
 
 /// Tokens by category, in the order of [`Category::ALL`].
-pub type Tokens = [u64; Category::ALL.len()];
+pub type TokensByCategory = [u64; Category::ALL.len()];
 
 /// What tokens are spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,7 +101,7 @@ pub struct ReportEntry {
     /// What most of it is.
     pub category: Category,
     /// Its tokens by category.
-    pub tokens: Tokens,
+    pub tokens: TokensByCategory,
     pub text: String,
     pub fate: Fate,
     /// It is the summary: `text` is all of it, in Markdown.

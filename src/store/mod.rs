@@ -33,7 +33,7 @@ pub use content::BodyReader;
 pub use counts::Counts;
 pub use database::Store;
 pub use handle::{Digest, Handle};
-pub use memory::{Memory, MemoryKind, MemoryScope, Note};
+pub use memory::{Memory, MemoryKind, MemoryScope, NewMemory};
 pub use range::{Range, Slice};
 pub use search::passages::{Filter, FoundPassage, Passage, PassageKind, PassageMatch, Unindexed};
 pub use search::words::Snippet;
@@ -386,7 +386,7 @@ pub struct Found {
 
 /// A prompt from an agent's own log of what the user typed. It has no handle: nothing of it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Typed {
+pub struct FoundPrompt {
     /// `prompt`.
     pub kind: &'static str,
     pub agent: &'static str,
@@ -403,7 +403,7 @@ pub struct Recalled {
     /// In archive and memory.
     pub found: Found,
     /// In the logs, the newest first.
-    pub typed: Vec<Typed>,
+    pub typed: Vec<FoundPrompt>,
     /// How far was searched.
     pub scope: SearchScope,
     /// Archived sessions that were not looked through, because the newer ones are large enough.

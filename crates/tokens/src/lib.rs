@@ -44,7 +44,7 @@ pub enum Estimator {
     O200k,
     /// OpenAI cl100k_base, exact.
     Cl100k,
-    /// UTF-16 length / 4, rounded up (OpenCode, seed of December 2025).
+    /// UTF-16 length / 4, rounded up (OpenCode, December 2025).
     Chars4,
     /// UTF-16 length / 4, rounded half up (OpenCode 1.18).
     Chars4Round,

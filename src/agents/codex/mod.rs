@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::hooks::{AfterCompaction, AgentHooks, HookMoment};
 use super::reach::{self, Job, Reach};
 use super::{
-    Agent, AgentInfo, Env, FoundSession, SessionFile, Typed, files, first_words, objects, spellings,
+    Agent, AgentInfo, Env, FoundSession, SessionFile, TypedPrompt, files, first_words, objects, spellings,
 };
 use history::error::{Error, Kind, Result};
 use history::{History, Message, Role};
@@ -51,7 +51,7 @@ impl Agent for Codex {
         search(env, cwd, id)
     }
 
-    fn typed(&self, env: &Env) -> Vec<Typed> {
+    fn typed(&self, env: &Env) -> Vec<TypedPrompt> {
         typed(env)
     }
 
@@ -216,11 +216,11 @@ fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> 
 const LOGGED: u64 = 16 << 20;
 
 /// `history.jsonl`: a line `{session_id, ts, text}` for each prompt, `ts` in seconds (Codex 0.169).
-fn typed(env: &Env) -> Vec<Typed> {
+fn typed(env: &Env) -> Vec<TypedPrompt> {
     let bytes = crate::files::tail(&home(env).join("history.jsonl"), LOGGED).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let typed = |it: Value| {
-        Some(Typed {
+        Some(TypedPrompt {
             agent: &Codex,
             session: it["session_id"].as_str()?.to_owned(),
             at: it["ts"].as_i64()?.saturating_mul(1_000),

@@ -11,8 +11,8 @@ use crate::config::byte_size;
 use crate::engine::values::timestamp;
 use crate::engine::{Engine, keep};
 use crate::store::{
-    Entry, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Retention, SearchExtent, Tidied, What,
-    memory,
+    Entry, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Query, Retention, SearchExtent, Tidied,
+    What, memory,
 };
 use history::error::{Error, Kind, Result};
 use sessions::derive;
@@ -225,7 +225,7 @@ fn add(
     tags: &[String],
     screen: &mut Screen<'_>,
 ) -> Result<()> {
-    let note = Note {
+    let note = NewMemory {
         content: if text == ["-"] { input("-")? } else { text.join(" ") },
         kind: sort.kind.unwrap_or_default(),
         scope: sort.scope.unwrap_or_default(),

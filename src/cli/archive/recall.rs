@@ -11,7 +11,7 @@ use crate::cli::paint::table;
 use crate::engine::{self, Engine, SessionRef};
 use crate::report::size;
 use crate::store::{
-    AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, SearchExtent, SearchScope, Typed,
+    AuditVerb, Entry, FoundPrompt, Handle, Hit, PassageKind, Query, Range, SearchExtent, SearchScope,
 };
 use history::error::{Error, Kind, Result};
 use sessions::derive;
@@ -249,7 +249,7 @@ fn show(hit: &Hit, with_project: bool, screen: &mut Screen<'_>) -> Result<()> {
     screen.line(&format!("  line {}: {}", hit.snippet.line, hit.snippet.text))
 }
 
-fn show_typed(it: &Typed, screen: &mut Screen<'_>) -> Result<()> {
+fn show_typed(it: &FoundPrompt, screen: &mut Screen<'_>) -> Result<()> {
     let about = format!("{} · {} · {}", it.agent, date(it.at), it.session);
     let paint = screen.paint;
     screen.line(&format!("{}  {}", paint.strong("you typed "), paint.faint(&about)))?;

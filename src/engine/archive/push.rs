@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::server::{About, Delivery, Server};
+use super::server::{Delivery, SessionLabel, VaultClient};
 use crate::answers::PushAnswer;
 use crate::engine::Engine;
 use crate::engine::archive::marks::pushed_mark;
@@ -28,7 +28,7 @@ pub fn push(engine: &Engine, session: Option<&str>) -> Result<PushAnswer> {
                     set EPITOME_VAULT_URL";
         return Err(Error::new(Kind::Arguments, what));
     };
-    let server = Server::new(vault)?;
+    let server = VaultClient::new(vault)?;
     let mut waiting = waiting(engine, session)?;
     let mut out = PushAnswer { waiting: waiting.len().saturating_sub(SENT), ..PushAnswer::default() };
     waiting.truncate(SENT);
@@ -84,13 +84,13 @@ fn scope(engine: &Engine, entry: &Entry) -> Scope {
     engine.scope_of(entry.project.as_str())
 }
 
-fn send(engine: &Engine, server: &Server, entry: &Entry) -> Result<Delivery> {
+fn send(engine: &Engine, server: &VaultClient, entry: &Entry) -> Result<Delivery> {
     let scope = scope(engine, entry);
     let delivery = if entry.bytes > LARGEST {
         Delivery::Refused(format!("{} MB, and the server takes {} MB", entry.bytes >> 20, LARGEST >> 20))
     } else {
         let bytes = engine.store.restore(&scope, entry.handle.as_str())?;
-        server.send(&About { session: name(entry), project: &entry.project, at: entry.at }, bytes)?
+        server.send(&SessionLabel { session: name(entry), project: &entry.project, at: entry.at }, bytes)?
     };
     // What was refused is not sent again until it changes.
     engine.store.mark(&scope, &pushed_mark(name(entry)), entry.handle.as_str(), engine.now)?;

@@ -8,8 +8,8 @@ use crate::agents;
 use crate::engine::{Engine, SessionRef, archive::passages, input::open};
 use crate::store::search::words::{Terms, Words};
 use crate::store::{
-    Entry, Filter, Found, FoundPassage, Hit, PassageKind, PassageMatch, Query, Range, Recalled, Scope,
-    SearchExtent, SearchScope, Slice, Typed, What, range, unwrapped,
+    Entry, Filter, Found, FoundPassage, FoundPrompt, Hit, PassageKind, PassageMatch, Query, Range, Recalled,
+    Scope, SearchExtent, SearchScope, Slice, What, range, unwrapped,
 };
 use compaction::plan;
 use history::error::{Error, Kind, Result};
@@ -353,7 +353,7 @@ pub fn read(
 }
 
 /// The prompts in the agents' own logs that hold all words, the newest first.
-fn typed(engine: &Engine, query: &Query, limit: u32) -> Result<Vec<Typed>> {
+fn typed(engine: &Engine, query: &Query, limit: u32) -> Result<Vec<FoundPrompt>> {
     let (text, filter) = passages::filter(&query.text, engine.now);
     if filter.kind.is_some_and(|it| it != PassageKind::User) {
         return Ok(Vec::new());
@@ -367,7 +367,7 @@ fn typed(engine: &Engine, query: &Query, limit: u32) -> Result<Vec<Typed>> {
             Some(agents::list(env, None, Some(&env.cwd)).into_iter().map(|it| it.id).collect())
         }
     };
-    let wanted = |it: &agents::Typed| {
+    let wanted = |it: &agents::TypedPrompt| {
         of_project.as_ref().is_none_or(|ids| ids.contains(&it.session))
             && filter.agent.as_deref().is_none_or(|agent| agent == it.agent.name())
             && filter.since.is_none_or(|since| it.at >= since)
@@ -375,7 +375,7 @@ fn typed(engine: &Engine, query: &Query, limit: u32) -> Result<Vec<Typed>> {
     };
     let found = agents::typed(env).into_iter().rev().filter(wanted).filter_map(|it| {
         let snippet = words.find(&it.text)?;
-        Some(Typed { kind: "prompt", agent: it.agent.name(), session: it.session, at: it.at, snippet })
+        Some(FoundPrompt { kind: "prompt", agent: it.agent.name(), session: it.session, at: it.at, snippet })
     });
     Ok(found.take(limit as usize).collect())
 }

@@ -15,7 +15,7 @@ const TOTAL: Duration = Duration::from_secs(300);
 
 /// What the server is told of a session besides its bytes.
 #[derive(Debug)]
-pub struct About<'a> {
+pub struct SessionLabel<'a> {
     pub session: &'a str,
     pub project: &'a str,
     /// When it was last written, in milliseconds since 1970.
@@ -31,14 +31,14 @@ pub enum Delivery {
 
 /// A way to the server. It is away: an error of [`Kind::Io`], and nothing is lost by trying again.
 #[derive(Debug)]
-pub struct Server {
+pub struct VaultClient {
     client: Client,
     url: Url,
     token: Option<String>,
     runtime: tokio::runtime::Runtime,
 }
 
-impl Server {
+impl VaultClient {
     pub fn new(vault: &Vault) -> Result<Self> {
         let url: Url =
             vault.url.parse().map_err(|_| wrong("an address such as https://vault.example.org"))?;
@@ -70,7 +70,7 @@ impl Server {
     }
 
     /// Sends a session. The same again is stored once.
-    pub fn send(&self, about: &About<'_>, bytes: Vec<u8>) -> Result<Delivery> {
+    pub fn send(&self, about: &SessionLabel<'_>, bytes: Vec<u8>) -> Result<Delivery> {
         let away = |found: String| {
             let what = "expected the server to store it; it stays in the archive, and the next push goes on";
             Error::new(Kind::Io, format!("pushing {}: {what}, found {found}", about.session))

@@ -10,7 +10,7 @@ use crate::engine::{
     Ask, Engine, Opened, SessionRef, archive, compact::memories, input::caller, input::measured, input::open,
     inspect::session_cost, prune,
 };
-use crate::store::{Note, Scope};
+use crate::store::{NewMemory, Scope};
 use compaction::facts::{self, Topic};
 use compaction::profile::{Section, SummarySpec, SummaryStyle};
 use compaction::summary::offline;
@@ -217,7 +217,7 @@ fn compacted(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<()> {
         None => None,
     };
     let Some(summary) = summary.filter(|it| !it.trim().is_empty()) else { return Ok(()) };
-    engine.store.remember(scope, &Note::summary(&event.session, &summary), engine.now)?;
+    engine.store.remember(scope, &NewMemory::summary(&event.session, &summary), engine.now)?;
     if hooks.missing_at_turn
         && let Some(before) = original(engine, scope, event)?
     {

@@ -18,9 +18,9 @@ use crate::store::search::passages;
 use crate::store::search::words::{Terms, Words};
 use crate::store::{
     Applied, AuditEntry, Batch, Checked, Collected, Compaction, Entry, Filter, Found, FoundPassage, Handle,
-    Imported, Mark, Memory, MemoryFilter, MemoryScope, Note, Passage, PassageMatch, Query, Range, Retention,
-    Scope, SearchExtent, Slice, Stats, StoreAt, Stored, TeamStore, Tidied, Unindexed, archive, audit, care,
-    item, marks, range, search, unwrapped,
+    Imported, Mark, Memory, MemoryFilter, MemoryScope, NewMemory, Passage, PassageMatch, Query, Range,
+    Retention, Scope, SearchExtent, Slice, Stats, StoreAt, Stored, TeamStore, Tidied, Unindexed, archive,
+    audit, care, item, marks, range, search, unwrapped,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
@@ -212,13 +212,13 @@ impl Store {
     // ── Memory ──
 
     /// Remembers something. The same content again is the same memory, made new.
-    pub fn remember(&self, scope: &Scope, note: &Note, at: i64) -> Result<Memory> {
+    pub fn remember(&self, scope: &Scope, note: &NewMemory, at: i64) -> Result<Memory> {
         self.storing()?;
         remembered::remember(&mut self.lock(), scope, note, at, &self.redactor)
     }
 
     /// Remembers many, all but the refused ones.
-    pub fn import(&self, scope: &Scope, notes: &[Note], at: i64) -> Result<Imported> {
+    pub fn import(&self, scope: &Scope, notes: &[NewMemory], at: i64) -> Result<Imported> {
         remembered::import(&mut self.lock(), scope, notes, at, &self.redactor)
     }
 

@@ -7,7 +7,7 @@ use crate::store::item::{Item, NewItem, Place, delete_item, item, put_item, put_
 use crate::store::search::index;
 use crate::store::search::words::indexed;
 use crate::store::{
-    Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Scope, Tidied, What,
+    Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Scope, Tidied, What,
 };
 use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
@@ -26,7 +26,7 @@ fn scoped(scope: &Scope, of: MemoryScope) -> Scope {
 pub(in crate::store) fn remember(
     connection: &mut Connection,
     scope: &Scope,
-    note: &Note,
+    note: &NewMemory,
     at: i64,
     redactor: &Redactor,
 ) -> Result<Memory> {
@@ -40,7 +40,7 @@ pub(in crate::store) fn remember(
 pub(in crate::store) fn import(
     connection: &mut Connection,
     scope: &Scope,
-    notes: &[Note],
+    notes: &[NewMemory],
     at: i64,
     redactor: &Redactor,
 ) -> Result<Imported> {
@@ -64,7 +64,7 @@ pub(in crate::store) fn import(
 fn put(
     transaction: &Transaction<'_>,
     scope: &Scope,
-    note: &Note,
+    note: &NewMemory,
     at: i64,
     redactor: &Redactor,
 ) -> Result<(i64, bool)> {

@@ -6,7 +6,8 @@ use super::chunks::noise;
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, NewCompaction, Note, Original, Retention, Scope, SessionOrigin, Store, StoreAt, Stored, What,
+    Batch, Body, NewCompaction, NewMemory, Original, Retention, Scope, SessionOrigin, Store, StoreAt, Stored,
+    What,
 };
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
@@ -102,7 +103,7 @@ pub(super) fn lets_go_of_what_is_old_but_not_of_what_a_newer_compaction_holds() 
 pub(super) fn letting_go_also_takes_superseded_memories() {
     let store = memory();
     for (at, content) in [(1, "a"), (2, "A"), (3, "a!"), (4, "b")] {
-        store.remember(&me(), &Note { content: content.into(), ..Note::default() }, at).unwrap();
+        store.remember(&me(), &NewMemory { content: content.into(), ..NewMemory::default() }, at).unwrap();
         store.tidy(&me(), None, false).unwrap();
     }
     assert_eq!(

@@ -4,7 +4,8 @@ use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::memory::{from_json, to_json};
 use epitome::store::{
-    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Scope, SearchExtent, Store, StoreAt, What,
+    Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Query, Scope, SearchExtent, Store, StoreAt,
+    What,
 };
 
 fn me() -> Scope {
@@ -19,8 +20,8 @@ fn memory() -> Store {
     super::fresh(Redactor::new(&["internal-[0-9]+"]).unwrap())
 }
 
-fn note(content: &str) -> Note {
-    Note { content: content.into(), ..Note::default() }
+fn note(content: &str) -> NewMemory {
+    NewMemory { content: content.into(), ..NewMemory::default() }
 }
 
 fn contents(memories: &[Memory]) -> Vec<&str> {
@@ -45,13 +46,13 @@ fn hits(store: &Store, text: &str) -> usize {
 #[test]
 pub(super) fn remembers_lists_and_forgets() {
     let store = memory();
-    let summary = store.remember(&me(), &Note::summary("ses_1", "Goal: ship"), 1).unwrap();
+    let summary = store.remember(&me(), &NewMemory::summary("ses_1", "Goal: ship"), 1).unwrap();
     assert_eq!(summary.content, "[Session Summary]\nGoal: ship");
     assert_eq!((summary.kind, summary.scope), (MemoryKind::Conversation, MemoryScope::Project));
-    let mine = Note { scope: MemoryScope::User, kind: MemoryKind::Preference, ..note("likes tabs") };
+    let mine = NewMemory { scope: MemoryScope::User, kind: MemoryKind::Preference, ..note("likes tabs") };
     let mine = store.remember(&me(), &mine, 2).unwrap();
     store
-        .remember(&me(), &Note { tags: vec!["ci".into()], pinned: true, ..note("run just test") }, 3)
+        .remember(&me(), &NewMemory { tags: vec!["ci".into()], pinned: true, ..note("run just test") }, 3)
         .unwrap();
 
     assert_eq!(all(&store, &me()), ["run just test", "likes tabs", "[Session Summary]\nGoal: ship"]);
@@ -82,8 +83,9 @@ pub(super) fn the_same_again_is_the_same_memory() {
     let store = memory();
     let first = store.remember(&me(), &note("one"), 1).unwrap();
     store.remember(&me(), &note("two"), 2).unwrap();
-    let again =
-        store.remember(&me(), &Note { pinned: true, tags: vec!["t".into()], ..note(" one\n") }, 3).unwrap();
+    let again = store
+        .remember(&me(), &NewMemory { pinned: true, tags: vec!["t".into()], ..note(" one\n") }, 3)
+        .unwrap();
     assert_eq!((again.id, again.created, again.pinned), (first.id, 3, true));
     assert_eq!(again.tags, ["t"]);
     assert_eq!(all(&store, &me()), ["one", "two"]);
@@ -96,7 +98,7 @@ fn private_passages_and_secrets_are_never_kept() {
     let store = Store::open(&place, Redactor::new(&["internal-[0-9]+"]).unwrap()).unwrap();
     let key = ["gh", "p_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let text = format!("use <Private>door code\n4711</PRIVATE> and {key} and internal-42 daily");
-    let kept = store.remember(&me(), &Note { tags: vec![key.clone()], ..note(&text) }, 1).unwrap();
+    let kept = store.remember(&me(), &NewMemory { tags: vec![key.clone()], ..note(&text) }, 1).unwrap();
     assert_eq!(kept.content, "use [REDACTED] and [REDACTED:github-token] and [REDACTED] daily");
     assert_eq!(kept.tags, ["[REDACTED:github-token]"]);
     for all_private in
@@ -121,7 +123,7 @@ fn private_passages_and_secrets_are_never_kept() {
 pub(super) fn tidy_lets_the_newer_stand() {
     let store = memory();
     for (at, text) in [(1, "Use tabs."), (2, "other"), (3, "use  TABS"), (4, "Use tabs!")] {
-        store.remember(&me(), &Note { pinned: at == 1, ..note(text) }, at).unwrap();
+        store.remember(&me(), &NewMemory { pinned: at == 1, ..note(text) }, at).unwrap();
     }
     let before = all(&store, &me());
     let planned = store.tidy(&me(), None, true).unwrap();
@@ -151,7 +153,7 @@ pub(super) fn tidy_lets_the_newer_stand() {
 pub(super) fn what_is_exported_can_be_imported() {
     let (from, to) = (memory(), memory());
     for (at, scope) in [(1, MemoryScope::User), (2, MemoryScope::Project)] {
-        let note = Note {
+        let note = NewMemory {
             scope,
             kind: MemoryKind::ErrorSolution,
             pinned: at == 1,

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, MemoryScope, NewCompaction, Note, Original, Query, Scope, SearchExtent, SessionOrigin,
+    Batch, Body, MemoryScope, NewCompaction, NewMemory, Original, Query, Scope, SearchExtent, SessionOrigin,
     Store, What,
 };
 
@@ -128,7 +128,9 @@ pub(super) fn finds_messages_summaries_and_memories_too() {
     let compaction = NewCompaction { summary: "## Goal\nthe needle".into(), ..NewCompaction::default() };
     store.put_all(&me, &Batch { session, at: 3, originals: vec![], compaction: Some(compaction) }).unwrap();
     for (scope, content) in [(MemoryScope::User, "my needle"), (MemoryScope::Project, "our needle")] {
-        store.remember(&me, &Note { content: content.into(), scope, ..Note::default() }, 4).unwrap();
+        store
+            .remember(&me, &NewMemory { content: content.into(), scope, ..NewMemory::default() }, 4)
+            .unwrap();
     }
     let kinds = |only: &[What], extent| {
         let query = Query { only: only.to_vec(), ..query("needle", extent) };

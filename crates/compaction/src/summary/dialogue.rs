@@ -23,10 +23,10 @@ use ask::AfterAnswer;
 
 use super::check::{self, AnswerForm, Fault};
 use super::failure::{Failure, FailureCause};
-use super::grounding::{self, Ground, Mended};
+use super::grounding::{self, Ground, GroundedSummary};
 use super::language;
 use super::model::{Endpoint, ModelRequest, Prefix, Reply, TokenUsage};
-use super::prompt::{PromptOverrides, Texts};
+use super::prompt::{PromptOverrides, PromptTexts};
 use super::render::{self, Passage, Position};
 use crate::facts::Ledger;
 use crate::profile::{SummarySpec, SummaryStyle};
@@ -91,7 +91,7 @@ pub struct SummaryRequest<'a> {
     /// The language to write in: what was asked for, or that of the conversation.
     pub language: Option<&'a str>,
     /// The wording of what is asked.
-    pub texts: &'a Texts,
+    pub texts: &'a PromptTexts,
     /// The profile's own texts.
     pub own: &'a PromptOverrides,
     /// The ways to make the input smaller, in order.
@@ -223,12 +223,12 @@ pub struct Dialogue {
 
 /// The shortest wait before a second try.
 const FIRST_WAIT: u64 = 500;
-/// The longest that is waited of one's own accord.
+/// Maximum milliseconds of a wait that the provider did not ask for.
 const LONGEST_WAIT: u64 = 30_000;
-/// Of a window that is only known by our own count, the share that is used.
+/// Percent used of a window whose fill is known only by our own count.
 const SAFE_PERCENT: u64 = 85;
-/// Below this, an input says too little to be worth asking.
-const LEAST_INPUT: u64 = 300;
+/// Tokens below which an input says too little to be worth a request.
+const MIN_INPUT: u64 = 300;
 
 impl Dialogue {
     /// Begins. The same seed waits the same.
@@ -385,7 +385,7 @@ impl Dialogue {
 
     /// The input was too long: what is known of the limit, and the next way to make it smaller.
     fn shrink(&mut self, request: &SummaryRequest<'_>, limit: u64, failure: Failure) {
-        if limit < LEAST_INPUT {
+        if limit < MIN_INPUT {
             self.stage = Stage::Over { why: GaveUp::Failed(failure) };
             return;
         }
@@ -548,7 +548,7 @@ impl Dialogue {
 }
 
 /// Holds a summary against the request.
-pub fn mended(request: &SummaryRequest<'_>, parsed: check::Parsed) -> Mended {
+pub fn mended(request: &SummaryRequest<'_>, parsed: check::Parsed) -> GroundedSummary {
     let ground = Ground {
         history: request.history,
         ledger: request.ledger,

@@ -17,7 +17,7 @@ use regex::Regex;
 
 use layout::{Layout, says};
 use line::{Manner, SummaryLine};
-use priority::Kind;
+use priority::LineKind;
 
 /// What a summary is asked for.
 #[derive(Debug, Clone)]
@@ -46,7 +46,7 @@ pub struct OfflineRequest<'a> {
 /// A line that was admitted, or is not yet.
 struct Candidate<'a> {
     fact: &'a Fact,
-    kind: Kind,
+    kind: LineKind,
     section: usize,
     /// What it stands under there.
     topic: Topic,
@@ -157,7 +157,7 @@ fn write_slice(
     let below = pursued.filter(|it| *it >= ask.region.end);
     let manner =
         Manner { answered, below, roots: roots(&items), errors_apart, words: ask.spec.words.clone() };
-    let quoted = items.iter().filter(|it| it.kind == Kind::Quoted).count();
+    let quoted = items.iter().filter(|it| it.kind == LineKind::Quoted).count();
     let mut page = Layout { ask, manner, quoted, costs: HashMap::new(), count, used: 0 };
     page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
     let header = ask.header.is_some() && page.used <= ask.max_tokens;
@@ -248,9 +248,9 @@ fn items<'a>(ledger: &'a Ledger, step: Option<&'a Fact>, ask: &OfflineRequest) -
         }
         // The only request is both; it gives way as late as the last one does.
         let kind = match fact.topic {
-            Topic::Goal if last.contains(&me) => Kind::Last,
-            Topic::UserMessages if every(fact) => Kind::Quoted,
-            _ => Kind::of(fact),
+            Topic::Goal if last.contains(&me) => LineKind::Last,
+            Topic::UserMessages if every(fact) => LineKind::Quoted,
+            _ => LineKind::of(fact),
         };
         let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
         let focused = focus.iter().any(|it| lower.contains(it));
@@ -382,7 +382,7 @@ fn roots(items: &[Candidate]) -> Vec<String> {
     let mut paths: Vec<&str> = items
         .iter()
         .filter(|it| it.fact.topic == Topic::Files)
-        .filter(|it| it.fact.text.starts_with('/') || it.kind == Kind::Found)
+        .filter(|it| it.fact.text.starts_with('/') || it.kind == LineKind::Found)
         .map(|it| it.fact.text.as_str())
         .collect();
     let mut out: Vec<String> = Vec::new();

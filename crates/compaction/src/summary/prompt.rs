@@ -28,7 +28,7 @@ pub enum PromptText {
 
 /// The wording of each [`PromptText`], with `{names}` to fill in. They come with the program.
 #[derive(Debug, Clone, Copy)]
-pub struct Texts {
+pub struct PromptTexts {
     pub system: &'static str,
     pub ask: &'static str,
     pub again: &'static str,
@@ -41,7 +41,7 @@ pub struct Texts {
     pub host: &'static str,
 }
 
-impl Texts {
+impl PromptTexts {
     fn of(&self, text: PromptText) -> &'static str {
         match text {
             PromptText::System => self.system,
@@ -73,7 +73,7 @@ pub struct PromptOverrides {
 
 /// What is filled into a text.
 pub struct Fill<'a> {
-    pub texts: &'a Texts,
+    pub texts: &'a PromptTexts,
     /// The word that fences what is data.
     pub fence: &'a str,
     pub transcript: &'a str,
@@ -179,7 +179,7 @@ mod tests {
     fn what_is_filled_in_is_not_looked_at_again() {
         let spec: SummarySpec =
             toml::from_str("sections = [{title = \"Goal\", holds = [\"goal\"]}]").unwrap();
-        let none = Texts {
+        let none = PromptTexts {
             system: "",
             ask: "",
             again: "",

@@ -3,7 +3,9 @@
 use super::server::{self, Server, server};
 use epitome::history::error::Kind;
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Note, Original, Scope, SessionOrigin, Store, StoreAt, TeamStore, What};
+use epitome::store::{
+    Batch, Body, NewMemory, Original, Scope, SessionOrigin, Store, StoreAt, TeamStore, What,
+};
 
 pub fn scope(owner: &str) -> Scope {
     Scope { owner: owner.into(), project: "/p".into() }
@@ -79,7 +81,9 @@ fn a_lost_connection_is_opened_again() {
         cut();
         store.mark(&scope("me"), "m", "1", 1).unwrap();
         cut();
-        store.remember(&scope("me"), &Note { content: "tabs".into(), ..Note::default() }, 1).unwrap();
+        store
+            .remember(&scope("me"), &NewMemory { content: "tabs".into(), ..NewMemory::default() }, 1)
+            .unwrap();
         assert_eq!(store.restore(&scope("me"), &other).unwrap(), bytes[..50_000]);
         assert_eq!(store.marked(&scope("me"), "m").unwrap().unwrap().value, "1");
     });

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::line::{self, Manner, SummaryLine};
-use super::priority::{self, Kind};
+use super::priority::{self, LineKind};
 use super::{Candidate, OfflineRequest, patterns};
 use crate::facts::{self, Detail, Fact, Topic, Voice};
 use crate::profile::{Section, SummaryShape};
@@ -64,10 +64,10 @@ impl Layout<'_, '_> {
     pub(super) fn fill(&mut self, items: &mut [Candidate], history: &History) -> Vec<usize> {
         debug_assert!(self.ask.region.end <= history.messages().len());
         let mut order = Vec::new();
-        let mut spent: HashMap<Kind, u64> = HashMap::new();
+        let mut spent: HashMap<LineKind, u64> = HashMap::new();
         let mut open: HashSet<usize> = HashSet::new();
         let mut labels: HashSet<(usize, String, String)> = HashSet::new();
-        let mut by_kind: HashMap<Kind, Vec<usize>> = HashMap::new();
+        let mut by_kind: HashMap<LineKind, Vec<usize>> = HashMap::new();
         for (number, item) in items.iter().enumerate() {
             by_kind.entry(item.kind).or_default().push(number);
         }
@@ -87,7 +87,7 @@ impl Layout<'_, '_> {
         }
         if let Some((number, line, cost)) = self.whole(items) {
             let fact = items[number].fact;
-            for kind in [Kind::Rule, Kind::Directive] {
+            for kind in [LineKind::Rule, LineKind::Directive] {
                 if let Some(orders) = by_kind.get_mut(&kind) {
                     orders.retain(|it| !quotes(&line, fact, items[*it].fact));
                 }
@@ -137,7 +137,7 @@ impl Layout<'_, '_> {
     /// The last request, if it fits whole but not together with the rules that stand in it: then it says them itself.
     fn whole(&mut self, items: &[Candidate]) -> Option<(usize, SummaryLine, u64)> {
         let room = self.ask.max_tokens.saturating_sub(self.used) * WHOLE / 100;
-        let asked = |it: &Candidate| it.kind == Kind::Last && it.fact.voice() == Voice::User;
+        let asked = |it: &Candidate| it.kind == LineKind::Last && it.fact.voice() == Voice::User;
         let number = items.iter().rposition(asked)?;
         let fact = items[number].fact;
         let line = line::line(fact, None, usize::MAX, &self.manner);
@@ -147,7 +147,9 @@ impl Layout<'_, '_> {
         }
         let rules: Vec<&Fact> = items
             .iter()
-            .filter(|it| matches!(it.kind, Kind::Rule | Kind::Directive) && quotes(&line, fact, it.fact))
+            .filter(|it| {
+                matches!(it.kind, LineKind::Rule | LineKind::Directive) && quotes(&line, fact, it.fact)
+            })
             .map(|it| it.fact)
             .collect();
         let apart: u64 =
@@ -222,14 +224,14 @@ impl Layout<'_, '_> {
             sorted.sort_by_key(|it| it.0.topic == Topic::Unconfirmed);
             if *topic == Topic::Commands {
                 // Stable: what checks and delivers first, what only looked last, each in the order they were run.
-                sorted.sort_by_key(|it| (Kind::of(it.0) == Kind::Look, !facts::delivers(&it.0.text)));
+                sorted.sort_by_key(|it| (LineKind::of(it.0) == LineKind::Look, !facts::delivers(&it.0.text)));
             }
             if *topic == Topic::Goal {
                 // What is pursued now before what was answered.
                 sorted.sort_by_key(|it| self.manner.answered > Some(it.0.message));
             }
             if *topic == Topic::Errors {
-                sorted.sort_by_key(|it| Kind::of(it.0) == Kind::Mended);
+                sorted.sort_by_key(|it| LineKind::of(it.0) == LineKind::Mended);
             }
             let mut answered = None;
             for (_, line) in sorted {
@@ -262,7 +264,7 @@ impl Layout<'_, '_> {
                 }
             }
         }
-        let quoted = items.iter().filter(|it| it.section == number && it.kind == Kind::Quoted).count();
+        let quoted = items.iter().filter(|it| it.section == number && it.kind == LineKind::Quoted).count();
         if section.every && quoted < self.quoted && !items.is_empty() {
             let missing = self.quoted - quoted;
             out.push_str(&format!(

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::item::Reader;
 use super::items::{Item, Live};
-use super::line::{Line, Said};
+use super::line::{Line, LineContent};
 use super::usage::Report;
 use crate::media::SharedData;
 use crate::parse::lines;
@@ -222,7 +222,7 @@ impl Rollout {
         self.times = line.at.into_iter().fold(self.times, derive::widened);
         self.window = line.payload.window.or(self.window);
         Ok(match line.payload.said? {
-            Said::SessionMeta { is_paginated, goes_on } => {
+            LineContent::SessionMeta { is_paginated, goes_on } => {
                 if self.session_meta.is_none() {
                     (self.session_meta, self.paginated) = (Some(number), is_paginated);
                     if goes_on {
@@ -232,40 +232,40 @@ impl Rollout {
                 }
                 RolloutEntry::Other
             }
-            Said::Item(Some(item), place) => {
+            LineContent::Item(Some(item), place) => {
                 let starts_turn = starts_turn(&item);
                 let live = is_kept.then(|| Box::new(live(item, line.at, place, record)));
                 RolloutEntry::Item { starts_turn, live }
             }
-            Said::Item(None, _) | Said::Nothing => RolloutEntry::Other,
-            Said::Compacted { message, has_history } => {
+            LineContent::Item(None, _) | LineContent::Nothing => RolloutEntry::Other,
+            LineContent::Compacted { message, has_history } => {
                 self.last_compacted = Some(number);
                 RolloutEntry::Compacted { message, has_history }
             }
-            Said::TurnContext(turn) => {
+            LineContent::TurnContext(turn) => {
                 self.turn_context = Some(number);
                 RolloutEntry::TurnContext(turn)
             }
-            Said::WorldState => {
+            LineContent::WorldState => {
                 self.world_state = Some(number);
                 RolloutEntry::Other
             }
-            Said::Counted(report) => {
+            LineContent::Counted(report) => {
                 self.token_count = Some(number);
                 report.map_or(RolloutEntry::Other, |it| RolloutEntry::Report(Box::new(it)))
             }
-            Said::Reported(report) => RolloutEntry::Report(Box::new(report)),
-            Said::TurnStarted(turn) => {
+            LineContent::Reported(report) => RolloutEntry::Report(Box::new(report)),
+            LineContent::TurnStarted(turn) => {
                 (self.turn, self.turn_seen) = (turn.clone(), true);
                 RolloutEntry::TurnStarted(turn)
             }
-            Said::TurnEnded(turn) => RolloutEntry::TurnEnded(turn),
-            Said::RolledBack(turns) => RolloutEntry::RolledBack(turns),
-            Said::UserMessage => {
+            LineContent::TurnEnded(turn) => RolloutEntry::TurnEnded(turn),
+            LineContent::RolledBack(turns) => RolloutEntry::RolledBack(turns),
+            LineContent::UserMessage => {
                 self.first_prompt.get_or_insert(number);
                 RolloutEntry::UserMessage
             }
-            Said::UserItem => {
+            LineContent::UserItem => {
                 self.first_prompt.get_or_insert(number);
                 RolloutEntry::Other
             }
