@@ -68,7 +68,7 @@ pub fn repair(
     let (format, source) = (unread.session.format, &*unread.source);
     // What a handle is depends on the project, which the mended session says.
     let first = sessions::repair::repair(source, format, &|_| String::new())?;
-    let session = told(&first.mended(source), format)?;
+    let session = mended_session(&first.mended(source), format)?;
     let opened = unread.read_as(session);
     let scope = engine.scope(&opened.session.history);
     let source = &*opened.source;
@@ -79,7 +79,7 @@ pub fn repair(
         })?,
     };
     let mended = found.mended(source);
-    let left = left(&opened, &mended)?;
+    let left = remaining_problems(&opened, &mended)?;
     let written = match to {
         RepairTo::Preview => Written::default(),
         RepairTo::File(path) => {
@@ -304,7 +304,7 @@ fn finding(it: &sessions::repair::Finding) -> FindingInfo {
 }
 
 /// What a mended session says of itself: its id, its directory, and of one that is not huge how many messages it has.
-fn told(mended: &dyn Source, format: Format) -> Result<Session> {
+fn mended_session(mended: &dyn Source, format: Format) -> Result<Session> {
     let scan =
         |source: &dyn Source| sessions::scan(source, Some(format), &|text, _| Some(tokens::light(text)));
     if mended.len() <= JUDGED {
@@ -322,7 +322,7 @@ fn told(mended: &dyn Source, format: Format) -> Result<Session> {
 }
 
 /// What is still not understood in the mended session, or breaks a rule of its API.
-fn left(opened: &Opened, mended: &dyn Source) -> Result<Vec<String>> {
+fn remaining_problems(opened: &Opened, mended: &dyn Source) -> Result<Vec<String>> {
     let session = &opened.session;
     let mut out: Vec<String> =
         session.notes.iter().map(|it| format!("line {}: {}", it.line, it.what)).collect();

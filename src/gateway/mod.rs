@@ -123,7 +123,7 @@ impl Gateway {
             Gathered::Whole(bytes, held) => (bytes, held),
             Gathered::Streamed(body) => return self.pass(&caller, Request::from_parts(parts, body)).await,
         };
-        let seen = match self.see(&caller, endpoint, coding, &bytes).await {
+        let seen = match self.inspect_body(&caller, endpoint, coding, &bytes).await {
             Ok(seen) => seen,
             Err(error) => return refusal(&error),
         };
@@ -171,7 +171,7 @@ impl Gateway {
     ///
     /// # Errors
     /// [`Kind::Refused`] for a capsule with our mark that is not the caller's.
-    async fn see(
+    async fn inspect_body(
         self: &Arc<Self>,
         caller: &GatewayCaller,
         endpoint: ApiRoute,
@@ -186,7 +186,7 @@ impl Gateway {
         let (it, bytes, owner) = (self.clone(), bytes.clone(), caller.owner.clone());
         let seen = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            it.seen(&owner, endpoint, coding, &bytes)
+            it.inspect(&owner, endpoint, coding, &bytes)
         });
         seen.await.unwrap_or_else(|error| {
             tracing::error!("looking into a request: {error}; passed on");
@@ -194,7 +194,7 @@ impl Gateway {
         })
     }
 
-    fn seen(
+    fn inspect(
         &self,
         owner: &str,
         endpoint: ApiRoute,
@@ -232,7 +232,7 @@ impl Gateway {
         let (it, owner) = (self.clone(), caller.owner.clone());
         let work = {
             let thread = thread.clone();
-            move || it.compacted(&owner, thread, ask)
+            move || it.compact_blocking(&owner, thread, ask)
         };
         let done = within(LIMIT, self.compacting.clone(), work).await;
         let client = match asked {
@@ -259,7 +259,7 @@ impl Gateway {
         }
     }
 
-    fn compacted(
+    fn compact_blocking(
         &self,
         owner: &str,
         thread: Option<String>,

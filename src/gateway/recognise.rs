@@ -102,7 +102,7 @@ impl RecognisedRequest {
         let no_tools = read.tools.is_none_or(|it| it.get().replace(char::is_whitespace, "") == "[]");
         let asked = match endpoint {
             ApiRoute::Compact(api) => Some(AskedBy::Compact(api)),
-            ApiRoute::Responses => raw.last().and_then(|it| asked(it.get(), no_tools)),
+            ApiRoute::Responses => raw.last().and_then(|it| asked_by(it.get(), no_tools)),
         };
         let items = raw.iter().map(span).collect();
         Some(Self { asked, stream: read.stream == Some(true), model: read.model, items })
@@ -140,7 +140,7 @@ impl RecognisedRequest {
 }
 
 /// Whether an item asks for a compaction. A prompt does so only where the model gets no tools: a user may write anything.
-fn asked(item: &str, no_tools: bool) -> Option<AskedBy> {
+fn asked_by(item: &str, no_tools: bool) -> Option<AskedBy> {
     if item.len() > LONGEST_PROMPT {
         return None;
     }

@@ -224,7 +224,7 @@ pub fn with_transport(
 }
 
 /// Has messages counted by a provider, from a thread that may block.
-pub fn counted(messages: serde_json::Value, endpoint: &Endpoint, limits: RequestLimits) -> Result<u64> {
+pub fn count_tokens(messages: serde_json::Value, endpoint: &Endpoint, limits: RequestLimits) -> Result<u64> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -67,7 +67,7 @@ struct ProfilePrompt {
 const FOCUS: (&str, &str) = ("focus", "What the summary should focus on");
 
 /// One a system, by the profile that is not of a version.
-fn asked() -> Vec<ProfilePrompt> {
+fn profile_prompts() -> Vec<ProfilePrompt> {
     let text = |name: &str| {
         let profile = profiles::built_in(name).ok()?;
         let prompts = &profile.summarize()?.prompts;
@@ -89,7 +89,7 @@ pub(super) fn list(folder: &Path) -> Vec<Prompt> {
     };
     let own =
         OWN.iter().map(|it| Prompt::new(it.name, Some(it.about), it.argument.map(|it| vec![argument(it)])));
-    let asked = asked().into_iter().map(|it| {
+    let asked = profile_prompts().into_iter().map(|it| {
         let about = format!("Have the model write a summary, asked as {} asks", it.profile);
         Prompt::new(it.name, Some(about), Some(vec![argument((FOCUS.0, FOCUS.1, false))]))
     });
@@ -144,7 +144,7 @@ pub(super) fn get(
             },
         });
     }
-    if let Some(it) = asked().into_iter().find(|it| it.name == name) {
+    if let Some(it) = profile_prompts().into_iter().find(|it| it.name == name) {
         let focus = given(FOCUS.0).map(|it| format!("\n\nLook above all at: {it}")).unwrap_or_default();
         return Some(Ok(said(it.text + &focus)));
     }
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn the_profiles_ask_in_their_own_words() {
         let folder = tempfile::tempdir().unwrap();
-        let asked = asked();
+        let asked = profile_prompts();
         assert!(asked.len() >= 6, "{}", asked.len());
         for it in &asked {
             let given = JsonObject::from_iter([("focus".to_owned(), Value::from("the tests"))]);

@@ -139,7 +139,7 @@ impl Server {
 
     /// An answer as the protocol has it; an error with what the model can do about it.
     fn result(&self, tool: &str, arguments: &Arguments, answer: Result<Answer>) -> CallToolResult {
-        result(answer, |error| error_hints::told(&self.state, tool, arguments, error))
+        result(answer, |error| error_hints::explain(&self.state, tool, arguments, error))
     }
 
     /// Calls a tool on a thread of its own, with signs of life, until it is done or nobody waits any more.

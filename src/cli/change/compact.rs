@@ -78,7 +78,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut
         None => None,
     };
     if let (Some(handle), Some(file)) = (&arguments.handle, &arguments.answer) {
-        said_before(arguments)?;
+        refuse_repeated(arguments)?;
         // Where it goes was said in the first call, unless it is said again.
         let (compacted, _) = engine::answered(engine, handle, &read(file)?, |_| Ok(to))?;
         return finish(compacted, arguments, screen, None, None);
@@ -109,7 +109,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut
     }
     let compacted = compacted?;
     let next = if ask.to == To::Plan && !ask.writer.dry {
-        Some(installing(engine, &opened, &ask, &compacted))
+        Some(install_command(engine, &opened, &ask, &compacted))
     } else {
         None
     };
@@ -119,7 +119,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut
 
 /// With `--handle` everything but where the result goes was said in the first call: what is said again is refused, as it
 /// would not be done.
-fn said_before(arguments: &CompactArgs) -> Result<()> {
+fn refuse_repeated(arguments: &CompactArgs) -> Result<()> {
     let common = &arguments.common;
     let host = arguments.summarizer.as_deref() == Some("host");
     let said = [
@@ -281,7 +281,7 @@ pub(in crate::cli) fn report(answer: &CompactAnswer, screen: &mut Screen<'_>) ->
 }
 
 /// The command that does what the preview shows: by its handle, or, where nothing is kept, as it was typed.
-fn installing(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compacted) -> String {
+fn install_command(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compacted) -> String {
     let format = opened.session.format;
     let wire = ask.messages_as.or(format.is_read_only().then_some(format.api()));
     let ask = Ask { messages_as: wire.filter(|_| !format.is_wire()), ..ask.clone() };

@@ -98,7 +98,7 @@ pub(in crate::cli) fn install(
     }
     show(screen, &changes, arguments.dry_run)?;
     if agent.info().has_gateway && arguments.no_seat {
-        gateway::leave(config, arguments.dry_run, screen)?;
+        gateway::open_capsules(config, arguments.dry_run, screen)?;
     }
     let other =
         install::other_status_line(&config.agents, &folder(config), of).filter(|_| wanted.status_line);
@@ -166,7 +166,7 @@ fn explain(
             screen.note(&format!("seat  {line}"))?;
         }
         if agent.info().has_gateway {
-            for line in gateway::explained(gateway) {
+            for line in gateway::explanation(gateway) {
                 screen.note(&format!("seat  {line}"))?;
             }
         }
@@ -203,7 +203,7 @@ pub(in crate::cli) fn uninstall(
     }
     show(screen, &changes, arguments.dry_run)?;
     if agent.info().has_gateway {
-        gateway::leave(config, arguments.dry_run, screen)?;
+        gateway::open_capsules(config, arguments.dry_run, screen)?;
     }
     Ok(0)
 }
@@ -316,7 +316,7 @@ fn put_in(config: &Config, agent: &str, changes: &[FileChange], made: Created) -
     let done = apply(changes);
     let mut after = if done.is_ok() { all } else { before };
     after.insert(FOLDERS.to_owned(), folders);
-    settle(config, after)?;
+    store_records(config, after)?;
     done
 }
 
@@ -326,7 +326,7 @@ fn take_out(config: &Config, agent: &str, changes: &[FileChange]) -> Result<()> 
     apply(changes)?;
     let mut all = records(config);
     all.remove(agent);
-    settle(config, all)
+    store_records(config, all)
 }
 
 fn records(config: &Config) -> Records {
@@ -335,11 +335,11 @@ fn records(config: &Config) -> Records {
 }
 
 /// Notes what is installed after a change, without the folders of ours that are empty now: those go.
-fn settle(config: &Config, mut records: Records) -> Result<()> {
+fn store_records(config: &Config, mut records: Records) -> Result<()> {
     let path = config.data_dir.join("installed.json");
     let any = records.keys().any(|it| it != FOLDERS);
     if !any && path.exists() {
-        std::fs::remove_file(&path).map_err(noting(&path))?;
+        std::fs::remove_file(&path).map_err(record_error(&path))?;
     }
     if let Some(folders) = records.get_mut(FOLDERS) {
         // The innermost first. One that somebody else uses stays.
@@ -353,13 +353,15 @@ fn settle(config: &Config, mut records: Records) -> Result<()> {
 
 fn write_records(config: &Config, records: &Records) -> Result<()> {
     let path = config.data_dir.join("installed.json");
-    std::fs::create_dir_all(&config.data_dir).map_err(noting(&path))?;
+    std::fs::create_dir_all(&config.data_dir).map_err(record_error(&path))?;
     crate::files::install(&path, history::json::compact(records).as_bytes())
 }
 
-fn noting(path: &Path) -> impl Fn(std::io::Error) -> Error {
+fn record_error(path: &Path) -> impl Fn(std::io::Error) -> Error {
     move |error| {
-        Error::new(Kind::Io, "noting what is installed").at(path.display().to_string(), None).because(error)
+        Error::new(Kind::Io, "record_error what is installed")
+            .at(path.display().to_string(), None)
+            .because(error)
     }
 }
 

@@ -24,7 +24,7 @@ pub fn keep(engine: &Engine, found: &[FoundSession]) -> KeepAnswer {
             Err(error) => out.failed.push(format!("{}: {}", it.address(), error.full())),
         }
     }
-    match let_go(engine) {
+    match apply_retention(engine) {
         Ok(gone) => {
             let line = |it: Gone| format!("{} ({}) {}", it.session, it.handle, it.project);
             out.let_go = gone.sessions.into_iter().map(line).collect();
@@ -46,7 +46,7 @@ pub fn retention(engine: &Engine) -> Retention {
 }
 
 /// Lets go of what the configuration does not want kept any longer, if it says so.
-fn let_go(engine: &Engine) -> Result<Collected> {
+fn apply_retention(engine: &Engine) -> Result<Collected> {
     let retention = retention(engine);
     if retention.before.is_none() && retention.max_bytes.is_none() {
         return Ok(Collected::default());

@@ -65,7 +65,7 @@ pub(crate) fn compact_by_reply(
 ) -> Result<Compacted> {
     #[cfg(feature = "otel")]
     let started = std::time::Instant::now();
-    let compacted = compact_told(engine, opened, ask, reply);
+    let compacted = compact_with_events(engine, opened, ask, reply);
     #[cfg(feature = "otel")]
     if ask.to != To::Plan {
         events::otel::compacted(engine, started, opened, ask, &compacted);
@@ -74,13 +74,18 @@ pub(crate) fn compact_by_reply(
 }
 
 /// The same, with its events and hooks.
-fn compact_told(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&HostReply>) -> Result<Compacted> {
+fn compact_with_events(
+    engine: &Engine,
+    opened: &Opened,
+    ask: &Ask,
+    reply: Option<&HostReply>,
+) -> Result<Compacted> {
     let begun = OnceCell::new();
     let mut compacted = compact_from(engine, opened, ask, reply, Some(&begun));
     // Nothing was to be written, so there is no event.
     let Some(Event::Started { percent, .. }) = begun.get() else { return compacted };
     let ended = match &compacted {
-        Ok(compacted) => ended(compacted, ask, *percent),
+        Ok(compacted) => closing_event(compacted, ask, *percent),
         Err(error) => Some(Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() }),
     };
     let Some(ended) = ended else { return compacted };
@@ -105,7 +110,7 @@ fn compact_told(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&Host
 }
 
 /// Compacts a session without events or hooks.
-pub(crate) fn made(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
+pub(crate) fn compact_without_events(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
     compact_from(engine, opened, ask, None, None)
 }
 
@@ -409,7 +414,7 @@ fn valid_for(history: &History) -> Vec<String> {
 }
 
 /// What became of a compaction that was begun. `percent`: what it began at, of the window.
-fn ended(made: &Compacted, ask: &Ask, percent: Option<u64>) -> Option<Event> {
+fn closing_event(made: &Compacted, ask: &Ask, percent: Option<u64>) -> Option<Event> {
     match &made.outcome {
         CompactOutcome::Compacted { accepted, handle, output } => Some(Event::Compacted {
             tokens_before: made.about.tokens,

@@ -9,7 +9,7 @@ use crate::answers::{CostInfo, Next, UsageInfo};
 use crate::config::Choice;
 use crate::config::profiles;
 use crate::engine::compact::compacted::{Question, Summarizer};
-use crate::engine::compact::summary_cost::{affordable, failures, told};
+use crate::engine::compact::summary_cost::{affordable, failures, sent_note};
 use crate::engine::input::measured::Measured;
 use crate::engine::input::request::one_more;
 use crate::engine::{
@@ -239,17 +239,18 @@ fn by_provider(
             if let Some(why) = uncounted {
                 tracing::warn!("{why}");
             }
-            Err(called_off())
+            Err(cancelled())
         }
         Some(Ok((text, notes))) => {
-            let unnoted = engine.store.unmark(&engine.shared(), &failures(endpoint)).err().map(unnoted);
+            let not_recorded =
+                engine.store.unmark(&engine.shared(), &failures(endpoint)).err().map(not_recorded);
             let who = dialogue
                 .model
                 .as_deref()
                 .map_or_else(|| endpoint.label(), |it| format!("{}/{it}", endpoint.provider));
             let mut notes = notes;
-            notes.extend(told(endpoint, &dialogue));
-            notes.extend(uncounted.into_iter().chain(unnoted));
+            notes.extend(sent_note(endpoint, &dialogue));
+            notes.extend(uncounted.into_iter().chain(not_recorded));
             let cost = Some(cost.spent(summary_cost::spent(engine, endpoint, &dialogue)));
             let by = Summarizer { name: who, usage, cost };
             Ok(Drafted::Text { text: pinned(text, material), by, notes })
@@ -260,8 +261,8 @@ fn by_provider(
                 !matches!(why, GaveUp::Bound(_)) || (dialogue.requests > 0 && dialogue.model.is_none());
             let noted = if failed { note_failure(engine, endpoint) } else { Ok(()) };
             let mut notes = vec![offline_instead(&why.sentence(Some(endpoint)))];
-            notes.extend(told(endpoint, &dialogue));
-            notes.extend(uncounted.into_iter().chain(noted.err().map(unnoted)));
+            notes.extend(sent_note(endpoint, &dialogue));
+            notes.extend(uncounted.into_iter().chain(noted.err().map(not_recorded)));
             Ok(Drafted::Offline(notes))
         }
     }
@@ -304,7 +305,7 @@ fn by_sampling(
     events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: material.max_tokens });
     let watch = watching(engine, &ask.writer.watch, material.bounds.tries);
     match run::with_transport(&mut dialogue, material, sampling, &watch)? {
-        None => Err(called_off()),
+        None => Err(cancelled()),
         Some(Ok((text, notes))) => {
             let who = dialogue.model.as_deref().map_or_else(|| "host".to_owned(), |it| format!("host/{it}"));
             let by = Summarizer { name: who, usage: usage(&dialogue), cost: None };
@@ -344,7 +345,7 @@ fn by_host(
         Step::Wait(..) => Ok(Drafted::Offline(Vec::new())),
         Step::Ask(asked) => {
             let state = State {
-                session: again(engine, opened)?,
+                session: reopenable_name(engine, opened)?,
                 format: Some(opened.session.format.name().to_owned()),
                 count: measured.history.messages().len(),
                 digest: plan.made_for.digest,
@@ -374,7 +375,7 @@ fn by_host(
 }
 
 /// What the session can be opened by in the second call: its path, or the handle of a copy.
-fn again(engine: &Engine, opened: &Opened) -> Result<String> {
+fn reopenable_name(engine: &Engine, opened: &Opened) -> Result<String> {
     if let Some(path) = &opened.path {
         return Ok(path.display().to_string());
     }
@@ -408,11 +409,11 @@ fn shorten(text: &mut String, chars: usize) {
     }
 }
 
-fn unnoted(error: Error) -> String {
+fn not_recorded(error: Error) -> String {
     format!("whether the provider failed could not be noted: {}", error.full())
 }
 
-fn called_off() -> Error {
+fn cancelled() -> Error {
     Error::new(Kind::Provider, "the compaction was cancelled; nothing was changed")
 }
 

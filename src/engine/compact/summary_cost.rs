@@ -148,7 +148,7 @@ pub fn estimate_by_provider(
     let mut messages: Value = serde_json::from_slice(&messages)
         .map_err(|error| Error::new(Kind::Bug, "counting by a provider").because(error))?;
     mask(&mut messages, &engine.config.redactor);
-    let tokens = run::counted(messages, &endpoint, summarizers.limits)?;
+    let tokens = run::count_tokens(messages, &endpoint, summarizers.limits)?;
     answer.warnings.push(format!(
         "the messages were sent to {} at {} to be counted; shares and triggers are by our own count",
         endpoint.label(),
@@ -306,7 +306,7 @@ impl CostInfo {
 }
 
 /// What was sent where.
-pub(crate) fn told(endpoint: &Endpoint, dialogue: &Dialogue) -> Option<String> {
+pub(crate) fn sent_note(endpoint: &Endpoint, dialogue: &Dialogue) -> Option<String> {
     if dialogue.sent == 0 {
         return None;
     }

@@ -226,8 +226,8 @@ fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Fou
             env.session = caller::noted(engine, agent.name());
         }
         let found = agents::current(&env);
-        return one(
-            going_on(engine, found),
+        return exactly_one(
+            without_continued(engine, found),
             "expected the session of the agent that calls, found none: no agent is known to call",
         );
     }
@@ -262,7 +262,7 @@ pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, St
 }
 
 /// Without those that go on in another one of them.
-fn going_on(engine: &Engine, mut found: Vec<FoundSession>) -> Vec<FoundSession> {
+fn without_continued(engine: &Engine, mut found: Vec<FoundSession>) -> Vec<FoundSession> {
     if found.len() < 2 {
         return found;
     }
@@ -281,7 +281,7 @@ fn session_by_id(engine: &Engine, id: &str, agent: Option<&str>) -> Result<Found
         found = agents::find_beginning(&engine.config.agents, id);
     }
     found.retain(|it| agent.is_none_or(|agent| it.agent == agent));
-    one(found, "expected a session file, a session id or a handle, found nothing of that name; `epitome sessions` lists the sessions")
+    exactly_one(found, "expected a session file, a session id or a handle, found nothing of that name; `epitome sessions` lists the sessions")
         .map_err(|error| error.at(id, None))
 }
 
@@ -306,8 +306,10 @@ pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<Fo
             "which session? No agent's sessions were found here; give a file",
         ));
     }
-    let what =
-        format!("which session? None is of this directory. The newest elsewhere:{}", listed(&anywhere));
+    let what = format!(
+        "which session? None is of this directory. The newest elsewhere:{}",
+        session_lines(&anywhere)
+    );
     Err(Error::new(Kind::Input, what))
 }
 
@@ -319,19 +321,20 @@ fn named_agent(name: &str) -> Result<AgentRef> {
 }
 
 /// The one session, or a list of what could be meant and nothing done.
-fn one(mut found: Vec<FoundSession>, none: &str) -> Result<FoundSession> {
+fn exactly_one(mut found: Vec<FoundSession>, none: &str) -> Result<FoundSession> {
     match found.len() {
         0 => Err(Error::new(Kind::Input, none)),
         1 => Ok(found.remove(0)),
         _ => {
-            let what = format!("several sessions could be meant; name one by its id:{}", listed(&found));
+            let what =
+                format!("several sessions could be meant; name one by its id:{}", session_lines(&found));
             let ids = found.into_iter().map(|it| it.id).collect();
             Err(Error::new(Kind::Ambiguous, what).candidates(ids))
         }
     }
 }
 
-fn listed(found: &[FoundSession]) -> String {
+fn session_lines(found: &[FoundSession]) -> String {
     let line = |it: &FoundSession| {
         let changed = sessions::derive::time(it.changed_ms);
         format!(

@@ -9,7 +9,7 @@ use crate::engine::compact::min_kept::HistoryFacts;
 use crate::engine::score::hindsight::{self, CompactionWay, SIZES, SessionCut, WAYS};
 use crate::engine::score::subject::{HANDLE, Subject, session, subject};
 use crate::engine::{Amount, Ask, Engine, compact::attempt, input::measured, input::open};
-use crate::report::scorecard::{Card, Chain, HindsightCard, Link, Looked, LookedRow, Row, Trial};
+use crate::report::scorecard::{Card, Chain, HindsightCard, HindsightResult, HindsightRow, Link, Row, Trial};
 use compaction::plan;
 use history::error::{Error, Kind, Result};
 use history::{History, Message};
@@ -44,7 +44,7 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn Fn
             card.left_out += 1;
         }
     }
-    card.hindsight = looked(engine, ask, &looks);
+    card.hindsight = hindsight_card(engine, ask, &looks);
     card.sessions = subjects.iter().map(|it| (it.name.clone(), it.tokens)).collect();
     let mut profiles = Vec::new();
     for (name, _) in BUILT_IN {
@@ -91,23 +91,30 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn Fn
 }
 
 /// What each way holds of what was used later, at all cuts; and beside each compaction of an agent's own, at its size.
-fn looked(engine: &Engine, ask: &Ask, cuts: &[(String, SessionCut)]) -> HindsightCard {
-    let named =
-        |name: &str, cut: &SessionCut, it: Looked| Looked { session: format!("{name}, {}", cut.at), ..it };
+fn hindsight_card(engine: &Engine, ask: &Ask, cuts: &[(String, SessionCut)]) -> HindsightCard {
+    let named = |name: &str, cut: &SessionCut, it: HindsightResult| HindsightResult {
+        session: format!("{name}, {}", cut.at),
+        ..it
+    };
     let mut out = HindsightCard::default();
     let own_size = std::iter::once((CompactionWay::Profile, None));
     let sized = SIZES.iter().flat_map(|percent| WAYS.map(|way| (way, Some(*percent))));
     for (way, percent) in sized.chain(own_size) {
         let looks = cuts.iter().filter_map(|(name, cut)| {
-            hindsight::looked(engine, cut, ask, way, percent).map(|it| named(name, cut, it))
+            hindsight::evaluate_way(engine, cut, ask, way, percent).map(|it| named(name, cut, it))
         });
-        out.rows.push(LookedRow { way: way.name(ask), percent, looks: looks.collect() });
+        out.rows.push(HindsightRow { way: way.name(ask), percent, looks: looks.collect() });
     }
     for (name, cut) in cuts {
-        let native = hindsight::looked(engine, cut, ask, CompactionWay::Native, None);
+        let native = hindsight::evaluate_way(engine, cut, ask, CompactionWay::Native, None);
         out.natives.extend(native.and_then(|native| {
-            let ours =
-                hindsight::looked_within(engine, cut, ask, CompactionWay::Profile, Some(native.tokens))?;
+            let ours = hindsight::evaluate_way_within(
+                engine,
+                cut,
+                ask,
+                CompactionWay::Profile,
+                Some(native.tokens),
+            )?;
             Some((named(name, cut, native), named(name, cut, ours)))
         }));
     }

@@ -60,7 +60,7 @@ pub fn hook(engine: &Engine, event: &HookEvent) -> Result<String> {
         }
         HookMoment::AfterCompaction => {
             if !seated_lately(engine, event, &scope)? {
-                compacted(engine, event, &scope)?;
+                note_compaction(engine, event, &scope)?;
             }
             Ok(String::new())
         }
@@ -205,7 +205,7 @@ fn original(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<Option<
 }
 
 /// The agent has compacted: its summary is remembered, what it lacks is put down for the next turn.
-fn compacted(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<()> {
+fn note_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<()> {
     engine.store.mark(scope, &compacted_mark(&event.session), event.agent.name(), engine.now)?;
     let hooks = &event.agent.info().hooks;
     let summary = match &event.summary {

@@ -49,7 +49,7 @@ pub fn seat_items(engine: &Engine, ask: ItemsAsk) -> Result<ItemsDone> {
     let model = ask.model.map(Into::into).or(meta.model.clone());
     let mut messages = std::mem::take(&mut opened.session.history).into_messages();
     for it in &mut messages {
-        told_apart(it);
+        mark_client_text(it);
     }
     opened.session.history = History::new(messages, Meta { model, ..meta });
     // The client does not say whether the user or the limit asked.
@@ -93,7 +93,7 @@ fn valid_messages(history: &History, format: Format) -> Result<Vec<u8>> {
 
 /// What the client put into the user's place is not the user's; a summary of ours stands alone, without the words that the
 /// client puts in front of any.
-fn told_apart(message: &mut Message) {
+fn mark_client_text(message: &mut Message) {
     if message.role != Role::User {
         return;
     }
@@ -125,7 +125,7 @@ mod tests {
     fn the_clients_words_are_not_the_users() {
         let of = |kind: history::Kind, text: &str| {
             let mut message = Message::text(Role::User, kind, text);
-            told_apart(&mut message);
+            mark_client_text(&mut message);
             (message.kind, message.plain())
         };
         let context = "<environment_context>\n<cwd>/p</cwd>\n</environment_context>";

@@ -73,7 +73,7 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
     let mut originals: Vec<Handle> = Vec::new();
     for sub_agent in std::iter::once(None).chain(sub_agents.iter().map(|it| Some(it.id.as_str()))) {
         for compaction in &compactions(engine, scope, sub_agent.unwrap_or(id))? {
-            let it = compacted(engine, scope, compaction, files, &mut originals)?;
+            let it = container_compaction(engine, scope, compaction, files, &mut originals)?;
             let sub_agent = sub_agent.map(str::to_owned);
             manifest.compactions.push(ContainerCompaction { sub_agent, ..it });
         }
@@ -169,7 +169,7 @@ fn content_of(found: &FoundSession) -> Result<Box<dyn Read>> {
 }
 
 /// A compaction with what it took. `bodies`: the originals that are written already, from the body `first` on.
-fn compacted(
+fn container_compaction(
     engine: &Engine,
     scope: &Scope,
     compaction: &Compaction,

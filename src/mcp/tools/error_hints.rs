@@ -9,7 +9,12 @@ use crate::mcp::server_state::ServerState;
 use crate::mcp::tools;
 use history::error::{Error, Kind};
 
-pub(in crate::mcp) fn told(state: &ServerState, tool: &str, arguments: &Arguments, error: &Error) -> String {
+pub(in crate::mcp) fn explain(
+    state: &ServerState,
+    tool: &str,
+    arguments: &Arguments,
+    error: &Error,
+) -> String {
     let text = error.full_in(hint_words);
     if !matches!(error.kind(), Kind::Arguments | Kind::Input | Kind::Ambiguous) {
         return text;

@@ -99,7 +99,7 @@ pub(in crate::mcp) fn warn_of_format(out: &mut Answer, opened: &Opened) {
 }
 
 /// The call that a plan leads to: the same one with the `to` that works for this session.
-pub(in crate::mcp) fn carried_out(
+pub(in crate::mcp) fn call_to_carry_out(
     state: &ServerState,
     engine: &Engine,
     opened: &Opened,
@@ -147,7 +147,7 @@ pub(in crate::mcp) fn counting(state: &ServerState, tool: &str, arguments: &Argu
 }
 
 /// Sizes of which it is doubtful that tokens were meant.
-pub(in crate::mcp) fn meant(sizes: &[(&str, Option<Amount>)]) -> Vec<String> {
+pub(in crate::mcp) fn doubtful_sizes(sizes: &[(&str, Option<Amount>)]) -> Vec<String> {
     let doubtful = |(name, size): &(&str, Option<Amount>)| match size {
         Some(Amount::Tokens(tokens @ 1..=100)) => {
             Some(format!("{name}: {tokens} means {tokens} tokens; a share is \"{tokens}%\""))

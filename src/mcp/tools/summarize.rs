@@ -9,7 +9,8 @@ use super::answer::{Answer, name, names, warn, warn_of_ignored};
 use super::arguments::Arguments;
 use super::edit;
 use super::request::{
-    CallContext, Goal, add_undo, ask, carried_out, goal, meant, messages_as, target, warn_of_format,
+    CallContext, Goal, add_undo, ask, call_to_carry_out, doubtful_sizes, goal, messages_as, target,
+    warn_of_format,
 };
 use super::schema::{
     self, any_object, choice, described, format, integer, messages, meta, object, option, options, property,
@@ -173,7 +174,7 @@ fn answer(
         }
         (CompactOutcome::Planned(_), _) if ask.to == To::Plan => {
             let job = if answer.summary.is_none() { Job::Prune } else { Job::Compact };
-            answer.next = carried_out(state, engine, opened, NAME, job);
+            answer.next = call_to_carry_out(state, engine, opened, NAME, job);
         }
         _ => {}
     }
@@ -214,7 +215,7 @@ fn shown(
     if matches!(&made.outcome, CompactOutcome::Compacted { output: Delivered::File(_), .. }) {
         warn_of_format(&mut out, opened);
     }
-    warn(&mut out, meant(&[("budget", ask.options.budget), ("keep", ask.options.keep)]));
+    warn(&mut out, doubtful_sizes(&[("budget", ask.options.budget), ("keep", ask.options.keep)]));
     warn_of_ignored(&mut out, NAME, arguments);
     let warnings = names!(CompactAnswer: warnings);
     if matches!(made.outcome, CompactOutcome::NeedsAnswer(_)) {
