@@ -66,9 +66,9 @@ struct StoreWritten {
     private: Vec<String>,
     /// Archive sessions when another one begins or ends; on unless switched off.
     keep_sessions: Option<bool>,
-    /// Let go of archived sessions older than this: `365d`, `52w`.
+    /// Delete archived sessions older than this: `365d`, `52w`.
     max_age: Option<String>,
-    /// Let go of the oldest archived sessions while the archive takes more: `20GB`.
+    /// Delete the oldest archived sessions while the archive is larger than this: `20GB`.
     max_bytes: Option<String>,
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn read_exact_at(file: &fs::File, mut at: u64, mut buffer: &mut [u8])
     Ok(())
 }
 
-/// Opens a regular file to read it. Anything else is refused and never waited for: a FIFO blocks whoever opens it until
+/// Opens a regular file to read it. Anything else is refused and never waited for: opening a FIFO blocks until
 /// another process writes.
 pub fn open(path: &Path) -> std::io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
@@ -138,8 +138,8 @@ pub fn read_to_string(path: &Path) -> std::io::Result<String> {
     Ok(text)
 }
 
-/// The text of a file below a folder that is resolved. Nothing if it lies elsewhere, also behind a link, or is larger than
-/// a megabyte, or no text.
+/// The text of a file below a folder that is resolved. Nothing if it lies elsewhere, also behind a link, or is larger
+/// than a megabyte, or no text.
 pub fn text_below(folder: &Path, path: &str) -> Option<String> {
     const LARGEST: u64 = 1 << 20;
     let path = fs::canonicalize(folder.join(path)).ok()?;
@@ -264,7 +264,7 @@ fn same(one: &Path, other: &Path) -> bool {
     compare().unwrap_or(false)
 }
 
-/// Replaces a file of `len` bytes that somebody may be appending to: what was appended while it was replaced is
+/// Replaces a file of `len` bytes that its agent may be appending to: what was appended while it was replaced is
 /// appended to the new one.
 ///
 /// # Errors
@@ -307,7 +307,8 @@ pub fn replace_from(path: &Path, len: u64, content: &mut dyn Read) -> Result<()>
     Ok(())
 }
 
-/// From the first byte to the last in which `new` differs from `old`, which starts at `at`: where that is, and the bytes.
+/// From the first byte to the last in which `new` differs from `old`, which starts at `at`: where that is, and the
+/// bytes.
 pub fn differing(at: u64, old: &[u8], new: &[u8]) -> Option<(u64, Vec<u8>)> {
     let from = (0..new.len()).find(|it| old.get(*it) != new.get(*it))?;
     let to = (0..new.len()).rfind(|it| old.get(*it) != new.get(*it))?;
@@ -417,7 +418,7 @@ pub(crate) fn new_file(path: &Path) -> std::io::Result<fs::File> {
     owners(fs::OpenOptions::new().read(true).write(true).create(true).truncate(true)).open(path)
 }
 
-/// With nobody but the owner allowed.
+/// Readable and writable by the owner alone.
 fn owners(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);

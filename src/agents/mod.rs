@@ -1,9 +1,9 @@
-//! Where each agent keeps its sessions: list them, find one by its id, tell which is the caller's. And everything else that
-//! differs from agent to agent: what a write can reach, hooks, settings, its place when it compacts.
+//! Where each agent keeps its sessions: list them, find one by its id, tell which is the caller's. And everything else
+//! that differs from agent to agent: what a write can reach, hooks, settings, its place when it compacts.
 //!
 //! **Invariants.** Nothing is written but by a [`Database`] and by Codex' writer locks. The environment is a value
-//! ([`Env`]), filled by `config`. Listing is cheap: of a file, at most its first 64 KB are read. A folder that is not there
-//! holds no sessions; what cannot be read is left out, as an agent would.
+//! ([`Env`]), filled by `config`. Listing is cheap: of a file, at most its first 64 KB are read. A folder that is not
+//! there holds no sessions; what cannot be read is left out, as an agent would.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -160,7 +160,8 @@ pub trait Agent: Sync {
         Ok(None)
     }
 
-    /// The version that wrote a session, if it is of a later generation than what was seen. `head`: how the file begins.
+    /// The version that wrote a session, if it is of a later generation than what was seen. `head`: how the file
+    /// begins.
     fn newer(&self, _head: &str) -> Option<String> {
         None
     }
@@ -209,8 +210,8 @@ pub trait Agent: Sync {
         None
     }
 
-    /// A session as it was before a compaction whose summary is message `at`, if the summary's own session holds that: the
-    /// archived one may lack what was written a moment later.
+    /// A session as it was before a compaction whose summary is message `at`, if the summary's own session holds that:
+    /// the archived one may lack what was written a moment later.
     fn before_summary(
         &self,
         _source: &dyn Source,
@@ -269,8 +270,8 @@ pub trait Database: Agent {
     fn differing(&self, old: &[u8], new: &[u8]) -> Vec<String>;
     /// The export `now` with the rows of these ids as they were in `original`, or gone if they were not in it.
     fn without(&self, now: &[u8], original: &[u8], ids: &[String]) -> Result<Vec<u8>>;
-    /// The export `now` without the compaction whose summary holds `handle`, and how many messages follow it. `None`: it
-    /// has no such summary.
+    /// The export `now` without the compaction whose summary holds `handle`, and how many messages follow it. `None`:
+    /// it has no such summary.
     fn without_compaction(&self, now: &[u8], handle: &str) -> Result<Option<(Vec<u8>, usize)>>;
     /// Whether an id is one of a session, of those that it gives.
     fn is_session(&self, id: &str) -> bool;
@@ -278,7 +279,7 @@ pub trait Database: Agent {
     fn is_message(&self, id: &str) -> bool;
 }
 
-/// Environment variables by which an agent tells of itself.
+/// Environment variables by which an agent identifies itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Variables {
     /// One of them is set in every process that it starts.

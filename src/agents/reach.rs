@@ -14,7 +14,7 @@ pub enum Job {
     /// Outputs cleared or shortened.
     Prune,
     Compact,
-    /// A session put back as it was, with what was said since.
+    /// A session put back as it was, with its later turns.
     Restore,
 }
 
@@ -49,8 +49,8 @@ pub fn at_once(mode: Mode, way: Way) -> Reach {
     Reach { mode, way, takes_effect: TakesEffect::NextRequest }
 }
 
-/// An agent that reads its file when it resumes and keeps its own history while it runs: what is written into the file of
-/// a running session would be lost.
+/// An agent that reads its file when it resumes and keeps its own history while it runs: what is written into the file
+/// of a running session would be lost.
 pub fn at_rest(live: bool) -> Reach {
     if live { on_resume(Mode::New, Way::Beside) } else { on_resume(Mode::Append, Way::Replace) }
 }
@@ -62,8 +62,8 @@ pub fn read_only(title: &str) -> Error {
 }
 
 /// The version that wrote a session, if it is of a later generation than what was seen: `head` is how the file begins.
-/// The generations: Claude Code 2, Codex 0, OpenCode 1; within one, unknown records and fields are kept. Gemini CLI 0.61
-/// does not say which version wrote.
+/// The generations: Claude Code 2, Codex 0, OpenCode 1; within one, unknown records and fields are kept. Gemini CLI
+/// 0.61 does not say which version wrote.
 pub fn newer(agent: AgentRef, head: &[u8]) -> Option<String> {
     agent.newer(&history::json::mend(head))
 }
@@ -81,8 +81,8 @@ pub fn is_live(env: &Env, agent: AgentRef, id: &str, path: &Path) -> bool {
     calls || agent.is_running(env, id, path)
 }
 
-/// The same for a session that may be damaged: a call that has run since long before `now` (ms since 1970) is no sign of
-/// life, it may be what is to be mended.
+/// The same for a session that may be damaged: a call that has run since long before `now` (ms since 1970) is no sign
+/// of life, it may be what is to be mended.
 pub fn is_in_use(env: &Env, agent: AgentRef, id: &str, path: &Path, now: i64) -> bool {
     const LONG: i64 = 15 * 60 * 1000;
     let changed = agent.info().database.and_then(|it| it.changed_ms(path, id));

@@ -75,7 +75,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(|it| it.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The built-in profile that somebody means by a name: `Gemini CLI`, `claude`, `codex cli 0.46`.
+/// The built-in profile that a user means by a name: `Gemini CLI`, `claude`, `codex cli 0.46`.
 pub fn meant(name: &str) -> Option<&'static str> {
     MEANT.get(&plain(name)).copied()
 }

@@ -138,7 +138,7 @@ struct ProviderSection {
 /// Who writes summaries, as it is meant.
 #[derive(Debug, Clone, Default)]
 pub struct Summarizers {
-    /// When the call names nobody.
+    /// For calls that name none.
     pub default: Choice,
     /// The language to write in, instead of the conversation's.
     pub language: Option<String>,

@@ -1,7 +1,7 @@
 //! The only sequence of effects: read → plan → ask → apply → check → archive → write → read back → install.
 //!
-//! Faces translate their arguments into an [`Ask`], call a verb, and show the answer. Each verb is a function in its file;
-//! [`Engine`] is what they share.
+//! Faces translate their arguments into an [`Ask`], call a verb, and show the answer. Each verb is a function in its
+//! file; [`Engine`] is what they share.
 
 mod archive;
 mod compact;
@@ -106,8 +106,8 @@ impl Engine {
         Ok(Self { config, store, now, listener: None, face: Face::Library, hint_words: |_| String::new() })
     }
 
-    /// The same for whoever only looks: where the store cannot be opened, what needs none is done all the same, and
-    /// what would be kept is refused with the reason.
+    /// The same for commands that only look: where the store cannot be opened, what needs none is done all the same,
+    /// and what would be kept is refused with the reason.
     ///
     /// # Errors
     ///

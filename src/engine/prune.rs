@@ -75,7 +75,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
     let result = PlanResult { plan: &plan, tokens: outcome.tokens, summary: None, score: None };
     match &ask.to {
         To::Session => apply(engine, opened, ask, result, &outcome, &mut answer)?,
-        // Whoever gets the edits will make them: the originals must be there then.
+        // The caller will apply the edits: the originals must be archived by then.
         To::Bytes => {
             answer.handle = Some(archive::archive(engine, opened, ask, result)?.session);
         }
@@ -136,7 +136,7 @@ fn write(path: &Path, opened: &Opened, ask: &Ask, after: &History, warnings: &mu
     crate::files::install_from(path, &mut Reading::of(&content)).map(drop)
 }
 
-/// Requests up to which the loss of a cache is not worth a word.
+/// Requests up to which the loss of a cache is not reported.
 const SOON_PAID: u64 = 3;
 
 /// Where clearing early outputs costs more in cache than it soon saves: a sentence that says so.

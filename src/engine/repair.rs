@@ -303,7 +303,7 @@ fn finding(it: &sessions::repair::Finding) -> FindingInfo {
     }
 }
 
-/// What a mended session says of itself: its id, its directory, and of one that is not huge how many messages it has.
+/// The mended session: its id and directory, and for one that is not huge its messages.
 fn mended_session(mended: &dyn Source, format: Format) -> Result<Session> {
     let scan =
         |source: &dyn Source| sessions::scan(source, Some(format), &|text, _| Some(tokens::light(text)));

@@ -1,5 +1,5 @@
 //! The `encrypted_content` of a compaction item of ours: the summary itself, compressed, signed with a key of this
-//! machine and bound to its owner. Whoever holds it can read it: it lies in the session beside the conversation.
+//! machine and bound to its owner. Anybody who has it can read it: it is in the session beside the conversation.
 
 use std::io::Read;
 use std::path::Path;
@@ -39,7 +39,7 @@ impl CapsuleKey {
             SystemRandom::new()
                 .fill(&mut fresh)
                 .map_err(|_| Error::new(Kind::Io, "making the gateway's key: no random bytes"))?;
-            // Whoever is first wins: gateways that start at once sign with the same key.
+            // The first one wins: gateways that start at once sign with the same key.
             match crate::files::create(&path, &fresh, &path) {
                 Err(error) if error.kind() != Kind::Refused => return Err(error),
                 Ok(()) | Err(_) => {}
@@ -56,8 +56,8 @@ impl CapsuleKey {
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
     }
 
-    /// A summary as a capsule of this owner. It names the archived original, if the summary does: so a compaction is found
-    /// again in a session without opening it.
+    /// A summary as a capsule of this owner. It names the archived original, if the summary does: so a compaction is
+    /// found again in a session without opening it.
     pub fn seal(&self, owner: &str, summary: &str) -> Result<String> {
         let content = zstd::encode_all(summary.as_bytes(), 3)
             .map_err(|error| Error::new(Kind::Io, "compressing a summary").because(error))?;

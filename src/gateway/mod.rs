@@ -1,5 +1,5 @@
-//! The gateway: a base URL between an agent and its provider. Every request passes through unchanged; only one that asks
-//! for a compaction is answered here, and only a capsule of ours is changed on its way.
+//! The gateway: a base URL between an agent and its provider. Every request passes through unchanged; only one that
+//! asks for a compaction is answered here, and only a capsule of ours is changed on its way.
 //!
 //! ```text
 //!  request ─▶ recognise ─┬─ no compaction ──────────────▶ proxy ─▶ provider
@@ -140,8 +140,9 @@ impl Gateway {
         self.pass(&caller, with_body(parts, bytes, expanded)).await
     }
 
-    /// Refuses a websocket, so that its client takes HTTP at once (Codex 0.169; after 404 it tries for seven seconds). The
-    /// provider sees the request without the header that would switch the connection; its own refusal is passed back.
+    /// Refuses a websocket, so that its client takes HTTP at once (Codex 0.169; after 404 it tries for seven seconds).
+    /// The provider sees the request without the header that would switch the connection; its own refusal is passed
+    /// back.
     async fn without_upgrade(&self, caller: &GatewayCaller, request: Request<Body>) -> Response<Body> {
         if self.upstream.is_some()
             && let Ok(answer) = timeout(UPGRADE_LIMIT, self.pass(caller, request)).await
@@ -283,8 +284,8 @@ impl Gateway {
     }
 }
 
-/// Does work on a thread of its own, if there is room, and gives it up after a time. It then goes on alone, and keeps its
-/// place until it ends.
+/// Does work on a thread of its own, if there is room, and gives it up after a time. It then goes on alone, and keeps
+/// its place until it ends.
 async fn within<T: Send + 'static>(
     limit: Duration,
     places: Arc<Semaphore>,
@@ -302,7 +303,7 @@ async fn within<T: Send + 'static>(
     timeout(limit, done).await.unwrap_or_else(|_| Err(late()))
 }
 
-/// The request as it came, or with another body.
+/// The request unchanged, or with another body.
 fn with_body(mut parts: Parts, bytes: Bytes, expanded: Option<String>) -> Request<Body> {
     let Some(text) = expanded else { return Request::from_parts(parts, Body::from(bytes)) };
     parts.headers.remove(CONTENT_ENCODING);

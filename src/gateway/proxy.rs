@@ -1,5 +1,5 @@
-//! Passes a request on and its answer back as they come: bodies, statuses, headers and their spelling. Only what belongs
-//! to the one connection (RFC 9110, 7.6.1) stays here. Nothing of either is kept or logged.
+//! Passes a request on and its answer back as they come: bodies, statuses, headers and their spelling. Only what
+//! belongs to the one connection (RFC 9110, 7.6.1) stays here. Nothing of either is kept or logged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl Upstream {
         if prefix.ends_with("/v1") {
             return Err(wrong("one that ends in /v1, which the clients' paths begin with; leave it out"));
         }
-        // Whoever was first has installed the same one.
+        // It fails only where the same one is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut tls = if scheme == Scheme::HTTPS {
             rustls::ClientConfig::with_platform_verifier()

@@ -55,7 +55,7 @@ pub struct Http {
 impl Http {
     /// For an endpoint. Redirects are refused: a history does not follow them.
     pub fn new(endpoint: &Endpoint, limits: RequestLimits) -> Result<Self> {
-        // Whoever was first has installed the same one.
+        // It fails only where the same one is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
             .redirect(redirect::Policy::none())

@@ -1,5 +1,5 @@
-//! Carries a dialogue out: sends what it asks, waits as long as it says, tells whoever watches. The only place where a dialogue
-//! meets time.
+//! Carries a dialogue out: sends its requests, waits as long as it says, reports progress. The only place where a
+//! dialogue meets time.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -35,7 +35,7 @@ pub trait Clock {
     fn wait(&self, ms: u64) -> Local<'_, ()>;
 }
 
-/// What is going on, for whoever watches.
+/// What a progress callback is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// A request was sent: number of the part and about how many there are, if there are parts.
@@ -138,7 +138,7 @@ async fn reply(transport: &dyn Transport, ask: &ModelRequest, watch: &Watch) -> 
     }
 }
 
-/// Asks a model that somebody else speaks to: the calling client's own.
+/// Asks the calling client's own model.
 #[derive(Clone)]
 pub struct Sampling(pub Arc<Sample>);
 
@@ -201,7 +201,8 @@ pub fn with_provider(
     with_transport(dialogue, material, &transport, watch)
 }
 
-/// Carries a dialogue out, from a thread that may block. A transport that says nothing is cut off with the dialogue's time.
+/// Carries a dialogue out, from a thread that may block. A transport that says nothing is cut off with the dialogue's
+/// time.
 pub fn with_transport(
     dialogue: &mut Dialogue,
     material: &SummaryRequest<'_>,

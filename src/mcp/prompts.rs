@@ -56,7 +56,7 @@ const OWN: [Own; 3] = [
     },
 ];
 
-/// The prompt with which a profile asks for a summary, for whoever wants that of the model at work.
+/// The prompt with which a profile asks for a summary, to be given to the model at work.
 struct ProfilePrompt {
     name: String,
     profile: &'static str,

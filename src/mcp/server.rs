@@ -44,7 +44,7 @@ With no arguments they act on the current session.";
 /// How long a list may be kept, in milliseconds: they change only when the server is replaced.
 const LISTS_MS: u64 = 3_600_000;
 
-/// The first sign of life of a long call, and how often it is repeated. One client gives up after 30 s without.
+/// Interval of the progress messages of a long call. One client gives up after 30 s without.
 const PROGRESS: Duration = Duration::from_secs(2);
 
 /// How often the folder of prompts is looked at.
@@ -65,7 +65,7 @@ impl Server {
         Self { state: Arc::new(state), tools, working: Arc::new(Semaphore::new(at_once())) }
     }
 
-    /// Who calls: over HTTP whoever the token belongs to, otherwise the local user.
+    /// Who calls: over HTTP the owner of the token, otherwise the local user.
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         let parts = || context.extensions.get::<axum::http::request::Parts>()?.extensions.get::<Caller>();
         let caller = context.extensions.get::<Caller>().or_else(parts);
@@ -142,7 +142,7 @@ impl Server {
         result(answer, |error| error_hints::explain(&self.state, tool, arguments, error))
     }
 
-    /// Calls a tool on a thread of its own, with signs of life, until it is done or nobody waits any more.
+    /// Calls a tool on a thread of its own, with progress messages, until it is done or cancelled.
     async fn work(
         &self,
         caller: Caller,
@@ -162,7 +162,7 @@ impl Server {
         let caller = Caller { listener, ..caller };
         let said = Arc::new(Mutex::new("working on the session".to_owned()));
         let waiting = waiting(&said, context);
-        // However this ends: nobody waits any more, so a request to a provider is stopped on the wire.
+        // However this ends, the client waits no longer: a request to a provider is stopped.
         let _stop = waiting.watch.cancel.clone().drop_guard();
         let job = move || guarded(|| tools::call(&state, &caller, &tool, &arguments, &waiting));
         let working = self.working.clone();
@@ -205,7 +205,7 @@ impl Server {
     }
 }
 
-/// Whoever waits for a call: what is going on is kept in `said` for the next sign of life.
+/// The context of a call: its progress is kept in `said` for the next progress message.
 fn waiting(said: &Arc<Mutex<String>>, context: &RequestContext<RoleServer>) -> CallContext {
     let said = said.clone();
     let tell = move |it: &Progress| {
@@ -249,7 +249,7 @@ fn result(answer: Result<Answer>, told: impl Fn(&Error) -> String) -> CallToolRe
     }
 }
 
-/// We never hand out a cursor, so whoever brings one has it from elsewhere.
+/// Refuses a cursor: we never hand one out.
 pub(super) fn no_cursor(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|it| it.cursor) {
         None => Ok(()),
@@ -338,7 +338,7 @@ impl ServerHandler for Server {
             None => self.work(caller, tool.to_owned(), arguments.clone(), &context).await,
         };
         self.note(&owner, tool, answer.as_ref(), started.elapsed());
-        // Nobody waits for a cancelled call; what is returned here is not sent.
+        // Of a cancelled call: it is not sent.
         let answer = answer.unwrap_or_else(|| Err(Error::new(Kind::Refused, "the call was cancelled")));
         Ok(self.result(tool, &arguments, answer).into())
     }
@@ -419,7 +419,8 @@ impl ServerHandler for Server {
         info.map(CompleteResult::new).map_err(|what| ErrorData::internal_error(what, None))
     }
 
-    /// A request that rmcp makes nothing of: of no method that is known, or of one whose parameters are not what it takes.
+    /// A request that rmcp makes nothing of: of no method that is known, or of one whose parameters are not what it
+    /// takes.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

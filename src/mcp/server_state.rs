@@ -23,7 +23,7 @@ pub(crate) struct Caller {
     pub(crate) owner: String,
     /// The agent and the session that the call comes from, where the client says it with each call.
     pub(crate) session: Option<(AgentRef, String)>,
-    /// Who is told what happens during a call, where somebody wants to know.
+    /// Receives the events of a call, where the client asked for them.
     pub(crate) listener: Option<Listener>,
     /// Permit for the request body's share of the body memory; released when the request is done.
     pub(crate) _body_permit: Option<Arc<OwnedSemaphorePermit>>,
@@ -107,7 +107,7 @@ impl ServerState {
         if let Some(messages) = arguments.messages("messages")? {
             let mut opened = open(&SessionRef::Inline(messages), format)?;
             if self.remote.is_none() {
-                // Whoever works here and hands over messages means this project.
+                // A local caller that hands over messages means this project.
                 opened.session.history.meta.cwd.get_or_insert_with(|| self.config.project().into());
             }
             return Ok(opened);
@@ -183,7 +183,7 @@ fn open_remote(
         let bytes = engine.store.restore(&scope, name)?;
         return open(&SessionRef::Inline(bytes), format);
     }
-    // The same words whether the file is missing or not allowed: nobody learns what else is on this disk.
+    // The same words whether the file is missing or not allowed, so that callers cannot probe this disk.
     let refused = || {
         let what = "expected a handle of yours, or a session file below a folder this server allows, found neither; \
                     pass `messages`, or PUT /sessions and pass its handle";

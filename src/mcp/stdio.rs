@@ -108,7 +108,7 @@ fn start(server: Server, input: File, output: File) -> std::io::Result<(Stdio, o
     let writer = output.clone();
     thread("stdout").spawn(move || {
         write(&writer, queued);
-        // Whoever waited may have given up.
+        // The receiver may be gone.
         let _ = done.send(());
     })?;
     let stdio = Stdio {
@@ -131,8 +131,8 @@ fn thread(name: &str) -> std::thread::Builder {
 }
 
 enum StandardInput {
-    /// A pipe of which the system says when it can be read. Opened anew, so that whoever else holds it goes on as before;
-    /// only Linux can do that.
+    /// A pipe of which the system says when it can be read. Opened again, so that other processes that hold it are not
+    /// affected; only Linux can do that.
     #[cfg(target_os = "linux")]
     Pipe(tokio::net::unix::pipe::Receiver),
     /// What Node gives its children.
@@ -332,8 +332,8 @@ impl Stdio {
         serialized(&ServerJsonRpcMessage::response(result, call.id.clone())).ok()
     }
 
-    /// Whether an answer says what type of result it is, as 2026-07-28 wants it. `None` where it depends on more than the
-    /// request and how the client began: rmcp knows.
+    /// Whether an answer says what type of result it is, as 2026-07-28 wants it. `None` where it depends on more than
+    /// the request and how the client began: rmcp knows.
     fn typed(&self, meta: &RequestMetaObject) -> Option<bool> {
         match (complete(meta), self.opened?) {
             (Some(version), _) => Some(version.as_str() >= ProtocolVersion::V_2026_07_28.as_str()),

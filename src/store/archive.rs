@@ -45,10 +45,10 @@ struct Kept {
 /// that a compaction of any size is not kept waiting.
 const AT_ONCE: u64 = 8 << 20;
 
-/// How often a step is tried anew after another process let go of what it relies on.
+/// Maximum tries of a step whose chunks another process deletes meanwhile.
 const TRIES: usize = 5;
 
-/// An original with all that can be made of it before anybody has to wait for it.
+/// An original with all that can be made of it before the lock is taken.
 struct Ready<'a> {
     original: &'a Original<'a>,
     content: Prepared,
@@ -109,14 +109,14 @@ pub(super) fn put_all(
     Err(Error::new(Kind::Locked, format!("{STORING}: {found}")))
 }
 
-/// `None`: another process has let go of a chunk in the meantime.
+/// `None`: another process has deleted a chunk in the meantime.
 fn try_put_all(
     connection: &Pool,
     scope: &Scope,
     batch: &Batch<'_>,
     redactor: &Redactor,
 ) -> Result<Option<Stored>> {
-    // Hashing and compressing take long, so nobody waits for them: the lock is for what is written.
+    // Hashing and compressing take long, so they come before the lock.
     let mut left = AT_ONCE;
     let mut packer = Packer::new(connection, &scope.owner);
     let ready: Vec<Ready<'_>> = batch
@@ -248,7 +248,7 @@ fn put_original(
         Words::Now(words) if !index::is_indexed(transaction, id)? => index::index(transaction, id, words)?,
         Words::Now(_) => {}
         Words::Later => index::index_later(transaction, id)?,
-        // Another process may have let go of them in the meantime.
+        // Another process may have deleted them in the meantime.
         Words::None if original.what != What::Session && !index::is_indexed(transaction, id)? => {
             index::index_later(transaction, id)?;
         }

@@ -136,7 +136,7 @@ pub(super) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Resu
     Err(Error::new(Kind::Refused, what).or_hint(Hint::AllScopes))
 }
 
-/// The owner's item of that handle. Another's is one that does not exist: nobody learns which handles others have.
+/// The owner's item of that handle. Another owner's is reported as missing, so that handles do not leak.
 fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
     let handle: Handle = handle.parse()?;
     let own = "SELECT id, project, sort, content FROM item WHERE handle = ?1 AND owner = ?2";

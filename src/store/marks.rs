@@ -20,7 +20,7 @@ pub(super) fn mark(connection: &Connection, scope: &Scope, name: &str, value: &s
     Ok(())
 }
 
-/// Nobody else changes the mark between what `new` is told and what it says.
+/// In one transaction: no other process changes the mark meanwhile.
 pub(super) fn update_mark(
     connection: &mut Connection,
     scope: &Scope,

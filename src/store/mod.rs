@@ -460,7 +460,7 @@ pub struct Retention {
     pub originals_only: bool,
 }
 
-/// A session that was, or would be, let go of.
+/// A session that was, or would be, deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Gone {
     pub handle: String,
@@ -471,7 +471,7 @@ pub struct Gone {
     pub at: i64,
 }
 
-/// What was, or would be, let go of.
+/// What was, or would be, deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Collected {
     /// The sessions among the originals, oldest first.

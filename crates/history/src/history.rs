@@ -221,8 +221,8 @@ pub struct Message {
     pub usage: Option<Usage>,
     /// The model that `usage` is of, where the format says it for each response.
     pub model: Option<Arc<str>>,
-    /// UTF-16 length of the message as the compact JSON of its own API, where the reader knows it and it is no more than
-    /// 32 bits say.
+    /// UTF-16 length of the message as the compact JSON of its own API, where the reader knows it and it is no more
+    /// than 32 bits say.
     pub wire_len: Option<u32>,
 }
 
@@ -341,8 +341,8 @@ impl History {
         Self { messages, units: OnceLock::new(), meta }
     }
 
-    /// The same with its parts side by side. As they were read, each lies between the texts of its neighbours, and whoever
-    /// walks over parts alone goes through as many pages of memory as the texts take.
+    /// The same with its parts side by side. As they were read, each lies between the texts of its neighbours, so
+    /// that a walk over the parts alone touches as many pages of memory as the texts take.
     pub fn side_by_side(mut self) -> Self {
         // All old places are held until the last part has moved, so that none moves into one of them.
         let mut scattered: Vec<Vec<Part>> =

@@ -32,7 +32,7 @@ impl Seat for ClaudeCodeSeat {
     /// The messages that Claude Code hands over, and its transcript, which is what a user wants back.
     fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<SeatRequest>> {
         let mut now = SeatSession::given(&messages(event)?, Format::ANTHROPIC)?;
-        // A sub-agent's messages are in no transcript of their own that anybody resumes.
+        // A sub-agent's messages are in no transcript that can be resumed.
         let sub_agent = event["agentId"].is_string();
         let transcript = if sub_agent { None } else { transcript(around, last_row(event)) };
         let meta = match &transcript {
@@ -154,8 +154,8 @@ fn is_results(message: &Value) -> bool {
     !blocks.is_empty() && blocks.iter().all(|it| it["type"] == "tool_result")
 }
 
-/// The answer: fresh messages without `handle`, one for each block, as the event has them. With handles, the next resume
-/// brings the whole old history back.
+/// The answer: fresh messages without `handle`, one for each block, as the event has them. With handles, the next
+/// resume brings the whole old history back.
 fn reply(messages: &[Message]) -> Value {
     let mut out: Vec<Value> = Vec::new();
     for message in messages.iter().filter(|it| it.role != Role::System) {

@@ -43,7 +43,8 @@ pub struct AgentHooks {
     pub heard_at: &'static [HookMoment],
     /// Whether it takes the answer before a compaction as plain text; otherwise as JSON.
     pub takes_text: bool,
-    /// Whether the sections of a summary must be named to it before a compaction; otherwise its instructions are a file.
+    /// Whether the sections of a summary must be named to it before a compaction; otherwise its instructions are a
+    /// file.
     pub wants_sections: bool,
     /// What is said when a session goes on after a compaction.
     pub after: AfterCompaction,
@@ -91,7 +92,7 @@ pub struct HookEvent {
     pub summary: Option<String>,
 }
 
-/// Reads what an agent's hook says. `inside`: the agent that the environment tells of.
+/// Reads what an agent's hook says. `inside`: the agent that the environment names.
 pub fn read(text: &str, inside: Option<AgentRef>) -> Option<HookEvent> {
     let said: Value = serde_json::from_str(text).ok()?;
     let field = |key: &str| said[key].as_str().map(str::to_owned).filter(|it| !it.is_empty());

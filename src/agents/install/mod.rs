@@ -1,7 +1,7 @@
 //! Registration: what stands in each agent's settings while we are installed.
 //!
-//! **Invariants.** Installing twice is installing once. Uninstalling leaves every byte as it was, also where a file or a
-//! section had to be made. Files that do not parse are refused, not mended.
+//! **Invariants.** Installing twice is installing once. Uninstalling leaves every byte as it was, also where a file or
+//! a section had to be made. Files that do not parse are refused, not mended.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,10 +31,11 @@ pub struct Registration {
     /// The settings files: where the server stands, where the hooks do.
     pub files: fn(env: &Env, config: &Path) -> (PathBuf, PathBuf),
     pub style: SettingsStyle,
-    /// The events at which we are called, with what each does and costs. In settings they are named; a plugin has its own.
+    /// The events at which we are called, with what each does and costs. In settings they are named; a plugin has its
+    /// own.
     pub events: &'static [(&'static str, &'static str)],
-    /// What changes when we compact in its place, and how to leave that; nothing where settings and files of ours cannot
-    /// bring that about.
+    /// What changes when we compact in its place, and how to leave that; nothing where settings and files of ours
+    /// cannot bring that about.
     pub seat_explained: Option<[&'static str; 3]>,
     /// The files of our own that the seat needs beside the settings.
     pub seat_files: fn(env: &Env, program: &Path, compact_at: u8) -> Vec<(PathBuf, String)>,
@@ -95,11 +96,11 @@ pub struct InstallRequest {
     pub hooks: bool,
     /// Whether we compact in the agent's place.
     pub seat: bool,
-    /// Percent of the window from which the agent shall compact at the end of a turn; 0: only when it wants to.
+    /// Percent of the window from which the agent is to compact at the end of a turn; 0: only when it decides to.
     pub compact_at: u8,
-    /// Whether the agent shall show our status line. One of an earlier install stays either way.
+    /// Whether the agent is to show our status line. One of an earlier install stays either way.
     pub status_line: bool,
-    /// Whether the agent shall run the tools without asking.
+    /// Whether the agent is to run the tools without asking.
     pub trust: bool,
     /// Whether what stands there under our name is known to be ours.
     pub ours: bool,
@@ -179,8 +180,7 @@ fn text_of(path: &Path) -> Result<Option<String>> {
     }
 }
 
-/// That an agent is on this machine: a folder of its own, or its program on the `PATH`. Settings that nobody reads help
-/// nobody.
+/// Refuses to install for an agent that is not on this machine: no folder of its own, no program on the `PATH`.
 ///
 /// # Errors
 /// [`Kind::Refused`] if it is not.

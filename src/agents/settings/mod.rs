@@ -194,7 +194,7 @@ fn cut(text: &str, parent: &Range<usize>, all: &[JsonChild], number: usize) -> O
     let behind = skip(text, child.span.end);
     let comma = text.as_bytes().get(behind) == Some(&b',');
     let to = if comma { behind + 1 } else { child.span.end };
-    // The blanks before it go along; a comment that somebody put there stays.
+    // The blanks before it are removed too; a comment there stays.
     let kept = |from: usize, to: usize| {
         let between = text.get(from..to).unwrap_or_default();
         if between.trim().is_empty() { "" } else { between }

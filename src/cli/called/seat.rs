@@ -1,5 +1,5 @@
 //! `epitome seat CLIENT`: compacts for an agent that is running. The event comes on standard input, the answer goes to
-//! standard output; whatever goes wrong, the agent's own compaction goes on as if we were not there.
+//! standard output; where anything fails, the agent's own compaction runs.
 
 use std::io::Read;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -51,7 +51,7 @@ pub(in crate::cli) fn run(
     };
     match result {
         Ok(Some(it)) => {
-            // The log is written first: whoever reads the answer may end us.
+            // The log is written first: the agent may end this process once it has the answer.
             let entry =
                 SeatEntry { session: it.session, tokens: Some(it.tokens), handle: it.handle, ..entry };
             seat_log::append(&folder, &entry);

@@ -1,5 +1,5 @@
-//! `epitome watch`: says when a session passes a profile's threshold. It never writes a session: it prepares a compacted
-//! copy and names the command.
+//! `epitome watch`: says when a session passes a profile's threshold. It never writes a session: it prepares a
+//! compacted copy and names the command.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -199,7 +199,7 @@ fn say(
     } else {
         screen.line(&message)?;
     }
-    // Whoever reads line by line wants it now.
+    // For readers of a pipe that go line by line.
     let _ = screen.out.flush();
     if let Some(notify) = &arguments.notify {
         let shell = if cfg!(windows) { ("cmd", "/C") } else { ("/bin/sh", "-c") };

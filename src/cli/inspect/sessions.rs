@@ -19,7 +19,7 @@ use history::error::Result;
 use history::error::{Error, Kind};
 use sessions::derive;
 
-/// Of this directory's sessions, how many are listed where nobody says: the newest; a fuller one that is older takes the
+/// Of this directory's sessions, how many are listed by default: the newest; a fuller one that is older takes the
 /// place of the last.
 const SHOWN: usize = 8;
 /// Of this directory's sessions, how many are opened to find the fullest.
@@ -43,7 +43,8 @@ pub struct SessionsArgs {
     /// Put those that changed into the archive instead of listing them
     #[arg(long, conflicts_with = "limit")]
     pub(in crate::cli) keep: bool,
-    /// Write tables of all of them into this folder (sessions, messages, compactions, facts, tokens: a Parquet file each)
+    /// Write tables of all of them into this folder (sessions, messages, compactions, facts, tokens: a Parquet file
+    /// each)
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["limit", "keep"])]
     parquet: Option<PathBuf>,
 }

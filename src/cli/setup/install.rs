@@ -342,7 +342,7 @@ fn store_records(config: &Config, mut records: Records) -> Result<()> {
         std::fs::remove_file(&path).map_err(record_error(&path))?;
     }
     if let Some(folders) = records.get_mut(FOLDERS) {
-        // The innermost first. One that somebody else uses stays.
+        // The innermost first. One that holds anything else stays.
         for folder in folders.keys().rev() {
             let _ = std::fs::remove_dir(folder);
         }

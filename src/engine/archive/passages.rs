@@ -57,7 +57,7 @@ pub(crate) fn put(engine: &Engine, scope: &Scope, handle: &str, history: &Histor
 fn passages(messages: &[Message]) -> Vec<Passage> {
     let calls: HashMap<&str, &Call> =
         messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();
-    // Instructions, reminders and summaries are nobody's words.
+    // Instructions, reminders and summaries are not searched.
     let said = (0..).zip(messages).filter(|(_, it)| it.kind == history::Kind::Said);
     said.filter_map(|(number, message)| passage(number, message, &calls)).collect()
 }

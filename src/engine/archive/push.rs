@@ -32,7 +32,7 @@ pub fn push(engine: &Engine, session: Option<&str>) -> Result<PushAnswer> {
     let mut waiting = waiting(engine, session)?;
     let mut out = PushAnswer { waiting: waiting.len().saturating_sub(SENT), ..PushAnswer::default() };
     waiting.truncate(SENT);
-    // The oldest first: what waits longest is nearest to be let go of.
+    // The oldest first: they are the next to be deleted.
     while let Some(entry) = waiting.pop() {
         match send(engine, &server, &entry) {
             Ok(Delivery::Stored) => {
@@ -42,7 +42,7 @@ pub fn push(engine: &Engine, session: Option<&str>) -> Result<PushAnswer> {
                 out.bytes += entry.bytes;
             }
             Ok(Delivery::Refused(why)) => out.refused.push(format!("{}: {why}", name(&entry))),
-            // One that is damaged keeps nobody else from it; a server that is away does.
+            // A damaged one is skipped; a server that does not answer ends the push.
             Err(error) if error.kind() == Kind::Store => out.refused.push(error.full()),
             Err(error) => {
                 out.waiting += waiting.len() + 1;

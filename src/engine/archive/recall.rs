@@ -105,8 +105,8 @@ pub fn recall(
     }
 }
 
-/// Searches the index of outputs, summaries and memories, and that of what was said in archived sessions. Where both find
-/// nothing, the archived sessions themselves are searched, outputs included.
+/// Searches the index of outputs, summaries and memories, and that of the passages of archived sessions. Where both
+/// find nothing, the archived sessions themselves are searched, outputs included.
 ///
 /// Results that hold most of the words come first; among equals the user's words and decisions, then other messages and
 /// outputs, then summaries, which only repeat.
@@ -167,8 +167,8 @@ fn search_index(
     Ok(out)
 }
 
-/// Messages that match, and how many archived sessions were left out. `index_lacks`: no output, summary or memory holds all
-/// words; where no passage does either, the sessions themselves are searched.
+/// Messages that match, and how many archived sessions were left out. `index_lacks`: no output, summary or memory holds
+/// all words; where no passage does either, the sessions themselves are searched.
 fn search_messages(
     engine: &Engine,
     scope: &Scope,
@@ -231,8 +231,8 @@ fn search_passages(
     Ok(out)
 }
 
-/// Messages of archived sessions, outputs included, that hold more than half of the words, the newest first; and how many
-/// sessions were not read because the newer ones had [`LOOKED_THROUGH`] bytes.
+/// Messages of archived sessions, outputs included, that hold more than half of the words, the newest first; and how
+/// many sessions were not read because the newer ones had [`LOOKED_THROUGH`] bytes.
 fn search_sessions(
     engine: &Engine,
     scope: &Scope,
@@ -247,7 +247,7 @@ fn search_sessions(
             return Ok((out, sessions.len() - looked));
         }
         let at = Scope { owner: scope.owner.clone(), project: entry.project.clone() };
-        // Whoever may search here wants what can be found; what cannot be read, `doctor` tells.
+        // A session that cannot be read is skipped; `doctor` reports it.
         let Ok(messages) = messages(engine, &at, entry.handle.as_str()) else { continue };
         // Outputs that were cleared have handles of their own, and are in the index.
         let cleared = engine.store.newest(&at, entry.session.as_deref(), CLEARED, 0)?;

@@ -29,7 +29,7 @@ pub enum Delivery {
     Refused(String),
 }
 
-/// A way to the server. It is away: an error of [`Kind::Io`], and nothing is lost by trying again.
+/// A client of the team's server. Where that cannot be reached: an error of [`Kind::Io`], and sending again is safe.
 #[derive(Debug)]
 pub struct VaultClient {
     client: Client,
@@ -48,7 +48,7 @@ impl VaultClient {
             "http" if is_here => {}
             _ => return Err(wrong("https://, since the token would be readable on the way")),
         }
-        // Whoever was first has installed the same one.
+        // It fails only where the same one is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = Client::builder()
             .redirect(redirect::Policy::none())

@@ -216,8 +216,8 @@ fn outcome(
     Ok(CompactOutcome::Compacted { accepted, handle, output })
 }
 
-/// What is known before the summary is made part of an outcome, once it was told that a compaction begins. `Err` is how it
-/// ends before that.
+/// What is known before the summary is made part of an outcome, once it was told that a compaction begins. `Err` is how
+/// it ends before that.
 fn begun_and_drafted(
     engine: &Engine,
     call: &CompactJob<'_>,
@@ -226,7 +226,7 @@ fn begun_and_drafted(
     warnings: &mut Vec<String>,
 ) -> Result<Result<HistoryFacts, CompactOutcome>> {
     let writer = &call.ask.writer;
-    // Mostly it begins before anybody is paid. What the calling agent's model is asked for may never come.
+    // As a rule it begins before a provider is paid. The answer of the calling agent's model may never come.
     let begins_with_answer = writer.summarizer == Choice::Host && writer.sampling.is_none();
     let refused = |why| Ok(Err(CompactOutcome::Rejected(Rejection::HookRefused(why))));
     if !begins_with_answer && let Err(why) = begin(engine, call) {

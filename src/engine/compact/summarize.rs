@@ -1,4 +1,5 @@
-//! Who writes the summary of a plan: nobody (the offline summary), a provider, or the calling agent's model in two calls.
+//! Who writes the summary of a plan: no model (the offline summary), a provider, or the calling agent's model in two
+//! calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,9 +31,9 @@ use history::error::{Error, Kind, Result};
 
 /// What came of asking for a summary.
 pub(crate) enum Drafted {
-    /// The offline one is to be written; why nobody else wrote it, if somebody was to.
+    /// The offline one is to be written; why no model wrote it, if one was to.
     Offline(Vec<String>),
-    /// Nobody was asked: what asking would cost.
+    /// A dry run: what a model would cost.
     Priced(CostInfo),
     Text {
         text: String,

@@ -82,7 +82,7 @@ impl Event {
     }
 }
 
-/// Who is told. Called while the compaction goes on: it must not block.
+/// Receives events while a compaction runs: it must not block.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// Tells the listener and the log.

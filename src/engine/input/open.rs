@@ -1,4 +1,4 @@
-//! From what a caller calls a session to a session that was read.
+//! Opens a session by what a caller calls it.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -18,7 +18,7 @@ use tokens::{self, Estimator, TokenCounter, Tokenizer};
 /// How many of a project's compactions are looked through for one.
 pub(crate) const LOOKED_THROUGH: u32 = 500;
 
-/// What a caller calls a session.
+/// How a caller names a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionRef {
     /// A path, an id, a handle, `current` or `latest`.
@@ -50,8 +50,8 @@ impl Opened {
         Self { session, ..self }.started_in(cwd)
     }
 
-    /// The directory that its agent files it under. Where the records name none (Gemini CLI's older `.json`), or the one
-    /// that the shell is in, this is the session's own: what is kept of it is found from there.
+    /// The directory that its agent files it under. Where the records name none (Gemini CLI's older `.json`), or the
+    /// one that the shell is in, this is the session's own: what is kept of it is found from there.
     fn started_in(mut self, cwd: Option<PathBuf>) -> Self {
         let follows =
             || agents::of_format(self.session.format).is_some_and(|it| it.info().records_follow_shell);
@@ -238,8 +238,8 @@ fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Fou
     })
 }
 
-/// Of these sessions those that were compacted, or undone, into another one of them, and which: whoever resumed the new
-/// one goes on there. Not where the old one was used since.
+/// Those of these sessions that were compacted, or undone, into another one of them, and which: the user goes on in the
+/// new one. Not where the old one was used since.
 pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, String> {
     // Of a session that does not say its directory, none is noted.
     let nowhere = engine.shared();
@@ -348,8 +348,8 @@ fn session_lines(found: &[FoundSession]) -> String {
     found.iter().map(line).collect()
 }
 
-/// Whether a session may report usage: every format's key for it begins with `usage` or ends with `tokens`. Stops at the
-/// first, which is mostly in the first reply. A session without any need not be read twice.
+/// Whether a session may report usage: every format's key for it begins with `usage` or ends with `tokens`. Stops at
+/// the first, which is mostly in the first reply. A session without any need not be read twice.
 fn may_report_usage(source: &dyn Source) -> Result<bool> {
     const NAMES: [&[u8]; 2] = [b"\"usage", b"tokens\""];
     const BLOCK: u64 = 1 << 16;

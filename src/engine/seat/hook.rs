@@ -33,7 +33,7 @@ const SEATED_LATELY_MS: i64 = 60_000;
 /// Value of the reminder's mark once the context is small again.
 const ARMED: &str = "armed";
 
-/// Does what an event asks for; what is to be said to the model, or nothing.
+/// Handles an event; returns the text for the model, empty if there is none.
 ///
 /// # Errors
 ///
@@ -204,7 +204,7 @@ fn original(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<Option<
     Ok(Some(session.history))
 }
 
-/// The agent has compacted: its summary is remembered, what it lacks is put down for the next turn.
+/// After the agent's own compaction: remembers its summary, and notes what it lacks for the next turn.
 fn note_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<()> {
     engine.store.mark(scope, &compacted_mark(&event.session), event.agent.name(), engine.now)?;
     let hooks = &event.agent.info().hooks;

@@ -230,7 +230,7 @@ struct Arrived<'a> {
     agent: AgentRef,
     id: String,
     file: String,
-    /// The directory that it comes from, and the home of whoever was there.
+    /// The directory that it comes from, and the user's home there.
     directory: Option<String>,
     home: Option<String>,
     source: Box<dyn Source + Send + 'a>,

@@ -65,7 +65,7 @@ pub(crate) struct Moved<'a, R> {
     line: std::io::Cursor<Vec<u8>>,
     /// Fields that named another directory.
     pub(crate) fields: u64,
-    /// Lines that still name the old project's, in what was said and done there.
+    /// Lines that still name the old project's directory, in messages and calls.
     pub(crate) mentions: u64,
 }
 

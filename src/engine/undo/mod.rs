@@ -45,8 +45,8 @@ pub fn located(engine: &Engine, name: &str) -> Result<Archived> {
     Ok(Archived { scope, entry })
 }
 
-/// The newest compaction of this directory that is wanted. Nobody is in a sub-agent's session: its compactions are
-/// undone by their handles alone.
+/// The newest compaction of this directory that is wanted. The user is never in a sub-agent's session: its compactions
+/// are undone by their handles alone.
 fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope, Compaction)> {
     let wanted = |it: &Compaction| {
         if !wanted(it) {
@@ -256,7 +256,7 @@ impl Undo<'_> {
         Done { status, id: self.id(), output: output.display().to_string(), later: 0, warnings: Vec::new() }
     }
 
-    /// The original with what was said since, as messages: those that `now` still has keep their place in it.
+    /// The original with the later turns, as messages: those that `now` still has keep their place in it.
     fn after(&self, now: &Session) -> Result<(History, usize)> {
         let messages = now.history.messages();
         let said = messages.get(self.mark.messages.saturating_sub(self.mark.grown)..).ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! Undo of a compaction that the agent wrote down itself from our answer.
 //!
-//! What stands in its session is found by the handle in the summary's first line; what was said after it stays.
+//! What is in its session is found by the handle in the summary's first line; later turns stay.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ impl Undo<'_> {
         Ok(Done { later, ..self.done(RestoreStatus::Restored, Path::new(&output)) })
     }
 
-    /// A file: the messages from before once more, then what was said since.
+    /// A file: the messages from before once more, then the later turns.
     pub(crate) fn seat_file(&self, path: &Path) -> Result<Done> {
         let handle = self.seat_handle()?;
         let agent = agent_of(self.session.format)?;

@@ -1,4 +1,4 @@
-//! What was written is read back before anybody gets it.
+//! What was written is read back before it is used.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use history::error::{Error, Kind, Result};
 use history::{History, Message, Part};
 use sessions::{self, Mode, Piece, Written};
 
-/// `after` in the session's own format, read back before anybody gets it.
+/// `after` in the session's own format, read back before it is used.
 pub(crate) fn written(
     opened: &Opened,
     after: &History,

@@ -116,7 +116,7 @@ impl Guard {
         self.tokens.is_some()
     }
 
-    /// Who calls. `Err`: whether a token was given that is nobody's.
+    /// Who calls. `Err`: whether an unknown token was given.
     pub(super) fn owner(&self, headers: &HeaderMap) -> Result<String, bool> {
         let Some(tokens) = &self.tokens else { return Ok("http".to_owned()) };
         let token = headers
@@ -152,7 +152,8 @@ impl Guard {
         }
     }
 
-    /// Notes who opened a session. `is_open`: which sessions are open still; the others are forgotten once there are many.
+    /// Notes who opened a session. `is_open`: which sessions are open still; the others are forgotten once there are
+    /// many.
     fn opened(&self, session: &HeaderValue, owner: &str, is_open: impl Fn(&str) -> bool) {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() >= 2 * MAX_SESSIONS {
@@ -189,7 +190,7 @@ struct Guesses(Mutex<HashMap<IpAddr, (u32, Instant)>>);
 impl Guesses {
     /// Counts a wrong token; how long its answer is held back.
     fn delay(&self, address: IpAddr, now: Instant) -> Duration {
-        // Whoever has an IPv6 address has all of its 64-bit network.
+        // A caller with an IPv6 address has all of its 64-bit network.
         let address = match address {
             IpAddr::V6(it) => IpAddr::V6((it.to_bits() >> 64 << 64).into()),
             IpAddr::V4(_) => address,

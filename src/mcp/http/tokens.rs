@@ -37,7 +37,7 @@ impl TokenFile {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = stamp(&self.path);
         if changed != known.changed {
-            // A file that cannot be read lets nobody in: it may be there to shut somebody out.
+            // A file that cannot be read admits no caller: it may have been changed to revoke a token.
             known.tokens = read(&self.path).unwrap_or_else(|error| {
                 tracing::error!("{}; nobody may call until it can be read", error.full());
                 Vec::new()

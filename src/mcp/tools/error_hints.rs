@@ -25,8 +25,8 @@ pub(in crate::mcp) fn explain(
     }
 }
 
-/// Arguments that work: the caller's own source, unless the error may be about it; else one that is there. Nothing for an
-/// undo: any other one would take back what nobody named.
+/// Arguments that work: the caller's own source, unless the error may be about it; else one that is there. Nothing for
+/// an undo: any other one would take back what was not named.
 fn example(
     state: &ServerState,
     tool: &str,

@@ -1,8 +1,8 @@
 //! The tools, a file each: what the model is offered, and what a call of it does.
 //!
-//! **Invariants.** Every parameter is optional. Schemas are flat: no `$ref`, no `anyOf`, no boolean schemas, no formats,
-//! since one client drops all tools of a server for one schema it cannot read. Unknown arguments are tolerated: one
-//! client adds its own. Everything here is paid for by the model in every request, so a test counts it.
+//! **Invariants.** Every parameter is optional. Schemas are flat: no `$ref`, no `anyOf`, no boolean schemas, no
+//! formats, since one client drops all tools of a server for one schema it cannot read. Unknown arguments are
+//! tolerated: one client adds its own. Everything here is paid for by the model in every request, so a test counts it.
 
 pub(in crate::mcp) mod answer;
 pub(in crate::mcp) mod arguments;
@@ -41,8 +41,8 @@ pub(in crate::mcp) fn all(open_world: bool) -> Vec<Tool> {
     vec![estimate::tool(), split::tool(), prune::tool(), recall::tool(), summarize::tool(open_world)]
 }
 
-/// Calls a tool. An error is for the model: it can mend its arguments. `waiting`: whoever waits for it, who may call it
-/// off while a model writes.
+/// Calls a tool. An error is for the model: it can mend its arguments. `waiting`: the client that
+/// waits for it, and may cancel it while a model writes.
 pub(in crate::mcp) fn call(
     state: &ServerState,
     caller: &Caller,

@@ -51,7 +51,7 @@ impl Blobs {
                 .map_err(|error| wrong("one that cannot be opened").because(error))?;
             Arc::new(files.with_fsync(true))
         } else if let Some(bucket) = url.strip_prefix("s3://") {
-            // Whoever was first has installed the same one.
+            // It fails only where the same one is installed already.
             let _ = rustls::crypto::ring::default_provider().install_default();
             let retry = RetryConfig { max_retries: 5, retry_timeout: PATIENCE, ..RetryConfig::default() };
             let client =
@@ -110,7 +110,7 @@ impl Blobs {
 
     /// Deletes the objects that are not among these names and not young. `at`: milliseconds since 1970.
     pub(in crate::store) fn sweep(&self, named: &HashSet<String>, at: i64) -> Result<()> {
-        let doing = "letting go of what is old";
+        let doing = "deleting what is old";
         let prefix = Path::from("packs");
         let found: Vec<_> = self.wait(self.store.list(Some(&prefix)).try_collect()).map_err(failed(doing))?;
         let is_old = |it: &&object_store::ObjectMeta| it.last_modified.timestamp_millis() < at - YOUNG;

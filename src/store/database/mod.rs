@@ -26,15 +26,16 @@ use history::error::{Error, Kind, Result};
 use history::secrets::Redactor;
 use sql::{Connection, Pool, locked};
 
-/// How long a preview, or an entry of the audit log, waits for a store that another process holds: what was asked for is of
-/// use without being kept.
+/// How long a preview, or an entry of the audit log, waits for a store that another process holds: what was asked for
+/// is of use without being kept.
 const PREVIEW_PATIENCE: Duration = Duration::from_millis(300);
 
 /// Where originals and memories are kept. All methods may be called from several threads, and several processes may
 /// share one store; waiting for another process is bounded (30 s, then [`Kind::Locked`]).
 ///
 /// A handle is given as the text a caller has. One that is malformed, does not exist or is another owner's is
-/// [`Kind::Arguments`]; one of another project is [`Kind::Refused`]. What the database cannot do is [`Kind::Store`], with the remedy.
+/// [`Kind::Arguments`]; one of another project is [`Kind::Refused`]. What the database cannot do is [`Kind::Store`],
+/// with the remedy.
 pub struct Store {
     pub(in crate::store) pool: Pool,
     directory: Option<PathBuf>,
@@ -204,7 +205,7 @@ impl Store {
         passages::search(&self.pool, scope, extent, words, wanted, filter)
     }
 
-    /// A match with its text; nothing if another process has let go of it.
+    /// A match with its text; nothing if another process has deleted it.
     pub fn passage(&self, owner: &str, id: i64) -> Result<Option<FoundPassage>> {
         passages::passage(&self.lock(), owner, id)
     }
@@ -262,7 +263,8 @@ impl Store {
         marks::update_mark(&mut self.lock(), scope, name, new)
     }
 
-    /// Puts a value down where another one stands, or none; whether it did. Of two processes that do it at once, one does.
+    /// Puts a value down where another one stands, or none; whether it did. Of two processes that do it at once, one
+    /// does.
     pub fn mark_anew(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<bool> {
         marks::mark_anew(&self.lock(), scope, name, value, at)
     }
@@ -295,7 +297,8 @@ impl Store {
 
     // ── Audit ──
 
-    /// Notes what was done; the oldest entries give way. A store that another process holds is not waited for.
+    /// Adds an entry to the audit log; the oldest ones are deleted. A store that another process holds is not waited
+    /// for.
     pub fn put_audit(&self, entry: &AuditEntry) -> Result<()> {
         self.storing()?;
         let mut connection = self.lock();
@@ -312,12 +315,13 @@ impl Store {
 
     // ── Care ──
 
-    /// Lets go of what is old; with `dry_run` only says what it would.
+    /// Deletes what is old; with `dry_run` only reports what it would.
     pub fn collect(&self, retention: &Retention, at: i64, dry_run: bool) -> Result<Collected> {
         care::collect(&mut self.lock(), retention, at, dry_run)
     }
 
-    /// Stores originals anew that an older version stored in another way; how many. To be killed in between loses nothing.
+    /// Stores originals anew that an older version stored in another way; how many. To be killed in between loses
+    /// nothing.
     pub fn modernize(&self) -> Result<u64> {
         care::modernize(&self.pool)
     }

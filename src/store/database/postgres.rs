@@ -55,7 +55,7 @@ pub(in crate::store) fn open(
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(Duration::from_secs(10));
     }
-    // Whoever was first has installed the same one.
+    // It fails only where the same one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let tls = rustls::ClientConfig::with_platform_verifier()
         .map_err(|error| Error::new(Kind::Io, "reading this system's certificates").because(error))?;
@@ -151,7 +151,7 @@ impl PgSession {
         })
     }
 
-    /// How many rows a statement changed. It is not tried again: nobody knows whether it was done.
+    /// How many rows a statement changed. It is not tried again: it may have been done.
     pub(in crate::store) fn execute(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<usize> {
         // Preparing it shows whether the connection is there.
         let statement = self.on(true, |open| {

@@ -311,7 +311,7 @@ fn set_up(connection: &mut Connection) -> Result<()> {
     if version != VERSION {
         let transaction =
             connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(doing))?;
-        // Somebody else may have been faster.
+        // Another process may have been faster.
         let (version, _) = state(&transaction)?;
         not_newer(version)?;
         for step in STEPS.iter().skip(version as usize) {

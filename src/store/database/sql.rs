@@ -1,5 +1,5 @@
-//! The store's SQL, in the dialect that SQLite and PostgreSQL both speak: parameters are `?1`, numbers are 64 bits wide,
-//! and what the two write differently is a function of [`Connection`].
+//! The store's SQL, in the dialect that SQLite and PostgreSQL both speak: parameters are `?1`, numbers are 64 bits
+//! wide, and what the two write differently is a function of [`Connection`].
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -395,7 +395,7 @@ fn begin<'a>(
     doing: &'static str,
 ) -> Result<Transaction<'a>, Error> {
     match connection {
-        // SQLite has one writer at a time, whoever's.
+        // SQLite has one writer at a time, of all owners.
         Connection::Sqlite(it) => {
             let _ = owner;
             it.execute_batch("BEGIN IMMEDIATE").map_err(schema::failed(doing))?;
@@ -419,8 +419,8 @@ impl Pool {
     }
 }
 
-/// Takes a connection: one that is free, or the next one when it is. A panic of another thread has rolled its transaction
-/// back, so that connection is as good as before.
+/// Takes a connection: one that is free, or the next one when it is. A panic of another thread has rolled its
+/// transaction back, so that connection is as good as before.
 pub(in crate::store) fn locked(pool: &Pool) -> MutexGuard<'_, Connection> {
     let free = pool.connections.iter().find_map(|it| it.try_lock().ok());
     let next = || pool.next.fetch_add(1, Ordering::Relaxed) % pool.connections.len();

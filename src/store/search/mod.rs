@@ -26,7 +26,8 @@ const WEIGHED: usize = 1 << 20;
 
 const DOING: &str = "searching";
 
-/// Puts the words into the index that were left to the next search, some at a time, so that nobody waits long.
+/// Puts the words into the index that were left to the next search, some at a time, so that no other process waits
+/// long.
 fn catch_up(store: &Pool, owner: &str) -> Result<()> {
     loop {
         let some: Vec<(i64, i64, String)> = locked(store)
@@ -51,7 +52,7 @@ fn catch_up(store: &Pool, owner: &str) -> Result<()> {
         let mut connection = locked(store);
         let transaction = write(&mut connection, owner, DOING)?;
         for (item, words) in words {
-            // Another process may have been faster, or have let go of it.
+            // Another process may have been faster, or have deleted it.
             let taken = transaction
                 .prepare("DELETE FROM pending WHERE item = ?1")
                 .and_then(|mut it| it.execute([item]))

@@ -1,4 +1,4 @@
-//! What was said in archived sessions, for searching: each text once a session, with where it stands.
+//! The passages of archived sessions, for searching: each text once per session, with its place.
 //!
 //! A passage keeps its text beside the index, since the archive holds whole sessions: to show a line of one would be to
 //! unpack and read all of it.
@@ -259,7 +259,7 @@ fn kinds(bits: i64) -> Vec<PassageKind> {
     PassageKind::ALL.into_iter().filter(|it| bits & it.bit() != 0).collect()
 }
 
-/// The text of a match and where it stands; nothing if another process has let go of it.
+/// The text of a match and where it stands; nothing if another process has deleted it.
 pub(in crate::store) fn passage(
     connection: &Connection,
     owner: &str,

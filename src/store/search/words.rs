@@ -8,7 +8,7 @@ use regex::{Regex, RegexBuilder};
 
 use history::error::{Error, Kind, Result};
 
-/// Longer words (base64, minified code) are neither indexed nor searched for: nobody types them, and each would be a
+/// Longer words (base64, minified code) are neither indexed nor searched for: they are never typed, and each would be a
 /// term of its own.
 const MAX_WORD: usize = 128;
 
@@ -149,8 +149,8 @@ pub struct Snippet {
 }
 
 impl Words {
-    /// Reads a query: words, all of which are looked for; `"…"` is a phrase. Stop words, and words that ask for a decision,
-    /// are left out where others remain. A query without a letter or digit is [`Kind::Arguments`].
+    /// Reads a query: words, all of which are looked for; `"…"` is a phrase. Stop words, and words that ask for a
+    /// decision, are left out where others remain. A query without a letter or digit is [`Kind::Arguments`].
     pub fn parse(query: &str) -> Result<Self> {
         let end = query.char_indices().nth(MAX_QUERY).map_or(query.len(), |(at, _)| at);
         let query = &query[..end];

@@ -272,7 +272,7 @@ fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> KeptRegion {
     KeptRegion { tail, ..plain(step, why) }
 }
 
-/// Whether a turn begins: somebody, or the client in the user's place, says something that is no compaction mark.
+/// Whether a turn begins: the user, or the client in the user's place, says something that is no compaction mark.
 fn begins_turn(message: &Message) -> bool {
     message.is_prompt() || (message.role == Role::User && message.kind == Kind::Continue)
 }
@@ -470,7 +470,7 @@ fn moved(draft: &mut Draft<'_>, prompt: usize) {
     draft.others.push(Op::Move { message, why });
 }
 
-/// Whether a message of the end holds a call that nobody answered.
+/// Whether a message of the end holds a call without an output.
 fn is_pending(draft: &Draft<'_>, message: &Message) -> bool {
     message.from.is_some_and(|it| it as usize + 1 >= draft.history.messages().len())
         && has_unanswered(draft, message)
@@ -493,7 +493,7 @@ pub(super) fn pending(draft: &Draft<'_>) -> usize {
     }
 }
 
-/// Whether a message holds a call that nobody answered.
+/// Whether a message holds a call without an output.
 fn has_unanswered(draft: &Draft<'_>, message: &Message) -> bool {
     message.calls().any(|it| !draft.is_answered(&it.id))
 }

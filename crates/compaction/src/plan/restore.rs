@@ -1,7 +1,7 @@
 //! What is put back of the summarised part: files as they were last read, the plan, outputs of some tools.
 //!
 //! Whether a file is as it was read is decided by the last reading of each path and the edits after it. The text comes
-//! from the history; from disk only where somebody asked for it.
+//! from the history; from disk only where the user asked for it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

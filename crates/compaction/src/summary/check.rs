@@ -67,7 +67,7 @@ impl Fault {
 pub struct Parsed {
     /// In the order of the spec, each at most once.
     pub sections: Vec<(usize, String)>,
-    /// Sections that nobody asked for; they are left out.
+    /// Sections that were not asked for; they are left out.
     pub strangers: usize,
 }
 
@@ -264,7 +264,7 @@ pub fn form(reply: &Reply, form: &AnswerForm<'_>) -> Result<Parsed, (Vec<Fault>,
     if faults.is_empty() { Ok(parsed) } else { Err((faults, Some(parsed))) }
 }
 
-/// A text without code, quotations and paths: what is left is somebody's language.
+/// A text without code, quotations and paths: what is left is in one language.
 pub fn prose(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {

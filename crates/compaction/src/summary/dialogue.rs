@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The state serialises and holds nothing of the conversation but what the model wrote, so that a dialogue can go on in
-//! another process, hours later ([`SummaryRequest`] is made again from the session). Giving up is no failure of the caller's:
-//! the offline summary stands for it, with the reason.
+//! another process, hours later ([`SummaryRequest`] is made again from the session). Giving up is no failure of the
+//! caller's: the offline summary stands for it, with the reason.
 
 mod ask;
 
@@ -190,7 +190,7 @@ impl GaveUp {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     Ask(Box<ModelRequest>),
-    /// Milliseconds to wait before [`Dialogue::waited`] is called. The text is for whoever watches.
+    /// Milliseconds to wait before [`Dialogue::waited`] is called. The text is for the progress callback.
     Wait(u64, String),
     Done(String, Vec<String>),
     /// There is none; write the offline one.
@@ -282,7 +282,7 @@ impl Dialogue {
         self.wait = None;
     }
 
-    /// Which part of about how many is being asked for, for whoever watches.
+    /// Which part of about how many is being asked for, for the progress callback.
     pub fn part(&self, request: &SummaryRequest<'_>) -> Option<(usize, usize)> {
         match &self.stage {
             Stage::Chunk { number, .. } => Some((*number, self.parts(request).max(*number))),
@@ -306,7 +306,7 @@ impl Dialogue {
         };
         let size = (request.count)(&asked.text());
         self.requests += 1;
-        // Where nobody answered the call, nothing went out.
+        // Where there was no connection, nothing was sent.
         if !matches!(&heard, Err(it) if it.status.is_none() && matches!(it.cause, FailureCause::Network | FailureCause::Tls))
         {
             self.sent += size;

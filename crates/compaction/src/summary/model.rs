@@ -1,4 +1,4 @@
-//! What is said to a model and what it says, whoever its provider is.
+//! Requests to a model and its replies, independent of the provider.
 
 use std::fmt;
 
@@ -102,7 +102,7 @@ impl ModelRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
-    /// It was done, or nobody said.
+    /// It was done, or no reason was given.
     #[default]
     End,
     /// It ran into the limit of its answer.
@@ -161,7 +161,7 @@ pub struct PartialReply {
     pub finished: bool,
 }
 
-/// A key. Shows itself to nobody: neither `Debug` nor `Display` nor any serialiser has its text.
+/// A key. Never shown: neither `Debug` nor `Display` nor any serialiser has its text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 

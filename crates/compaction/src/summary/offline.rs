@@ -58,8 +58,8 @@ struct Candidate<'a> {
     now: Option<(SummaryLine, u64)>,
 }
 
-/// Writes a summary of `ask.region`. Never above `ask.max_tokens` by `count`: pins that do not fit even alone are left out,
-/// so a caller that must keep them checks that they are there.
+/// Writes a summary of `ask.region`. Never above `ask.max_tokens` by `count`: pins that do not fit even alone are left
+/// out, so a caller that must keep them checks that they are there.
 pub fn write(
     history: &History,
     ledger: &Ledger,
@@ -72,7 +72,7 @@ pub fn write(
     }
     let spec = SummarySpec { slice_minutes: 0, ..ask.spec.clone() };
     let mut out = String::new();
-    // Newest first: what an older slice does not need is nobody's any more, so each may take its share of what is left.
+    // Newest first: each may take its share of what is left.
     let mut parts: Vec<String> = Vec::new();
     let mut left = ask.max_tokens;
     for (number, (title, region)) in slices.iter().enumerate().rev() {
@@ -355,7 +355,8 @@ fn quoted_whole(rule: &Fact, facts: &[&Fact]) -> bool {
     facts.iter().filter(short).any(|it| says(it, rule))
 }
 
-/// Whether what the user said stands among the rules, but for a word or two. `facts` are in the order of their messages.
+/// Whether what the user said stands among the rules, but for a word or two. `facts` are in the order of their
+/// messages.
 fn told_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
     if said.text.len() > LONGEST_PROMPT {
         return false;

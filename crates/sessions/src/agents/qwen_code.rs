@@ -1,9 +1,10 @@
 //! Qwen Code's sessions (`~/.qwen/projects/<project>/chats/<session id>.jsonl`), read only.
 //!
-//! A fork of Gemini CLI. Its records look like Claude Code's (`uuid`, `parentUuid`, `sessionId`), its messages are Gemini
-//! contents. Facts are those of its sources of 2026 (`chatRecordingService`, `transcript-records`, `session-api-history`),
-//! versions 0.5 to 0.22: what a resume sends is the chain of `parentUuid` from the last record back; records of one `uuid`
-//! are one message; a `chat_compression` record holds the whole history that replaces what was before.
+//! A fork of Gemini CLI. Its records look like Claude Code's (`uuid`, `parentUuid`, `sessionId`), its messages are
+//! Gemini contents. Facts are those of its sources of 2026 (`chatRecordingService`, `transcript-records`,
+//! `session-api-history`), versions 0.5 to 0.22: what a resume sends is the chain of `parentUuid` from the last record
+//! back; records of one `uuid` are one message; a `chat_compression` record holds the whole history that replaces what
+//! was before.
 //!
 //! Not followed: what a goal's end changes about where a message of the user joins (`goal_turn_end`).
 
@@ -22,7 +23,7 @@ use history::{History, Kind, Meta, Role};
 pub(crate) static ROW: Row = Row {
     name: "qwen-code",
     api: Api::Gemini,
-    // It talks to many providers, so nobody knows who signed.
+    // It talks to many providers, so the signer is not known.
     is_signed: false,
     folder: Some(("/.qwen/projects/", &[".jsonl"])),
     recognise: Some(sniff),
@@ -46,8 +47,8 @@ const SIDE: [&str; 6] = [
     "managed_session_commit_v1",
 ];
 
-/// Whether a line is a record with Gemini's `parts`, or one of the program's own with its `systemPayload`: Claude Code's
-/// rows, which are like it otherwise, have neither.
+/// Whether a line is a record with Gemini's `parts`, or one of the program's own with its `systemPayload`: Claude
+/// Code's rows, which are like it otherwise, have neither.
 pub fn sniff(first_lines: &str) -> bool {
     let is_record = |line: &str| match serde_json::from_str::<Value>(line) {
         Ok(it) => {

@@ -34,7 +34,7 @@ impl Children {
 }
 
 /// The children of the object or array that begins at `span.start` (white space before it is skipped). Values are
-/// delimited, not validated: whoever reads one parses it. Anything else than an object or array has no children.
+/// delimited, not validated: that is left to their readers. Anything else than an object or array has no children.
 pub fn children(text: &str, span: Range<usize>) -> Children {
     let bytes = text.as_bytes();
     let bytes = &bytes[..span.end.min(bytes.len())];

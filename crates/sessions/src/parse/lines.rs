@@ -95,8 +95,8 @@ pub const HEAD: u64 = 64 * 1024;
 const BLOCK: u64 = if cfg!(test) { 4 * 1024 } else { 512 * 1024 };
 
 /// Goes through a source from its end to its beginning, on all cores: `look` makes something of the lines that begin in
-/// a range, `take` is given that and where the range begins, the last range first, and says whether to go on. How far it
-/// got; a little more may have been looked at.
+/// a range, `take` is given that and where the range begins, the last range first, and says whether to go on. How far
+/// it got; a little more may have been looked at.
 ///
 /// # Errors
 /// Those of `look`.
@@ -107,8 +107,8 @@ pub fn backwards<T: Send>(
 ) -> Result<u64> {
     let len = source.len();
     let cores = len.div_ceil(BLOCK).min(parallel::threads() as u64);
-    // Where what nobody has looked at ends. Ranges are in proportion to what was needed so far, so that little is looked
-    // at in vain.
+    // End of what was not looked at yet. Ranges are in proportion to what was needed so far, so that little is looked
+    // at without need.
     let rest = AtomicU64::new(len);
     let claim = || {
         let begin = |end: u64| end.saturating_sub(((len - end) / 4).clamp(BLOCK, 16 * BLOCK));
@@ -117,7 +117,7 @@ pub fn backwards<T: Send>(
     };
     let look_at = |range: Range<u64>| (range.end, range.start, look(range));
     std::thread::scope(|scope| {
-        // Whoever is a few ranges ahead waits: what it looks at next may not be needed.
+        // A thread that is a few ranges ahead waits: what it looks at next may not be needed.
         let (send, found) = mpsc::sync_channel(1);
         for _ in 1..cores {
             let (send, claim, look_at) = (send.clone(), &claim, &look_at);

@@ -160,7 +160,7 @@ const fn row(name: &'static str, api: Api, is_signed: bool, read: fn(&dyn Source
 }
 
 pub(crate) static ANTHROPIC: Row = row("anthropic", Api::Anthropic, true, |it| read(it, Format::ANTHROPIC));
-// Many providers speak it, so nobody knows who signed.
+// Many providers speak it, so the signer is not known.
 pub(crate) static OPENAI_CHAT: Row =
     row("openai-chat", Api::OpenAiChat, false, |it| read(it, Format::OPENAI_CHAT));
 pub(crate) static OPENAI_RESPONSES: Row =

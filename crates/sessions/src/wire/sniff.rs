@@ -6,7 +6,7 @@ use super::{frame, string};
 use crate::Format;
 use crate::parse::spans;
 
-/// Top-level keys of documents that are somebody else's: Gemini CLI (`sessionId`, `projectHash`), OpenCode (`info`),
+/// Top-level keys of documents of other formats: Gemini CLI (`sessionId`, `projectHash`), OpenCode (`info`),
 /// SWE-agent (`trajectory`, `replay_config`), Claude Code and pi lines (`uuid`, `parentUuid`).
 const FOREIGN: [&str; 8] =
     ["sessionId", "sessionID", "projectHash", "info", "trajectory", "replay_config", "uuid", "parentUuid"];

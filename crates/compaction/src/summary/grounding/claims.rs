@@ -101,7 +101,7 @@ pub struct Sources<'a> {
 /// Why a sentence was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unfounded {
-    /// Put in the user's mouth, or a rule that nobody gave.
+    /// Attributed to the user, or a rule that was never given.
     InventedUserStatement,
     /// Speaks to the model.
     Order,
@@ -388,7 +388,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Whether a sentence begins by bidding the reader: `Merge it`, not `Merged` or `merges`.
+/// Whether a sentence begins with an imperative: `Merge it`, not `Merged` or `merges`.
 fn is_imperative(sentence: &str) -> bool {
     let bare = sentence.trim_start_matches(|c: char| !c.is_alphanumeric());
     lexicon::any(|it| &it.imperative, bare)
@@ -400,7 +400,7 @@ fn paragraphs(text: &str) -> impl Iterator<Item = &str> {
         .filter(|it| !it.trim().is_empty())
 }
 
-/// Whether pools have said what a sentence says: enough of what it is about, and every deed with consequences in the
+/// Whether pools have said what a sentence says: enough of what it is about, and every action with consequences in the
 /// same direction.
 fn supported(sentence: &str, pools: &[&[Passage]]) -> bool {
     let bare = WORDS.as_ref().map_or_else(|| sentence.into(), |it| it.attributed.replace_all(sentence, " "));

@@ -57,7 +57,7 @@ pub struct Claim {
 /// The lists, each one expression.
 pub struct Words {
     pub no: Regex,
-    /// Puts it in the user's mouth.
+    /// Attributes it to the user.
     pub attributed: Regex,
     /// A wish, a condition, a plan.
     pub open: Regex,
@@ -65,16 +65,16 @@ pub struct Words {
     pub order: Regex,
     pub permit: Regex,
     pub binding: Regex,
-    /// Somebody whose word counts.
+    /// Names a person with authority.
     pub authority: Regex,
-    /// Begins by bidding the reader.
+    /// Begins with an imperative.
     pub imperative: Regex,
     /// Says where it was read.
     pub cited: Regex,
     /// A word of success.
     pub success: Regex,
     pub flawless: Regex,
-    /// Deeds with consequences, and how others may have said them.
+    /// Actions with consequences, and other words for them.
     pub actions: Vec<(String, Regex, Option<Regex>)>,
     pub claims: Vec<Claim>,
 }

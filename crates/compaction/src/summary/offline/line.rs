@@ -57,7 +57,7 @@ pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &
     SummaryLine { label: label.map(one_line), group, text: one_line(text) }
 }
 
-/// A text without what ends a line for anybody: paths, commands and names are what the session says, and none may begin
+/// A text without any line break character: paths, commands and names are what the session says, and none may begin
 /// a heading or an item of its own.
 fn one_line(text: String) -> String {
     let breaks = |it: char| it != '\t' && it.is_control() || matches!(it, '\u{2028}' | '\u{2029}');
@@ -256,7 +256,7 @@ fn below<'a>(path: &'a str, root: &str) -> Option<&'a str> {
     path.strip_prefix(root)?.strip_prefix('/').filter(|it| !it.is_empty())
 }
 
-/// Somebody's words: the user's in quotation marks, cut in the middle so that both ends stay verbatim.
+/// Words of the user or the model: the user's in quotation marks, cut in the middle so that both ends stay verbatim.
 fn words(fact: &Fact, chars: usize) -> String {
     if fact.voice() != Voice::User {
         return told(&fact.text, chars);

@@ -194,7 +194,7 @@ const TECHNICAL: &[Tier] = &[
     tier(LineKind::Look, 160, 10),
 ];
 
-/// What takes the room that is nobody else's any more: what one looks things up in, without shares.
+/// What takes the room that is left over: facts to look things up in, without shares.
 const REST: &[Tier] = &[
     tier(LineKind::Changed, 200, 100),
     tier(LineKind::Command, 110, 100),

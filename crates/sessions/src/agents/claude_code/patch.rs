@@ -2,8 +2,8 @@
 //!
 //! Blanks behind the placeholder, up to where the output ended, are not enough: a long output lies on many pages, of
 //! which the system writes one after the other, and the quote that ends the text would have to come up on the first and
-//! go from the last at once. So the quote at the end stays: what is left of the output becomes a text that nobody reads,
-//! in a field of ours behind the message, and only the few bytes between are written.
+//! go from the last at once. So the quote at the end stays: what is left of the output becomes a text that is never
+//! read, in a field of ours behind the message, and only the few bytes between are written.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -96,7 +96,8 @@ fn set_aside(row: &str, content: &Range<usize>, new: &str) -> Option<String> {
 }
 
 /// The first place in a text at or behind `from` with room for `used` bytes between, and for what has to be opened so
-/// that what follows that place ends what it ended before: the objects and lists since the start of `range`, and the text.
+/// that what follows that place ends what it ended before: the objects and lists since the start of `range`, and the
+/// text.
 fn inside_a_text(row: &str, range: Range<usize>, from: usize, used: usize) -> Option<(usize, String)> {
     let bytes = row.as_bytes();
     let mut open: Vec<u8> = Vec::new();

@@ -147,7 +147,7 @@ impl Messages {
         }
         let before = self.live.last().map(|it| &it.message);
         let kind = match (said.role, said.kind) {
-            // What stands beside a tool's response is the tool's, not somebody's words.
+            // What stands beside a tool's response is the tool's, not the user's words.
             (Which::User | Which::Results, None) if is_beside(&parts) => Kind::Context,
             (Which::Results, _) => Kind::Said,
             (_, Some(kind)) => kind,

@@ -23,7 +23,7 @@ use history::History;
 use history::error::{Error, Kind, Result};
 use serde_json::Value;
 
-// It talks to many providers, so nobody knows who signed.
+// It talks to many providers, so the signer is not known.
 pub(crate) static ROW: Row = Row {
     name: "opencode",
     api: Api::OpenAiChat,
