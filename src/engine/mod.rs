@@ -44,7 +44,7 @@ pub use compact::summary_cost::estimate_by_provider;
 #[doc(hidden)]
 pub use events::otel;
 pub use events::{Event, Listener};
-pub use input::open::{Opened, SessionRef, continued, open, open_measured, sessions};
+pub use input::open::{Directories, Opened, SessionRef, continued, open, open_measured, sessions};
 pub use input::options::{Amount, Ask, CompactOptions, Counting, Edit, Editor, PruneOptions, To, Writer};
 pub use input::request::keep_snapshot;
 pub(crate) use input::values;

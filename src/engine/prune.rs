@@ -6,6 +6,7 @@ use crate::agents::reach::Job;
 use crate::answers::{Next, NextCost, PruneAnswer, Status};
 use crate::engine::archive::PlanResult;
 use crate::engine::input::measured::warnings;
+use crate::engine::input::request::PlanKind;
 use crate::engine::inspect::session_cost::AfterChange;
 use crate::engine::{
     Ask, Engine, Opened, To, archive, input::measured, input::request, inspect::session_cost, pruned,
@@ -27,7 +28,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
     let ask = &request::honoured(engine, ask);
     let measured = measured::measure(engine, &opened.session, ask);
     let moment = request::moment(engine, measured.history, ask);
-    let plan = request::with_request(engine, &measured, ask, true, None, |request| {
+    let plan = request::with_request(engine, &measured, ask, PlanKind::Prune, |request| {
         plan::plan(measured.history, &measured.counter, request, &moment)
     });
     let mut answer = PruneAnswer {

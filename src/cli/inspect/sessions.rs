@@ -12,7 +12,7 @@ use crate::agents::reach::quoted;
 use crate::answers::AdviceLevel;
 use crate::cli::Screen;
 use crate::cli::paint::{Paint, fitted, short_ids};
-use crate::engine::{self, Ask, Engine, SessionRef};
+use crate::engine::{self, Ask, Directories, Engine, SessionRef};
 use crate::report::size;
 use history::error::Result;
 #[cfg(not(feature = "parquet"))]
@@ -97,7 +97,7 @@ struct CompactionRow {
 
 /// `epitome` alone: the sessions of this directory that the user is in.
 pub(in crate::cli) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
-    let mut found = engine::sessions(engine, None, true)?;
+    let mut found = engine::sessions(engine, None, Directories::Here)?;
     found.retain(|it| it.parent.is_none());
     let continued = engine::continued(engine, &found);
     let mut sessions = Vec::new();
@@ -119,7 +119,8 @@ pub(in crate::cli) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u
 }
 
 pub(in crate::cli) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
-    let mut found = engine::sessions(engine, arguments.agent.as_deref(), arguments.here)?;
+    let of = if arguments.here { Directories::Here } else { Directories::All };
+    let mut found = engine::sessions(engine, arguments.agent.as_deref(), of)?;
     if arguments.keep {
         return crate::cli::archive::keep::run(engine, &found, screen);
     }

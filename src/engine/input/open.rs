@@ -200,14 +200,24 @@ fn absolute(path: &Path) -> Result<PathBuf> {
     })
 }
 
-/// The sessions that were found, of one agent if it is named, of this directory if `here`.
+/// The directories whose sessions are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Directories {
+    Here,
+    All,
+}
+
+/// The sessions that were found, of one agent if it is named.
 ///
 /// # Errors
 ///
 /// The folder of an agent that was named cannot be read.
-pub fn sessions(engine: &Engine, agent: Option<&str>, here: bool) -> Result<Vec<FoundSession>> {
+pub fn sessions(engine: &Engine, agent: Option<&str>, of: Directories) -> Result<Vec<FoundSession>> {
     let agent = agent.map(named_agent).transpose()?;
-    let cwd = here.then_some(engine.config.agents.cwd.as_path());
+    let cwd = match of {
+        Directories::Here => Some(engine.config.agents.cwd.as_path()),
+        Directories::All => None,
+    };
     Ok(agents::list(&engine.config.agents, agent, cwd))
 }
 
@@ -231,7 +241,7 @@ fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Fou
             "expected the session of the agent that calls, found none: no agent is known to call",
         );
     }
-    let newest = sessions(engine, agent, true)?.into_iter().find(|it| it.parent.is_none());
+    let newest = sessions(engine, agent, Directories::Here)?.into_iter().find(|it| it.parent.is_none());
     newest.ok_or_else(|| {
         let what = "expected a session of this directory, found none; `epitome sessions` lists all";
         Error::new(Kind::Input, what)
@@ -299,7 +309,8 @@ pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<Fo
     if let Ok(found) = named_session(engine, "latest", agent) {
         return Ok(found);
     }
-    let anywhere: Vec<FoundSession> = sessions(engine, agent, false)?.into_iter().take(5).collect();
+    let anywhere: Vec<FoundSession> =
+        sessions(engine, agent, Directories::All)?.into_iter().take(5).collect();
     if anywhere.is_empty() {
         return Err(Error::new(
             Kind::Input,

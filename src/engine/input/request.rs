@@ -102,13 +102,23 @@ pub(crate) fn one_more(old: Option<Mark>, at: i64) -> Mark {
     Mark { value: count.saturating_add(1).to_string(), at }
 }
 
+/// What a plan is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlanKind {
+    /// Outputs are cleared; nothing is summarized.
+    Prune,
+    Compact {
+        /// Tokens of the summary, where it is written already.
+        summary_tokens: Option<u64>,
+    },
+}
+
 /// Calls `with` with the request of a plan; what it borrows lives as long as the call.
 pub(crate) fn with_request<T>(
     engine: &Engine,
     measured: &Measured<'_>,
     ask: &Ask,
-    prune_only: bool,
-    summary_tokens: Option<u64>,
+    kind: PlanKind,
     with: impl FnOnce(&PlanRequest<'_>) -> T,
 ) -> T {
     let scope = engine.scope(measured.history);
@@ -118,11 +128,14 @@ pub(crate) fn with_request<T>(
     let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
     with(&PlanRequest {
         profile: &ask.profile,
-        prune_only,
+        prune_only: kind == PlanKind::Prune,
         auto: ask.options.auto,
         budget: ask.options.budget.map(|it| it.of(measured.tokens)),
         keep: ask.options.keep.map(|it| it.of(measured.tokens)),
-        summary_tokens,
+        summary_tokens: match kind {
+            PlanKind::Prune => None,
+            PlanKind::Compact { summary_tokens } => summary_tokens,
+        },
         protect: ask.prune.protect_tokens,
         exclude_tools: &ask.prune.exclude_tools,
         only: &ask.prune.only,

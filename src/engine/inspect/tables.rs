@@ -7,7 +7,7 @@ use super::parquet::{Cell, Columns, Table};
 use crate::agents::FoundSession;
 use crate::answers::TablesAnswer;
 use crate::engine::{Ask, Engine, Opened, SessionRef, input::measured, input::open};
-use crate::store::{Compaction, Scope};
+use crate::store::Compaction;
 use history::error::{Error, Kind, Result};
 use history::{Message, Role};
 

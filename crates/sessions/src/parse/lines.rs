@@ -91,6 +91,14 @@ pub fn each_line_in(
 /// The beginning of a source, in which it says what it is.
 pub const HEAD: u64 = 64 * 1024;
 
+/// How much of a source is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coverage {
+    Whole,
+    /// No more than the history depends on, unless the source is small.
+    History,
+}
+
 /// How much is looked at first; later more at once.
 const BLOCK: u64 = if cfg!(test) { 4 * 1024 } else { 512 * 1024 };
 

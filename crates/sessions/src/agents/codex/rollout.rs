@@ -8,7 +8,7 @@ use super::items::{Item, Live};
 use super::line::{Line, LineContent};
 use super::usage::Report;
 use crate::media::SharedData;
-use crate::parse::lines;
+use crate::parse::lines::{self, Coverage};
 use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive};
 use history::error::{Error, Kind as ErrorKind, Result};
 use history::json;
@@ -82,15 +82,15 @@ pub(super) struct Rollout {
 
 impl Rollout {
     /// Looks at the lines from the last one backwards, on all cores: at all of them, or at no more than what a resume
-    /// would send is made of and at the first (or at all if they are few). What may be missing then are compactions
-    /// before the newest one that survived, and what they were like; the history is the same.
+    /// would send is made of and at the first. What may be missing then are compactions before the newest one that
+    /// survived, and what they were like; the history is the same.
     ///
     /// Items are kept as far back as a replay is likely to need them: to the last compaction that carries a history.
     /// Those before it that it needs all the same are left to be read once more.
-    pub(super) fn of(source: &dyn Source, keep: &Keep, all: bool) -> Result<Self> {
+    pub(super) fn of(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<Self> {
         let mut parts: Vec<Self> = Vec::new();
         let based = AtomicBool::new(false);
-        let all = all || source.len() <= LOOKED_AT_WHOLE;
+        let all = coverage == Coverage::Whole || source.len() <= LOOKED_AT_WHOLE;
         let look = |range| Self::within(source, range, Some(keep).filter(|_| !based.load(Relaxed)));
         // Offset at the last check for completeness; checked again when a quarter more was read.
         let mut asked = source.len();
@@ -117,7 +117,7 @@ impl Rollout {
         let head = Self::within(source, 0..lines::HEAD.min(from), None)?;
         // A file that does not begin with what all begin with is looked at from the beginning.
         if head.session_meta != Some(0) {
-            return Self::of(source, keep, true);
+            return Self::of(source, keep, Coverage::Whole);
         }
         let lines = if rollout.notes.is_empty() {
             0

@@ -7,7 +7,7 @@ use super::items::{FROM_AGENT, NOT_SENT, is_task, items, kind_of, output_value};
 use super::replay::{Replayed, kind_name};
 use super::rollout::Rollout;
 use crate::agents::foreign;
-use crate::parse::lines::ends_whole;
+use crate::parse::lines::{Coverage, ends_whole};
 use crate::parse::raw::{Fields, array, place, quoted, spliced};
 use crate::{Keep, Mode, Piece, Session, Source, Written, derive, wire};
 use history::error::{Error, Kind as ErrorKind, Result};
@@ -30,7 +30,7 @@ use history::{History, Kind, Message, Part, Role, Text};
 /// [`Input`](ErrorKind::Input) if a new thread is wanted of a rollout without `session_meta`.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     let keep: &Keep = &|_, _| None;
-    let mut rollout = Rollout::of(source, keep, true)?;
+    let mut rollout = Rollout::of(source, keep, Coverage::Whole)?;
     let replayed = rollout.replay(source, keep)?;
     match mode {
         Mode::Patch => patch(source, &replayed, after),
