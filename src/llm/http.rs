@@ -78,21 +78,20 @@ impl Http {
         seen: &dyn Fn(usize),
     ) -> Result<Reply, Failure> {
         let until = Instant::now() + self.limits.total;
-        match timeout(self.limits.total, self.sent(endpoint, ask, seen, until)).await {
+        match timeout(self.limits.total, self.exchange(endpoint, ask, seen, until)).await {
             Ok(result) => result.map_err(|it| it.without(endpoint.key.as_ref())),
-            Err(_) => Err(self.slow(true)),
+            Err(_) => Err(self.incomplete()),
         }
     }
 
-    async fn sent(
+    async fn exchange(
         &self,
         endpoint: &Endpoint,
         ask: &ModelRequest,
         seen: &dyn Fn(usize),
         until: Instant,
     ) -> Result<Reply, Failure> {
-        let response =
-            self.posted(endpoint, endpoint.url(), "text/event-stream", &endpoint.body(ask)).await?;
+        let response = self.post(endpoint, endpoint.url(), "text/event-stream", &endpoint.body(ask)).await?;
         self.answer(endpoint, response, seen, until).await
     }
 
@@ -103,7 +102,7 @@ impl Http {
         };
         let counted = async {
             let body = endpoint.count_body(messages);
-            let mut response = self.posted(endpoint, url, "application/json", &body).await?;
+            let mut response = self.post(endpoint, url, "application/json", &body).await?;
             let mut whole = Vec::new();
             while let Some(piece) = response.chunk().await.map_err(broken)? {
                 whole.extend_from_slice(&piece[..piece.len().min(ERROR_BYTES - whole.len())]);
@@ -114,12 +113,12 @@ impl Http {
         };
         match timeout(self.limits.total, counted).await {
             Ok(result) => result.map_err(|it| it.without(endpoint.key.as_ref())),
-            Err(_) => Err(self.slow(true)),
+            Err(_) => Err(self.incomplete()),
         }
     }
 
     /// Sends a body; the response, if it is one of success.
-    async fn posted(
+    async fn post(
         &self,
         endpoint: &Endpoint,
         url: String,
@@ -142,7 +141,7 @@ impl Http {
         }
         let response = match timeout(self.limits.idle, request.body(body).send()).await {
             Ok(response) => response.map_err(broken)?,
-            Err(_) => return Err(self.slow(false)),
+            Err(_) => return Err(self.silent()),
         };
         let status = response.status();
         if status.is_redirection() {
@@ -159,12 +158,12 @@ impl Http {
             });
         }
         if status != StatusCode::OK {
-            return Err(self.refused(response).await);
+            return Err(self.refusal(response).await);
         }
         Ok(response)
     }
 
-    async fn refused(&self, mut response: Response) -> Failure {
+    async fn refusal(&self, mut response: Response) -> Failure {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let mut body = Vec::new();
@@ -207,7 +206,8 @@ impl Http {
                 // What is complete is complete, however the connection ends.
                 _ if draft.finished => None,
                 Ok(Err(error)) => return Err(cut(&draft, &broken(error).found)),
-                Err(_) => return Err(self.slow(Instant::now() >= until)),
+                Err(_) if Instant::now() >= until => return Err(self.incomplete()),
+                Err(_) => return Err(self.silent()),
             };
             let Some(piece) = piece else { break };
             bytes += piece.len();
@@ -246,13 +246,12 @@ impl Http {
         Ok(draft.reply)
     }
 
-    fn slow(&self, total: bool) -> Failure {
-        let found = if total {
-            format!("no complete answer within {}", seconds(self.limits.total))
-        } else {
-            format!("nothing came for {}", seconds(self.limits.idle))
-        };
-        Failure::new(FailureCause::Slow, found)
+    fn incomplete(&self) -> Failure {
+        Failure::new(FailureCause::Slow, format!("no complete answer within {}", seconds(self.limits.total)))
+    }
+
+    fn silent(&self) -> Failure {
+        Failure::new(FailureCause::Slow, format!("nothing came for {}", seconds(self.limits.idle)))
     }
 }
 
