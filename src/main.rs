@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use epitome::answers::Document;
 use epitome::cli::{self, Arguments};
 use epitome::config::{Config, Environment};
-use epitome::history::error::{Error, Kind};
+use epitome::history::error::{Error, ErrorKind};
 use epitome::terminal::{LineMode, Visible, visible};
 
 fn main() -> ExitCode {
@@ -30,12 +30,12 @@ fn main() -> ExitCode {
     let mut out = std::io::BufWriter::new(stdout.lock());
     let result = Config::load(environment).and_then(|config| cli::run(arguments, config, style, &mut out));
     let flushed =
-        out.flush().map_err(|error| Error::new(Kind::Io, "writing to standard output").because(error));
+        out.flush().map_err(|error| Error::new(ErrorKind::Io, "writing to standard output").because(error));
     #[cfg(feature = "otel")]
     epitome::engine::otel::finish();
     match result.and_then(|code| flushed.map(|()| code)) {
         // The reader has closed the pipe.
-        Err(error) if error.kind() == Kind::Io && is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if error.kind() == ErrorKind::Io && is_closed_pipe(&error) => ExitCode::SUCCESS,
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             let mut stderr = std::io::stderr().lock();
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
                 print_error(error.code(), &why);
             }
             // A hook must not stop its agent because of us: 2 would. Only what the user configured does.
-            if hook && error.kind() != Kind::Refused {
+            if hook && error.kind() != ErrorKind::Refused {
                 ExitCode::SUCCESS
             } else if hook {
                 ExitCode::from(2)

@@ -31,7 +31,7 @@ pub mod settings;
 pub use codex::gateway;
 pub use find::{FoundSession, TypedPrompt, current, find, find_beginning, list, sub_agents, typed};
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::{Format, Memory, Session, Source};
 
 use find::scan::{HEAD, SessionFile, files, first_words, objects, spellings};
@@ -155,7 +155,7 @@ pub trait Agent: Sync {
     /// Its own lock on a session, where it has one.
     ///
     /// # Errors
-    /// [`Live`](history::error::Kind::Live) if it is held.
+    /// [`Live`](history::error::ErrorKind::Live) if it is held.
     fn lock(&self, _env: &Env, _id: &str) -> Result<Option<fs::File>> {
         Ok(None)
     }
@@ -169,7 +169,7 @@ pub trait Agent: Sync {
     /// How a result goes back. `export`: the session is a file that was exported from its database.
     ///
     /// # Errors
-    /// [`Refused`](history::error::Kind::Refused) where its sessions are only read.
+    /// [`Refused`](history::error::ErrorKind::Refused) where its sessions are only read.
     fn reach(&self, _job: Job, _live: bool, _export: bool) -> Result<Reach> {
         Err(reach::read_only(self.info().title))
     }
@@ -177,7 +177,7 @@ pub trait Agent: Sync {
     /// Where a new session goes, so that it is found. `None`: it takes one in from any file.
     ///
     /// # Errors
-    /// [`Refused`](history::error::Kind::Refused) where its name for the directory cannot be told.
+    /// [`Refused`](history::error::ErrorKind::Refused) where its name for the directory cannot be told.
     fn place(&self, _env: &Env, _cwd: &Path, _file_name: &str) -> Result<Option<PathBuf>> {
         Ok(None)
     }
@@ -365,12 +365,12 @@ pub fn names(which: impl Fn(AgentRef) -> bool) -> String {
 /// The client of that name that lets us compact in its place.
 ///
 /// # Errors
-/// [`Arguments`](Kind::Arguments) for one that is not known.
+/// [`Arguments`](ErrorKind::Arguments) for one that is not known.
 pub fn seat_named(name: &str) -> Result<&'static dyn Seat> {
     let all = || ALL.into_iter().filter_map(|it| it.info().seat).chain([&pi::PiSeat as &dyn Seat]);
     all().find(|it| it.name() == name).ok_or_else(|| {
         let names: Vec<_> = all().map(seat::Seat::name).collect();
-        Error::new(Kind::Arguments, format!("expected a client ({}), found {name:?}", names.join(", ")))
+        Error::new(ErrorKind::Arguments, format!("expected a client ({}), found {name:?}", names.join(", ")))
     })
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{AgentRef, Env};
 use crate::answers::TakesEffect;
-use history::error::{Error, Hint, Kind, Result};
+use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::Mode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub fn at_rest(live: bool) -> Reach {
 /// The error of an agent whose sessions are never written.
 pub fn read_only(title: &str) -> Error {
     let what = format!("applying: sessions of {title} are only read");
-    Error::new(Kind::Refused, what).hint(Hint::WriteCopy)
+    Error::new(ErrorKind::Refused, what).hint(Hint::WriteCopy)
 }
 
 /// The version that wrote a session, if it is of a later generation than what was seen: `head` is how the file begins.
@@ -98,7 +98,7 @@ pub struct SessionClaim(
 /// Takes the agent's own lock on a session, where it has one.
 ///
 /// # Errors
-/// [`Kind::Live`] if the agent holds it.
+/// [`ErrorKind::Live`] if the agent holds it.
 pub fn claim(env: &Env, agent: AgentRef, id: &str) -> Result<SessionClaim> {
     agent.lock(env, id).map(SessionClaim)
 }

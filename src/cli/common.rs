@@ -6,7 +6,7 @@ use crate::agents::reach::quoted;
 use crate::answers::LostInfo;
 use crate::config::Config;
 use crate::engine::{self, Ask, Counting, Engine, Opened, SessionRef, words};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 
 /// Which session, and how it is measured.
@@ -73,7 +73,7 @@ pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
         return Ok(Some(format));
     }
     let what = format!("--as: expected anthropic, openai-chat, openai-responses or gemini, found {name:?}");
-    Err(Error::new(Kind::Arguments, what))
+    Err(Error::new(ErrorKind::Arguments, what))
 }
 
 /// A line for a fact that a compaction loses.

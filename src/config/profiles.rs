@@ -5,7 +5,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use compaction::profile::Profile;
 use compaction::summary::prompt::PromptTexts;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 macro_rules! profiles {
     ($($name:literal),* $(,)?) => {
@@ -88,7 +88,7 @@ pub fn built_in(name: &str) -> Result<Profile> {
     let ((name, text), parsed) = found.ok_or_else(|| {
         let names: Vec<_> = BUILT_IN.iter().map(|(it, _)| *it).collect();
         Error::new(
-            Kind::Arguments,
+            ErrorKind::Arguments,
             format!("expected a profile ({}) or a .toml file, found {name:?}", names.join(", ")),
         )
     })?;

@@ -16,7 +16,7 @@ use crate::files::Reading;
 use crate::store::AuditVerb;
 use compaction::plan::{self, PlanOutcome};
 use history::History;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Mode;
 
 /// Clears, shortens or moves away tool outputs as `ask.profile` does.
@@ -89,7 +89,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
         To::Plan => {}
         To::Agent(_) => {
             let what = "pruning: expected a session or a file for the result, found another agent";
-            return Err(Error::new(Kind::Arguments, what));
+            return Err(Error::new(ErrorKind::Arguments, what));
         }
     }
     if let Some(handle) = &answer.handle {

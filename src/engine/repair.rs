@@ -17,7 +17,7 @@ use crate::store::{
     Applied, AppliedMode, AuditVerb, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope,
     What,
 };
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::repair::Repair;
 use sessions::{self, Format, Memory, Session, Source};
 
@@ -55,8 +55,8 @@ impl Source for SourceRange<'_> {
 /// Finds what is wrong with a session and mends that, at full size.
 ///
 /// # Errors
-/// [`Kind::Live`] for a session in use, [`Kind::Refused`] for one that may not be written or archived,
-/// [`Kind::Changed`] if it was written to meanwhile: nothing was replaced then.
+/// [`ErrorKind::Live`] for a session in use, [`ErrorKind::Refused`] for one that may not be written or archived,
+/// [`ErrorKind::Changed`] if it was written to meanwhile: nothing was replaced then.
 pub fn repair(
     engine: &Engine,
     what: &SessionRef,
@@ -135,7 +135,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
     if reach::is_in_use(env, *agent, &id, place.path(), engine.now) {
         let what = "repairing: the session is in use; end it in its agent first";
-        return Err(Error::new(Kind::Live, what).at(place.path().display().to_string(), None));
+        return Err(Error::new(ErrorKind::Live, what).at(place.path().display().to_string(), None));
     }
     let _claim = reach::claim(env, *agent, &id)?;
     let (handle, compaction) = archived(engine, opened, scope, found)?;
@@ -188,7 +188,7 @@ fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> 
     };
     let stored = engine.store.put_all(scope, &batch)?;
     let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
-        return Err(Error::new(Kind::Bug, "archiving a session: expected its handle, found none"));
+        return Err(Error::new(ErrorKind::Bug, "archiving a session: expected its handle, found none"));
     };
     Ok((session.as_str().to_owned(), compaction.as_str().to_owned()))
 }
@@ -201,7 +201,7 @@ pub(crate) fn undo_repair(
     mark: &WrittenFingerprint,
 ) -> Result<Done> {
     let original = compaction.original.as_ref().ok_or_else(|| {
-        Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
+        Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
     })?;
     let original = original.as_str();
     let output = compaction.applied.as_ref().and_then(|it| it.path.clone()).unwrap_or_default();

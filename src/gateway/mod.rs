@@ -33,7 +33,7 @@ use crate::engine::{self, Engine, ItemsAsk, SeatEntry, seat_log};
 use answer::CompactedReply;
 use body::{BodyBudget, Coding, Gathered};
 use capsule::CapsuleKey;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::verbatim::Prompts;
 use proxy::Upstream;
 use recognise::{ApiRoute, AskedBy};
@@ -171,7 +171,7 @@ impl Gateway {
     /// Looks into a body. `None`: there is nothing for us in it.
     ///
     /// # Errors
-    /// [`Kind::Refused`] for a capsule with our mark that is not the caller's.
+    /// [`ErrorKind::Refused`] for a capsule with our mark that is not the caller's.
     async fn inspect_body(
         self: &Arc<Self>,
         caller: &GatewayCaller,
@@ -276,7 +276,7 @@ impl Gateway {
         let done = engine::seat_items(&engine, items)?;
         let capsule = match (ask.asked, &self.key) {
             (AskedBy::Trigger, Some(key)) => Some(key.seal(owner, &done.text)?),
-            (AskedBy::Trigger, None) => return Err(Error::new(Kind::Bug, "a gateway without a key")),
+            (AskedBy::Trigger, None) => return Err(Error::new(ErrorKind::Bug, "a gateway without a key")),
             (AskedBy::Prompt | AskedBy::Compact(_), _) => None,
         };
         let made = CompactedReply { text: done.text, messages: done.messages, capsule, at, model: ask.model };
@@ -292,14 +292,15 @@ async fn within<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let done = async {
-        let place = places.acquire_owned().await.map_err(|_| Error::new(Kind::Bug, "the gateway ends"))?;
+        let place =
+            places.acquire_owned().await.map_err(|_| Error::new(ErrorKind::Bug, "the gateway ends"))?;
         let done = tokio::task::spawn_blocking(move || {
             let _place = place;
             work()
         });
-        done.await.unwrap_or_else(|_| Err(Error::new(Kind::Bug, "the compaction panicked")))
+        done.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Bug, "the compaction panicked")))
     };
-    let late = || Error::new(Kind::Bug, format!("no compaction within {} s", limit.as_secs()));
+    let late = || Error::new(ErrorKind::Bug, format!("no compaction within {} s", limit.as_secs()));
     timeout(limit, done).await.unwrap_or_else(|_| Err(late()))
 }
 
@@ -321,7 +322,7 @@ fn thread(headers: &HeaderMap) -> Option<String> {
 
 fn refusal(error: &Error) -> Response<Body> {
     let status = match error.kind() {
-        Kind::Refused | Kind::Input | Kind::Arguments => StatusCode::BAD_REQUEST,
+        ErrorKind::Refused | ErrorKind::Input | ErrorKind::Arguments => StatusCode::BAD_REQUEST,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     answer::error(status, "invalid_request_error", error.detail())

@@ -10,7 +10,7 @@ use tokio::time::{Instant, timeout};
 use compaction::summary::failure::{Failure, FailureCause, shown};
 use compaction::summary::model::{Endpoint, ModelRequest, PartialReply, Reply};
 use compaction::summary::providers::sse;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLimits {
@@ -65,7 +65,7 @@ impl Http {
             builder = builder.no_proxy();
         }
         let client = builder.build().map_err(|error| {
-            Error::new(Kind::Provider, "setting up a connection").because(error.without_url())
+            Error::new(ErrorKind::Provider, "setting up a connection").because(error.without_url())
         })?;
         Ok(Self { client, limits })
     }

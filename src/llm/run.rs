@@ -13,7 +13,7 @@ use super::http::{Http, RequestLimits};
 use compaction::summary::dialogue::{Dialogue, GaveUp, Step, SummaryRequest};
 use compaction::summary::failure::Failure;
 use compaction::summary::model::{Endpoint, ModelRequest, Reply};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// A future that is not sent to another thread.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -212,7 +212,7 @@ pub fn with_transport(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::new(Kind::Io, "setting up to ask a model").because(error))?;
+        .map_err(|error| Error::new(ErrorKind::Io, "setting up to ask a model").because(error))?;
     let most = Duration::from_millis(material.bounds.total_ms);
     let ended = runtime.block_on(async {
         let clock = Wall(Instant::now());
@@ -229,8 +229,8 @@ pub fn count_tokens(messages: serde_json::Value, endpoint: &Endpoint, limits: Re
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::new(Kind::Io, "setting up to ask a provider").because(error))?;
+        .map_err(|error| Error::new(ErrorKind::Io, "setting up to ask a provider").because(error))?;
     let http = Http::new(endpoint, limits)?;
     let counted = runtime.block_on(http.count(endpoint, messages));
-    counted.map_err(|it| Error::new(Kind::Provider, it.sentence(endpoint)))
+    counted.map_err(|it| Error::new(ErrorKind::Provider, it.sentence(endpoint)))
 }

@@ -10,7 +10,7 @@ use super::server_state::{Caller, ServerState};
 use super::tools;
 use super::tools::arguments::Arguments;
 use super::tools::request::CallContext;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 const SCHEME: &str = "epitome://";
 /// Sessions and snapshots that are listed; completion and tools find the others.
@@ -86,7 +86,7 @@ pub(super) fn read(state: &ServerState, caller: &Caller, uri: &str) -> Result<Re
             })
         }
         _ => Err(Error::new(
-            Kind::Arguments,
+            ErrorKind::Arguments,
             "expected epitome://profiles, profile/NAME, session/ID, snapshot/HANDLE or archive/HANDLE, found something else",
         )),
     };

@@ -30,7 +30,7 @@ use crate::agents::{self, AgentRef};
 use crate::engine::{Event, Listener};
 use crate::llm::run::{Progress, Watch};
 use crate::terminal::{LineMode, visible};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// What a client shows of the server before its tools are loaded; some show only the first line.
 const INSTRUCTIONS: &str = "\
@@ -227,7 +227,7 @@ fn guarded<T>(job: impl FnOnce() -> Result<T>) -> Result<T> {
 
 fn broken() -> Error {
     Error::new(
-        Kind::Bug,
+        ErrorKind::Bug,
         "this call ran into a bug of epitome; others still work. Please report it with the server's log",
     )
 }
@@ -339,7 +339,7 @@ impl ServerHandler for Server {
         };
         self.note(&owner, tool, answer.as_ref(), started.elapsed());
         // Of a cancelled call: it is not sent.
-        let answer = answer.unwrap_or_else(|| Err(Error::new(Kind::Refused, "the call was cancelled")));
+        let answer = answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Refused, "the call was cancelled")));
         Ok(self.result(tool, &arguments, answer).into())
     }
 

@@ -13,7 +13,7 @@ use crate::agents::{self, AgentRef};
 use crate::config::Config;
 use crate::engine::{self, Engine, Listener, Opened, SessionRef};
 use crate::store::{Face, Handle, Scope, Store};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 use tokens::Tokenizer;
 
@@ -152,7 +152,7 @@ fn make_private(folder: &Path) -> Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder).map_err(|error| {
-        Error::new(Kind::Io, "making a folder for results")
+        Error::new(ErrorKind::Io, "making a folder for results")
             .at(folder.display().to_string(), None)
             .because(error)
     })
@@ -174,7 +174,7 @@ fn open_remote(
     format: Option<Format>,
 ) -> Result<Opened> {
     let name = match name {
-        None | Some("current" | "latest") => return Err(Error::new(Kind::Refused, ELSEWHERE)),
+        None | Some("current" | "latest") => return Err(Error::new(ErrorKind::Refused, ELSEWHERE)),
         Some(name) => name,
     };
     if Handle::parse(name).is_some()
@@ -187,7 +187,7 @@ fn open_remote(
     let refused = || {
         let what = "expected a handle of yours, or a session file below a folder this server allows, found neither; \
                     pass `messages`, or PUT /sessions and pass its handle";
-        Error::new(Kind::Refused, what).at(name, None)
+        Error::new(ErrorKind::Refused, what).at(name, None)
     };
     let (path, id) = match agents::split_address(name) {
         Some((_, path, id)) => (path, Some(id)),

@@ -27,7 +27,7 @@ use self::lines::{Incoming, InputLine, LineBuffer, ToolCall, taken};
 use super::server::Server;
 use super::server_state::ServerState;
 use crate::config::Config;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// What is read at once, at least.
 const CHUNK: usize = 64 * 1024;
@@ -43,7 +43,7 @@ const FLUSH: Duration = Duration::from_secs(5);
 
 /// Serves until the input ends or a signal comes. `now`: instead of the clock, in milliseconds since 1970.
 pub fn serve(config: Config, now: Option<i64>) -> Result<()> {
-    let io = |what: &'static str| move |error: std::io::Error| Error::new(Kind::Io, what).because(error);
+    let io = |what: &'static str| move |error: std::io::Error| Error::new(ErrorKind::Io, what).because(error);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -70,11 +70,11 @@ async fn talk(server: Server, transport: Stdio) -> Result<()> {
     match serve_server(server, transport).await {
         Ok(running) => {
             let ended = running.waiting().await;
-            ended.map(|_| ()).map_err(|error| Error::new(Kind::Bug, "serving").because(error))
+            ended.map(|_| ()).map_err(|error| Error::new(ErrorKind::Bug, "serving").because(error))
         }
         // Health checks look whether the process starts, and go.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-        Err(error) => Err(Error::new(Kind::Input, "the handshake failed").because(error)),
+        Err(error) => Err(Error::new(ErrorKind::Input, "the handshake failed").because(error)),
     }
 }
 

@@ -17,7 +17,7 @@ use super::{
     SearchExtent, SessionOrigin, Stored, What,
 };
 use crate::store::search::index;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 
 const STORING: &str = "archiving originals";
@@ -106,7 +106,7 @@ pub(super) fn put_all(
         }
     }
     let found = "found that another process keeps deleting what they share with older ones; try again";
-    Err(Error::new(Kind::Locked, format!("{STORING}: {found}")))
+    Err(Error::new(ErrorKind::Locked, format!("{STORING}: {found}")))
 }
 
 /// `None`: another process has deleted a chunk in the meantime.
@@ -269,7 +269,10 @@ pub(super) fn reader<'a>(
         let compaction = compaction(&locked(connection), scope, handle)?;
         let original = compaction.original.ok_or_else(|| {
             let found = "found a compaction of which no session was stored";
-            Error::new(Kind::Arguments, format!("reading {}: expected an original, {found}", item.handle))
+            Error::new(
+                ErrorKind::Arguments,
+                format!("reading {}: expected an original, {found}", item.handle),
+            )
         })?;
         item = super::item::item(&locked(connection), scope, original.as_str())?;
     }
@@ -417,7 +420,7 @@ pub(super) fn compaction(connection: &Connection, scope: &Scope, handle: &str) -
         .map_err(failed(READING))?;
     found.map(unpacked).unwrap_or_else(|| {
         let found = format!("expected the handle of a compaction, found that of a {}", item.sort);
-        Err(Error::new(Kind::Arguments, format!("looking up {}: {found}", item.handle)))
+        Err(Error::new(ErrorKind::Arguments, format!("looking up {}: {found}", item.handle)))
     })
 }
 
@@ -483,6 +486,6 @@ mod tests {
         assert_ne!(stored.handles[0], first);
         assert_eq!(store.put_all(&scope, &batch).unwrap(), stored);
         assert_eq!(store.restore(&scope, stored.handles[0].as_str()).unwrap(), b"late");
-        assert_eq!(store.restore(&scope, first.as_str()).unwrap_err().kind(), Kind::Arguments);
+        assert_eq!(store.restore(&scope, first.as_str()).unwrap_err().kind(), ErrorKind::Arguments);
     }
 }

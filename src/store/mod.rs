@@ -38,7 +38,7 @@ pub use range::{Range, Slice};
 pub use search::passages::{Filter, FoundPassage, Passage, PassageKind, PassageMatch, Unindexed};
 pub use search::words::Snippet;
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -513,7 +513,7 @@ pub struct Stats {
 pub fn unwrapped(error: std::io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(ours) => ours,
-        Err(error) => Error::new(Kind::Io, "reading an original: expected to read on").because(error),
+        Err(error) => Error::new(ErrorKind::Io, "reading an original: expected to read on").because(error),
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::BufRead;
 
 use regex::Regex;
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// A line is handled in stretches of at most this many bytes.
 const STRETCH: usize = 64 * 1024;
@@ -55,7 +55,7 @@ impl Range {
         let wrong = || {
             let shown: String = text.chars().take(60).collect();
             Error::new(
-                Kind::Arguments,
+                ErrorKind::Arguments,
                 format!(
                     "reading a range: expected lines (10-40), bytes (b0-4096), messages of a session (m12-14) or a \
                      pattern (/regex/±2), found {shown:?}"
@@ -262,7 +262,7 @@ pub fn slice(
         Range::Messages { .. } => {
             let what =
                 "reading a range: expected lines, bytes or a pattern; messages are read from a session";
-            return Err(std::io::Error::other(Error::new(Kind::Arguments, what)));
+            return Err(std::io::Error::other(Error::new(ErrorKind::Arguments, what)));
         }
         Range::Matching { pattern, around, from } => {
             matching(&mut stretches, pattern, *around, *from, &mut room)?
@@ -419,7 +419,7 @@ mod tests {
             "é",
             "99999999999999999999",
         ] {
-            assert_eq!(Range::parse(text).unwrap_err().kind(), Kind::Arguments, "{text}");
+            assert_eq!(Range::parse(text).unwrap_err().kind(), ErrorKind::Arguments, "{text}");
         }
     }
 

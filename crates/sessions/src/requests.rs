@@ -45,7 +45,8 @@ pub struct Requests {
 /// Reads them from the source that a session was read from.
 ///
 /// # Errors
-/// [`Kind::Input`](history::error::Kind::Input) or [`Kind::Io`](history::error::Kind::Io) where `source` cannot be read any more.
+/// [`ErrorKind::Input`](history::error::ErrorKind::Input) or [`ErrorKind::Io`](history::error::ErrorKind::Io) where
+/// `source` cannot be read any more.
 pub fn requests(source: &dyn Source, session: &Session) -> Result<Requests> {
     let mut out = Collector::default();
     match session.format.0.requests {

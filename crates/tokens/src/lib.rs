@@ -22,7 +22,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use estimate::Heuristic;
 use exact::Encoding;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{Measure, Text, TextSize};
 
 /// A text measured by its shape, of which no more is kept than its first words if it is long: enough for every counter
@@ -97,12 +97,12 @@ impl Estimator {
     /// The estimator of that name.
     ///
     /// # Errors
-    /// [`Kind::Arguments`] with the names there are.
+    /// [`ErrorKind::Arguments`] with the names there are.
     pub fn named(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
             Error::new(
-                Kind::Arguments,
+                ErrorKind::Arguments,
                 format!("expected a tokenizer ({}), found {name:?}", names.join(", ")),
             )
         })
@@ -136,7 +136,7 @@ impl Tokenizer {
     /// `auto`, or the name of an estimator.
     ///
     /// # Errors
-    /// [`Kind::Arguments`] with the names there are.
+    /// [`ErrorKind::Arguments`] with the names there are.
     pub fn named(name: &str) -> Result<Self> {
         if name == "auto" { Ok(Self::Auto) } else { Estimator::named(name).map(Self::Fixed) }
     }

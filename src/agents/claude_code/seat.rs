@@ -8,7 +8,7 @@ use super::ClaudeCode;
 use crate::agents::seat::{Around, Conversation, Given, Seat, SeatRequest, SeatSession};
 use crate::agents::{self, Agent};
 use crate::files;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Meta, Part, Role};
 use sessions::Format;
 use sessions::agents::claude_code::is_clients;
@@ -97,9 +97,9 @@ fn transcript(around: &Around<'_>, last_row: Option<&str>) -> Option<(SeatSessio
 /// results of its calls. What the user said stays apart.
 ///
 /// # Errors
-/// [`Kind::Input`] if there are none, or one is of a form that is not known: nothing may be lost by guessing.
+/// [`ErrorKind::Input`] if there are none, or one is of a form that is not known: nothing may be lost by guessing.
 fn messages(event: &Value) -> Result<Vec<u8>> {
-    let wrong = |what: String| Error::new(Kind::Input, format!("reading the event's messages: {what}"));
+    let wrong = |what: String| Error::new(ErrorKind::Input, format!("reading the event's messages: {what}"));
     let all = event["messages"].as_array().ok_or_else(|| wrong("expected a list, found none".to_owned()))?;
     let mut out: Vec<Value> = Vec::new();
     for (number, message) in all.iter().enumerate() {

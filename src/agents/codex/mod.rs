@@ -11,7 +11,7 @@ use super::reach::{self, Job, Reach};
 use super::{
     Agent, AgentInfo, Env, FoundSession, SessionFile, TypedPrompt, files, first_words, objects, spellings,
 };
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Role};
 use sessions::{Format, Memory, Session, Source};
 
@@ -132,8 +132,8 @@ fn home(env: &Env) -> PathBuf {
     env.folder(FOLDER).unwrap_or_else(|| env.home.join(".codex"))
 }
 
-/// The part of a rollout in front of the line that brought message `at`, without our answer as Codex records it there: the
-/// assistant's last words. The archived one may lack what was written a moment later.
+/// The part of a rollout in front of the line that brought message `at`, without our answer as Codex records it there:
+/// the assistant's last words. The archived one may lack what was written a moment later.
 fn before_line(
     source: &dyn Source,
     session: &Session,
@@ -174,10 +174,10 @@ fn claim(env: &Env, thread: &str) -> Result<fs::File> {
     let path = folder.join(format!("{thread}.lock"));
     let fail = |error: std::io::Error| {
         let what = "taking Codex's lock on a thread; nothing was changed";
-        Error::new(Kind::Io, what).at(path.display().to_string(), None).because(error)
+        Error::new(ErrorKind::Io, what).at(path.display().to_string(), None).because(error)
     };
     if !thread.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-') {
-        return Err(Error::new(Kind::Input, format!("expected a thread's id, found {thread:?}")));
+        return Err(Error::new(ErrorKind::Input, format!("expected a thread's id, found {thread:?}")));
     }
     fs::create_dir_all(&folder).map_err(fail)?;
     let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(fail)?;
@@ -187,7 +187,7 @@ fn claim(env: &Env, thread: &str) -> Result<fs::File> {
             let what = format!(
                 "Codex is writing the thread {thread}; end it, or run this again to make a new thread"
             );
-            Err(Error::new(Kind::Live, what))
+            Err(Error::new(ErrorKind::Live, what))
         }
         Err(fs::TryLockError::Error(error)) => Err(fail(error)),
     }

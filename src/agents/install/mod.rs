@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{AgentRef, Env, settings};
 use crate::agents::settings::sections;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 mod status_line;
 mod toml;
@@ -157,11 +157,11 @@ pub(super) const MISSING_AND_REMINDER: &str =
 /// How an agent is registered with.
 ///
 /// # Errors
-/// [`Kind::Arguments`] for one whose settings we do not edit.
+/// [`ErrorKind::Arguments`] for one whose settings we do not edit.
 pub fn registration(agent: AgentRef) -> Result<&'static Registration> {
     agent.info().registration.ok_or_else(|| {
         let what = format!("{} cannot be registered with: its sessions are only read", agent.info().title);
-        Error::new(Kind::Arguments, what)
+        Error::new(ErrorKind::Arguments, what)
     })
 }
 
@@ -171,10 +171,10 @@ fn text_of(path: &Path) -> Result<Option<String>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_symlink() => {
             let what =
                 "expected settings, found a symbolic link to nothing; make its target or remove the link";
-            Err(Error::new(Kind::Input, what).at(path.display().to_string(), None))
+            Err(Error::new(ErrorKind::Input, what).at(path.display().to_string(), None))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::new(Kind::Input, "reading settings")
+        Err(error) => Err(Error::new(ErrorKind::Input, "reading settings")
             .at(path.display().to_string(), None)
             .because(error)),
     }
@@ -183,7 +183,7 @@ fn text_of(path: &Path) -> Result<Option<String>> {
 /// Refuses to install for an agent that is not on this machine: no folder of its own, no program on the `PATH`.
 ///
 /// # Errors
-/// [`Kind::Refused`] if it is not.
+/// [`ErrorKind::Refused`] if it is not.
 pub fn expect_agent(env: &Env, config: &Path, agent: AgentRef) -> Result<()> {
     let of = registration(agent)?;
     let (folder, program) = ((of.folder)(env, config), of.program);
@@ -200,7 +200,7 @@ pub fn expect_agent(env: &Env, config: &Path, agent: AgentRef) -> Result<()> {
         agent.info().title,
         folder.display()
     );
-    Err(Error::new(Kind::Refused, what))
+    Err(Error::new(ErrorKind::Refused, what))
 }
 
 /// What installing changes, and the sections it makes. `config`: the folder of user configurations.
@@ -249,7 +249,7 @@ pub fn install(
             let first = |text: &str| text.lines().next().map(str::to_owned);
             if before.as_deref().is_some_and(|it| first(it) != first(text)) {
                 let what = "expected no plugin of our name, or ours, found another; rename it";
-                return Err(Error::new(Kind::Refused, what).at(hooks.display().to_string(), None));
+                return Err(Error::new(ErrorKind::Refused, what).at(hooks.display().to_string(), None));
             }
             let after = if wanted.hooks || wanted.seat { Some(plugin) } else { None };
             edited.insert(hooks.clone(), FileChange { path: hooks, before, after });
@@ -259,7 +259,7 @@ pub fn install(
         let before = text_of(&path)?;
         if before.as_deref().is_some_and(|it| !is_our_file(it)) {
             let what = "expected no file of that name, or ours, found another; rename it, or use --no-seat";
-            return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
+            return Err(Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None));
         }
         if wanted.seat || before.is_some() {
             edited.insert(path.clone(), FileChange { path, before, after: wanted.seat.then_some(text) });
@@ -442,7 +442,7 @@ fn edit(
     settings::check(&text).map_err(|error| error.at(at(), None))?;
     let after = with(&text, sections).ok_or_else(|| {
         Error::new(
-            Kind::Input,
+            ErrorKind::Input,
             "expected objects and lists where settings have them, found something else; nothing was changed",
         )
         .at(at(), None)
@@ -495,7 +495,7 @@ fn is_our_command(command: &str) -> bool {
 /// A server of our name that we did not register, and would not know how to put back.
 fn registered_by_hand(remedy: &str, path: &Path) -> Error {
     let what = format!("a server named epitome is registered by hand already; remove it first: {remedy}");
-    Error::new(Kind::Refused, what).at(path.display().to_string(), None)
+    Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None)
 }
 
 /// What to write by hand for clients that we do not edit: name, file and text.

@@ -9,7 +9,7 @@ pub mod sections;
 
 use std::ops::Range;
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// A child of an object or array.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +142,7 @@ pub fn check(text: &str) -> Result<()> {
     match value {
         Some(value) if children(text, &value).is_some() => Ok(()),
         _ => Err(Error::new(
-            Kind::Input,
+            ErrorKind::Input,
             "expected a JSON object, with or without comments, found something else; mend it first",
         )),
     }

@@ -9,7 +9,7 @@ use crate::cli::Screen;
 use crate::config::Config;
 use crate::engine::{self, Engine};
 use crate::store::Face;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// Limit of a hook's input, in bytes.
 const MOST: u64 = 16 << 20;
@@ -50,7 +50,7 @@ pub(in crate::cli) fn run(
         let what = "epitome: compaction is blocked by the configuration ([hooks] block-compaction); \
                     `epitome compact --apply` makes a compacted session to go on with";
         // Exit code 2 blocks, and shows this.
-        return Err(Error::new(Kind::Refused, what));
+        return Err(Error::new(ErrorKind::Refused, what));
     }
     let said = Engine::at(config.clone(), now).and_then(|engine| {
         if matches!(event.moment, HookMoment::Start | HookMoment::End)

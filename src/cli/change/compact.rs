@@ -16,7 +16,7 @@ use crate::engine::{self, Ask, CompactOptions, CompactOutcome, Compacted, Edit, 
 use crate::llm::run::{Progress, Watch};
 use crate::report::size;
 use crate::terminal::{LineMode, visible};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 
 #[derive(Debug, Args)]
@@ -31,7 +31,8 @@ pub struct CompactArgs {
     common: Common,
     #[command(flatten)]
     pub(in crate::cli) options: CompactOptions,
-    /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible; with a model as NAME/MODEL
+    /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible; with a model as
+    /// NAME/MODEL
     #[arg(long, value_name = "NAME")]
     summarizer: Option<String>,
     /// Base URL of that provider, such as http://localhost:11434/v1
@@ -52,8 +53,8 @@ pub struct CompactArgs {
     /// With --auto: size of the next prompt, in tokens or as a file to count
     #[arg(long, value_name = "TOKENS|FILE")]
     next: Option<String>,
-    /// As plain messages of an API (anthropic, openai-chat, openai-responses, gemini), or, with --apply, as a session of
-    /// another agent (claude-code, codex, gemini-cli, opencode)
+    /// As plain messages of an API (anthropic, openai-chat, openai-responses, gemini), or, with --apply, as a session
+    /// of another agent (claude-code, codex, gemini-cli, opencode)
     #[arg(long = "as", value_name = "FORMAT")]
     messages_as: Option<String>,
 }
@@ -93,7 +94,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut
         if ask.writer.summarizer == Choice::Host {
             let what = "--edit: expected a summary that is written at once, found the summarizer host, whose summary comes \
                         with --answer; edit that file before you pass it";
-            return Err(Error::new(Kind::Arguments, what));
+            return Err(Error::new(ErrorKind::Arguments, what));
         }
         ask.writer.edit = Some(editor(engine)?);
     }
@@ -117,8 +118,8 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut
     finish(compacted, arguments, screen, (ask.to == To::Bytes).then_some(api), next)
 }
 
-/// With `--handle` everything but where the result goes was said in the first call: what is said again is refused, as it
-/// would not be done.
+/// With `--handle` everything but where the result goes was said in the first call: what is said again is refused, as
+/// it would not be done.
 fn refuse_repeated(arguments: &CompactArgs) -> Result<()> {
     let common = &arguments.common;
     let host = arguments.summarizer.as_deref() == Some("host");
@@ -145,7 +146,7 @@ fn refuse_repeated(arguments: &CompactArgs) -> Result<()> {
          holds, so leave it out or begin anew without --handle",
         found.join(", ")
     );
-    Err(Error::new(Kind::Arguments, what))
+    Err(Error::new(ErrorKind::Arguments, what))
 }
 
 /// The options that are not as they are without being named.
@@ -169,11 +170,11 @@ fn summarizer(engine: &Engine, arguments: &CompactArgs) -> Result<(Choice, Overr
         None => (name.as_str(), None),
     };
     let choice = Choice::named(name)
-        .map_err(|error| Error::new(Kind::Arguments, format!("--summarizer: {}", error.detail())))?;
+        .map_err(|error| Error::new(ErrorKind::Arguments, format!("--summarizer: {}", error.detail())))?;
     let said = Override { model, base_url: arguments.base_url.clone() };
     if !matches!(choice, Choice::Provider(_)) && said != Override::default() {
         let what = format!("--summarizer: expected a provider with a model or --base-url, found {name}");
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
     Ok((choice, said))
 }
@@ -205,7 +206,7 @@ fn read(file: &str) -> Result<String> {
         "-" => std::io::stdin().read_to_string(&mut text).map(drop),
         _ => std::fs::read_to_string(file).map(|it| text = it),
     };
-    read.map_err(|error| Error::new(Kind::Input, "reading the answer").at(file, None).because(error))?;
+    read.map_err(|error| Error::new(ErrorKind::Input, "reading the answer").at(file, None).because(error))?;
     Ok(text)
 }
 
@@ -215,14 +216,14 @@ fn editor(engine: &Engine) -> Result<Edit> {
     let command = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
     let Some(command) = command.map(str::to_owned) else {
         return Err(Error::new(
-            Kind::Arguments,
+            ErrorKind::Arguments,
             "--edit: expected an editor in $EDITOR or $VISUAL, found none",
         ));
     };
     let file = engine.config.data_dir.join(format!("summary-{}.md", std::process::id()));
     Ok(Edit(Arc::new(move |text| {
         let failed = |error: std::io::Error| {
-            Error::new(Kind::Io, format!("editing the summary with {command:?}")).because(error)
+            Error::new(ErrorKind::Io, format!("editing the summary with {command:?}")).because(error)
         };
         crate::files::install(&file, text.as_bytes())?;
         // As git does it: the editor may have arguments, so a shell takes it apart.
@@ -257,7 +258,7 @@ fn finish(
     let mut answer = compacted.answer();
     let asked = matches!(compacted.outcome, CompactOutcome::NeedsAnswer(_));
     if arguments.out.as_deref() == Some("-") && !screen.json && !asked {
-        return Err(Error::new(Kind::Rejected, format!("nothing was compacted: {}", answer.reason)));
+        return Err(Error::new(ErrorKind::Rejected, format!("nothing was compacted: {}", answer.reason)));
     }
     if screen.json
         && let Some(api) = api

@@ -15,7 +15,7 @@ use crate::engine::{self, Ask, Engine, Opened, SessionRef, To};
 use crate::report::size;
 use crate::terminal::{LineMode, visible};
 use compaction::plan::{Gate, Verdict};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 #[derive(Debug, Args)]
 pub struct WatchArgs {
@@ -69,7 +69,8 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut S
             }
             // That passes: its agent writes it, or another process holds the store.
             Err(error)
-                if !arguments.once && matches!(error.kind(), Kind::Locked | Kind::Io | Kind::Changed) =>
+                if !arguments.once
+                    && matches!(error.kind(), ErrorKind::Locked | ErrorKind::Io | ErrorKind::Changed) =>
             {
                 tracing::warn!("{}", error.full());
             }
@@ -159,7 +160,7 @@ fn prepared(engine: &Engine, opened: &Opened, ask: &mut Ask, id: &str) -> Result
         id.chars().map(|it| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' }).collect();
     let copy = folder.join(format!("{name}.session"));
     let fail = |error| {
-        Error::new(Kind::Io, "preparing a compacted copy")
+        Error::new(ErrorKind::Io, "preparing a compacted copy")
             .at(folder.display().to_string(), None)
             .because(error)
     };

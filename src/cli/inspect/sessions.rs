@@ -16,7 +16,7 @@ use crate::engine::{self, Ask, Directories, Engine, SessionRef};
 use crate::report::size;
 use history::error::Result;
 #[cfg(not(feature = "parquet"))]
-use history::error::{Error, Kind};
+use history::error::{Error, ErrorKind};
 use sessions::derive;
 
 /// Of this directory's sessions, how many are listed by default: the newest; a fuller one that is older takes the
@@ -172,7 +172,7 @@ fn tables(engine: &Engine, found: &[FoundSession], folder: &Path, screen: &mut S
 fn tables(_: &Engine, _: &[FoundSession], _: &Path, _: &mut Screen<'_>) -> Result<u8> {
     let what = "--parquet: expected a build with Parquet, found one without; build it with \
                 `cargo install epitome --features parquet`";
-    Err(Error::new(Kind::Arguments, what))
+    Err(Error::new(ErrorKind::Arguments, what))
 }
 
 fn row(engine: &Engine, found: FoundSession, continued: &BTreeMap<String, String>) -> Result<SessionRow> {

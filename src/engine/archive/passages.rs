@@ -10,7 +10,7 @@ use crate::engine::Engine;
 use crate::engine::input::values::timestamp;
 use crate::store::{Filter, Passage, PassageKind, Scope, Unindexed};
 use compaction::plan;
-use history::error::{Kind, Result};
+use history::error::{ErrorKind, Result};
 use history::tools::{self, Meaning};
 use history::{Call, History, Message, Part};
 use sessions::{self, Memory};
@@ -38,7 +38,7 @@ pub(crate) fn index(engine: &Engine, owner: &str, most: u64) -> Result<usize> {
         // One that is damaged holds nothing that is found; `doctor` names it. One that is out of reach waits.
         let history = match read() {
             Ok(session) => session.history,
-            Err(error) if matches!(error.kind(), Kind::Locked | Kind::Io) => return Err(error),
+            Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Io) => return Err(error),
             Err(_) => History::default(),
         };
         put(engine, &it.scope, &it.handle, &history)?;

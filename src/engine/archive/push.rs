@@ -10,7 +10,7 @@ use crate::answers::PushAnswer;
 use crate::engine::Engine;
 use crate::engine::archive::marks::pushed_mark;
 use crate::store::{AuditVerb, Entry, Scope, SearchExtent};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// Versions of sessions that one push looks at, the newest.
 const LOOKED_AT: u32 = 10_000;
@@ -26,7 +26,7 @@ pub fn push(engine: &Engine, session: Option<&str>) -> Result<PushAnswer> {
     let Some(vault) = &engine.config.vault else {
         let what = "pushing: expected the address of a server, found none; write url = \"https://…\" under [vault], or \
                     set EPITOME_VAULT_URL";
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     };
     let server = VaultClient::new(vault)?;
     let mut waiting = waiting(engine, session)?;
@@ -43,7 +43,7 @@ pub fn push(engine: &Engine, session: Option<&str>) -> Result<PushAnswer> {
             }
             Ok(Delivery::Refused(why)) => out.refused.push(format!("{}: {why}", name(&entry))),
             // A damaged one is skipped; a server that does not answer ends the push.
-            Err(error) if error.kind() == Kind::Store => out.refused.push(error.full()),
+            Err(error) if error.kind() == ErrorKind::Store => out.refused.push(error.full()),
             Err(error) => {
                 out.waiting += waiting.len() + 1;
                 out.away = Some(error.full());
@@ -75,7 +75,7 @@ fn waiting(engine: &Engine, session: Option<&str>) -> Result<Vec<Entry>> {
     }
     if let (Some(session), true) = (session, out.is_empty()) {
         let what = "expected the id of an archived session or its handle; `epitome sessions --keep` archives what lies here";
-        return Err(Error::new(Kind::Arguments, format!("pushing {session}: {what}, found none")));
+        return Err(Error::new(ErrorKind::Arguments, format!("pushing {session}: {what}, found none")));
     }
     Ok(out)
 }

@@ -12,7 +12,7 @@ use crate::store::{
     Scope, SearchExtent, SearchScope, Slice, What, range, unwrapped,
 };
 use compaction::plan;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::tools::{self, Meaning};
 use history::{Call, Message, Part};
 use sessions::{self, Memory};
@@ -318,16 +318,16 @@ pub fn read(
     if !matches!(what, What::Session | What::Compaction) {
         let what =
             format!("range {range}: expected the handle of a session, found that of a {}", what.name());
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
     let messages = messages(engine, scope, handle)?;
     let Some(last) = messages.len().checked_sub(1).map(|it| it as u64) else {
         let what = format!("range {range}: expected a session with messages, found none in it");
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     };
     if from > last {
         let what = format!("range {range}: expected messages from m0 to m{last}, found none there");
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
     let (mut out, mut left) = (String::new(), limit);
     for number in from..=to.min(last) {
@@ -434,6 +434,6 @@ mod tests {
         let handle = engine.store.put_all(&scope, &batch).unwrap().handles[0];
         let range = Range::Messages { from: 0, to: 0 };
         let error = read(&engine, &scope, handle.as_str(), &range, 100, &|_| 1).unwrap_err();
-        assert_eq!(error.kind(), Kind::Arguments);
+        assert_eq!(error.kind(), ErrorKind::Arguments);
     }
 }

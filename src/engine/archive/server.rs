@@ -6,7 +6,7 @@ use reqwest::{Client, StatusCode, Url, redirect};
 
 use crate::config::Vault;
 use crate::llm::http::is_loopback;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// Maximum time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -29,7 +29,8 @@ pub enum Delivery {
     Refused(String),
 }
 
-/// A client of the team's server. Where that cannot be reached: an error of [`Kind::Io`], and sending again is safe.
+/// A client of the team's server. Where that cannot be reached: an error of [`ErrorKind::Io`], and sending again is
+/// safe.
 #[derive(Debug)]
 pub struct VaultClient {
     client: Client,
@@ -59,7 +60,7 @@ impl VaultClient {
             client = client.no_proxy();
         }
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
-            Error::new(Kind::Io, "setting up a connection to the vault").because(error)
+            Error::new(ErrorKind::Io, "setting up a connection to the vault").because(error)
         };
         let client = client.build().map_err(|error| failed(error.without_url().into()))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -73,7 +74,7 @@ impl VaultClient {
     pub fn send(&self, about: &SessionLabel<'_>, bytes: Vec<u8>) -> Result<Delivery> {
         let away = |found: String| {
             let what = "expected the server to store it; it stays in the archive, and the next push goes on";
-            Error::new(Kind::Io, format!("pushing {}: {what}, found {found}", about.session))
+            Error::new(ErrorKind::Io, format!("pushing {}: {what}, found {found}", about.session))
         };
         let mut url = self.url.clone();
         url.set_path(&format!("{}/sessions", self.url.path().trim_end_matches('/')));
@@ -97,7 +98,10 @@ impl VaultClient {
             StatusCode::CREATED => Ok(Delivery::Stored),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 let what = "expected a token that the server knows (EPITOME_VAULT_TOKEN, or token-file under [vault])";
-                Err(Error::new(Kind::Refused, format!("pushing {}: {what}, found it refused", about.session)))
+                Err(Error::new(
+                    ErrorKind::Refused,
+                    format!("pushing {}: {what}, found it refused", about.session),
+                ))
             }
             StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {
                 Ok(Delivery::Refused(format!("HTTP {}: {}", status.as_u16(), shown(&text))))
@@ -108,7 +112,7 @@ impl VaultClient {
 }
 
 fn wrong(expected: &str) -> Error {
-    Error::new(Kind::Arguments, format!("vault.url: expected {expected}"))
+    Error::new(ErrorKind::Arguments, format!("vault.url: expected {expected}"))
 }
 
 /// The beginning of an answer, on one line.

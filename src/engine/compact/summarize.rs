@@ -27,7 +27,7 @@ use compaction::summary::model::{Endpoint, Reply};
 use compaction::summary::prompt::PromptOverrides;
 use compaction::summary::render;
 use history::Text;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// What came of asking for a summary.
 pub(crate) enum Drafted {
@@ -189,7 +189,7 @@ fn endpoint(engine: &Engine, ask: &Ask) -> Result<std::result::Result<(Endpoint,
     ) {
         Ok(Some(chosen)) => Ok(Ok(chosen)),
         Ok(None) => Ok(Err("no provider API key was found; the offline summary was written".to_owned())),
-        Err(error) if error.kind() == Kind::Provider => Ok(Err(offline_instead(&error.full()))),
+        Err(error) if error.kind() == ErrorKind::Provider => Ok(Err(offline_instead(&error.full()))),
         Err(error) => Err(error),
     }
 }
@@ -355,7 +355,7 @@ fn by_host(
                 ask: ask.clone(),
             };
             let state = serde_json::to_string(&state)
-                .map_err(|error| Error::new(Kind::Bug, "keeping an ask").because(error))?;
+                .map_err(|error| Error::new(ErrorKind::Bug, "keeping an ask").because(error))?;
             let handle = engine
                 .store
                 .put_ask(&engine.scope(measured.history), &state, engine.now)?
@@ -415,7 +415,7 @@ fn not_recorded(error: Error) -> String {
 }
 
 fn cancelled() -> Error {
-    Error::new(Kind::Provider, "the compaction was cancelled; nothing was changed")
+    Error::new(ErrorKind::Provider, "the compaction was cancelled; nothing was changed")
 }
 
 fn offline_instead(why: &str) -> String {

@@ -16,7 +16,7 @@ use crate::store::Mark;
 use compaction::plan::Need;
 use compaction::summary::dialogue::{Dialogue, SummaryRequest};
 use compaction::summary::model::{Api, Endpoint, Prefix};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 use sessions::{self, Format};
 
@@ -141,12 +141,12 @@ pub fn estimate_by_provider(
     let chosen = summarizers.endpoint(&choice, &engine.config.environment, true, &said)?;
     let Some((endpoint, _)) = chosen else {
         let what = "counting by a provider: expected a provider's key in its usual variable, found none";
-        return Err(Error::new(Kind::Provider, what));
+        return Err(Error::new(ErrorKind::Provider, what));
     };
     let api = api_format(endpoint.api);
     let (messages, _) = sessions::wire::messages_of(history, Some(opened.session.format), api);
     let mut messages: Value = serde_json::from_slice(&messages)
-        .map_err(|error| Error::new(Kind::Bug, "counting by a provider").because(error))?;
+        .map_err(|error| Error::new(ErrorKind::Bug, "counting by a provider").because(error))?;
     mask(&mut messages, &engine.config.redactor);
     let tokens = run::count_tokens(messages, &endpoint, summarizers.limits)?;
     answer.warnings.push(format!(

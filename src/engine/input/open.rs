@@ -11,7 +11,7 @@ use crate::engine::{archive::readable, input::caller};
 use crate::files::File;
 use crate::store::{Handle, Scope};
 use history::History;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::{self, Format, Memory, Session, Source};
 use tokens::{self, Estimator, TokenCounter, Tokenizer};
 
@@ -149,7 +149,7 @@ fn open_by(
             let mut bytes = Vec::new();
             std::io::stdin()
                 .read_to_end(&mut bytes)
-                .map_err(|error| Error::new(Kind::Io, "reading standard input").because(error))?;
+                .map_err(|error| Error::new(ErrorKind::Io, "reading standard input").because(error))?;
             read_by(reader, Box::new(Memory::new("-", bytes)), format, None)
         }
         SessionRef::Named(name) => open_named(engine, reader, name, format, agent),
@@ -186,7 +186,7 @@ fn open_named(
     }
     if name.contains('/') || name.contains('\\') || name.contains('.') {
         let what = "no such file; `epitome sessions` lists the sessions";
-        return Err(Error::new(Kind::Input, what).at(name, None));
+        return Err(Error::new(ErrorKind::Input, what).at(name, None));
     }
     open_found(reader, &session_by_id(engine, name, agent)?, format)
 }
@@ -194,7 +194,7 @@ fn open_named(
 /// What is archived of a session says where it lies to calls from other directories.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| {
-        Error::new(Kind::Io, "finding the session's directory")
+        Error::new(ErrorKind::Io, "finding the session's directory")
             .at(path.display().to_string(), None)
             .because(error)
     })
@@ -244,7 +244,7 @@ fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Fou
     let newest = sessions(engine, agent, Directories::Here)?.into_iter().find(|it| it.parent.is_none());
     newest.ok_or_else(|| {
         let what = "expected a session of this directory, found none; `epitome sessions` lists all";
-        Error::new(Kind::Input, what)
+        Error::new(ErrorKind::Input, what)
     })
 }
 
@@ -302,7 +302,7 @@ pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<Fo
         match named_session(engine, "current", agent) {
             Ok(found) => return Ok(found),
             // Not the newest of several, which may be another one's.
-            Err(error) if error.kind() == Kind::Ambiguous => return Err(error),
+            Err(error) if error.kind() == ErrorKind::Ambiguous => return Err(error),
             Err(_) => {}
         }
     }
@@ -313,7 +313,7 @@ pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<Fo
         sessions(engine, agent, Directories::All)?.into_iter().take(5).collect();
     if anywhere.is_empty() {
         return Err(Error::new(
-            Kind::Input,
+            ErrorKind::Input,
             "which session? No agent's sessions were found here; give a file",
         ));
     }
@@ -321,26 +321,26 @@ pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<Fo
         "which session? None is of this directory. The newest elsewhere:{}",
         session_lines(&anywhere)
     );
-    Err(Error::new(Kind::Input, what))
+    Err(Error::new(ErrorKind::Input, what))
 }
 
 fn named_agent(name: &str) -> Result<AgentRef> {
     agents::named(name).ok_or_else(|| {
         let what = format!("expected an agent ({}), found {name:?}", agents::names(|_| true));
-        Error::new(Kind::Arguments, what)
+        Error::new(ErrorKind::Arguments, what)
     })
 }
 
 /// The one session, or a list of what could be meant and nothing done.
 fn exactly_one(mut found: Vec<FoundSession>, none: &str) -> Result<FoundSession> {
     match found.len() {
-        0 => Err(Error::new(Kind::Input, none)),
+        0 => Err(Error::new(ErrorKind::Input, none)),
         1 => Ok(found.remove(0)),
         _ => {
             let what =
                 format!("several sessions could be meant; name one by its id:{}", session_lines(&found));
             let ids = found.into_iter().map(|it| it.id).collect();
-            Err(Error::new(Kind::Ambiguous, what).candidates(ids))
+            Err(Error::new(ErrorKind::Ambiguous, what).candidates(ids))
         }
     }
 }

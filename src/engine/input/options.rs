@@ -20,7 +20,7 @@ use crate::engine::input::values::{field, tokens, window};
 use crate::llm::run::{Sampling, Watch};
 use compaction::plan::Cause;
 use compaction::profile::{Profile, SummaryStyle};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 use tokens::Tokenizer;
 
@@ -39,11 +39,11 @@ impl FromStr for Amount {
     fn from_str(text: &str) -> Result<Self> {
         let wrong = || {
             let what = format!("expected tokens (4000, 4k) or a share (20%, 0.2), found {text:?}");
-            Error::new(Kind::Arguments, what)
+            Error::new(ErrorKind::Arguments, what)
         };
         let outside = || {
             let what = format!("a share must be above 0% and at most 100%, found {text:?}");
-            Error::new(Kind::Arguments, what)
+            Error::new(ErrorKind::Arguments, what)
         };
         let text = text.trim();
         let share =

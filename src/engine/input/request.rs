@@ -1,5 +1,5 @@
-//! What a plan is made from besides the history: what was asked for, the moment, and what earlier compactions left, which are
-//! stored summaries and failures in a row.
+//! What a plan is made from besides the history: what was asked for, the moment, and what earlier compactions left,
+//! which are stored summaries and failures in a row.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::store::{Digest, Handle, Mark};
 use compaction::plan::{Moment, PlanRequest, Snapshot};
 use compaction::profile::Pass;
 use history::History;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// How a reader gets an original back, in a shell or by the tool of the same name.
 const RECALL: &str = "epitome recall {handle}";
@@ -69,7 +69,7 @@ pub fn keep_snapshot(engine: &Engine, history: &History, covers: usize, text: &s
         let what = format!(
             "a snapshot: expected a session with an id and {covers} messages, found neither or fewer"
         );
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     };
     let digest = compaction::plan::prefix_of(prefix).digest.to_string();
     // A model may repeat a secret that it was told of elsewhere, a user may write one.

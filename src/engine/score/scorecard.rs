@@ -11,7 +11,7 @@ use crate::engine::score::subject::{HANDLE, Subject, session, subject};
 use crate::engine::{Amount, Ask, Engine, compact::attempt, input::measured, input::open};
 use crate::report::scorecard::{Card, Chain, HindsightCard, HindsightResult, HindsightRow, Link, Row, Trial};
 use compaction::plan;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Message};
 use score::{self, Probe, Truth, baselines::Baseline, synthetic};
 use sessions::{self, Session, validate};
@@ -222,7 +222,9 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = vec![directory.to_owned()];
     while let Some(folder) = folders.pop() {
         let entries = std::fs::read_dir(&folder).map_err(|error| {
-            Error::new(Kind::Input, "listing sessions").at(folder.display().to_string(), None).because(error)
+            Error::new(ErrorKind::Input, "listing sessions")
+                .at(folder.display().to_string(), None)
+                .because(error)
         })?;
         for entry in entries.flatten() {
             let path = entry.path();

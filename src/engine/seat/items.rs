@@ -4,7 +4,7 @@ use crate::agents::{self, gateway};
 use crate::engine::input::open::{open_path, read};
 use crate::engine::{Engine, Opened, SeatAsk, seat};
 use compaction::plan::Cause;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::verbatim::Prompts;
 use history::{History, Message, Meta, Part, Role, Text};
 use sessions::agents::codex::{is_contextual, own_summary};
@@ -37,7 +37,7 @@ pub struct ItemsDone {
 /// Compacts items into one text. Archived is the client's own file where it is known, else what came.
 ///
 /// # Errors
-/// As [`seat::seat`], and [`Kind::Input`] if `items` is not an array of items or messages.
+/// As [`seat::seat`], and [`ErrorKind::Input`] if `items` is not an array of items or messages.
 pub fn seat_items(engine: &Engine, ask: ItemsAsk) -> Result<ItemsDone> {
     let source = Memory::new("request", ask.items);
     let mut opened = read(Box::new(source), Some(ask.format), None)?;
@@ -57,7 +57,7 @@ pub fn seat_items(engine: &Engine, ask: ItemsAsk) -> Result<ItemsDone> {
         seat::seat(engine, opened, rollout.as_ref(), &SeatAsk { cause: Cause::Auto, ..SeatAsk::default() })?;
     let text = seated.one_text(ask.prompts);
     if text.is_empty() {
-        return Err(Error::new(Kind::Rejected, "expected a summary, found none"));
+        return Err(Error::new(ErrorKind::Rejected, "expected a summary, found none"));
     }
     let messages = match ask.format == Format::OPENAI_RESPONSES {
         true => None,
@@ -85,14 +85,14 @@ fn valid_messages(history: &History, format: Format) -> Result<Vec<u8>> {
     match sessions::validate::check(format, &messages).first() {
         Some(first) => {
             let what = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
-            Err(Error::new(Kind::Rejected, what))
+            Err(Error::new(ErrorKind::Rejected, what))
         }
         None => Ok(messages),
     }
 }
 
-/// What the client put into the user's place is not the user's; a summary of ours stands alone, without the words that the
-/// client puts in front of any.
+/// What the client put into the user's place is not the user's; a summary of ours stands alone, without the words that
+/// the client puts in front of any.
 fn mark_client_text(message: &mut Message) {
     if message.role != Role::User {
         return;

@@ -14,7 +14,7 @@ use crate::engine::undo::Undo;
 use crate::engine::undo::outcome::{Done, changed};
 use crate::engine::write_back::agent_of;
 use compaction::plan;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Role, Text};
 use sessions::{Mode, Source};
 
@@ -22,7 +22,7 @@ impl Undo<'_> {
     fn seat_handle(&self) -> Result<&str> {
         let handle = self.compaction.original.as_ref().map(crate::store::Handle::as_str);
         handle.ok_or_else(|| {
-            Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
+            Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
         })
     }
 

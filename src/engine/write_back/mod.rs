@@ -19,7 +19,7 @@ use crate::engine::{Engine, Opened};
 use crate::files::Reading;
 use crate::store::{Applied, AppliedMode, Digest, Handle, Scope};
 use history::History;
-use history::error::{Error, Hint, Kind, Result};
+use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::{Format, Mode, Piece, Source as _, Written};
 
 /// How long after a compaction a session is not compacted again, unless its profile says more: 30 seconds, the
@@ -70,7 +70,7 @@ impl Location {
     pub(crate) fn of(path: Option<&Path>) -> Result<Self> {
         let Some(path) = path else {
             let what = "applying: expected a session that an agent keeps, found messages";
-            return Err(Error::new(Kind::Arguments, what).hint(Hint::WriteCopy));
+            return Err(Error::new(ErrorKind::Arguments, what).hint(Hint::WriteCopy));
         };
         let address = path.to_string_lossy();
         Ok(match agents::split_address(&address).filter(|_| !path.exists()) {
@@ -107,7 +107,7 @@ impl Target {
         if !engine.store.keeps() {
             let what = "the configuration says that nothing is archived (persistence = \"none\"), and nothing is replaced \
                         without its original";
-            return Err(Error::new(Kind::Refused, what).hint(Hint::WriteCopy));
+            return Err(Error::new(ErrorKind::Refused, what).hint(Hint::WriteCopy));
         }
         if !export {
             in_reach(engine, agent, &place)?;
@@ -124,7 +124,7 @@ impl Target {
              newer epitome",
             self.agent.info().title
         );
-        let refused = Error::new(Kind::Refused, what).or_hint(Hint::WriteCopy);
+        let refused = Error::new(ErrorKind::Refused, what).or_hint(Hint::WriteCopy);
         Err(refused.at(self.place.path().display().to_string(), None))
     }
 
@@ -151,7 +151,7 @@ pub(crate) fn can_write_back(engine: &Engine, opened: &Opened, job: Job) -> bool
 pub(crate) fn agent_of(format: Format) -> Result<AgentRef> {
     agents::of_format(format).ok_or_else(|| {
         let what = format!("applying: expected the session of an agent, found {}", format.name());
-        Error::new(Kind::Arguments, what).hint(Hint::WriteCopy)
+        Error::new(ErrorKind::Arguments, what).hint(Hint::WriteCopy)
     })
 }
 
@@ -273,9 +273,9 @@ fn mark(
 /// Only sessions that the agent itself would find, in files that may be replaced.
 pub(crate) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Result<()> {
     let path = place.path();
-    let refused = |what: String| Error::new(Kind::Refused, what).at(path.display().to_string(), None);
+    let refused = |what: String| Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None);
     let about = std::fs::symlink_metadata(path).map_err(|error| {
-        Error::new(Kind::Input, "applying").at(path.display().to_string(), None).because(error)
+        Error::new(ErrorKind::Input, "applying").at(path.display().to_string(), None).because(error)
     })?;
     if about.is_symlink() {
         let target = std::fs::read_link(path).unwrap_or_default();
@@ -325,7 +325,7 @@ fn rebased(before: &History, now: &History, after: &History) -> Result<(History,
     let (old, new) = (before.messages(), now.messages());
     if new.len() < old.len() || !old.iter().zip(new).all(|(one, other)| one.says_same(other)) {
         let what = "the session is not what it was when it was read; nothing was changed; run this again";
-        return Err(Error::new(Kind::Changed, what));
+        return Err(Error::new(ErrorKind::Changed, what));
     }
     let grown = &new[old.len()..];
     if grown.is_empty() {
@@ -364,12 +364,12 @@ fn edits(written: &Written, fresh: &Opened) -> Result<Vec<(u64, Vec<u8>)>> {
             Piece::Keep(_) => {
                 let what = "a placeholder is longer than the output it replaces, and nothing may move in a file that its \
                             client appends to; compact instead";
-                return Err(Error::new(Kind::Refused, what).or_hint(Hint::SkipOutput));
+                return Err(Error::new(ErrorKind::Refused, what).or_hint(Hint::SkipOutput));
             }
         }
     }
     if at != fresh.source.len() {
-        return Err(Error::new(Kind::Refused, "the file would change its length; nothing was written"));
+        return Err(Error::new(ErrorKind::Refused, "the file would change its length; nothing was written"));
     }
     Ok(out)
 }

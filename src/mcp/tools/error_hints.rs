@@ -7,7 +7,7 @@ use super::hints::hint_words;
 use crate::agents;
 use crate::mcp::server_state::ServerState;
 use crate::mcp::tools;
-use history::error::{Error, Kind};
+use history::error::{Error, ErrorKind};
 
 pub(in crate::mcp) fn explain(
     state: &ServerState,
@@ -16,7 +16,7 @@ pub(in crate::mcp) fn explain(
     error: &Error,
 ) -> String {
     let text = error.full_in(hint_words);
-    if !matches!(error.kind(), Kind::Arguments | Kind::Input | Kind::Ambiguous) {
+    if !matches!(error.kind(), ErrorKind::Arguments | ErrorKind::Input | ErrorKind::Ambiguous) {
         return text;
     }
     match example(state, tool, arguments, error) {

@@ -28,7 +28,7 @@ use crate::answers::CONTRACT;
 use crate::mcp::server_state::{Caller, ServerState};
 use answer::{Answer, shown};
 use arguments::Arguments;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use request::CallContext;
 
 /// What a profile may be called; a test compares it with the built-in ones.
@@ -67,7 +67,9 @@ pub(in crate::mcp) fn call(
         prune::NAME => prune::call(state, caller, arguments),
         summarize::NAME => summarize::call(state, caller, arguments, waiting),
         recall::NAME => recall::call(state, caller, arguments),
-        other => Err(Error::new(Kind::Arguments, format!("expected a tool of this server, found {other:?}"))),
+        other => {
+            Err(Error::new(ErrorKind::Arguments, format!("expected a tool of this server, found {other:?}")))
+        }
     };
     answer.map(with_contract)
 }

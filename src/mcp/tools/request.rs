@@ -10,7 +10,7 @@ use crate::engine::{self, Amount, Ask, Counting, Engine, Opened, To};
 use crate::llm::run::{Sampling, Watch};
 use crate::mcp::server_state::ServerState;
 use crate::mcp::tools;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 
 /// What the waiting client offers during a call.
@@ -46,7 +46,7 @@ pub(in crate::mcp) fn goal(state: &ServerState, arguments: &Arguments) -> Result
     if goal != Goal::Plan && state.remote.is_some() {
         let what = "to: this server runs apart from your agent: it writes no files and no sessions for you. Leave `to` out \
                     and splice `replace` or the `pruned` texts into your messages";
-        return Err(Error::new(Kind::Refused, what));
+        return Err(Error::new(ErrorKind::Refused, what));
     }
     Ok(goal)
 }
@@ -131,7 +131,7 @@ pub(in crate::mcp) fn ask(state: &ServerState, tool: &str, arguments: &Arguments
     if state.remote.is_some() && name.ends_with(".toml") {
         let what =
             "profile: expected the name of a profile, found a file; this server reads no files of yours";
-        return Err(Error::new(Kind::Refused, what));
+        return Err(Error::new(ErrorKind::Refused, what));
     }
     let profile = state.config.profile(&name).map_err(|error| of("profile", &error))?;
     let known = tools::known(tool);

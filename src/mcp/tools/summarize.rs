@@ -24,7 +24,7 @@ use crate::engine::{
     self, Amount, Ask, CompactOptions, CompactOutcome, Compacted, Counting, Delivered, Engine, Opened, To,
 };
 use crate::mcp::server_state::{Caller, ServerState};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use tokens::Estimator;
 
 pub(super) const NAME: &str = "summarize_history";
@@ -106,7 +106,7 @@ pub(in crate::mcp) fn call(
             None => engine::undo_of(&engine, &state.open(&engine, arguments)?)?,
             Some(_) => {
                 let what = "handle: expected with \"to\": \"undo\" either a handle or a session, found both; nothing was done";
-                return Err(Error::new(Kind::Arguments, what));
+                return Err(Error::new(ErrorKind::Arguments, what));
             }
         };
         let mut out = shorten::pick(&undone, &UNDONE)?;

@@ -20,7 +20,7 @@ use crate::store::handle::identity;
 use crate::store::item::signed;
 use crate::store::{Body, Digest, Scope, unwrapped};
 use chunks::{LARGEST_CHUNK, PACK, Packs, SEARCHED, SMALLEST_CHUNK, find};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use pack::Packed;
 
 /// Bytes of a chunk, as a rule.
@@ -197,7 +197,7 @@ impl<'a> Packer<'a> {
 
 fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut packed = zstd::bulk::compress(bytes, LEVEL).map_err(|error| {
-        Error::new(Kind::Store, format!("{STORING}: expected to compress")).because(error)
+        Error::new(ErrorKind::Store, format!("{STORING}: expected to compress")).because(error)
     })?;
     // It has room for bytes that do not compress; packs that wait would keep it.
     packed.shrink_to_fit();

@@ -22,7 +22,7 @@ use crate::store::{
     Retention, Scope, SearchExtent, Slice, Stats, StoreAt, Stored, TeamStore, Tidied, Unindexed, archive,
     audit, care, item, marks, range, search, unwrapped,
 };
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 use sql::{Connection, Pool, locked};
 
@@ -31,11 +31,11 @@ use sql::{Connection, Pool, locked};
 const PREVIEW_PATIENCE: Duration = Duration::from_millis(300);
 
 /// Where originals and memories are kept. All methods may be called from several threads, and several processes may
-/// share one store; waiting for another process is bounded (30 s, then [`Kind::Locked`]).
+/// share one store; waiting for another process is bounded (30 s, then [`ErrorKind::Locked`]).
 ///
 /// A handle is given as the text a caller has. One that is malformed, does not exist or is another owner's is
-/// [`Kind::Arguments`]; one of another project is [`Kind::Refused`]. What the database cannot do is [`Kind::Store`],
-/// with the remedy.
+/// [`ErrorKind::Arguments`]; one of another project is [`ErrorKind::Refused`]. What the database cannot do is
+/// [`ErrorKind::Store`], with the remedy.
 pub struct Store {
     pub(in crate::store) pool: Pool,
     directory: Option<PathBuf>,
@@ -54,7 +54,7 @@ impl std::fmt::Debug for Store {
 /// An error that is said again by everything that would store.
 #[derive(Debug)]
 struct Refusal {
-    kind: Kind,
+    kind: ErrorKind,
     why: String,
 }
 
@@ -290,7 +290,7 @@ impl Store {
         kept
     }
 
-    /// That state; [`Kind::Refused`] when it expired.
+    /// That state; [`ErrorKind::Refused`] when it expired.
     pub fn ask(&self, scope: &Scope, handle: &str, at: i64) -> Result<String> {
         marks::ask(&self.lock(), scope, handle, at)
     }
@@ -380,5 +380,5 @@ fn open_team(team: &TeamStore) -> Result<Vec<Connection>> {
 fn open_team(_team: &TeamStore) -> Result<Vec<Connection>> {
     let what = "opening the store: expected a build with PostgreSQL, found one without; build it with \
                 `cargo install epitome --features team`";
-    Err(Error::new(Kind::Arguments, what))
+    Err(Error::new(ErrorKind::Arguments, what))
 }

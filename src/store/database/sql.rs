@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::postgres;
 use super::schema;
 pub(in crate::store) use super::value::{SqlError, SqlResult, Value, odd};
-use history::error::{Error, Kind};
+use history::error::{Error, ErrorKind};
 
 pub(in crate::store) trait Param {
     fn value(&self) -> Value<'_>;
@@ -171,16 +171,16 @@ pub(in crate::store) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Erro
         SqlError::Lost => {
             let found =
                 "expected the database to answer, found the connection lost; nothing was changed; try again";
-            Error::new(Kind::Locked, format!("{doing}: {found}"))
+            Error::new(ErrorKind::Locked, format!("{doing}: {found}"))
         }
         #[cfg(feature = "team")]
         SqlError::Unsure => {
             let found = "expected the database to confirm it, found the connection lost; it is not known whether it was \
                          done; try again: what is there already is stored once";
-            Error::new(Kind::Locked, format!("{doing}: {found}"))
+            Error::new(ErrorKind::Locked, format!("{doing}: {found}"))
         }
-        SqlError::NoRow => Error::new(Kind::Store, format!("{doing}: {other} (a row is missing)")),
-        SqlError::Odd(found) => Error::new(Kind::Store, format!("{doing}: {other} ({found})")),
+        SqlError::NoRow => Error::new(ErrorKind::Store, format!("{doing}: {other} (a row is missing)")),
+        SqlError::Odd(found) => Error::new(ErrorKind::Store, format!("{doing}: {other} ({found})")),
     }
 }
 
@@ -440,7 +440,7 @@ mod tests {
         let (mut one, mut two) = (Connection::Sqlite(one), Connection::Sqlite(two));
         let held = write(&mut one, "me", "testing").unwrap();
         let error = write(&mut two, "me", "archiving originals").err().unwrap();
-        assert_eq!(error.kind(), Kind::Locked);
+        assert_eq!(error.kind(), ErrorKind::Locked);
         assert!(error.to_string().contains("locked by another process; try again"), "{error}");
         drop(held);
         write(&mut two, "me", "archiving originals").unwrap();

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use crate::store::{Handle, Tidied};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// What a compaction's summary begins with when it is saved as a memory (opencode-supermemory 2.0).
 pub const SESSION_SUMMARY: &str = "[Session Summary]";
@@ -65,7 +65,10 @@ impl MemoryKind {
     pub fn named(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
-            Error::new(Kind::Arguments, format!("expected a type ({}), found {name:?}", names.join(", ")))
+            Error::new(
+                ErrorKind::Arguments,
+                format!("expected a type ({}), found {name:?}", names.join(", ")),
+            )
         })
     }
 }
@@ -158,7 +161,7 @@ pub fn from_json(text: &str) -> Result<Vec<NewMemory>> {
     }
     let wrong = |error| {
         Error::new(
-            Kind::Input,
+            ErrorKind::Input,
             "importing memories: expected a JSON array of objects with `content`, or an object that holds one as \
              `memories`, found something else",
         )
@@ -169,8 +172,8 @@ pub fn from_json(text: &str) -> Result<Vec<NewMemory>> {
     }
 }
 
-/// Reads what [`to_markdown`] wrote, and any other Markdown: each point of a list and each paragraph is a note, with what
-/// is indented below it and the code that follows it. Headings only say the type, where they name one.
+/// Reads what [`to_markdown`] wrote, and any other Markdown: each point of a list and each paragraph is a note, with
+/// what is indented below it and the code that follows it. Headings only say the type, where they name one.
 pub fn from_markdown(text: &str) -> Vec<NewMemory> {
     let mut out: Vec<NewMemory> = Vec::new();
     let mut kind = MemoryKind::default();
@@ -384,6 +387,6 @@ mod tests {
         ];
         assert_eq!(got, expected);
         assert_eq!(from_json(r#"[{"content":"x"}]"#).unwrap()[0].kind, MemoryKind::LearnedPattern);
-        assert_eq!(from_json("{}").unwrap_err().kind(), Kind::Input);
+        assert_eq!(from_json("{}").unwrap_err().kind(), ErrorKind::Input);
     }
 }

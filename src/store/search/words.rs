@@ -6,7 +6,7 @@
 
 use regex::{Regex, RegexBuilder};
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// Longer words (base64, minified code) are neither indexed nor searched for: they are never typed, and each would be a
 /// term of its own.
@@ -150,7 +150,7 @@ pub struct Snippet {
 
 impl Words {
     /// Reads a query: words, all of which are looked for; `"…"` is a phrase. Stop words, and words that ask for a
-    /// decision, are left out where others remain. A query without a letter or digit is [`Kind::Arguments`].
+    /// decision, are left out where others remain. A query without a letter or digit is [`ErrorKind::Arguments`].
     pub fn parse(query: &str) -> Result<Self> {
         let end = query.char_indices().nth(MAX_QUERY).map_or(query.len(), |(at, _)| at);
         let query = &query[..end];
@@ -183,7 +183,7 @@ impl Words {
         let pattern = (!all.is_empty()).then(|| insensitive(&all.join("|"))).flatten().ok_or_else(|| {
             let shown: String = query.chars().take(40).collect();
             Error::new(
-                Kind::Arguments,
+                ErrorKind::Arguments,
                 format!(
                     "searching: expected a query with a word in it, found {shown:?}; give letters or digits"
                 ),
@@ -352,7 +352,7 @@ mod tests {
     fn a_query_without_words_is_an_error() {
         for query in ["", "  ", "!!! ??", "\"\"", "😀", "。、"] {
             let error = Words::parse(query).unwrap_err();
-            assert_eq!(error.kind(), Kind::Arguments);
+            assert_eq!(error.kind(), ErrorKind::Arguments);
             assert!(error.detail().contains("letters or digits"), "{error}");
         }
     }

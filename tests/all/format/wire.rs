@@ -242,7 +242,7 @@ fn sniffs_by_shape() {
 fn bad_input_is_an_error_or_a_note() {
     for text in ["", "  ", "x", "null", r#"{"a":1}"#, r#"{"messages":"x"}"#, r#"{"input":{}}"#, "\0["] {
         let error = wire::read(&Memory::new("m", text), Format::ANTHROPIC).unwrap_err();
-        assert_eq!(error.kind(), epitome::history::error::Kind::Input, "{text}");
+        assert_eq!(error.kind(), epitome::history::error::ErrorKind::Input, "{text}");
         assert!(error.full().contains("expected a JSON array"), "{}", error.full());
     }
     let (deep, back) = ("[".repeat(100_000), "]".repeat(100_000));
@@ -327,7 +327,7 @@ fn splicing_keeps_the_documents_style() {
         assert_eq!(written(text, &session, &after, Mode::Append).0, expected);
         assert_eq!(written(text, &session, &after, Mode::New).0, expected);
         let refused = wire::write(&Memory::new("m", text), &session, &after, Mode::Patch).unwrap_err();
-        assert_eq!(refused.kind(), epitome::history::error::Kind::Bug, "a summary is no patch");
+        assert_eq!(refused.kind(), epitome::history::error::ErrorKind::Bug, "a summary is no patch");
         let (none, _) = written(text, &session, &History::default(), Mode::New);
         assert!(read(&none, Format::ANTHROPIC).history.messages().is_empty(), "{none}");
     }
@@ -339,7 +339,7 @@ fn a_source_that_changed_is_not_written_to() {
     let session = read(text, Format::ANTHROPIC);
     let other = Memory::new("m", text.replace("\"a\"", "\"aa\""));
     let error = wire::write(&other, &session, &History::default(), Mode::New).unwrap_err();
-    assert_eq!(error.kind(), epitome::history::error::Kind::Changed);
+    assert_eq!(error.kind(), epitome::history::error::ErrorKind::Changed);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Memories: what is remembered, for whom, and what must never be.
 
-use epitome::history::error::Kind;
+use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
 use epitome::store::memory::{from_json, to_json};
 use epitome::store::{
@@ -67,7 +67,7 @@ pub(super) fn remembers_lists_and_forgets() {
     assert_eq!(contents(&store.memories(&me(), &filter).unwrap()), ["likes tabs"]);
 
     assert_eq!(store.memory(&elsewhere(), mine.id.as_str()).unwrap(), mine);
-    assert_eq!(store.memory(&elsewhere(), summary.id.as_str()).unwrap_err().kind(), Kind::Refused);
+    assert_eq!(store.memory(&elsewhere(), summary.id.as_str()).unwrap_err().kind(), ErrorKind::Refused);
     assert_eq!(store.restore(&me(), mine.id.as_str()).unwrap(), b"likes tabs");
     store.pin(&me(), mine.id.as_str(), true).unwrap();
     assert_eq!(store.pinned(&elsewhere()).unwrap().len(), 1);
@@ -75,7 +75,7 @@ pub(super) fn remembers_lists_and_forgets() {
     assert_eq!(hits(&store, "ship"), 1);
     store.forget(&me(), summary.id.as_str()).unwrap();
     assert_eq!(hits(&store, "ship"), 0);
-    assert_eq!(store.memory(&me(), summary.id.as_str()).unwrap_err().kind(), Kind::Arguments);
+    assert_eq!(store.memory(&me(), summary.id.as_str()).unwrap_err().kind(), ErrorKind::Arguments);
 }
 
 #[test]
@@ -105,10 +105,10 @@ fn private_passages_and_secrets_are_never_kept() {
         ["<private>x</private>", " <private>x</private>\n<PRIVATE>y</private>", "internal-7", &key]
     {
         let error = store.remember(&me(), &note(all_private), 2).unwrap_err();
-        assert_eq!(error.kind(), Kind::Refused);
+        assert_eq!(error.kind(), ErrorKind::Refused);
         assert!(error.to_string().contains("Cannot store fully private content"), "{error}");
     }
-    assert_eq!(store.remember(&me(), &note(" \n"), 2).unwrap_err().kind(), Kind::Arguments);
+    assert_eq!(store.remember(&me(), &note(" \n"), 2).unwrap_err().kind(), ErrorKind::Arguments);
     assert_eq!(all(&store, &me()).len(), 1);
     drop(store);
     for file in std::fs::read_dir(directory.path()).unwrap() {
@@ -145,7 +145,7 @@ pub(super) fn tidy_lets_the_newer_stand() {
     assert_eq!(hits(&store, "tabs"), 2);
     // Forgetting takes along what it stood for.
     store.forget(&me(), planned[0].kept.as_str()).unwrap();
-    assert_eq!(store.memory(&me(), old.as_str()).unwrap_err().kind(), Kind::Arguments);
+    assert_eq!(store.memory(&me(), old.as_str()).unwrap_err().kind(), ErrorKind::Arguments);
     assert!(store.check(true).unwrap().problems.is_empty());
 }
 

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use epitome::history::error::Kind;
+use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
     Batch, Body, MemoryScope, NewCompaction, NewMemory, Original, Query, Scope, SearchExtent, SessionOrigin,
@@ -214,7 +214,7 @@ pub(super) fn odd_queries_are_answered_or_refused_never_an_accident() {
     put(&store, &me, "s", 1, What::Output, "needle AND OR NOT NEAR body");
     for text in ["", " ", "?!", "\"\"", "***", "()", "\u{0}", "—…", "😀"] {
         let error = store.search(&me, &query(text, SearchExtent::Project)).unwrap_err();
-        assert_eq!(error.kind(), Kind::Arguments, "{text:?}");
+        assert_eq!(error.kind(), ErrorKind::Arguments, "{text:?}");
     }
     for text in [
         "needle AND",
@@ -264,7 +264,7 @@ proptest! {
         let me = scope("me", "/p");
         put(&store, &me, "s", 1, What::Output, "a 数 AND");
         if let Err(error) = store.search(&me, &query(&text, SearchExtent::Project)) {
-            prop_assert_eq!(error.kind(), Kind::Arguments, "{}", error);
+            prop_assert_eq!(error.kind(), ErrorKind::Arguments, "{}", error);
         }
     }
 }

@@ -11,7 +11,7 @@ mod summary;
 
 use serde::{Deserialize, Serialize};
 
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use tokens::Estimator;
 
 pub use pass::{

@@ -1,8 +1,9 @@
 //! pi's session files (`.jsonl`; versions 1 to 3 of the format), read only.
 //!
-//! A header line, then entries. From version 2 on they form a tree by `parentId`, and the last entry is the leaf; before,
-//! they are a list. A compaction entry names the first entry that is kept. What is read is what pi sends: the summary,
-//! the kept entries, what came after; without answers that failed or were stopped, and with an output for every call.
+//! A header line, then entries. From version 2 on they form a tree by `parentId`, and the last entry is the leaf;
+//! before, they are a list. A compaction entry names the first entry that is kept. What is read is what pi sends: the
+//! summary, the kept entries, what came after; without answers that failed or were stopped, and with an output for
+//! every call.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,7 +13,7 @@ use crate::format::{Api, Row};
 use crate::parse::lines::each_line;
 use crate::requests::{Collector, each_row, text, time};
 use crate::{Format, Note, PastCompaction, Session, Source, derive, is_cleared};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Reasoning, Role, Usage};
 
 pub(crate) static ROW: Row = Row {

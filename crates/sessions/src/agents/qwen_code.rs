@@ -17,7 +17,7 @@ use crate::format::{Api, Row};
 use crate::parse::lines::each_line;
 use crate::requests::{Collector, each_row, text, time};
 use crate::{Format, Memory, Note, PastCompaction, Session, Source, derive, wire};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Kind, Meta, Role};
 
 pub(crate) static ROW: Row = Row {

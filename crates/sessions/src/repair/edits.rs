@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::{Piece, Source};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// A source as it reads with its edits made. Only what is new is held.
 pub struct Mended<'a> {
@@ -40,7 +40,8 @@ impl<'a> Mended<'a> {
         self.pieces
     }
 
-    /// With more edits: ranges of it as it reads now, and what takes their place. Of edits that overlap the first counts.
+    /// With more edits: ranges of it as it reads now, and what takes their place. Of edits that overlap the first
+    /// counts.
     pub(super) fn edited(self, mut edits: Vec<(Range<u64>, Vec<u8>)>) -> Self {
         if edits.is_empty() {
             return self;
@@ -134,7 +135,7 @@ impl Source for Mended<'_> {
         }
         if filled < buffer.len() {
             let what = format!("expected {} bytes at {at}, found fewer", buffer.len());
-            return Err(Error::new(Kind::Changed, what).at(self.name(), None));
+            return Err(Error::new(ErrorKind::Changed, what).at(self.name(), None));
         }
         Ok(())
     }

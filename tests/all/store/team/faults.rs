@@ -1,7 +1,7 @@
 //! What goes wrong around a team's store: lost connections, lost objects, newer databases.
 
 use super::server::{self, Server, server};
-use epitome::history::error::Kind;
+use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
     Batch, Body, NewMemory, Original, Scope, SessionOrigin, Store, StoreAt, TeamStore, What,
@@ -44,7 +44,7 @@ fn a_newer_database_is_left_alone() {
         drop(open(&place).unwrap());
         server.admin(server::name(&place)).batch_execute("UPDATE epitome.version SET version = 99").unwrap();
         let error = open(&place).err().unwrap();
-        assert_eq!(error.kind(), Kind::Store);
+        assert_eq!(error.kind(), ErrorKind::Store);
         assert!(error.full().contains("database of a newer version 99"), "{}", error.full());
     });
 }
@@ -106,7 +106,7 @@ fn what_cannot_be_reached_says_what_to_check() {
         [("", "expected s3://"), ("http://x", "expected s3://"), ("file://x", "not absolute")]
     {
         let error = open(&TeamStore { blobs: blobs.into(), ..place.clone() }).err().unwrap();
-        assert_eq!(error.kind(), Kind::Arguments);
+        assert_eq!(error.kind(), ErrorKind::Arguments);
         assert!(error.full().contains(says), "{}", error.full());
     }
 }

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::parse::raw::{Fields, place};
 use crate::wire::anthropic;
 use crate::{Session, Source, Written, replaced};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::json;
 use history::{History, Message, Output, Part};
 

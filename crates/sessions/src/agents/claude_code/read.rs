@@ -8,7 +8,7 @@ use super::load::load;
 use super::row::RowKind;
 use crate::parse::lines::Coverage;
 use crate::{Format, Keep, Note, PastCompaction, Session, Source};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Kind, Message, Meta, Role};
 
 /// Reads a transcript. The history is what Claude Code would send after a resume, but for what it adds afresh.

@@ -94,7 +94,7 @@ pub fn is_before_payload(first_lines: &str) -> bool {
 /// Codex leaves them out. Of several `session_meta` the first counts.
 ///
 /// # Errors
-/// [`Input`](history::error::Kind::Input) if no line is Codex's; what [`Source::read_at`] gives.
+/// [`Input`](history::error::ErrorKind::Input) if no line is Codex's; what [`Source::read_at`] gives.
 pub fn read(source: &dyn Source) -> Result<Session> {
     let keep: &Keep = &|_, _| None;
     session(source, keep, Rollout::of(source, keep, Coverage::Whole)?)

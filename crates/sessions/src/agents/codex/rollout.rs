@@ -10,7 +10,7 @@ use super::usage::Report;
 use crate::media::SharedData;
 use crate::parse::lines::{self, Coverage};
 use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::json;
 use history::{Kind, Message, Role};
 

@@ -15,7 +15,7 @@ use crate::parse::lines::ends_whole;
 use crate::parse::raw::{Fields, array, list, place, quoted, spliced, text};
 use crate::wire::{gemini, input};
 use crate::{Mode, Piece, Session, Source, Written, derive};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::json as text_json;
 use history::{History, Message, Meta, Output, Part, Role};
 

@@ -8,7 +8,7 @@ use super::element::{Live, usage};
 use super::make::{Change, Like, VERSION, file, no_tokens, say, slots, text};
 use super::read::Export;
 use crate::{Piece, Session, Written, derive};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::json::{compact, set};
 use history::{Call, History, Kind, Message, Output, Part, Role};
 

@@ -183,8 +183,8 @@ fn the_path_ends_in_a_message_whatever_comes_last() {
     assert_eq!(plain, ["never change migrations/", "Good."]);
 }
 
-/// Where a parent is lost, the client goes on from the last row written within 5 s before, wherever it stands, and sends
-/// nothing from before the hole where there is none; measured on 2.1.328.
+/// Where a parent is lost, the client goes on from the last row written within 5 s before, wherever it stands, and
+/// sends nothing from before the hole where there is none; measured on 2.1.328.
 #[test]
 fn a_hole_in_the_chain_is_bridged_or_told() {
     for (seconds, messages, told) in [("05.900", 3, "goes on from line 2"), ("06.600", 1, "2 rows")] {
@@ -382,7 +382,7 @@ fn broken_lines_are_noted_and_kept() {
 fn what_is_no_transcript() {
     for text in ["", "\n\n", "{\"type\":\"session_meta\",\"payload\":{}}\n", "hello", "[]"] {
         let error = read(&Memory::new("t", text)).unwrap_err();
-        assert_eq!(error.kind(), history::error::Kind::Input, "{text}");
+        assert_eq!(error.kind(), history::error::ErrorKind::Input, "{text}");
         assert!(!sniff(text), "{text}");
     }
     let side = "{\"type\":\"mode\",\"mode\":\"normal\",\"sessionId\":\"s\"}\n";

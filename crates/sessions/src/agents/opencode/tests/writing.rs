@@ -46,7 +46,7 @@ fn patches_in_place() {
 
     let running = tool("g", json!({ "status": "running", "input": {} }));
     let source = export(vec![user("one"), answer(json!([running])), says("end")]);
-    assert_eq!(changed(&source, "[gone]").unwrap_err().kind(), history::error::Kind::Refused);
+    assert_eq!(changed(&source, "[gone]").unwrap_err().kind(), history::error::ErrorKind::Refused);
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn appends_with_a_named_tail() {
     let session = read(&cut).unwrap();
     assert_eq!(
         write(&cut, &session, &after(&[]), Mode::Append).unwrap_err().kind(),
-        history::error::Kind::Refused
+        history::error::ErrorKind::Refused
     );
 }
 
@@ -154,7 +154,7 @@ fn carries_over_from_elsewhere() {
     assert_eq!(read(&again).unwrap().history.meta.model.as_deref(), Some("claude-x"));
     assert_eq!(
         write(&source, &session, &history, Mode::Append).unwrap_err().kind(),
-        history::error::Kind::Refused
+        history::error::ErrorKind::Refused
     );
 }
 
