@@ -225,9 +225,9 @@ pub struct Config {
     pub profiles: BTreeMap<String, String>,
     /// Whether hooks have sessions archived.
     pub keep_sessions: bool,
-    /// How long archived sessions stay that no compaction needs; for good, unless it is said.
+    /// How many days archived sessions stay that no compaction needs; for ever by default.
     pub max_age_days: Option<u32>,
-    /// How many bytes the archive takes at most; no limit, unless it is said.
+    /// How many bytes the archive takes at most; no limit by default.
     pub max_bytes: Option<u64>,
     /// Whether hooks say that the context is nearly full.
     pub reminder: bool,

@@ -71,7 +71,7 @@ pub struct AgentInfo {
     pub directory_fields: &'static [&'static str],
     /// What its hooks report and accept.
     pub hooks: AgentHooks,
-    /// How it is told of our server and hooks; nothing where we do not edit its settings.
+    /// How our server and hooks are put into its settings; nothing where we do not edit them.
     pub registration: Option<&'static Registration>,
     /// How it asks us to compact in its place.
     pub seat: Option<&'static dyn Seat>,
@@ -177,7 +177,7 @@ pub trait Agent: Sync {
     /// Where a new session goes, so that it is found. `None`: it takes one in from any file.
     ///
     /// # Errors
-    /// [`Refused`](history::error::ErrorKind::Refused) where its name for the directory cannot be told.
+    /// [`Refused`](history::error::ErrorKind::Refused) where its name for the directory is not known.
     fn place(&self, _env: &Env, _cwd: &Path, _file_name: &str) -> Result<Option<PathBuf>> {
         Ok(None)
     }

@@ -74,7 +74,7 @@ pub fn later(version: &str, known: u32) -> Option<String> {
     (major > known).then(|| version.to_owned())
 }
 
-/// Whether the session is in use, as far as it can be told: its writer's lock is held, it is the one that calls, or a
+/// Whether the session is in use, as far as is known: its writer's lock is held, it is the one that calls, or a
 /// call in it is running.
 pub fn is_live(env: &Env, agent: AgentRef, id: &str, path: &Path) -> bool {
     let calls = env.inside == Some(agent) && env.session.as_deref() == Some(id);

@@ -29,7 +29,7 @@ pub(super) struct Common {
 
 impl Common {
     pub(super) fn session(&self) -> SessionRef {
-        self.session.clone().map_or(SessionRef::Unsaid, SessionRef::Named)
+        self.session.clone().map_or(SessionRef::Unnamed, SessionRef::Named)
     }
 
     /// Which profile and how it counts, as typed: for a command that is printed.

@@ -35,7 +35,8 @@ impl Screen<'_> {
         Ok(true)
     }
 
-    /// A table as wide as the terminal: of the columns named, those that have no room are hidden, and that is said.
+    /// A table as wide as the terminal: of the columns named, those that have no room are hidden, with a line that
+    /// names them.
     pub(super) fn table(&mut self, rows: &[Vec<String>], dispensable: &[&str]) -> Result<()> {
         let (lines, hidden) = fitted(rows, dispensable, self.paint);
         for line in lines {

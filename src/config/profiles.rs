@@ -104,7 +104,7 @@ pub fn parse(text: &str, place: &str) -> Result<Profile> {
     Profile::parse(text, place, BUILT_IN)
 }
 
-/// What a model that writes summaries is told.
+/// The prompts for a model that writes summaries.
 pub const TEXTS: PromptTexts = PromptTexts {
     system: include_str!("../../prompts/summarizer/system.md"),
     ask: include_str!("../../prompts/summarizer/ask.md"),

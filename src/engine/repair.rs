@@ -26,7 +26,7 @@ const JUDGED: u64 = 64 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RepairTo {
-    /// Nowhere: it is only told what is wrong.
+    /// Nowhere: the damage is only reported.
     Preview,
     File(PathBuf),
     /// In the place of the damaged one, which is archived.

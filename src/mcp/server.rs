@@ -152,16 +152,16 @@ impl Server {
     ) -> Option<Result<Answer>> {
         let state = self.state.clone();
         let token = context.meta.get_progress_token();
-        // What happens in a compaction is told as it happens, to who asked for progress.
-        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel::<String>();
+        // The events of a compaction are sent as they happen, to a client that asked for progress.
+        let (tell, mut sentences) = tokio::sync::mpsc::unbounded_channel::<String>();
         let listener = token.is_some().then(|| -> Listener {
             Arc::new(move |event: &Event| {
                 let _ = tell.send(event.sentence());
             })
         });
         let caller = Caller { listener, ..caller };
-        let said = Arc::new(Mutex::new("working on the session".to_owned()));
-        let waiting = waiting(&said, context);
+        let progress = Arc::new(Mutex::new("working on the session".to_owned()));
+        let waiting = waiting(&progress, context);
         // However this ends, the client waits no longer: a request to a provider is stopped.
         let _stop = waiting.watch.cancel.clone().drop_guard();
         let job = move || guarded(|| tools::call(&state, &caller, &tool, &arguments, &waiting));
@@ -178,38 +178,38 @@ impl Server {
         let mut alive = interval_at(Instant::now() + PROGRESS, PROGRESS);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut step = 0.0;
-        let mut sign = async |words: String| {
+        let mut notify = async |words: String| {
             let Some(token) = token.clone() else { return };
             step += 1.0;
             let sign = ProgressNotificationParam::new(token, step).with_message(words);
-            // Who does not want to hear of it any more is noticed by the cancellation.
+            // A client that is gone is noticed by the cancellation.
             let _ = context.peer.notify_progress(sign).await;
         };
         loop {
             tokio::select! {
                 biased;
-                Some(words) = told.recv() => sign(words).await,
+                Some(words) = sentences.recv() => notify(words).await,
                 done = &mut done => {
-                    while let Ok(words) = told.try_recv() {
-                        sign(words).await;
+                    while let Ok(words) = sentences.try_recv() {
+                        notify(words).await;
                     }
                     return done;
                 }
                 () = context.ct.cancelled() => return None,
                 _ = alive.tick(), if token.is_some() => {
-                    let words = said.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                    sign(words).await;
+                    let words = progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    notify(words).await;
                 }
             }
         }
     }
 }
 
-/// The context of a call: its progress is kept in `said` for the next progress message.
-fn waiting(said: &Arc<Mutex<String>>, context: &RequestContext<RoleServer>) -> CallContext {
-    let said = said.clone();
+/// The context of a call: `progress` is what the next progress message says.
+fn waiting(progress: &Arc<Mutex<String>>, context: &RequestContext<RoleServer>) -> CallContext {
+    let progress = progress.clone();
     let tell = move |it: &Progress| {
-        *said.lock().unwrap_or_else(PoisonError::into_inner) = it.words("the model");
+        *progress.lock().unwrap_or_else(PoisonError::into_inner) = it.words("the model");
     };
     let watch = Watch { progress: Some(Arc::new(tell)), ..Watch::default() };
     CallContext { watch, sampling: sampling::offered(&context.peer) }

@@ -120,7 +120,7 @@ impl ServerState {
                 "expected a file, an id or a handle, found -; standard input is the protocol's",
             )),
             (None, Some(name)) => open(&SessionRef::Named(name.to_owned()), format),
-            (None, None) => open(&SessionRef::Unsaid, format),
+            (None, None) => open(&SessionRef::Unnamed, format),
         }
     }
 

@@ -29,7 +29,7 @@ pub(super) fn context(out: &mut String, page: &Page) {
     let past: Vec<_> = page.marks.iter().filter_map(|it| Some((it, it.past?))).collect();
     let past = &past[past.len().saturating_sub(PAST)..];
     let top_sum = past.iter().map(|it| it.1.0).fold(top_sum, u64::max);
-    // A window that is far away would press everything to the ground; then only its distance is told.
+    // A window that is far away would flatten the chart; then only its size is written.
     let window = page.window.filter(|it| *it <= top_sum.saturating_mul(5) / 2);
     let top = (top_sum.max(window.unwrap_or(0)) as f64 * 1.06).max(1.0);
     let y = |tokens: u64| tokens as f64 / top;

@@ -22,7 +22,7 @@ pub struct Trial {
     pub contradictions: usize,
     /// What is asserted without support.
     pub unsupported: usize,
-    /// What is told as true now.
+    /// What it states as true now.
     pub truth: Truth,
     /// Rules of the API that the result breaks.
     pub invalid: usize,

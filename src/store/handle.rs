@@ -144,7 +144,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// What makes a stored thing itself: its sort, whose it is, and `fields`, each told apart by its length.
+/// The identity of a stored thing: its sort, its scope, and `fields`, each preceded by its length.
 pub(super) fn identity(what: &str, scope: &Scope, fields: &[&[u8]]) -> Digest {
     let mut hasher = Sha256::new();
     let own = [what.as_bytes(), scope.owner.as_bytes(), scope.project.as_bytes()];

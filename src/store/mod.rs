@@ -253,7 +253,7 @@ pub struct Removed {
     pub tokens: u64,
 }
 
-/// What became of a compaction, told by [`Store::finish`].
+/// What became of a compaction; set by [`Store::finish`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
     pub path: Option<String>,

@@ -16,7 +16,7 @@ pub struct FoundSession {
     pub path: PathBuf,
     /// The session that started it, for a sub-agent's.
     pub parent: Option<String>,
-    /// Where it was started, as far as it can be told.
+    /// Where it was started, where that is known.
     pub cwd: Option<PathBuf>,
     /// Last change, ms since 1970.
     pub changed_ms: i64,

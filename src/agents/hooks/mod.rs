@@ -46,15 +46,14 @@ pub struct AgentHooks {
     /// Whether the sections of a summary must be named to it before a compaction; otherwise its instructions are a
     /// file.
     pub wants_sections: bool,
-    /// What is said when a session goes on after a compaction.
     pub after: AfterCompaction,
     /// Whether the session holds the agent's summary when it says that it has compacted.
     pub summary_in_session: bool,
-    /// Whether what its summary left out is said at the next turn.
+    /// Whether what its summary left out is added at the next turn.
     pub missing_at_turn: bool,
 }
 
-/// What is said when a session goes on after a compaction.
+/// What is added when a session goes on after a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterCompaction {
     Nothing,

@@ -22,7 +22,7 @@ use toml::{is_our_hook, is_our_section, toml_change};
 /// The name under which the server is registered.
 pub const NAME: &str = "epitome";
 
-/// How an agent is told of our server and hooks, and how we are put in its place when it compacts.
+/// How our server and hooks are put into an agent's settings, and how we take its place when it compacts.
 pub struct Registration {
     /// Its program, as it is found on the `PATH`.
     pub program: &'static str,
@@ -47,13 +47,13 @@ pub struct Registration {
     pub prompts: Option<fn(env: &Env, config: &Path) -> PathBuf>,
     /// Whether the seat can compact at the end of a turn from a share of the window on.
     pub has_threshold: bool,
-    /// The status line that it can be told to show.
+    /// The setting of its status line.
     pub status_line: Option<StatusLineSetting>,
     /// What the user should know after installing.
     pub note: fn(&InstallRequest) -> Option<&'static str>,
 }
 
-/// In which files an agent keeps what it is told, and of what form.
+/// In which files an agent keeps these settings, and in which form.
 pub enum SettingsStyle {
     /// TOML: a section for the server, lists of tables for the hooks.
     Toml,

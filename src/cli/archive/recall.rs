@@ -180,7 +180,7 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
         limit: arguments.results(),
         offset: arguments.offset,
     };
-    let session = arguments.session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
+    let session = arguments.session.clone().map_or(SessionRef::Unnamed, SessionRef::Named);
     let recalled = match &arguments.project {
         Some(directory) => {
             let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());

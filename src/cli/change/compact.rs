@@ -80,12 +80,12 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut
     };
     if let (Some(handle), Some(file)) = (&arguments.handle, &arguments.answer) {
         refuse_repeated(arguments)?;
-        // Where it goes was said in the first call, unless it is said again.
+        // The first call named where the result goes; this one may name another place.
         let (compacted, _) = engine::answered(engine, handle, &read(file)?, |_| Ok(to))?;
         return finish(compacted, arguments, screen, None, None);
     }
-    let unsaid = if screen.json && !arguments.dry_run { To::Bytes } else { To::Plan };
-    ask.to = to.unwrap_or(unsaid);
+    let default = if screen.json && !arguments.dry_run { To::Bytes } else { To::Plan };
+    ask.to = to.unwrap_or(default);
     ask.writer.trusted = true;
     (ask.writer.summarizer, ask.writer.endpoint) = summarizer(engine, arguments)?;
     ask.writer.dry = arguments.dry_run;
@@ -118,12 +118,12 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut
     finish(compacted, arguments, screen, (ask.to == To::Bytes).then_some(api), next)
 }
 
-/// With `--handle` everything but where the result goes was said in the first call: what is said again is refused, as
-/// it would not be done.
+/// With `--handle` everything but where the result goes was given with the first call: what is given again is refused,
+/// as it would not be done.
 fn refuse_repeated(arguments: &CompactArgs) -> Result<()> {
     let common = &arguments.common;
     let host = arguments.summarizer.as_deref() == Some("host");
-    let said = [
+    let given = [
         ("SESSION", common.session.is_some()),
         ("--profile", common.profile.is_some()),
         ("--agent", common.agent.is_some()),
@@ -136,8 +136,8 @@ fn refuse_repeated(arguments: &CompactArgs) -> Result<()> {
         // With --apply it names the agent that the result goes to.
         ("--as", arguments.messages_as.is_some() && !arguments.apply),
     ];
-    let said = said.into_iter().filter(|it| it.1).map(|it| it.0.to_owned());
-    let found: Vec<String> = said.chain(set(&common.counting)).chain(set(&arguments.options)).collect();
+    let given = given.into_iter().filter(|it| it.1).map(|it| it.0.to_owned());
+    let found: Vec<String> = given.chain(set(&common.counting)).chain(set(&arguments.options)).collect();
     if found.is_empty() {
         return Ok(());
     }
@@ -171,12 +171,12 @@ fn summarizer(engine: &Engine, arguments: &CompactArgs) -> Result<(Choice, Overr
     };
     let choice = Choice::named(name)
         .map_err(|error| Error::new(ErrorKind::Arguments, format!("--summarizer: {}", error.detail())))?;
-    let said = Override { model, base_url: arguments.base_url.clone() };
-    if !matches!(choice, Choice::Provider(_)) && said != Override::default() {
+    let given = Override { model, base_url: arguments.base_url.clone() };
+    if !matches!(choice, Choice::Provider(_)) && given != Override::default() {
         let what = format!("--summarizer: expected a provider with a model or --base-url, found {name}");
         return Err(Error::new(ErrorKind::Arguments, what));
     }
-    Ok((choice, said))
+    Ok((choice, given))
 }
 
 /// The line on standard error that says what a model is doing.

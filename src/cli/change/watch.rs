@@ -33,12 +33,12 @@ pub struct WatchArgs {
     once: bool,
 }
 
-/// What was seen and said so far.
+/// What was seen and reported so far.
 #[derive(Default)]
 struct Watched {
     /// The session's id and length when it was last looked at.
     seen: Option<(String, u64)>,
-    /// The session of which it was said that it passed the threshold.
+    /// The session that was reported to have passed the threshold.
     told: Option<String>,
     greeted: bool,
 }
@@ -47,7 +47,7 @@ struct Watched {
 enum News {
     Nothing,
     NotYet(String, Verdict),
-    /// It passed the threshold; with what it was read as, unless that was said before.
+    /// It passed the threshold; with what it was read as, unless that was reported before.
     Due(String, Verdict, Option<Box<(Opened, CompactAnswer)>>),
 }
 
@@ -111,7 +111,7 @@ fn look(engine: &Engine, arguments: &WatchArgs, ask: &mut Ask, watched: &mut Wat
         let answer = prepared(engine, &opened, ask, &id)?;
         News::Due(id, verdict, Some(Box::new((opened, answer))))
     };
-    // A cool-down passes, even if nothing is said meanwhile.
+    // A cool-down passes, even if the session does not grow.
     watched.seen = (!cools_down).then_some(state);
     Ok(news)
 }

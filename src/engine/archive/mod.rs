@@ -159,7 +159,7 @@ pub(crate) fn named(opened: &Opened) -> SessionOrigin {
     }
 }
 
-/// The text that an op takes out of a message, or the data of an attachment: what its handle was told to name.
+/// The text that an op takes out of a message, or the data of an attachment: what its handle names.
 fn original_text(message: &Message, op: &OutputOp, is_its: impl Fn(&str) -> bool) -> String {
     let media = match message.parts.get(op.part) {
         Some(Part::Media(it)) => std::slice::from_ref(it),

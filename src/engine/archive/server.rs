@@ -13,7 +13,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 /// Maximum time to send a session and read the answer.
 const TOTAL: Duration = Duration::from_secs(300);
 
-/// What the server is told of a session besides its bytes.
+/// What the server gets of a session besides its bytes.
 #[derive(Debug)]
 pub struct SessionLabel<'a> {
     pub session: &'a str,

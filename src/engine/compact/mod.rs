@@ -216,7 +216,7 @@ fn outcome(
     Ok(CompactOutcome::Compacted { accepted, handle, output })
 }
 
-/// What is known before the summary is made part of an outcome, once it was told that a compaction begins. `Err` is how
+/// What is known before the summary is made part of an outcome, after the event that a compaction begins. `Err` is how
 /// it ends before that.
 fn begun_and_drafted(
     engine: &Engine,

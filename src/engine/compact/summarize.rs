@@ -99,7 +99,7 @@ pub(crate) fn written_summary(
     let recalled = memories::recalled(engine, measured.history, ask);
     let pins: Vec<String> = ask.options.pin.iter().cloned().chain(recalled).collect();
     let pinned: u64 = pins.iter().map(|it| measured.counter.str(it) + 6).sum();
-    let material = SummaryRequest {
+    let request = SummaryRequest {
         texts: &profiles::TEXTS,
         history: measured.history,
         ledger: known.ledger(measured.history),
@@ -121,10 +121,10 @@ pub(crate) fn written_summary(
         bounds: Bounds { tries: tries.unwrap_or(summarizers.bounds.tries), ..summarizers.bounds },
     };
     if let (Choice::Host, Some(sampling)) = (&ask.writer.summarizer, &ask.writer.sampling) {
-        return by_sampling(engine, &SummaryRequest { host: false, ..material }, sampling, ask);
+        return by_sampling(engine, &SummaryRequest { host: false, ..request }, sampling, ask);
     }
-    if material.host {
-        return by_host(engine, opened, measured, ask, plan, &material, reply);
+    if request.host {
+        return by_host(engine, opened, measured, ask, plan, &request, reply);
     }
     let (endpoint, thinking) = match endpoint(engine, ask)? {
         Ok(chosen) => chosen,
@@ -134,20 +134,20 @@ pub(crate) fn written_summary(
     if let (Some(why), false) = (summary_cost::left_alone(engine, &endpoint)?, ask.writer.dry) {
         return Ok(Drafted::Offline(vec![offline_instead(&why)]));
     }
-    let mut material = SummaryRequest { window: endpoint.window, thinking, ..material };
-    let (cost, prefix) = summary_cost::cost(engine, opened, measured, need, &material, &endpoint);
+    let mut request = SummaryRequest { window: endpoint.window, thinking, ..request };
+    let (cost, prefix) = summary_cost::cost(engine, opened, measured, need, &request, &endpoint);
     if ask.writer.dry {
         return Ok(Drafted::Priced(cost));
     }
-    material.prefix = prefix.as_ref();
+    request.prefix = prefix.as_ref();
     if let Some(most) = summarizers.dollars_per_call {
-        material.bounds.tokens = material.bounds.tokens.min(affordable(
+        request.bounds.tokens = request.bounds.tokens.min(affordable(
             most,
             engine.config.prices.of(&endpoint.model).ok(),
-            material.max_tokens,
+            request.max_tokens,
         ));
     }
-    by_provider(engine, &material, &endpoint, ask, cost)
+    by_provider(engine, &request, &endpoint, ask, cost)
 }
 
 /// The region to summarise, redacted.
@@ -219,17 +219,17 @@ fn as_profiled(
 
 fn by_provider(
     engine: &Engine,
-    material: &SummaryRequest<'_>,
+    request: &SummaryRequest<'_>,
     endpoint: &Endpoint,
     ask: &Ask,
     cost: CostInfo,
 ) -> Result<Drafted> {
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
     let limits = engine.config.summarizers.limits;
-    events::tell(engine, &Event::Asked { summarizer: endpoint.label(), budget: material.max_tokens });
-    let watch = watching(engine, &ask.writer.watch, material.bounds.tries);
+    events::tell(engine, &Event::Asked { summarizer: endpoint.label(), budget: request.max_tokens });
+    let watch = watching(engine, &ask.writer.watch, request.bounds.tries);
     let began = std::time::Instant::now();
-    let result = run::with_provider(&mut dialogue, material, endpoint, limits, &watch)?;
+    let result = run::with_provider(&mut dialogue, request, endpoint, limits, &watch)?;
     // What is written is paid for: a store that is locked must not lose it.
     let uncounted = summary_cost::count(engine, endpoint, &dialogue, began.elapsed()).err().map(|error| {
         format!("what was sent could not be counted towards the limits of the hour: {}", error.full())
@@ -254,7 +254,7 @@ fn by_provider(
             notes.extend(uncounted.into_iter().chain(not_recorded));
             let cost = Some(cost.spent(summary_cost::spent(engine, endpoint, &dialogue)));
             let by = Summarizer { name: who, usage, cost };
-            Ok(Drafted::Text { text: pinned(text, material), by, notes })
+            Ok(Drafted::Text { text: pinned(text, request), by, notes })
         }
         Some(Err(why)) => {
             // A limit of the user's own is no failure of the provider's.
@@ -298,19 +298,19 @@ fn watching(engine: &Engine, watch: &Watch, tries: u32) -> Watch {
 /// The calling client asks its own model for us.
 fn by_sampling(
     engine: &Engine,
-    material: &SummaryRequest<'_>,
+    request: &SummaryRequest<'_>,
     sampling: &Sampling,
     ask: &Ask,
 ) -> Result<Drafted> {
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
-    events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: material.max_tokens });
-    let watch = watching(engine, &ask.writer.watch, material.bounds.tries);
-    match run::with_transport(&mut dialogue, material, sampling, &watch)? {
+    events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: request.max_tokens });
+    let watch = watching(engine, &ask.writer.watch, request.bounds.tries);
+    match run::with_transport(&mut dialogue, request, sampling, &watch)? {
         None => Err(cancelled()),
         Some(Ok((text, notes))) => {
             let who = dialogue.model.as_deref().map_or_else(|| "host".to_owned(), |it| format!("host/{it}"));
             let by = Summarizer { name: who, usage: usage(&dialogue), cost: None };
-            Ok(Drafted::Text { text: pinned(text, material), by, notes })
+            Ok(Drafted::Text { text: pinned(text, request), by, notes })
         }
         Some(Err(why)) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
     }
@@ -322,24 +322,24 @@ fn by_host(
     measured: &Measured<'_>,
     ask: &Ask,
     plan: &Plan,
-    material: &SummaryRequest<'_>,
+    request: &SummaryRequest<'_>,
     reply: Option<&HostReply>,
 ) -> Result<Drafted> {
     let mut dialogue =
         reply.map_or_else(|| Dialogue::new(engine.now.unsigned_abs()), |it| it.state.dialogue.clone());
     if let Some(reply) = reply {
-        if reply.state.region != (material.region.start, material.region.end) {
+        if reply.state.region != (request.region.start, request.region.end) {
             return Ok(Drafted::Offline(vec![
                 "the plan changed since the summary was asked for; the offline summary was written"
                     .to_owned(),
             ]));
         }
-        dialogue.on_reply(material, Ok(Reply { text: reply.answer.clone(), ..Reply::default() }), 0);
+        dialogue.on_reply(request, Ok(Reply { text: reply.answer.clone(), ..Reply::default() }), 0);
     }
-    match dialogue.next(material) {
+    match dialogue.next(request) {
         Step::Done(text, notes) => {
             let by = Summarizer { name: "host".to_owned(), usage: usage(&dialogue), cost: None };
-            Ok(Drafted::Text { text: pinned(text, material), by, notes })
+            Ok(Drafted::Text { text: pinned(text, request), by, notes })
         }
         Step::GaveUp(why) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
         // A host is not waited for.
@@ -350,7 +350,7 @@ fn by_host(
                 format: Some(opened.session.format.name().to_owned()),
                 count: measured.history.messages().len(),
                 digest: plan.made_for.digest,
-                region: (material.region.start, material.region.end),
+                region: (request.region.start, request.region.end),
                 dialogue,
                 ask: ask.clone(),
             };
@@ -445,9 +445,9 @@ fn reductions(step: &Summarize) -> &'static [InputReduction] {
 }
 
 /// A summary with what the user pinned, word for word, above it.
-fn pinned(text: String, material: &SummaryRequest<'_>) -> String {
-    let lines: String = material.pins.iter().map(|it| format!("- pinned: {it}\n")).collect();
-    match material.spec.root.as_deref().filter(|_| material.spec.shape == SummaryShape::Xml) {
+fn pinned(text: String, request: &SummaryRequest<'_>) -> String {
+    let lines: String = request.pins.iter().map(|it| format!("- pinned: {it}\n")).collect();
+    match request.spec.root.as_deref().filter(|_| request.spec.shape == SummaryShape::Xml) {
         _ if lines.is_empty() => text,
         Some(root) => text.replacen(&format!("<{root}>\n"), &format!("<{root}>\n{lines}"), 1),
         None => format!("{lines}\n{text}"),

@@ -24,7 +24,7 @@ pub enum SessionRef {
     /// A path, an id, a handle, `current` or `latest`.
     Named(String),
     Inline(Vec<u8>),
-    Unsaid,
+    Unnamed,
 }
 
 /// A session that was read, and what it was read from.
@@ -153,7 +153,7 @@ fn open_by(
             read_by(reader, Box::new(Memory::new("-", bytes)), format, None)
         }
         SessionRef::Named(name) => open_named(engine, reader, name, format, agent),
-        SessionRef::Unsaid => open_found(reader, &default_session(engine, agent)?, format),
+        SessionRef::Unnamed => open_found(reader, &default_session(engine, agent)?, format),
     }
 }
 

@@ -72,7 +72,7 @@ pub fn keep_snapshot(engine: &Engine, history: &History, covers: usize, text: &s
         return Err(Error::new(ErrorKind::Arguments, what));
     };
     let digest = compaction::plan::prefix_of(prefix).digest.to_string();
-    // A model may repeat a secret that it was told of elsewhere, a user may write one.
+    // A model may repeat a secret from elsewhere in its context, a user may write one.
     let stored = StoredSnapshot { text: engine.config.redactor.redact(text), covers, digest };
     let value = history::json::compact(&stored);
     engine.store.mark(&engine.scope(history), &snapshot_mark(session), &value, engine.now)

@@ -24,7 +24,12 @@ const PERCENTS: [u64; 3] = [5, 10, 20];
 const CYCLES: usize = 5;
 
 /// Scores all built-in profiles and the baselines on every session below a directory.
-pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn FnMut(&str)) -> Result<Card> {
+pub fn scorecard(
+    engine: &Engine,
+    directory: &Path,
+    ask: &Ask,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Card> {
     let mut card = Card::default();
     let (mut subjects, mut looks) = (Vec::new(), Vec::new());
     for path in files(directory)? {
@@ -53,7 +58,7 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn Fn
     let planted: Vec<Subject> = (1..=8).map(|seed| planted(engine, seed, ask)).collect();
     for percent in PERCENTS {
         for profile in &profiles {
-            said(&format!("{} at {percent} %", profile.name));
+            progress(&format!("{} at {percent} %", profile.name));
             let ask = Ask { profile: profile.clone(), ..ask.clone() };
             let row = |subjects: &[Subject]| Row {
                 way: profile.name.clone(),
@@ -64,7 +69,7 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn Fn
             card.planted.push(row(&planted));
         }
         for way in Baseline::ALL {
-            said(&format!("{} at {percent} %", way.name()));
+            progress(&format!("{} at {percent} %", way.name()));
             let row = |subjects: &[Subject]| Row {
                 way: way.name().to_owned(),
                 percent: Some(percent),
@@ -81,7 +86,7 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn Fn
     }
     for percent in PERCENTS {
         for profile in &profiles {
-            said(&format!("{}, five times at {percent} %", profile.name));
+            progress(&format!("{}, five times at {percent} %", profile.name));
             let ask = Ask { profile: profile.clone(), ..ask.clone() };
             let links = subjects.iter().filter_map(|it| chained(engine, it, &ask, percent)).collect();
             card.chains.push(Chain { way: profile.name.clone(), percent, links });

@@ -170,7 +170,7 @@ fn facts(engine: &Engine, history: &History, sections: &[(&str, Vec<Topic>)], bu
     Ok(offline::write(history, &ledger, &ask, &|text| Estimator::O200k.text(text)))
 }
 
-/// A session goes on after the agent compacted it. Where the summary is written by now, what it left out can be told;
+/// A session goes on after the agent compacted it. Where the summary is written by now, what it left out is added;
 /// where it is not, what it would be worst to lose.
 fn after_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     let opened = hook_session(engine, event)?;

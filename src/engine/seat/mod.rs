@@ -75,8 +75,8 @@ impl Seated {
 /// The user's own commands run before and after, as for any compaction that writes something.
 ///
 /// # Errors
-/// Where nothing was said, the user's command refused, or the original cannot be archived: the agent's own compaction
-/// should go on.
+/// Where there is no prompt or answer, the user's command refused, or the original cannot be archived: the agent's own
+/// compaction should go on.
 pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &SeatAsk) -> Result<Seated> {
     let history = without_request(opened.session.history);
     let unchanged = nothing_new(&history);

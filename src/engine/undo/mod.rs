@@ -1,6 +1,6 @@
 //! Undo: restores a session to its state before a compaction, followed by the later turns.
 //!
-//! Nothing that was said is lost in either direction. Where the session is still what was written, the original's own
+//! No message is lost in either direction. Where the session is still what was written, the original's own
 //! bytes come back. Where it went on, the original's messages and the later turns are written as the agent itself
 //! would go on. Where a new session was made, the old one was never touched.
 
@@ -391,7 +391,7 @@ impl Undo<'_> {
         Ok(Done { later, ..self.done(RestoreStatus::Restored, Path::new(&output)) })
     }
 
-    /// A session of its own: the old one was never touched. What was said in the new one follows it in a third.
+    /// A session of its own: the old one was never touched. The messages of the new one follow it in a third.
     fn leave(&self, target: &Location) -> Result<Done> {
         let old = self.compaction.session.path.clone().unwrap_or_default();
         let old = absolute(&old)?;

@@ -90,7 +90,7 @@ impl Location {
 pub(crate) struct Target {
     pub(crate) agent: AgentRef,
     pub(crate) place: Location,
-    /// Whether the session is in use, as far as it can be told.
+    /// Whether the session is in use, as far as is known.
     live: bool,
     /// A file of an agent that keeps its sessions in a database: it is imported again.
     export: bool,
@@ -138,7 +138,7 @@ impl Target {
     }
 }
 
-/// Whether a result of this kind could be written back, as far as it can be told without doing it.
+/// Whether a result of this kind could be written back, as far as is known without doing it.
 pub(crate) fn can_write_back(engine: &Engine, opened: &Opened, job: Job) -> bool {
     let checked = Target::of(engine, opened).and_then(|it| {
         it.agent.reach(job, it.live, it.export)?;
@@ -155,7 +155,7 @@ pub(crate) fn agent_of(format: Format) -> Result<AgentRef> {
     })
 }
 
-/// Whether the session is in use, as far as it can be told.
+/// Whether the session is in use, as far as is known.
 pub(crate) fn is_live(engine: &Engine, opened: &Opened) -> bool {
     let (Ok(agent), Ok(place)) = (agent_of(opened.session.format), Location::of(opened.path.as_deref()))
     else {
@@ -165,7 +165,7 @@ pub(crate) fn is_live(engine: &Engine, opened: &Opened) -> bool {
     opened.live || reach::is_live(&engine.config.agents, agent, id, place.path())
 }
 
-/// When a session was last compacted by us or, as a hook told, by its agent; ms since 1970.
+/// When a session was last compacted by us or, as a hook reported, by its agent; ms since 1970.
 pub(crate) fn last_compaction(engine: &Engine, history: &History) -> Option<i64> {
     compaction_mark(engine, history).map(|it| it.at)
 }

@@ -35,7 +35,7 @@ const FIRST_DELAY: Duration = Duration::from_millis(20);
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
 /// Time without a wrong token after which an address is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(60);
-/// Answers that are held back at once: each takes a connection. Further wrong tokens are told to come again.
+/// Answers that are held back at once: each takes a connection. Further wrong tokens are answered with "try again".
 const HELD_BACK: usize = 32;
 
 pub(super) struct Guard {

@@ -118,7 +118,7 @@ async fn connection(
 /// Answers that there is no room. The socket's empty buffer takes that at once, so no descriptor is held.
 fn refuse(stream: TcpStream) {
     const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    // Not tokio's `try_write`, which first has to hear that it may. Who is gone already need not be told.
+    // Not tokio's `try_write`, which waits for readiness first. A client that is gone needs no answer.
     let _ = stream.into_std().and_then(|mut it| it.write_all(ANSWER));
 }
 

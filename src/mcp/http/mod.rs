@@ -71,7 +71,7 @@ struct Shared {
     gateway: Arc<Gateway>,
 }
 
-/// Serves until a signal comes. `now`: instead of the clock, in milliseconds since 1970. `ready` is told the address.
+/// Serves until a signal comes. `now`: instead of the clock, in milliseconds since 1970. `ready` gets the address.
 pub fn serve(
     config: Config,
     now: Option<i64>,
@@ -103,7 +103,7 @@ pub fn serve_with<H: ServerHandler + Clone>(
     let roots = http.roots.iter().map(|it| resolved_root(it)).collect::<Result<_>>()?;
     let folder = config.data_dir.clone();
     let server = Server::new(ServerState::new(config, now, Some(Remote { roots })));
-    // A team's store that cannot be reached is said now, and not to the first caller.
+    // A team's store that cannot be reached is an error now, and not for the first caller.
     if let StoreAt::Team(_) = server.state.config.store {
         server.state.store()?;
     }

@@ -1,4 +1,4 @@
-//! What a model that made a mistake is told to do: in the words of the tools, with a call that works.
+//! The error that a model gets for a wrong call: in the words of the tools, with a call that works.
 
 use serde_json::{Map, Value, json};
 
@@ -52,7 +52,7 @@ fn is_of_another(tool: &str, error: &Error) -> bool {
     !source && (name == "arguments" || tools::known(tool).iter().any(|it| it == name))
 }
 
-/// What the caller named. Messages are too long to be said again.
+/// What the caller named. Messages are too long to be repeated.
 fn own_source(tool: &str, arguments: &Arguments) -> Option<Map<String, Value>> {
     let names: &[&str] = if tool == "recall" { &["handle", "query"] } else { &["session"] };
     if tool != "recall" && arguments.has("messages") {

@@ -97,7 +97,7 @@ pub(in crate::mcp) fn known(tool: &str) -> &'static [String] {
     KNOWN.get(tool).map_or(&[], Vec::as_slice)
 }
 
-/// Whether a tool may be told where to write.
+/// Whether a tool takes a place to write to.
 pub(in crate::mcp) fn writes(tool: &str) -> bool {
     known(tool).iter().any(|it| it == "to")
 }

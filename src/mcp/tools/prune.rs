@@ -89,7 +89,7 @@ pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arg
     Ok(out)
 }
 
-/// The tools' names as the history has them, however the caller writes them; and what is said of those it has not.
+/// The tools' names as the history has them, however the caller writes them; and a warning about those it has not.
 fn tools_of(opened: &Opened, names: &[String]) -> (Vec<String>, Option<String>) {
     let messages = opened.session.history.messages();
     let called = messages.iter().flat_map(history::Message::calls).map(|it| &*it.name);

@@ -115,7 +115,7 @@ pub(in crate::mcp) fn call(
     }
     let (made, opened) = match second {
         (Some(handle), Some(answer)) => {
-            // Where it goes was said in the first call, unless it is said again.
+            // The first call named where the result goes; this one may name another place.
             let to = |opened: &Opened| match goal {
                 Goal::Plan | Goal::Undo => Ok(None),
                 Goal::Session | Goal::File => target(state, opened, goal, "replace").map(Some),
@@ -211,7 +211,7 @@ fn shown(
     if answer.usage.requests == 0 {
         out.remove(name!(CompactAnswer: usage));
     }
-    // Where the result goes may have been said in the first call.
+    // The first call may have named where the result goes.
     if matches!(&made.outcome, CompactOutcome::Compacted { output: Delivered::File(_), .. }) {
         warn_of_format(&mut out, opened);
     }

@@ -279,7 +279,7 @@ pub(in crate::store) fn open<'a>(connection: &'a Pool, handle: Handle, content: 
     })
 }
 
-/// The beginning of a content, as much as is searched; up to what is damaged, which is told when it is read.
+/// The beginning of a content, as much as is searched; up to what is damaged, which is an error when it is read.
 pub(in crate::store) fn head(connection: &Connection, content: i64) -> Result<Vec<u8>> {
     // All but the last chunk have at least the smallest size.
     let parts = connection

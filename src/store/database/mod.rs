@@ -51,7 +51,7 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// An error that is said again by everything that would store.
+/// The error that everything returns that would store.
 #[derive(Debug)]
 struct Refusal {
     kind: ErrorKind,

@@ -87,14 +87,14 @@ pub struct Unindexed {
 pub struct PassageMatch {
     pub id: i64,
     pub kinds: Vec<PassageKind>,
-    /// When it was said, in milliseconds since 1970.
+    /// Its message's time, in milliseconds since 1970.
     pub at: i64,
 }
 
 /// A passage that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPassage {
-    /// The newest archived session that holds it; `message` is the passage's, `at` when it was said.
+    /// The newest archived session that holds it; `message` and `at` are the passage's.
     pub entry: Entry,
     pub text: String,
 }

@@ -296,7 +296,7 @@ impl Dialogue {
     }
 
     /// Takes in what came of the last ask. `elapsed`: milliseconds since the dialogue began.
-    pub fn on_reply(&mut self, request: &SummaryRequest<'_>, heard: Result<Reply, Failure>, elapsed: u64) {
+    pub fn on_reply(&mut self, request: &SummaryRequest<'_>, result: Result<Reply, Failure>, elapsed: u64) {
         let (asked, next) = match self.ask(request) {
             Ok(it) => it,
             Err(why) => {
@@ -307,11 +307,11 @@ impl Dialogue {
         let size = (request.count)(&asked.text());
         self.requests += 1;
         // Where there was no connection, nothing was sent.
-        if !matches!(&heard, Err(it) if it.status.is_none() && matches!(it.cause, FailureCause::Network | FailureCause::Tls))
+        if !matches!(&result, Err(it) if it.status.is_none() && matches!(it.cause, FailureCause::Network | FailureCause::Tls))
         {
             self.sent += size;
         }
-        match heard {
+        match result {
             Ok(reply) => {
                 self.tokens.add(reply.tokens);
                 self.model = reply.model.clone().or(self.model.take());
