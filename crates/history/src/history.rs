@@ -182,9 +182,9 @@ pub struct Usage {
     pub cache_read: u64,
     /// Tokens in that were written to a cache.
     pub cache_write: u64,
-    /// Of `cache_write`, what was written to be kept for an hour, where it is told.
+    /// Of `cache_write`, what was written to be kept for an hour, where that is reported.
     pub cache_write_hour: u64,
-    /// Of `output`, the thinking, where it is told.
+    /// Of `output`, the thinking, where that is reported.
     pub reasoning: u64,
 }
 

@@ -402,7 +402,7 @@ fn of_folder(path: &str, first_lines: &str) -> Option<Format> {
 /// let messages = br#"[{"role": "user", "content": "Fix the tests."}, {"role": "assistant", "content": "Done."}]"#;
 /// let session = sessions::read(&Memory::new("messages", messages.to_vec()), Some(Format::ANTHROPIC))?;
 /// assert_eq!(session.history.messages()[0].plain(), "Fix the tests.");
-/// // What was not understood is said, not refused.
+/// // What was not understood is noted, not refused.
 /// assert!(session.notes.is_empty());
 /// # Ok::<(), history::error::Error>(())
 /// ```

@@ -247,7 +247,7 @@ fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> KeptRegion {
         (0..end).filter(|at| draft.message(&draft.items[*at]).is_some_and(begins_turn)).collect();
     let (mut left, mut tail) = (budget, end);
     for &start in starts.iter().rev().take(rule.count.unwrap_or(usize::MAX)) {
-        // What is said beside an output stays with its call.
+        // Text beside an output stays with its call.
         let start = begins[start];
         let turn = size(start.min(tail), tail);
         if turn <= left {
@@ -395,7 +395,7 @@ fn acknowledgement(draft: &Draft<'_>, step: &Summarize) -> u64 {
 
 /// A last turn that does not fit whole.
 struct LastTurn {
-    /// Its prompt, word for word if it can; nothing where it was answered and is told by the summary alone.
+    /// Its prompt, word for word if it can; nothing where it was answered and is in the summary alone.
     words: Option<Segment>,
     /// Where the newest units begin that still fit.
     tail: usize,

@@ -22,9 +22,9 @@ struct Restorable<'a> {
 
 enum RestoredText<'a> {
     Whole(Cow<'a, str>),
-    /// Only the name is said, and why: what the history holds is not what the file holds.
+    /// By name only, with the reason: what the history holds is not what the file holds.
     Stale(&'static str),
-    /// Only the name is said, and why: the text stands elsewhere in the new history.
+    /// By name only, with the reason: the text stands elsewhere in the new history.
     Kept(&'static str),
 }
 

@@ -45,7 +45,7 @@ pub struct Profile {
     /// The system's own names for what came out.
     #[serde(default, skip_serializing_if = "is_default")]
     pub native: NativeStatus,
-    /// What the user is told meanwhile.
+    /// What the user is shown meanwhile.
     #[serde(default, skip_serializing_if = "is_default")]
     pub notices: Notices,
     /// What is remembered of a compaction.
@@ -168,7 +168,7 @@ pub struct NativeStatus {
     pub uncounted: String,
 }
 
-/// What the user is told; `{percent}` of the window is filled in.
+/// What the user is shown; `{percent}` of the window is filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Notices {

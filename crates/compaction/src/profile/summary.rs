@@ -81,7 +81,7 @@ pub struct Section {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct PromptFiles {
-    /// What the summarizer is told first.
+    /// The summarizer's system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     /// What it is asked for after the messages, in front of the form that every summary has.

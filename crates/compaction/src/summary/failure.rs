@@ -1,4 +1,4 @@
-//! What can go wrong between us and a model, told apart by what helps against it. Pure.
+//! What can go wrong between us and a model, classified by the remedy. Pure.
 
 use std::sync::LazyLock;
 

@@ -70,7 +70,7 @@ pub struct Prefix {
 /// What a model is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelRequest {
-    /// What it is told first.
+    /// The system prompt.
     pub system: String,
     /// What was said; the last turn is ours.
     pub turns: Vec<Turn>,

@@ -24,7 +24,7 @@ use priority::LineKind;
 pub struct OfflineRequest<'a> {
     /// The messages it replaces.
     pub region: Range<usize>,
-    /// Messages that stay but lose their outputs: what came of commands there would be told nowhere else. Rising.
+    /// Messages that stay but lose their outputs: what came of commands there would be nowhere else. Ascending.
     pub cleared: &'a [usize],
     /// Its sections and shape.
     pub spec: &'a SummarySpec,
@@ -290,7 +290,7 @@ fn focus_words(focus: &str) -> Vec<String> {
     words.filter(|it| it.chars().count() > 2).map(Into::into).collect()
 }
 
-/// Commands that failed, each told once: with the error that it ended with.
+/// Commands that failed, each once, with the error that it ended with.
 #[derive(Default)]
 struct Failures<'a> {
     /// The commands that an error tells.
@@ -376,7 +376,7 @@ const LONGEST_PROMPT: usize = 16_000;
 /// Directories that hold several of the files outside the working directory, or that were only found: their paths are
 /// written from there, the directory once a line. Each is the one that saves most of what is left.
 fn roots(items: &[Candidate]) -> Vec<String> {
-    /// Fewer files are told with their whole paths.
+    /// Fewer files are listed with their whole paths.
     const FILES: usize = 4;
     /// Characters that a root must save.
     const SAVED: usize = 160;

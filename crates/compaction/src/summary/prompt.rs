@@ -1,9 +1,9 @@
-//! What a model is told.
+//! The prompts of a dialogue with a model.
 
 use super::check::Fault;
 use crate::profile::{SummaryShape, SummarySpec, SummaryStyle};
 
-/// A text that a model is told, by its place in a dialogue.
+/// A prompt, by its place in a dialogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptText {
     /// First, and before everything else.
@@ -61,7 +61,7 @@ impl PromptTexts {
 /// A profile's own texts, instead of or behind ours.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PromptOverrides {
-    /// Behind what the model is told first: what the profile's system asks for.
+    /// Behind the system prompt: what the profile's system asks for.
     pub system: Option<String>,
     /// In front of the form that we ask for: what the profile asks for.
     pub ask: Option<String>,

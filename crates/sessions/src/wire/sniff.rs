@@ -1,4 +1,4 @@
-//! Which API a document speaks, told from its beginning.
+//! Which API's messages a document holds, by its beginning.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ const FOREIGN: [&str; 8] =
 /// How many elements are looked at.
 const LOOK_AT: usize = 200;
 
-/// The API whose messages a document holds, told from its mended beginning; nothing if it is not plain messages.
+/// The API whose messages a document holds, by its mended beginning; nothing if it is not plain messages.
 ///
 /// The first element that only one API could hold decides: `parts` (Gemini); an item `type` besides `role`, or
 /// `input_…`/`output_…` content (Responses); `tool_calls`, role `tool`, `function` or `developer`, `image_url`

@@ -346,7 +346,7 @@ impl<'a> Sources<'a> {
             let mut shown: Option<bool> = None;
             for fact in self.ledger.about(Topic::Commands).filter(|it| claim.command.is_match(&it.text)) {
                 if let Detail::Command { outcome, .. } = &fact.detail {
-                    // The last one that can be told counts.
+                    // The last one that is known counts.
                     shown = outcome.ok.or(shown).or(Some(true));
                 }
             }
@@ -412,7 +412,7 @@ fn supported(sentence: &str, pools: &[&[Passage]]) -> bool {
         let about = keys(clause);
         for action in actions(clause) {
             consequences |= !no;
-            // The action in the same direction, and of the same thing if it is said of which.
+            // The action in the same direction, and of the same thing if one is named.
             let said = all().any(|it| {
                 let aims = |theirs: &BTreeSet<String>| {
                     about.len() < 2

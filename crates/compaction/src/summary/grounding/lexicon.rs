@@ -1,4 +1,4 @@
-//! What a sentence is about and which way it points, as far as that can be told without a model: its keys (words cut to
+//! What a sentence is about and which way it points, as far as that is possible without a model: its keys (words cut to
 //! their stems, pairs of signs), whether it says no, and the actions it names. The words are data
 //! (`lexicon.toml`). Pure.
 
@@ -46,9 +46,9 @@ struct LexiconFile {
 pub struct Claim {
     /// What is claimed: `tests`, `deployed`.
     pub name: String,
-    /// How it is said.
+    /// Its wording.
     pub said: Regex,
-    /// What it is said of, with a word of success besides.
+    /// What it is about, where a word of success is in the sentence, too.
     pub subject: Option<Regex>,
     /// The commands that may show it.
     pub command: Regex,

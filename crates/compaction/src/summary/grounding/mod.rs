@@ -1,4 +1,4 @@
-//! Holds what a summary says against the ledger: what must be said and is not is added word for word, what has no
+//! Checks a summary against the ledger: facts that must be in it and are not are added word for word, what has no
 //! source is taken out and counted. Pure.
 
 pub mod claims;
@@ -142,7 +142,7 @@ struct Sentence<'a> {
     keys: BTreeSet<String>,
 }
 
-/// The facts that must be said and are not.
+/// The facts that must be in the summary and are not.
 fn missing(parsed: &Parsed, ground: &Ground<'_>) -> Ledger {
     let whole: String = parsed
         .sections

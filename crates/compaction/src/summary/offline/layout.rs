@@ -9,7 +9,7 @@ use crate::facts::{self, Detail, Fact, Topic, Voice};
 use crate::profile::{Section, SummaryShape};
 use history::History;
 
-/// How much of the room a last request may take that is told whole, in percent: files and the plan need some too.
+/// Percent of the room that a last request may take which is quoted whole: files and the plan need some too.
 const WHOLE: u64 = 70;
 
 /// Whether a rule stands in a prompt.
@@ -22,7 +22,7 @@ fn quotes(line: &SummaryLine, prompt: &Fact, rule: &Fact) -> bool {
     says(prompt, rule) && line.text.contains(&facts::flat(&rule.text))
 }
 
-/// Bytes of a line that lists commands: what is said of all of them stands in front, and must not be far.
+/// Maximum bytes of a line that lists commands: what holds for all of them stands in front, and must not be far.
 const LISTED: usize = 240;
 
 /// A list as lines of at most `bytes`, each with one piece at least.

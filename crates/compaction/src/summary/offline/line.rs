@@ -70,7 +70,7 @@ fn one_line(text: String) -> String {
 fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, manner: &Manner) -> SummaryLine {
     let at = format!("[#{}]", fact.message);
     let single = |text: String| {
-        // What is told may begin with the mark that the line gets.
+        // The text may begin with the mark that the line gets.
         let text = text.trim_start_matches("- ");
         SummaryLine { label: None, group: String::new(), text: format!("{text} {at}") }
     };
@@ -234,7 +234,7 @@ fn named(kind: Name) -> &'static str {
 
 fn file(fact: &Fact, what: FileOp, to: Option<&str>, manner: &Manner, at: &str) -> SummaryLine {
     let done = manner.word(deed(what));
-    // What was changed or read in the working directory is told by its whole path there.
+    // What was changed or read in the working directory gets its whole path there.
     let applies = |it: &&String| it.starts_with('/') || what == FileOp::Mentioned;
     let above = manner.roots.iter().filter(applies).filter(|it| below(&fact.text, it).is_some());
     let root = above.max_by_key(|it| it.len());
@@ -298,18 +298,18 @@ fn unboxed(text: &str) -> String {
 /// Characters that may be pasted between a user's words and stay there.
 const ASIDE: usize = 120;
 
-/// Characters of a log that are told at most, both ends of it: it is looked up, not read.
+/// Maximum characters of a log, both ends of it: it is looked up, not read.
 const LOGGED: usize = 1_200;
 
-/// Characters of a diff that are told at most.
+/// Maximum characters of a diff.
 const DIFF: usize = 300;
 
-/// Characters of what a harness says to every model that are told at most: what binds stands among the orders.
+/// Maximum characters of a harness's instructions to every model: what binds stands among the orders.
 const MANUAL: usize = 400;
 
 /// A stretch that was pasted into a prompt.
 struct Pasted {
-    /// Characters that are told at most.
+    /// Maximum characters.
     most: usize,
     text: String,
 }

@@ -224,7 +224,7 @@ pub(super) fn rank(fact: &Fact) -> (bool, std::cmp::Reverse<usize>) {
         Detail::Rule(polarity) => *polarity != Polarity::Forbid,
         Detail::Command { outcome, .. } => outcome.ok != Some(false) && outcome.result.is_none(),
         Detail::Error { of, similar, .. } => similar.is_some() || of.as_deref().is_some_and(facts::looks),
-        // Of these there are many, and each is told where it is used.
+        // Of these there are many, and each is listed where it is used.
         Detail::Name(kind) => matches!(kind, Name::Colour | Name::Setting),
         // Where it is defined is more than its name.
         Detail::Symbol { file, .. } => file.is_none(),

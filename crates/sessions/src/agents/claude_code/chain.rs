@@ -34,8 +34,8 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Looks at the lines from the last one backwards, on all cores: at all of them, or at no more than the chain depends
-    /// on and at the first.
+    /// Looks at the lines from the last one backwards, on all cores: at all of them, or at no more than the chain
+    /// depends on and at the first.
     ///
     /// What rows say is read with them as far back as the chain is likely to lead: to the last place where a compaction
     /// cut. Rows before it that it leads to all the same are left to be read once more.
@@ -131,7 +131,7 @@ impl Index {
     }
 
     /// Whether nothing before it can change what is live: behind the last boundary everything hangs together, what that
-    /// boundary preserves is there, and so is what is told of the session.
+    /// boundary preserves is there, and so is what is known of the session.
     fn is_enough(&self) -> bool {
         let Some(boundary) = self.boundary() else { return false };
         let Some(compact) = &self.rows[boundary].compact else { return false };

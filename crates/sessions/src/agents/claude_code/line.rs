@@ -323,8 +323,8 @@ impl<'k> Reader<'k> {
         }
     }
 
-    /// What a tool answered: a text, or blocks, of which texts, attachments and what is not known count. Whose it is has
-    /// to be said still.
+    /// What a tool answered: a text, or blocks, of which texts, attachments and what is not known count. Its id is
+    /// set later.
     fn result(&mut self, it: &mut Cursor<'_>) -> Option<Output> {
         let texts = self.texts;
         let of = |text: &str, media| output(texts.of(text), text, media);

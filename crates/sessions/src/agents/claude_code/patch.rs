@@ -80,7 +80,7 @@ pub(super) fn patch(source: &dyn Source, session: &Session, after: &History) -> 
 /// The field that holds what is left of an output.
 pub(super) const ASIDE: &str = "epitome";
 
-/// Maximum bytes of its message that are said again behind an output: the ends of lists and objects, `is_error`.
+/// Maximum bytes of its message that are repeated behind an output: the ends of lists and objects, `is_error`.
 const SAID_AGAIN: usize = 256;
 
 /// What is to stand from the start of `content` on so that it is `new` and the rest of the row is as it was. Nothing if

@@ -12,7 +12,7 @@ use history::error::{Error, ErrorKind, Result};
 use history::json::{compact, set};
 use history::{Call, History, Kind, Message, Output, Part, Role};
 
-/// All old elements, then the compaction and what of the kept messages must be said again.
+/// All old elements, then the compaction and what of the kept messages must be repeated.
 pub(super) fn append(export: &Export<'_>, session: &Session, after: &History) -> Result<Written> {
     let refuse =
         |why: &str| Error::new(ErrorKind::Refused, format!("appending to an OpenCode session: {why}"));
