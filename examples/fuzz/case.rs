@@ -7,7 +7,7 @@ use epitome::config::{Config, Environment};
 use epitome::engine::{self, Amount, Ask, Engine, SessionRef, To};
 use epitome::history::error::ErrorKind;
 use epitome::history::{History, Message};
-use epitome::sessions::{self, Format, Memory, Mode, Session, validate};
+use epitome::sessions::{self, Format, MemorySource, Mode, Session, validate};
 use epitome::store::StoreAt;
 
 /// What is compacted with.
@@ -75,7 +75,7 @@ impl Bench {
             return Ok(Seen::Written(0));
         };
         // The engine has compared the two; here it is whether anybody else can read them.
-        let again = sessions::read(&Memory::new("again", bytes), Some(format));
+        let again = sessions::read(&MemorySource::new("again", bytes), Some(format));
         let again = again.map_err(|error| format!("read back: {}", error.full()))?;
         let rules = |it: &History| {
             let broken = validate::check(format.api(), &sessions::messages(it, format.api()).0);
@@ -103,7 +103,7 @@ pub fn rewritten(session: &Session, bytes: &[u8]) -> Result<(), String> {
         return Ok(());
     }
     if !format.is_read_only() {
-        let source = Memory::new("session", bytes);
+        let source = MemorySource::new("session", bytes);
         let patched =
             sessions::write(&source, session, history, Mode::Patch).and_then(|it| it.bytes(&source));
         if patched.map_err(|error| format!("empty patch: {}", error.full()))? != bytes {
@@ -133,7 +133,7 @@ pub fn rewritten(session: &Session, bytes: &[u8]) -> Result<(), String> {
 }
 
 fn read_again(bytes: &[u8], format: Format) -> Result<Session, String> {
-    let read = sessions::read(&Memory::new("again", bytes), Some(format));
+    let read = sessions::read(&MemorySource::new("again", bytes), Some(format));
     read.map_err(|error| format!("{} cannot be read again: {}", format.name(), error.full()))
 }
 

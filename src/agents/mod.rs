@@ -32,7 +32,7 @@ pub use codex::gateway;
 pub use find::{FoundSession, TypedPrompt, current, find, find_beginning, list, sub_agents, typed};
 
 use history::error::{Error, ErrorKind, Result};
-use sessions::{Format, Memory, Session, Source};
+use sessions::{Format, MemorySource, Session, Source};
 
 use find::scan::{HEAD, SessionFile, files, first_words, objects, spellings};
 use hooks::AgentHooks;
@@ -218,7 +218,7 @@ pub trait Agent: Sync {
         _session: &Session,
         _at: usize,
         _handle: &str,
-    ) -> Result<Option<(Memory, Session)>> {
+    ) -> Result<Option<(MemorySource, Session)>> {
         Ok(None)
     }
 

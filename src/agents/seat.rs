@@ -92,7 +92,7 @@ pub struct SeatSession {
 
 impl SeatSession {
     pub fn given(bytes: &[u8], format: Format) -> Result<Self> {
-        let source = sessions::Memory::new("event", bytes);
+        let source = sessions::MemorySource::new("event", bytes);
         let session = sessions::read(&source, Some(format))?;
         Ok(Self { source: Box::new(source), session, path: None })
     }

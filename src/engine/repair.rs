@@ -19,7 +19,7 @@ use crate::store::{
 };
 use history::error::{Error, ErrorKind, Result};
 use sessions::repair::Repair;
-use sessions::{self, Format, Memory, Session, Source};
+use sessions::{self, Format, MemorySource, Session, Source};
 
 /// Up to this size the mended session is also read as a whole, and judged as its API would.
 const JUDGED: u64 = 64 << 20;
@@ -250,7 +250,7 @@ fn rows_unmended(
     scope: &Scope,
     mark: &WrittenFingerprint,
 ) -> Result<()> {
-    let source = Memory::new(format!("{}#{id}", path.display()), original);
+    let source = MemorySource::new(format!("{}#{id}", path.display()), original);
     let found = sessions::repair::repair(&source, format, &|data| {
         Handle::of(scope, &Digest::of(data)).as_str().to_owned()
     })?;
@@ -316,7 +316,7 @@ fn mended_session(mended: &dyn Source, format: Format) -> Result<Session> {
     let whole = |it: &[u8]| it.iter().rposition(|it| *it == b'\n').map_or(0, |it| it + 1);
     let begin = tail.iter().position(|it| *it == b'\n').map_or(tail.len(), |it| it + 1);
     let ends = [&head[..whole(&head)], &tail[begin..]].concat();
-    let mut session = scan(&Memory::new(mended.name(), ends)).or_else(|_| scan(mended))?;
+    let mut session = scan(&MemorySource::new(mended.name(), ends)).or_else(|_| scan(mended))?;
     session.notes.clear();
     Ok(session)
 }

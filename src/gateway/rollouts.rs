@@ -63,7 +63,7 @@ fn opened(text: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<(String, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sessions::{self, Format, Memory};
+    use sessions::{self, Format, MemorySource};
 
     #[test]
     fn only_capsules_are_changed_and_a_resume_reads_them() {
@@ -86,7 +86,7 @@ mod tests {
         let summary = framed_summary(&format!("Earlier conversation compacted: {MARK}h.c.t"));
         assert_eq!(new, text.replace(&item, &recognise::message(&summary).to_string()));
         assert!(!holds(new.as_bytes()) && holds(text.as_bytes()));
-        let session = sessions::read(&Memory::new("r", new.into_bytes()), Some(Format::CODEX)).unwrap();
+        let session = sessions::read(&MemorySource::new("r", new.into_bytes()), Some(Format::CODEX)).unwrap();
         let kinds: Vec<history::Kind> = session.history.messages().iter().map(|it| it.kind).collect();
         assert_eq!(kinds, [history::Kind::Said, history::Kind::Summary, history::Kind::Said]);
         let refused = opened(&text, &|_| Err(Error::new(ErrorKind::Refused, "no")));

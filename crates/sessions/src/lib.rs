@@ -61,19 +61,19 @@ pub trait Source: Sync {
 
 /// A source in memory.
 #[derive(Debug, Clone)]
-pub struct Memory {
+pub struct MemorySource {
     name: String,
     bytes: Vec<u8>,
 }
 
-impl Memory {
+impl MemorySource {
     /// Names and owns `bytes`.
     pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self { name: name.into(), bytes: bytes.into() }
     }
 }
 
-impl Source for Memory {
+impl Source for MemorySource {
     fn name(&self) -> &str {
         &self.name
     }
@@ -397,10 +397,10 @@ fn of_folder(path: &str, first_lines: &str) -> Option<Format> {
 /// Reads a session in the named format, or the one it looks like.
 ///
 /// ```
-/// use sessions::{Format, Memory};
+/// use sessions::{Format, MemorySource};
 ///
 /// let messages = br#"[{"role": "user", "content": "Fix the tests."}, {"role": "assistant", "content": "Done."}]"#;
-/// let session = sessions::read(&Memory::new("messages", messages.to_vec()), Some(Format::ANTHROPIC))?;
+/// let session = sessions::read(&MemorySource::new("messages", messages.to_vec()), Some(Format::ANTHROPIC))?;
 /// assert_eq!(session.history.messages()[0].plain(), "Fix the tests.");
 /// // What was not understood is noted, not refused.
 /// assert!(session.notes.is_empty());

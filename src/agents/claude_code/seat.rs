@@ -198,7 +198,7 @@ fn last_row(event: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sessions::Memory;
+    use sessions::MemorySource;
 
     #[test]
     fn an_event_becomes_a_history_and_comes_back_without_handles() {
@@ -212,7 +212,7 @@ mod tests {
             {"role": "user", "text": "", "toolUses": [], "toolResults": [{"tool_use_id": "t1", "text": "one", "isError": false}]},
         ]});
         let session =
-            sessions::read(&Memory::new("event", messages(&event).unwrap()), Some(Format::ANTHROPIC))
+            sessions::read(&MemorySource::new("event", messages(&event).unwrap()), Some(Format::ANTHROPIC))
                 .unwrap();
         let found = session.history.messages();
         let shape: Vec<_> = found.iter().map(|it| (it.role, it.kind, it.parts.len())).collect();

@@ -13,7 +13,7 @@ use super::{
 };
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Role};
-use sessions::{Format, Memory, Session, Source};
+use sessions::{Format, MemorySource, Session, Source};
 
 pub mod gateway;
 mod install;
@@ -106,7 +106,7 @@ impl Agent for Codex {
         session: &Session,
         at: usize,
         handle: &str,
-    ) -> Result<Option<(Memory, Session)>> {
+    ) -> Result<Option<(MemorySource, Session)>> {
         before_line(source, session, at, handle)
     }
 
@@ -139,13 +139,13 @@ fn before_line(
     session: &Session,
     at: usize,
     handle: &str,
-) -> Result<Option<(Memory, Session)>> {
+) -> Result<Option<(MemorySource, Session)>> {
     let Some(record) = session.origins[at].first() else { return Ok(None) };
     let bytes = source.bytes(0..session.records[*record as usize].at)?;
     if !bytes.ends_with(b"\n") {
         return Ok(None);
     }
-    let before = Memory::new("the rollout before the compaction", &*bytes);
+    let before = MemorySource::new("the rollout before the compaction", &*bytes);
     let mut session = sessions::read(&before, Some(session.format))?;
     let meta = session.history.meta.clone();
     let mut messages = session.history.into_messages();

@@ -220,7 +220,7 @@ mod tests {
     use crate::agents::opencode::database::export;
     use history::{History, Message, Part, Role};
     use sessions::agents::opencode;
-    use sessions::{Memory, Mode};
+    use sessions::{MemorySource, Mode};
 
     fn database(path: &Path) -> Connection {
         let db = Connection::open(path).unwrap();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     fn written(before: &[u8], mode: Mode) -> Vec<u8> {
-        let source = Memory::new("db", before);
+        let source = MemorySource::new("db", before);
         let session = opencode::read(&source).unwrap();
         let mut messages = session.history.messages().to_vec();
         if mode == Mode::Patch {
@@ -321,7 +321,7 @@ mod tests {
         assert_eq!(export(&path, "ses_1").unwrap(), before, "the old one is as it was");
         let info: Value = serde_json::from_slice::<Value>(&after).unwrap()["info"].take();
         let id = info["id"].as_str().unwrap();
-        let session = opencode::read(&Memory::new("new", export(&path, id).unwrap())).unwrap();
+        let session = opencode::read(&MemorySource::new("new", export(&path, id).unwrap())).unwrap();
         let said: Vec<_> = session.history.messages().iter().map(Message::plain).collect();
         assert_eq!(said, [opencode::MARKER, "sum", "Next"]);
         let row = |sql: &str| db.query_row(sql, [id], |it| it.get::<_, Option<String>>(0)).unwrap();

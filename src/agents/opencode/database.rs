@@ -380,7 +380,7 @@ mod tests {
 
     use super::*;
     use crate::agents::{current, find, list, split_address};
-    use sessions::Memory;
+    use sessions::MemorySource;
     use sessions::agents::opencode;
 
     const SCHEMA: &str = "
@@ -456,7 +456,7 @@ mod tests {
         {"type":"text","text":"Done","id":"prt_4","sessionID":"ses_1","messageID":"msg_2"}]},
         {"info":{"unreadable":"broken","id":"msg_3","sessionID":"ses_1"},"parts":[]}]}
         "##);
-        let session = opencode::read(&Memory::new("x", bytes)).unwrap();
+        let session = opencode::read(&MemorySource::new("x", bytes)).unwrap();
         assert_eq!(session.history.messages().len(), 3);
         assert_eq!(export(&path, "ses_x").unwrap_err().kind(), ErrorKind::Arguments);
         assert_eq!(export(&folder.join("opencode-dev.db"), "ses_1").unwrap_err().kind(), ErrorKind::Input);

@@ -7,7 +7,7 @@ use crate::engine::{Engine, archive::passages};
 use crate::files::File;
 use crate::store::{Batch, Body, Collected, Gone, Original, Retention, SessionOrigin, What};
 use history::error::Result;
-use sessions::{Memory, Source};
+use sessions::{MemorySource, Source};
 
 /// Archives those of these sessions that changed since they were archived last. One that cannot be read is reported,
 /// and the others are archived all the same.
@@ -65,7 +65,7 @@ fn keep_one(engine: &Engine, found: &FoundSession) -> Result<Option<u64>> {
         // Its rows are read only where they changed.
         Some(_) if is_same(&found.changed_ms.to_string()) => return Ok(None),
         Some(database) => {
-            Box::new(Memory::new(found.address().as_str(), database.export(&found.path, &found.id)?))
+            Box::new(MemorySource::new(found.address().as_str(), database.export(&found.path, &found.id)?))
         }
         None => Box::new(File::open(&found.path)?),
     };

@@ -13,7 +13,7 @@ use compaction::plan;
 use history::error::{ErrorKind, Result};
 use history::tools::{self, Meaning};
 use history::{Call, History, Message, Part};
-use sessions::{self, Memory};
+use sessions::{self, MemorySource};
 
 /// Characters of what a failed call printed that are searched, at its beginning and its end each: errors stand there.
 const ERROR: usize = 1_000;
@@ -33,7 +33,7 @@ pub(crate) fn index(engine: &Engine, owner: &str, most: u64) -> Result<usize> {
     for it in some.iter().rev() {
         let read = || {
             let bytes = engine.store.restore(&it.scope, &it.handle)?;
-            sessions::read(&Memory::new(&*it.handle, bytes), None)
+            sessions::read(&MemorySource::new(&*it.handle, bytes), None)
         };
         // One that is damaged holds nothing that is found; `doctor` names it. One that is out of reach waits.
         let history = match read() {

@@ -15,7 +15,7 @@ use compaction::plan;
 use history::error::{Error, ErrorKind, Result};
 use history::tools::{self, Meaning};
 use history::{Call, Message, Part};
-use sessions::{self, Memory};
+use sessions::{self, MemorySource};
 
 /// Maximum sessions that one search reads.
 const SESSIONS: u32 = 1_000;
@@ -293,7 +293,7 @@ fn search_sessions(
 
 /// The messages of a session in the archive.
 fn messages(engine: &Engine, scope: &Scope, handle: &str) -> Result<Vec<Message>> {
-    let source = Memory::new(handle, engine.store.restore(scope, handle)?);
+    let source = MemorySource::new(handle, engine.store.restore(scope, handle)?);
     Ok(sessions::read(&source, None)?.history.into_messages())
 }
 

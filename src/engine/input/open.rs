@@ -12,7 +12,7 @@ use crate::files::File;
 use crate::store::{Handle, Scope};
 use history::History;
 use history::error::{Error, ErrorKind, Result};
-use sessions::{self, Format, Memory, Session, Source};
+use sessions::{self, Format, MemorySource, Session, Source};
 use tokens::{self, Estimator, TokenCounter, Tokenizer};
 
 /// How many of a project's compactions are looked through for one.
@@ -143,14 +143,14 @@ fn open_by(
 ) -> Result<Opened> {
     match what {
         SessionRef::Inline(bytes) => {
-            read_by(reader, Box::new(Memory::new("messages", bytes.as_slice())), format, None)
+            read_by(reader, Box::new(MemorySource::new("messages", bytes.as_slice())), format, None)
         }
         SessionRef::Named(name) if name == "-" => {
             let mut bytes = Vec::new();
             std::io::stdin()
                 .read_to_end(&mut bytes)
                 .map_err(|error| Error::new(ErrorKind::Io, "reading standard input").because(error))?;
-            read_by(reader, Box::new(Memory::new("-", bytes)), format, None)
+            read_by(reader, Box::new(MemorySource::new("-", bytes)), format, None)
         }
         SessionRef::Named(name) => open_named(engine, reader, name, format, agent),
         SessionRef::Unnamed => open_found(reader, &default_session(engine, agent)?, format),
@@ -182,7 +182,7 @@ fn open_named(
     if Handle::parse(name).is_some() && engine.store.locate(name, &engine.config.owner).is_ok() {
         let scope = readable::readable(engine, name, None)?;
         let bytes = engine.store.restore(&scope, name)?;
-        return read_by(reader, Box::new(Memory::new(name, bytes)), format, None);
+        return read_by(reader, Box::new(MemorySource::new(name, bytes)), format, None);
     }
     if name.contains('/') || name.contains('\\') || name.contains('.') {
         let what = "no such file; `epitome sessions` lists the sessions";
@@ -385,7 +385,7 @@ pub(crate) fn open_database(database: &dyn Database, path: &Path, id: &str) -> R
 fn read_database(reader: &Reader<'_>, database: &dyn Database, path: &Path, id: &str) -> Result<Opened> {
     let bytes = database.export(path, id)?;
     let name = format!("{}#{id}", path.display());
-    let source = Box::new(Memory::new(name.as_str(), bytes));
+    let source = Box::new(MemorySource::new(name.as_str(), bytes));
     read_by(reader, source, Some(database.format()), Some(PathBuf::from(name)))
 }
 

@@ -9,7 +9,7 @@ use compaction::plan;
 use history::{History, Kind, Message};
 use score::Used;
 use score::baselines::{Baseline, beside_the_newest};
-use sessions::{Memory, Session};
+use sessions::{MemorySource, Session};
 
 /// Where a session is cut, in percent of its messages.
 const CUT: usize = 60;
@@ -94,7 +94,7 @@ fn own_compactions(name: &str, bytes: &[u8]) -> Vec<(History, History)> {
     let ends: Vec<usize> = memchr::memchr_iter(b'\n', bytes).map(|it| it + 1).collect();
     let read = |lines: usize| {
         let end = lines.checked_sub(1).and_then(|it| ends.get(it)).copied().unwrap_or(0);
-        sessions::read(&Memory::new(name, &bytes[..end]), None).ok()
+        sessions::read(&MemorySource::new(name, &bytes[..end]), None).ok()
     };
     let known = |lines: usize| read(lines).map_or(0, |it| it.past.len());
     let mut places = Vec::new();

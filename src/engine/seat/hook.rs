@@ -200,7 +200,7 @@ fn original(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<Option<
     };
     let bytes =
         engine.store.restore(&engine.store.locate(&mark.value, &engine.config.owner)?, &mark.value)?;
-    let session = sessions::read(&sessions::Memory::new("archived", bytes), None)?;
+    let session = sessions::read(&sessions::MemorySource::new("archived", bytes), None)?;
     Ok(Some(session.history))
 }
 

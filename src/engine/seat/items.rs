@@ -8,7 +8,7 @@ use history::error::{Error, ErrorKind, Result};
 use history::verbatim::Prompts;
 use history::{History, Message, Meta, Part, Role, Text};
 use sessions::agents::codex::{is_contextual, own_summary};
-use sessions::{self, Format, Memory, SUMMARY_START};
+use sessions::{self, Format, MemorySource, SUMMARY_START};
 
 pub struct ItemsAsk {
     /// A JSON array of items or messages.
@@ -39,7 +39,7 @@ pub struct ItemsDone {
 /// # Errors
 /// As [`seat::seat`], and [`ErrorKind::Input`] if `items` is not an array of items or messages.
 pub fn seat_items(engine: &Engine, ask: ItemsAsk) -> Result<ItemsDone> {
-    let source = Memory::new("request", ask.items);
+    let source = MemorySource::new("request", ask.items);
     let mut opened = read(Box::new(source), Some(ask.format), None)?;
     let rollout = ask.thread.as_deref().and_then(|it| rollout(engine, it));
     let meta = match &rollout {

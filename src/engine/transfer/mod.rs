@@ -324,7 +324,7 @@ fn put(
         let mut bytes = Vec::new();
         moved.read_to_end(&mut bytes).map_err(store::unwrapped)?;
         let fields = moved.fields;
-        let source = Box::new(sessions::Memory::new(arrived.file.as_str(), bytes));
+        let source = Box::new(sessions::MemorySource::new(arrived.file.as_str(), bytes));
         let opened = Opened { cwd: Some(cwd.clone()), ..read(source, Some(arrived.agent.format()), None)? };
         let files = arrived.sub_agents.iter().map(|(it, _)| PathBuf::from(&it.file));
         let places = Places { path: PathBuf::from(&arrived.file), sub_agents: files.collect() };

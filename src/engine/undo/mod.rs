@@ -21,7 +21,7 @@ use crate::files::Reading;
 use crate::store::{Applied, AppliedMode, AuditVerb, Compaction, Digest, Entry, Scope, What};
 use history::error::{Error, ErrorKind, Hint, Result};
 use history::{History, Message};
-use sessions::{self, Format, Memory, Mode, Session, Source};
+use sessions::{self, Format, MemorySource, Mode, Session, Source};
 
 /// What was found in the archive.
 pub struct Archived {
@@ -161,7 +161,7 @@ fn take_back(
                 Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
             })?;
             let bytes = engine.store.restore(&scope, original.as_str())?;
-            let source = Memory::new("the archived original", bytes);
+            let source = MemorySource::new("the archived original", bytes);
             let session = sessions::read(&source, Some(format))?;
             Undo { engine, compaction: &compaction, applied: &applied, mark, source, session }.run()?
         }
@@ -231,7 +231,7 @@ pub(crate) struct Undo<'a> {
     pub(crate) compaction: &'a Compaction,
     applied: &'a Applied,
     mark: WrittenFingerprint,
-    pub(crate) source: Memory,
+    pub(crate) source: MemorySource,
     pub(crate) session: Session,
 }
 

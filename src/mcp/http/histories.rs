@@ -17,7 +17,7 @@ use crate::mcp::server_state::{Caller, ServerState};
 use crate::store::{AuditVerb, Batch, Body, Original, SessionOrigin, What};
 use history::History;
 use history::error::{Error, ErrorKind, Result};
-use sessions::{self, Memory};
+use sessions::{self, MemorySource};
 
 /// What a push says of a session.
 #[derive(Debug, Default, Deserialize)]
@@ -54,7 +54,7 @@ pub(super) async fn store(
 }
 
 fn put(state: &ServerState, caller: &Caller, pushed: &Pushed, bytes: &[u8]) -> Result<Value> {
-    let read = sessions::read(&Memory::new("the history", bytes), None);
+    let read = sessions::read(&MemorySource::new("the history", bytes), None);
     let (history, format) = match (read, &pushed.session) {
         (Ok(session), _) => (session.history, session.format.name()),
         (Err(_), Some(_)) => (History::default(), ""),

@@ -5,7 +5,7 @@ use epitome::history::{History, Kind, Message, Role};
 use epitome::report::scorecard::{HindsightResult, HindsightRow};
 use epitome::score::baselines::Baseline;
 use epitome::score::{UsedKind, hindsight, used_later};
-use epitome::sessions::{self, Memory};
+use epitome::sessions::{self, MemorySource};
 
 use crate::corpus;
 
@@ -20,7 +20,7 @@ fn history(calls: &[(&str, serde_json::Value, &str)]) -> History {
             {"type": "tool_result", "tool_use_id": id, "content": output}]}));
     }
     let text = serde_json::Value::from(messages).to_string();
-    sessions::read(&Memory::new("made.json", text), None).unwrap().history
+    sessions::read(&MemorySource::new("made.json", text), None).unwrap().history
 }
 
 #[test]

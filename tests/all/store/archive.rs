@@ -4,7 +4,7 @@ use std::io::Read as _;
 
 use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
-use epitome::sessions::{Memory as Bytes, Source};
+use epitome::sessions::{MemorySource as Bytes, Source};
 use epitome::store::{
     Applied, AppliedMode, Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, Range, Scope,
     SessionOrigin, Store, StoreAt, What,

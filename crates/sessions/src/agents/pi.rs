@@ -404,7 +404,7 @@ fn request(row: &Value, out: &mut Collector) {
 mod tests {
     use super::*;
     use crate::tests::shown;
-    use crate::{Memory, Mode, write};
+    use crate::{MemorySource, Mode, write};
 
     const V1: &str = r#"{"type":"session","id":"s","timestamp":"2025-01-01T00:00:00.000Z","cwd":"/p"}"#;
     const V3: &str =
@@ -418,7 +418,7 @@ mod tests {
                 && !sniff(r#"{"type":"session_meta","payload":{}}"#)
                 && !sniff(r#"{"type":"session"}"#)
         );
-        assert!(read(&Memory::new("t", r#"{"type":"user"}"#)).is_err());
+        assert!(read(&MemorySource::new("t", r#"{"type":"user"}"#)).is_err());
     }
 
     #[test]
@@ -481,7 +481,7 @@ mod tests {
 
     #[test]
     fn writes_nothing_else() {
-        let source = Memory::new(
+        let source = MemorySource::new(
             "t",
             format!("{V1}\n{}", r#"{"type":"message","message":{"role":"user","content":"go"}}"#),
         );

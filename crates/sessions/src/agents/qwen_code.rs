@@ -16,7 +16,7 @@ use super::gemini_cli::ACK;
 use crate::format::{Api, Row};
 use crate::parse::lines::each_line;
 use crate::requests::{Collector, each_row, text, time};
-use crate::{Format, Memory, Note, PastCompaction, Session, Source, derive, wire};
+use crate::{Format, MemorySource, Note, PastCompaction, Session, Source, derive, wire};
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Kind, Meta, Role};
 
@@ -287,7 +287,7 @@ fn session(
     meta: Meta,
 ) -> Result<Session> {
     let contents: Vec<Value> = out.all.iter_mut().map(|it| it.value.take()).collect();
-    let array = Memory::new("contents", history::json::compact(&contents).into_bytes());
+    let array = MemorySource::new("contents", history::json::compact(&contents).into_bytes());
     let read = wire::read(&array, Format::GEMINI)?;
     notes
         .extend(read.notes.into_iter().map(|it| Note { line: line_of(&out, lines, it.line), what: it.what }));
@@ -456,7 +456,7 @@ mod tests {
         );
         let usage = session.history.messages()[1].usage.unwrap();
         assert_eq!((usage.input, usage.cache_read, usage.output), (60, 40, 10));
-        let source = Memory::new("t", lines.join("\n"));
+        let source = MemorySource::new("t", lines.join("\n"));
         assert_eq!(crate::sniff(&source).unwrap(), Format::QWEN_CODE);
         let requests = crate::requests::requests(&source, &session).unwrap();
         assert_eq!((requests.all.len(), requests.prompts), (2, vec!["List the files".to_owned()]));
@@ -519,17 +519,17 @@ mod tests {
         let (out, session) = shown(&[said("a", "b", "one"), said("b", "a", "two")]);
         assert_eq!((out.lines().count(), session.notes.len()), (2, 1));
         for text in ["", "{}", "[]", "x", r#"{"uuid":"a"}"#] {
-            assert_eq!(read(&Memory::new("t", text)).unwrap_err().kind(), ErrorKind::Input, "{text}");
+            assert_eq!(read(&MemorySource::new("t", text)).unwrap_err().kind(), ErrorKind::Input, "{text}");
         }
     }
 
     #[test]
     fn rows_of_claude_code_are_not_taken_for_it() {
         let claude = r#"{"parentUuid":null,"isSidechain":false,"type":"user","message":{"role":"user","content":"say \"parts\":[ and \"systemPayload\":"},"uuid":"u","sessionId":"s"}"#;
-        assert_eq!(crate::sniff(&Memory::new("t", claude)).unwrap(), Format::CLAUDE_CODE);
+        assert_eq!(crate::sniff(&MemorySource::new("t", claude)).unwrap(), Format::CLAUDE_CODE);
         let long = said("a", "", &"long ".repeat(20_000));
-        assert_eq!(crate::sniff(&Memory::new("t", long)).unwrap(), Format::QWEN_CODE);
-        let source = Memory::new("t", said("a", "", "go"));
+        assert_eq!(crate::sniff(&MemorySource::new("t", long)).unwrap(), Format::QWEN_CODE);
+        let source = MemorySource::new("t", said("a", "", "go"));
         let session = read(&source).unwrap();
         let error = write(&source, &session, &History::default(), Mode::Append).unwrap_err();
         assert_eq!((error.kind(), error.detail()), (ErrorKind::Refused, "qwen-code is read only"));

@@ -241,10 +241,10 @@ fn content(content: &Value) -> Vec<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memory;
+    use crate::MemorySource;
 
     fn shown(text: &str) -> (String, Session) {
-        let session = read(&Memory::new("t", text)).unwrap();
+        let session = read(&MemorySource::new("t", text)).unwrap();
         let mut out = String::new();
         for message in session.history.messages() {
             out.push_str(&format!("{:?} {:?}:", message.role, message.kind));
@@ -279,7 +279,7 @@ mod tests {
         ] {
             assert!(!sniff(other), "{other}");
         }
-        assert!(read(&Memory::new("t", "{}")).is_err());
+        assert!(read(&MemorySource::new("t", "{}")).is_err());
     }
 
     #[test]

@@ -191,13 +191,13 @@ fn give(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memory;
+    use crate::MemorySource;
 
     #[test]
     fn every_line_is_in_one_range() {
         let text: String = (0..500).map(|it| format!("{}{it}\n", "y".repeat(it * 7 % 90))).collect();
         let text = format!("{text}\n\nlast");
-        let source = Memory::new("t", text.as_bytes());
+        let source = MemorySource::new("t", text.as_bytes());
         let lines = |range: Range<u64>| {
             let mut out = Vec::new();
             let count = each_line_in(&source, range, |_, record, _| {
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn goes_backwards_as_far_as_it_must() {
         let text = "0123456789abcde\n".repeat(400_000);
-        let source = Memory::new("t", text.as_bytes());
+        let source = MemorySource::new("t", text.as_bytes());
         let count = |range| each_line_in(&source, range, |_, _, _| Ok(true));
         let mut sum = 0;
         let mut take = |most: u64| {
@@ -241,7 +241,7 @@ mod tests {
     fn gives_lines_and_places() {
         let long = "x".repeat(3 * CHUNK / 2);
         let text = format!("\u{feff}one\r\n\n  two \n{long}\n{long}\nlast");
-        let source = Memory::new("t", text.as_bytes());
+        let source = MemorySource::new("t", text.as_bytes());
         let mut out = Vec::new();
         each_line(&source, |number, record, bytes| {
             assert_eq!(source.bytes(record.range()).unwrap(), bytes);

@@ -144,11 +144,11 @@ impl Source for Mended<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memory;
+    use crate::MemorySource;
 
     #[test]
     fn edits_upon_edits() {
-        let source = Memory::new("t", b"0123456789".as_slice());
+        let source = MemorySource::new("t", b"0123456789".as_slice());
         let text = |it: &Mended| String::from_utf8(it.bytes(0..it.len()).unwrap()).unwrap();
         let edit = |range: Range<u64>, new: &str| (range, new.as_bytes().to_vec());
         let whole = Mended::whole(&source).edited(vec![]);

@@ -97,7 +97,7 @@ pub fn fresh(session: &Session, after: &History) -> Result<Written> {
     let mut written = Written::default();
     let ms = after.meta.times.map_or(0, |(_, last)| last + 1);
     let old = session.history.meta.session.as_deref().unwrap_or_default();
-    let nothing = crate::Memory::new("nothing", Vec::new());
+    let nothing = crate::MemorySource::new("nothing", Vec::new());
     let messages: Vec<Message> = after
         .messages()
         .iter()
