@@ -32,7 +32,8 @@ const ROW_WORDS: usize = 4_000;
 const SHARED_WORDS: usize = 32;
 
 /// The steps of the schema, oldest first, as those of SQLite: a step is never changed once released.
-const STEPS: &[&str] = &[include_str!("postgres/1.sql"), include_str!("postgres/2.sql")];
+const STEPS: &[&str] =
+    &[include_str!("postgres/1.sql"), include_str!("postgres/2.sql"), include_str!("postgres/3.sql")];
 
 /// The version that this program writes.
 pub(in crate::store) const VERSION: u32 = STEPS.len() as u32;
