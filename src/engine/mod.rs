@@ -191,7 +191,7 @@ impl Engine {
 
     /// The project of this directory, symbolic links followed.
     pub(crate) fn project(&self) -> Scope {
-        Scope { owner: self.config.owner.clone(), project: self.config.project() }
+        self.scope_of(self.config.project())
     }
 
     /// Marks that belong to no project.

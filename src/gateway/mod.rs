@@ -220,7 +220,7 @@ impl Gateway {
         Ok(Some(Inspected { expanded, ask }))
     }
 
-    /// Compacts; whatever goes wrong is in the log, and the agent's own compaction goes on.
+    /// Compacts. A failure is in the log, and the agent compacts by itself.
     async fn compact(
         self: &Arc<Self>,
         caller: &GatewayCaller,

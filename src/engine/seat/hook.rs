@@ -82,7 +82,7 @@ fn seated_lately(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<bo
 fn hook_scope(engine: &Engine, event: &HookEvent) -> Scope {
     let cwd = event.cwd.as_ref().unwrap_or(&engine.config.agents.cwd);
     let real = std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone());
-    Scope { owner: engine.config.owner.clone(), project: real.display().to_string() }
+    engine.scope_of(real.display().to_string())
 }
 
 fn hook_session(engine: &Engine, event: &HookEvent) -> Result<Opened> {
