@@ -11,12 +11,12 @@
 )]
 
 use epitome::compaction::plan::{self, Moment, PlanRequest};
-use epitome::sessions::{self, Memory};
+use epitome::sessions::{self, MemorySource};
 use epitome::tokens::{TokenCounter, Tokenizer};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).ok_or("which session?")?;
-    let session = sessions::read(&Memory::new(&*path, std::fs::read(&path)?), None)?;
+    let session = sessions::read(&MemorySource::new(&*path, std::fs::read(&path)?), None)?;
     let history = session.history;
     let counter = TokenCounter::new(&history, Tokenizer::Auto, None);
     let profile = epitome::profiles::built_in("epitome")?;

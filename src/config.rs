@@ -15,7 +15,7 @@ use crate::agents::{self, AgentRef, Env};
 use crate::cost::{Prices, prices};
 use crate::store::{StoreAt, TeamStore};
 use compaction::profile::Profile;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 use profiles::{BUILT_IN, meant};
 use tokens::Tokenizer;
@@ -38,7 +38,7 @@ struct ConfigFile {
     profiles: BTreeMap<String, toml::Value>,
 }
 
-/// What stands under `[hooks]`.
+/// Section `[hooks]`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct HooksWritten {
@@ -66,13 +66,13 @@ struct StoreWritten {
     private: Vec<String>,
     /// Archive sessions when another one begins or ends; on unless switched off.
     keep_sessions: Option<bool>,
-    /// Let go of archived sessions older than this: `365d`, `52w`.
+    /// Delete archived sessions older than this: `365d`, `52w`.
     max_age: Option<String>,
-    /// Let go of the oldest archived sessions while the archive takes more: `20GB`.
+    /// Delete the oldest archived sessions while the archive is larger than this: `20GB`.
     max_bytes: Option<String>,
 }
 
-/// What stands under `[cost]`.
+/// Section `[cost]`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct CostWritten {
@@ -82,7 +82,7 @@ struct CostWritten {
     prices: BTreeMap<String, prices::WrittenRates>,
 }
 
-/// What stands under `[vault]`.
+/// Section `[vault]`.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 struct VaultWritten {
@@ -113,7 +113,7 @@ impl Vault {
         let read = |path: &PathBuf| {
             std::fs::read_to_string(path).map(|it| it.trim().to_owned()).map_err(|error| {
                 let place = path.display().to_string();
-                Error::new(Kind::Arguments, "vault.token-file: expected a file with a token")
+                Error::new(ErrorKind::Arguments, "vault.token-file: expected a file with a token")
                     .at(place, None)
                     .because(error)
             })
@@ -189,7 +189,6 @@ impl Environment {
         self.get(name).map(PathBuf::from).filter(|it| it.is_absolute())
     }
 
-    /// The user's home directory.
     pub fn home(&self) -> PathBuf {
         self.path("HOME").or_else(|| self.path("USERPROFILE")).unwrap_or_else(|| self.cwd.clone())
     }
@@ -226,9 +225,9 @@ pub struct Config {
     pub profiles: BTreeMap<String, String>,
     /// Whether hooks have sessions archived.
     pub keep_sessions: bool,
-    /// How long archived sessions stay that no compaction needs; for good, unless it is said.
+    /// How many days archived sessions stay that no compaction needs; for ever by default.
     pub max_age_days: Option<u32>,
-    /// How many bytes the archive takes at most; no limit, unless it is said.
+    /// How many bytes the archive takes at most; no limit by default.
     pub max_bytes: Option<u64>,
     /// Whether hooks say that the context is nearly full.
     pub reminder: bool,
@@ -256,7 +255,7 @@ impl Config {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => ConfigFile::default(),
             Err(error) => {
                 let place = path.display().to_string();
-                return Err(Error::new(Kind::Arguments, "reading the configuration")
+                return Err(Error::new(ErrorKind::Arguments, "reading the configuration")
                     .at(place, None)
                     .because(error));
             }
@@ -319,10 +318,10 @@ impl Config {
             let own = self.profiles.keys().map(String::as_str);
             let names: Vec<&str> = own.chain(BUILT_IN.iter().map(|it| it.0)).collect();
             let what = format!("expected a profile ({}) or a .toml file, found {name:?}", names.join(", "));
-            return Err(Error::new(Kind::Arguments, what));
+            return Err(Error::new(ErrorKind::Arguments, what));
         }
         let text = std::fs::read_to_string(name).map_err(|error| {
-            Error::new(Kind::Arguments, "reading a profile").at(name, None).because(error)
+            Error::new(ErrorKind::Arguments, "reading a profile").at(name, None).because(error)
         })?;
         profiles::parse(&text, name)
     }
@@ -333,13 +332,13 @@ fn age(text: &str) -> Result<u32> {
     let days = |unit, days| text.strip_suffix(unit)?.parse::<u32>().ok()?.checked_mul(days);
     days('d', 1).or_else(|| days('w', 7)).ok_or_else(|| {
         let what = format!("store.max-age: expected an age such as 90d or 12w, found {text:?}");
-        Error::new(Kind::Arguments, what)
+        Error::new(ErrorKind::Arguments, what)
     })
 }
 
 fn size(text: &str) -> Result<u64> {
     byte_size(text)
-        .map_err(|it| Error::new(Kind::Arguments, format!("store.max-bytes: {it}, found {text:?}")))
+        .map_err(|it| Error::new(ErrorKind::Arguments, format!("store.max-bytes: {it}, found {text:?}")))
 }
 
 /// A size: `1000`, `500MB`, `2GB`.
@@ -382,7 +381,7 @@ fn parse(text: &str, path: &Path) -> Result<ConfigFile> {
     toml::from_str(text).map_err(|error| {
         let line = error.span().map(|it| 1 + text[..it.start.min(text.len())].matches('\n').count() as u64);
         let what = format!("reading the configuration: {}", error.message());
-        Error::new(Kind::Arguments, what).at(path.display().to_string(), line)
+        Error::new(ErrorKind::Arguments, what).at(path.display().to_string(), line)
     })
 }
 
@@ -408,7 +407,7 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
         let what = format!(
             "store.path: expected an absolute path, found {path:?}, which would be another store in every directory"
         );
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
     let blobs = choose("store.blobs", "EPITOME_BLOBS", written.store.blobs, "");
     let persistence = choose("store.persistence", "EPITOME_PERSISTENCE", written.store.persistence, "disk");
@@ -419,7 +418,7 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
         "none" => StoreAt::Nowhere,
         other => {
             let what = format!("store.persistence: expected \"disk\" or \"none\", found {other:?}");
-            return Err(Error::new(Kind::Arguments, what));
+            return Err(Error::new(ErrorKind::Arguments, what));
         }
     };
     let mut hooks =
@@ -430,12 +429,12 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
     let mut profiles = BTreeMap::new();
     for (name, value) in written.profiles {
         let text = toml::to_string(&value)
-            .map_err(|error| Error::new(Kind::Arguments, format!("profile {name}")).because(error))?;
+            .map_err(|error| Error::new(ErrorKind::Arguments, format!("profile {name}")).because(error))?;
         profiles.insert(name, text);
     }
     let vault = Vault::resolve(&written.vault, &environment)?;
     let summarizers = Summarizers::resolve(written.summarizer, &environment)?;
-    let prices = Prices::new(written.cost.prices).map_err(|it| Error::new(Kind::Arguments, it))?;
+    let prices = Prices::new(written.cost.prices).map_err(|it| Error::new(ErrorKind::Arguments, it))?;
     Ok(Config {
         summarizers,
         costs: written.cost.enabled.unwrap_or(true),

@@ -1,11 +1,11 @@
 //! Files as sources, and files put in place whole or not at all.
 
 use std::fs;
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
 /// An open file. Its length is fixed when it is opened: what an agent appends meanwhile does not exist for us.
@@ -21,24 +21,25 @@ impl File {
     pub fn open(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
         let found = fs::metadata(path).map_err(|error| {
-            if error.kind() == std::io::ErrorKind::NotFound {
+            if error.kind() == io::ErrorKind::NotFound {
                 let what = "no such file; `epitome sessions` lists the sessions";
-                return Error::new(Kind::Input, what).at(&name, None);
+                return Error::new(ErrorKind::Input, what).at(&name, None);
             }
-            Error::new(Kind::Input, "opening a session file").at(&name, None).because(error)
+            Error::new(ErrorKind::Input, "opening a session file").at(&name, None).because(error)
         })?;
         if !found.is_file() {
             let what = if found.is_dir() { "a directory" } else { "a pipe, socket or device" };
-            return Err(
-                Error::new(Kind::Input, format!("expected a session file, found {what}")).at(&name, None)
-            );
+            return Err(Error::new(ErrorKind::Input, format!("expected a session file, found {what}"))
+                .at(&name, None));
         }
         let file = open(path).map_err(|error| {
-            Error::new(Kind::Input, "opening a session file").at(&name, None).because(error)
+            Error::new(ErrorKind::Input, "opening a session file").at(&name, None).because(error)
         })?;
         let len = file
             .metadata()
-            .map_err(|error| Error::new(Kind::Io, "asking for the length").at(&name, None).because(error))?
+            .map_err(|error| {
+                Error::new(ErrorKind::Io, "asking for the length").at(&name, None).because(error)
+            })?
             .len();
         Ok(Self { name, file, len })
     }
@@ -55,28 +56,28 @@ impl Source for File {
 
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         read_exact_at(&self.file, at, buffer).map_err(|error| {
-            if error.kind() == std::io::ErrorKind::UnexpectedEof {
+            if error.kind() == io::ErrorKind::UnexpectedEof {
                 let what = format!(
                     "expected {} bytes at {at}, found fewer: the file was cut while it was read; try again",
                     buffer.len()
                 );
-                return Error::new(Kind::Changed, what).at(&self.name, None);
+                return Error::new(ErrorKind::Changed, what).at(&self.name, None);
             }
-            Error::new(Kind::Io, "reading").at(&self.name, None).because(error)
+            Error::new(ErrorKind::Io, "reading").at(&self.name, None).because(error)
         })
     }
 }
 
 #[cfg(unix)]
-pub(crate) fn read_exact_at(file: &fs::File, at: u64, buffer: &mut [u8]) -> std::io::Result<()> {
+pub(crate) fn read_exact_at(file: &fs::File, at: u64, buffer: &mut [u8]) -> io::Result<()> {
     std::os::unix::fs::FileExt::read_exact_at(file, buffer, at)
 }
 
 #[cfg(windows)]
-pub(crate) fn read_exact_at(file: &fs::File, mut at: u64, mut buffer: &mut [u8]) -> std::io::Result<()> {
+pub(crate) fn read_exact_at(file: &fs::File, mut at: u64, mut buffer: &mut [u8]) -> io::Result<()> {
     while !buffer.is_empty() {
         match std::os::windows::fs::FileExt::seek_read(file, buffer, at)? {
-            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
             read => {
                 at += read as u64;
                 buffer = &mut buffer[read..];
@@ -86,9 +87,9 @@ pub(crate) fn read_exact_at(file: &fs::File, mut at: u64, mut buffer: &mut [u8])
     Ok(())
 }
 
-/// Opens a regular file to read it. Anything else is refused and never waited for: a FIFO blocks whoever opens it until
+/// Opens a regular file to read it. Anything else is refused and never waited for: opening a FIFO blocks until
 /// another process writes.
-pub fn open(path: &Path) -> std::io::Result<fs::File> {
+pub fn open(path: &Path) -> io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -96,7 +97,7 @@ pub fn open(path: &Path) -> std::io::Result<fs::File> {
     let file = options.open(path)?;
     match file.metadata()?.is_file() {
         true => Ok(file),
-        false => Err(std::io::Error::new(ErrorKind::InvalidInput, "expected a regular file")),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "expected a regular file")),
     }
 }
 
@@ -113,16 +114,16 @@ impl<'a> Reading<'a> {
 }
 
 impl Read for Reading<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let many = (self.source.len() - self.at).min(buffer.len() as u64) as usize;
-        self.source.read_at(self.at, &mut buffer[..many]).map_err(std::io::Error::other)?;
+        self.source.read_at(self.at, &mut buffer[..many]).map_err(io::Error::other)?;
         self.at += many as u64;
         Ok(many)
     }
 }
 
 /// The last `most` bytes of a regular file.
-pub fn tail(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+pub fn tail(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut file = open(path)?;
     let len = file.metadata()?.len();
     file.seek(SeekFrom::Start(len.saturating_sub(most)))?;
@@ -132,14 +133,14 @@ pub fn tail(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
 }
 
 /// The text of a regular file, as [`open`] opens it.
-pub fn read_to_string(path: &Path) -> std::io::Result<String> {
+pub fn read_to_string(path: &Path) -> io::Result<String> {
     let mut text = String::new();
     open(path)?.read_to_string(&mut text)?;
     Ok(text)
 }
 
-/// The text of a file below a folder that is resolved. Nothing if it lies elsewhere, also behind a link, or is larger than
-/// a megabyte, or no text.
+/// The text of a file below a folder that is resolved. Nothing if it lies elsewhere, also behind a link, or is larger
+/// than a megabyte, or no text.
 pub fn text_below(folder: &Path, path: &str) -> Option<String> {
     const LARGEST: u64 = 1 << 20;
     let path = fs::canonicalize(folder.join(path)).ok()?;
@@ -167,21 +168,21 @@ pub fn install_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
 /// Puts a new file in place, with the permissions of `like`. One that is there and holds the same is left as it is.
 ///
 /// # Errors
-/// [`Kind::Refused`] if another one is there.
+/// [`ErrorKind::Refused`] if another one is there.
 pub fn create(path: &Path, bytes: &[u8], like: &Path) -> Result<()> {
     let there = |_| {
         let what = "expected no file of that name, found one with other content; nothing was written";
-        Error::new(Kind::Refused, what).at(path.display().to_string(), None)
+        Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None)
     };
     match fs::read(path) {
         Ok(found) if found == bytes => return Ok(()),
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Ok(_) | Err(_) => return Err(there(())),
     }
     let beside = beside(path, bytes, like)?;
     // A link never takes the place of what was made meanwhile, as a renamed file does.
     match fs::hard_link(&beside, path) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let _ = fs::remove_file(&beside);
             Err(there(()))
         }
@@ -199,10 +200,10 @@ pub fn create_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
     let (beside, len) = beside_from(path, content, path)?;
     let placed = match fs::hard_link(&beside, path) {
         Ok(()) => sync_folder(path),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists && same(&beside, path) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && same(&beside, path) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let what = "expected no file of that name, found another one; nothing was written";
-            Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None))
+            Err(Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None))
         }
         // Not every file system has links.
         Err(_) => return renamed(&beside, path).map(|()| len),
@@ -215,18 +216,18 @@ pub fn create_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
 pub fn holds_other(path: &Path, content: &mut dyn Read) -> Result<bool> {
     let mut there = match open(path) {
         Ok(it) => it,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(_) => return Ok(true),
     };
     let (mut left, mut right) = (Vec::new(), Vec::new());
     loop {
         left.clear();
         right.clear();
-        let unread = |error: std::io::Error| match error.downcast::<Error>() {
+        let unread = |error: io::Error| match error.downcast::<Error>() {
             Ok(ours) => ours,
-            Err(error) => {
-                Error::new(Kind::Io, "comparing files").at(path.display().to_string(), None).because(error)
-            }
+            Err(error) => Error::new(ErrorKind::Io, "comparing files")
+                .at(path.display().to_string(), None)
+                .because(error),
         };
         (&mut *content).take(1 << 16).read_to_end(&mut left).map_err(unread)?;
         (&mut there).take(1 << 16).read_to_end(&mut right).map_err(unread)?;
@@ -241,7 +242,7 @@ pub fn holds_other(path: &Path, content: &mut dyn Read) -> Result<bool> {
 
 /// Whether two files hold the same bytes.
 fn same(one: &Path, other: &Path) -> bool {
-    let compare = || -> std::io::Result<bool> {
+    let compare = || -> io::Result<bool> {
         let (mut one, mut other) = (open(one)?, open(other)?);
         if one.metadata()?.len() != other.metadata()?.len() {
             return Ok(false);
@@ -264,11 +265,11 @@ fn same(one: &Path, other: &Path) -> bool {
     compare().unwrap_or(false)
 }
 
-/// Replaces a file of `len` bytes that somebody may be appending to: what was appended while it was replaced is
+/// Replaces a file of `len` bytes that its agent may be appending to: what was appended while it was replaced is
 /// appended to the new one.
 ///
 /// # Errors
-/// [`Kind::Changed`] if it has another length; it is as it was then.
+/// [`ErrorKind::Changed`] if it has another length; it is as it was then.
 pub fn replace(path: &Path, len: u64, bytes: &[u8]) -> Result<()> {
     replace_from(path, len, &mut &*bytes)
 }
@@ -280,12 +281,12 @@ pub fn replace(path: &Path, len: u64, bytes: &[u8]) -> Result<()> {
 pub fn replace_from(path: &Path, len: u64, content: &mut dyn Read) -> Result<()> {
     let place = || path.display().to_string();
     let fail =
-        |what: &str, error: std::io::Error| Error::new(Kind::Io, what).at(place(), None).because(error);
+        |what: &str, error: io::Error| Error::new(ErrorKind::Io, what).at(place(), None).because(error);
     let old =
         fs::File::open(path).map_err(|it| fail("opening a file to replace it; nothing was changed", it))?;
     let now = || old.metadata().map(|it| it.len()).map_err(|it| fail("asking for the length", it));
     let changed = || {
-        Error::new(Kind::Changed, "it was written to meanwhile; nothing was replaced; try again")
+        Error::new(ErrorKind::Changed, "it was written to meanwhile; nothing was replaced; try again")
             .at(place(), None)
     };
     if now()? != len {
@@ -307,7 +308,8 @@ pub fn replace_from(path: &Path, len: u64, content: &mut dyn Read) -> Result<()>
     Ok(())
 }
 
-/// From the first byte to the last in which `new` differs from `old`, which starts at `at`: where that is, and the bytes.
+/// From the first byte to the last in which `new` differs from `old`, which starts at `at`: where that is, and the
+/// bytes.
 pub fn differing(at: u64, old: &[u8], new: &[u8]) -> Option<(u64, Vec<u8>)> {
     let from = (0..new.len()).find(|it| old.get(*it) != new.get(*it))?;
     let to = (0..new.len()).rfind(|it| old.get(*it) != new.get(*it))?;
@@ -325,7 +327,7 @@ pub fn overwrite(path: &Path, edits: &[(u64, Vec<u8>)]) -> Result<()> {
         file.sync_all()
     };
     write().map_err(|error| {
-        Error::new(Kind::Io, "writing into a file").at(path.display().to_string(), None).because(error)
+        Error::new(ErrorKind::Io, "writing into a file").at(path.display().to_string(), None).because(error)
     })
 }
 
@@ -345,10 +347,10 @@ fn beside_from(path: &Path, content: &mut dyn Read, like: &Path) -> Result<(Path
         folder.join(format!(".{name}.{}.{number}.tmp", std::process::id()))
     };
     let beside = std::iter::repeat_with(next).find(|it| it.symlink_metadata().is_err()).unwrap_or_default();
-    let mut write = || -> std::io::Result<u64> {
+    let mut write = || -> io::Result<u64> {
         let mut file =
             owners(fs::OpenOptions::new().read(true).write(true).create_new(true)).open(&beside)?;
-        let len = std::io::copy(content, &mut file)?;
+        let len = io::copy(content, &mut file)?;
         if let Ok(old) = fs::metadata(like) {
             file.set_permissions(old.permissions())?;
         }
@@ -369,7 +371,7 @@ fn beside_from(path: &Path, content: &mut dyn Read, like: &Path) -> Result<(Path
                 Some(folder) => format!("folder {} does not exist; nothing was written", folder.display()),
                 None => "writing a file; nothing was replaced".to_owned(),
             };
-            Err(Error::new(Kind::Io, what).at(path.display().to_string(), None).because(error))
+            Err(Error::new(ErrorKind::Io, what).at(path.display().to_string(), None).because(error))
         }
     }
 }
@@ -379,7 +381,7 @@ fn renamed(beside: &Path, path: &Path) -> Result<()> {
     if let Err(error) = fs::rename(beside, path) {
         let _ = fs::remove_file(beside);
         let what = "putting a file in place; nothing was replaced";
-        return Err(Error::new(Kind::Io, what).at(path.display().to_string(), None).because(error));
+        return Err(Error::new(ErrorKind::Io, what).at(path.display().to_string(), None).because(error));
     }
     sync_folder(path)
 }
@@ -390,7 +392,9 @@ fn sync_folder(path: &Path) -> Result<()> {
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if let Ok(folder) = fs::File::open(folder) {
             folder.sync_all().map_err(|error| {
-                Error::new(Kind::Io, "syncing its folder").at(path.display().to_string(), None).because(error)
+                Error::new(ErrorKind::Io, "syncing its folder")
+                    .at(path.display().to_string(), None)
+                    .because(error)
             })?;
         }
     }
@@ -398,12 +402,12 @@ fn sync_folder(path: &Path) -> Result<()> {
 }
 
 #[cfg(unix)]
-pub(crate) fn write_all_at(file: &fs::File, at: u64, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_all_at(file: &fs::File, at: u64, bytes: &[u8]) -> io::Result<()> {
     std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
 }
 
 #[cfg(windows)]
-pub(crate) fn write_all_at(file: &fs::File, mut at: u64, mut bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_all_at(file: &fs::File, mut at: u64, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let written = std::os::windows::fs::FileExt::seek_write(file, bytes, at)?;
         at += written as u64;
@@ -413,11 +417,11 @@ pub(crate) fn write_all_at(file: &fs::File, mut at: u64, mut bytes: &[u8]) -> st
 }
 
 /// Creates a file that only its owner may read.
-pub(crate) fn new_file(path: &Path) -> std::io::Result<fs::File> {
+pub(crate) fn new_file(path: &Path) -> io::Result<fs::File> {
     owners(fs::OpenOptions::new().read(true).write(true).create(true).truncate(true)).open(path)
 }
 
-/// With nobody but the owner allowed.
+/// Readable and writable by the owner alone.
 fn owners(options: &mut fs::OpenOptions) -> &mut fs::OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use epitome::answers::Document;
 use epitome::cli::{self, Arguments};
 use epitome::config::{Config, Environment};
-use epitome::history::error::{Error, Kind};
+use epitome::history::error::{Error, ErrorKind};
 use epitome::terminal::{LineMode, Visible, visible};
 
 fn main() -> ExitCode {
@@ -30,12 +30,12 @@ fn main() -> ExitCode {
     let mut out = std::io::BufWriter::new(stdout.lock());
     let result = Config::load(environment).and_then(|config| cli::run(arguments, config, style, &mut out));
     let flushed =
-        out.flush().map_err(|error| Error::new(Kind::Io, "writing to standard output").because(error));
+        out.flush().map_err(|error| Error::new(ErrorKind::Io, "writing to standard output").because(error));
     #[cfg(feature = "otel")]
     epitome::engine::otel::finish();
     match result.and_then(|code| flushed.map(|()| code)) {
-        // Whoever closed the pipe has seen enough.
-        Err(error) if error.kind() == Kind::Io && is_closed_pipe(&error) => ExitCode::SUCCESS,
+        // The reader has closed the pipe.
+        Err(error) if error.kind() == ErrorKind::Io && is_closed_pipe(&error) => ExitCode::SUCCESS,
         Ok(code) => ExitCode::from(code),
         Err(error) => {
             let mut stderr = std::io::stderr().lock();
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
                 print_error(error.code(), &why);
             }
             // A hook must not stop its agent because of us: 2 would. Only what the user configured does.
-            if hook && error.kind() != Kind::Refused {
+            if hook && error.kind() != ErrorKind::Refused {
                 ExitCode::SUCCESS
             } else if hook {
                 ExitCode::from(2)
@@ -65,7 +65,7 @@ fn print_error(reason_code: &str, reason: &str) {
     let _ = writeln!(std::io::stdout(), "{document}");
 }
 
-/// Whether the error comes from writing to somebody who has stopped to read, as `head` does.
+/// Whether the error comes from writing to a process that has stopped reading, as `head` does.
 fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
     let io = error.downcast_ref::<std::io::Error>();
     io.is_some_and(|it| it.kind() == std::io::ErrorKind::BrokenPipe)
@@ -73,7 +73,8 @@ fn is_closed_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
 }
 
 /// Past a limit on the size of files the system ends a process, unless it listens to the signal: then the write fails,
-/// and we can say so and leave everything as it was. tokio listens without `unsafe`, and goes on when its runtime is gone.
+/// and we can say so and leave everything as it was. tokio listens without `unsafe`, and goes on when its runtime is
+/// gone.
 fn survive_limits() {
     #[cfg(unix)]
     if let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() {
@@ -84,13 +85,13 @@ fn survive_limits() {
 
 /// Settings of glibc's allocator, for the two commands that would hold memory they no longer need.
 ///
-/// `estimate`: glibc maps large pieces one by one, and gives each back when it is freed; but with the first that is freed it
-/// takes ever larger ones from the heap of small ones, where tables that have grown leave holes. With the threshold fixed
-/// where it begins that is 4 MB less of 64 for a session of 200 MB. What takes and frees the same again and again is slower
-/// by it (a server two to three times).
+/// `estimate`: glibc maps large pieces one by one, and gives each back when it is freed; but with the first that is
+/// freed it takes ever larger ones from the heap of small ones, where tables that have grown leave holes. With the
+/// threshold fixed where it begins that is 4 MB less of 64 for a session of 200 MB. What takes and frees the same again
+/// and again is slower by it (a server two to three times).
 ///
-/// `serve --http`: each thread gets a heap of its own, up to eight per core, and each heap keeps the most that it ever held.
-/// 64 clients of a gateway took it from 67 to 107 MB in this way, of which 31 were in use. Two heaps are as fast.
+/// `serve --http`: each thread gets a heap of its own, up to eight per core, and each heap keeps the most that it ever
+/// held. 64 clients of a gateway took it from 67 to 107 MB in this way, of which 31 were in use. Two heaps are as fast.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn limit_memory(arguments: &Arguments) {
     const MAPPED_FROM: libc::c_int = 128 << 10;

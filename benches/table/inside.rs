@@ -8,7 +8,7 @@ use epitome::compaction::plan::{self, Cause, ModelLimits, Moment, PlanRequest};
 use epitome::compaction::profile::{Profile, SummaryStyle};
 use epitome::compaction::summary::offline;
 use epitome::history::{History, Message, Part, TextSize};
-use epitome::sessions::{self, Format, Memory};
+use epitome::sessions::{self, Format, MemorySource};
 use epitome::tokens::exact::{self, Encoding};
 use epitome::tokens::{Estimator, TokenCounter, Tokenizer};
 use serde_json::json;
@@ -177,7 +177,7 @@ pub fn split_point() -> Vec<Row> {
     let json = contents(10_000, 41 * MB);
     let file = folder().join("contents.json");
     std::fs::write(&file, &json).unwrap();
-    let source = Memory::new("contents", json);
+    let source = MemorySource::new("contents", json);
     let history = sessions::read(&source, Some(Format::GEMINI)).unwrap().history;
     let messages: Vec<&Message> = history.messages().iter().collect();
     assert_eq!(messages.len(), 10_000);
@@ -356,7 +356,7 @@ pub fn recount() -> Vec<Row> {
     exact::count(Encoding::O200k, "ready?");
     let source = made(Agent::Codex, 8 * MB);
     // Each count is of a history just read, which remembers nothing itself.
-    let count = |source: &Memory| {
+    let count = |source: &MemorySource| {
         let history = sessions::read(source, None).unwrap().history;
         let mut tokens = 0;
         (time(&mut || tokens = count_history(&history)), tokens)
@@ -368,7 +368,7 @@ pub fn recount() -> Vec<Row> {
     // A turn more than what was counted; another one each time, which is counted for the first time.
     let grown = (0..5).map(|round| {
         let turn = made::turn(Agent::Codex, 30_000, 100 + round);
-        count(&Memory::new("grown", [source.bytes_of(), turn].concat())).0
+        count(&MemorySource::new("grown", [source.bytes_of(), turn].concat())).0
     });
     let grown = Times::of(grown.collect());
     let row = |path: &str, seconds: f64, target| Row {
@@ -390,17 +390,17 @@ trait Bytes {
     fn bytes_of(&self) -> Vec<u8>;
 }
 
-impl Bytes for Memory {
+impl Bytes for MemorySource {
     fn bytes_of(&self) -> Vec<u8> {
         use epitome::sessions::Source as _;
         self.bytes(0..self.len()).unwrap()
     }
 }
 
-fn made(agent: Agent, bytes: usize) -> Memory {
+fn made(agent: Agent, bytes: usize) -> MemorySource {
     let path = folder().join("sessions").join(format!("made-{}-{bytes}.jsonl", agent as u8));
     made::write(&path, agent, bytes, bytes);
-    Memory::new(path.display().to_string(), std::fs::read(path).unwrap())
+    MemorySource::new(path.display().to_string(), std::fs::read(path).unwrap())
 }
 
 const PROFILE: &str = "epitome";
@@ -435,7 +435,7 @@ fn offline_summary(history: &History, ledger: &facts::Ledger, profile: &Profile)
 }
 
 /// The passes over a history, by name.
-type Pass = (&'static str, fn(&Memory, &History));
+type Pass = (&'static str, fn(&MemorySource, &History));
 
 const PASSES: [Pass; 7] = [
     ("read", |source, _| drop(black_box(sessions::read(source, None).unwrap()))),

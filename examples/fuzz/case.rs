@@ -5,9 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use epitome::config::{Config, Environment};
 use epitome::engine::{self, Amount, Ask, Engine, SessionRef, To};
-use epitome::history::error::Kind;
+use epitome::history::error::ErrorKind;
 use epitome::history::{History, Message};
-use epitome::sessions::{self, Format, Memory, Mode, Session, validate};
+use epitome::sessions::{self, Format, MemorySource, Mode, Session, validate};
 use epitome::store::StoreAt;
 
 /// What is compacted with.
@@ -56,13 +56,13 @@ impl Bench {
         let opened = match engine::open(&self.engine, &SessionRef::Inline(bytes.to_vec()), Some(format), None)
         {
             Ok(opened) => opened,
-            Err(error) if error.kind() == Kind::Bug => return Err(format!("read: {}", error.full())),
+            Err(error) if error.kind() == ErrorKind::Bug => return Err(format!("read: {}", error.full())),
             Err(_) => return Ok(Seen::Unread),
         };
         rewritten(&opened.session, bytes)?;
         let ask = &self.asks[(number % self.asks.len() as u64) as usize];
         let bug = |what: &str, error: epitome::history::error::Error| match error.kind() {
-            Kind::Bug => Err(format!("{what}: {}", error.full())),
+            ErrorKind::Bug => Err(format!("{what}: {}", error.full())),
             _ => Ok(()),
         };
         engine::estimate(&self.engine, &opened, ask, None).map(drop).or_else(|it| bug("estimate", it))?;
@@ -75,7 +75,7 @@ impl Bench {
             return Ok(Seen::Written(0));
         };
         // The engine has compared the two; here it is whether anybody else can read them.
-        let again = sessions::read(&Memory::new("again", bytes), Some(format));
+        let again = sessions::read(&MemorySource::new("again", bytes), Some(format));
         let again = again.map_err(|error| format!("read back: {}", error.full()))?;
         let rules = |it: &History| {
             let broken = validate::check(format.api(), &sessions::messages(it, format.api()).0);
@@ -103,7 +103,7 @@ pub fn rewritten(session: &Session, bytes: &[u8]) -> Result<(), String> {
         return Ok(());
     }
     if !format.is_read_only() {
-        let source = Memory::new("session", bytes);
+        let source = MemorySource::new("session", bytes);
         let patched =
             sessions::write(&source, session, history, Mode::Patch).and_then(|it| it.bytes(&source));
         if patched.map_err(|error| format!("empty patch: {}", error.full()))? != bytes {
@@ -133,12 +133,12 @@ pub fn rewritten(session: &Session, bytes: &[u8]) -> Result<(), String> {
 }
 
 fn read_again(bytes: &[u8], format: Format) -> Result<Session, String> {
-    let read = sessions::read(&Memory::new("again", bytes), Some(format));
+    let read = sessions::read(&MemorySource::new("again", bytes), Some(format));
     read.map_err(|error| format!("{} cannot be read again: {}", format.name(), error.full()))
 }
 
-/// The first message that differs in what a model sees. Half of a surrogate pair in JSON that is kept as text becomes an
-/// escape, and its character once it is read again: such a message is passed over.
+/// The first message that differs in what a model sees. Half of a surrogate pair in JSON that is kept as text becomes
+/// an escape, and its character once it is read again: such a message is passed over.
 fn other_message(one: &History, other: &History) -> Option<String> {
     let shown = |it: Option<&Message>| {
         it.map(|it| format!("{:?} {:?} {:?}", it.role, it.kind, it.parts)).unwrap_or_default()

@@ -1,9 +1,9 @@
-//! Where each agent keeps its sessions: list them, find one by its id, tell which is the caller's. And everything else that
-//! differs from agent to agent: what a write can reach, hooks, settings, its place when it compacts.
+//! Where each agent keeps its sessions: list them, find one by its id, tell which is the caller's. And everything else
+//! that differs from agent to agent: what a write can reach, hooks, settings, its place when it compacts.
 //!
 //! **Invariants.** Nothing is written but by a [`Database`] and by Codex' writer locks. The environment is a value
-//! ([`Env`]), filled by `config`. Listing is cheap: of a file, at most its first 64 KB are read. A folder that is not there
-//! holds no sessions; what cannot be read is left out, as an agent would.
+//! ([`Env`]), filled by `config`. Listing is cheap: of a file, at most its first 64 KB are read. A folder that is not
+//! there holds no sessions; what cannot be read is left out, as an agent would.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -29,10 +29,10 @@ pub mod seat;
 pub mod settings;
 
 pub use codex::gateway;
-pub use find::{FoundSession, Typed, current, find, find_beginning, list, sub_agents, typed};
+pub use find::{FoundSession, TypedPrompt, current, find, find_beginning, list, sub_agents, typed};
 
-use history::error::{Error, Kind, Result};
-use sessions::{Format, Memory, Session, Source};
+use history::error::{Error, ErrorKind, Result};
+use sessions::{Format, MemorySource, Session, Source};
 
 use find::scan::{HEAD, SessionFile, files, first_words, objects, spellings};
 use hooks::AgentHooks;
@@ -71,7 +71,7 @@ pub struct AgentInfo {
     pub directory_fields: &'static [&'static str],
     /// What its hooks report and accept.
     pub hooks: AgentHooks,
-    /// How it is told of our server and hooks; nothing where we do not edit its settings.
+    /// How our server and hooks are put into its settings; nothing where we do not edit them.
     pub registration: Option<&'static Registration>,
     /// How it asks us to compact in its place.
     pub seat: Option<&'static dyn Seat>,
@@ -138,7 +138,7 @@ pub trait Agent: Sync {
     }
 
     /// What the user typed, the newest last, from a log that it keeps of it.
-    fn typed(&self, _env: &Env) -> Vec<Typed> {
+    fn typed(&self, _env: &Env) -> Vec<TypedPrompt> {
         Vec::new()
     }
 
@@ -155,12 +155,13 @@ pub trait Agent: Sync {
     /// Its own lock on a session, where it has one.
     ///
     /// # Errors
-    /// [`Live`](history::error::Kind::Live) if it is held.
+    /// [`Live`](history::error::ErrorKind::Live) if it is held.
     fn lock(&self, _env: &Env, _id: &str) -> Result<Option<fs::File>> {
         Ok(None)
     }
 
-    /// The version that wrote a session, if it is of a later generation than what was seen. `head`: how the file begins.
+    /// The version that wrote a session, if it is of a later generation than what was seen. `head`: how the file
+    /// begins.
     fn newer(&self, _head: &str) -> Option<String> {
         None
     }
@@ -168,7 +169,7 @@ pub trait Agent: Sync {
     /// How a result goes back. `export`: the session is a file that was exported from its database.
     ///
     /// # Errors
-    /// [`Refused`](history::error::Kind::Refused) where its sessions are only read.
+    /// [`Refused`](history::error::ErrorKind::Refused) where its sessions are only read.
     fn reach(&self, _job: Job, _live: bool, _export: bool) -> Result<Reach> {
         Err(reach::read_only(self.info().title))
     }
@@ -176,7 +177,7 @@ pub trait Agent: Sync {
     /// Where a new session goes, so that it is found. `None`: it takes one in from any file.
     ///
     /// # Errors
-    /// [`Refused`](history::error::Kind::Refused) where its name for the directory cannot be told.
+    /// [`Refused`](history::error::ErrorKind::Refused) where its name for the directory is not known.
     fn place(&self, _env: &Env, _cwd: &Path, _file_name: &str) -> Result<Option<PathBuf>> {
         Ok(None)
     }
@@ -209,15 +210,15 @@ pub trait Agent: Sync {
         None
     }
 
-    /// A session as it was before a compaction whose summary is message `at`, if the summary's own session holds that: the
-    /// archived one may lack what was written a moment later.
+    /// A session as it was before a compaction whose summary is message `at`, if the summary's own session holds that:
+    /// the archived one may lack what was written a moment later.
     fn before_summary(
         &self,
         _source: &dyn Source,
         _session: &Session,
         _at: usize,
         _handle: &str,
-    ) -> Result<Option<(Memory, Session)>> {
+    ) -> Result<Option<(MemorySource, Session)>> {
         Ok(None)
     }
 
@@ -269,8 +270,8 @@ pub trait Database: Agent {
     fn differing(&self, old: &[u8], new: &[u8]) -> Vec<String>;
     /// The export `now` with the rows of these ids as they were in `original`, or gone if they were not in it.
     fn without(&self, now: &[u8], original: &[u8], ids: &[String]) -> Result<Vec<u8>>;
-    /// The export `now` without the compaction whose summary holds `handle`, and how many messages follow it. `None`: it
-    /// has no such summary.
+    /// The export `now` without the compaction whose summary holds `handle`, and how many messages follow it. `None`:
+    /// it has no such summary.
     fn without_compaction(&self, now: &[u8], handle: &str) -> Result<Option<(Vec<u8>, usize)>>;
     /// Whether an id is one of a session, of those that it gives.
     fn is_session(&self, id: &str) -> bool;
@@ -278,7 +279,7 @@ pub trait Database: Agent {
     fn is_message(&self, id: &str) -> bool;
 }
 
-/// Environment variables by which an agent tells of itself.
+/// Environment variables by which an agent identifies itself.
 #[derive(Debug, Clone, Copy)]
 pub struct Variables {
     /// One of them is set in every process that it starts.
@@ -364,12 +365,12 @@ pub fn names(which: impl Fn(AgentRef) -> bool) -> String {
 /// The client of that name that lets us compact in its place.
 ///
 /// # Errors
-/// [`Arguments`](Kind::Arguments) for one that is not known.
+/// [`Arguments`](ErrorKind::Arguments) for one that is not known.
 pub fn seat_named(name: &str) -> Result<&'static dyn Seat> {
     let all = || ALL.into_iter().filter_map(|it| it.info().seat).chain([&pi::PiSeat as &dyn Seat]);
     all().find(|it| it.name() == name).ok_or_else(|| {
         let names: Vec<_> = all().map(seat::Seat::name).collect();
-        Error::new(Kind::Arguments, format!("expected a client ({}), found {name:?}", names.join(", ")))
+        Error::new(ErrorKind::Arguments, format!("expected a client ({}), found {name:?}", names.join(", ")))
     })
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{AgentRef, Env};
 use crate::answers::TakesEffect;
-use history::error::{Error, Hint, Kind, Result};
+use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::Mode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub enum Job {
     /// Outputs cleared or shortened.
     Prune,
     Compact,
-    /// A session put back as it was, with what was said since.
+    /// A session put back as it was, with its later turns.
     Restore,
 }
 
@@ -49,8 +49,8 @@ pub fn at_once(mode: Mode, way: Way) -> Reach {
     Reach { mode, way, takes_effect: TakesEffect::NextRequest }
 }
 
-/// An agent that reads its file when it resumes and keeps its own history while it runs: what is written into the file of
-/// a running session would be lost.
+/// An agent that reads its file when it resumes and keeps its own history while it runs: what is written into the file
+/// of a running session would be lost.
 pub fn at_rest(live: bool) -> Reach {
     if live { on_resume(Mode::New, Way::Beside) } else { on_resume(Mode::Append, Way::Replace) }
 }
@@ -58,12 +58,12 @@ pub fn at_rest(live: bool) -> Reach {
 /// The error of an agent whose sessions are never written.
 pub fn read_only(title: &str) -> Error {
     let what = format!("applying: sessions of {title} are only read");
-    Error::new(Kind::Refused, what).hint(Hint::WriteCopy)
+    Error::new(ErrorKind::Refused, what).hint(Hint::WriteCopy)
 }
 
 /// The version that wrote a session, if it is of a later generation than what was seen: `head` is how the file begins.
-/// The generations: Claude Code 2, Codex 0, OpenCode 1; within one, unknown records and fields are kept. Gemini CLI 0.61
-/// does not say which version wrote.
+/// The generations: Claude Code 2, Codex 0, OpenCode 1; within one, unknown records and fields are kept. Gemini CLI
+/// 0.61 does not say which version wrote.
 pub fn newer(agent: AgentRef, head: &[u8]) -> Option<String> {
     agent.newer(&history::json::mend(head))
 }
@@ -74,15 +74,15 @@ pub fn later(version: &str, known: u32) -> Option<String> {
     (major > known).then(|| version.to_owned())
 }
 
-/// Whether the session is in use, as far as it can be told: its writer's lock is held, it is the one that calls, or a
+/// Whether the session is in use, as far as is known: its writer's lock is held, it is the one that calls, or a
 /// call in it is running.
 pub fn is_live(env: &Env, agent: AgentRef, id: &str, path: &Path) -> bool {
     let calls = env.inside == Some(agent) && env.session.as_deref() == Some(id);
     calls || agent.is_running(env, id, path)
 }
 
-/// The same for a session that may be damaged: a call that has run since long before `now` (ms since 1970) is no sign of
-/// life, it may be what is to be mended.
+/// The same for a session that may be damaged: a call that has run since long before `now` (ms since 1970) is no sign
+/// of life, it may be what is to be mended.
 pub fn is_in_use(env: &Env, agent: AgentRef, id: &str, path: &Path, now: i64) -> bool {
     const LONG: i64 = 15 * 60 * 1000;
     let changed = agent.info().database.and_then(|it| it.changed_ms(path, id));
@@ -98,7 +98,7 @@ pub struct SessionClaim(
 /// Takes the agent's own lock on a session, where it has one.
 ///
 /// # Errors
-/// [`Kind::Live`] if the agent holds it.
+/// [`ErrorKind::Live`] if the agent holds it.
 pub fn claim(env: &Env, agent: AgentRef, id: &str) -> Result<SessionClaim> {
     agent.lock(env, id).map(SessionClaim)
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Env;
 use compaction::plan::Cause;
 use history::Message;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::{Format, Session, Source};
 
 /// A client that lets us compact in its place.
@@ -29,7 +29,7 @@ pub trait Seat: Sync {
     /// What an event asks for; nothing if it does not ask for a compaction.
     ///
     /// # Errors
-    /// [`Kind::Input`] if the event is not of the form that is known.
+    /// [`ErrorKind::Input`] if the event is not of the form that is known.
     fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<SeatRequest>>;
 
     /// The answer in the client's own shape: `messages` of the compacted history, or the same as one text.
@@ -92,7 +92,7 @@ pub struct SeatSession {
 
 impl SeatSession {
     pub fn given(bytes: &[u8], format: Format) -> Result<Self> {
-        let source = sessions::Memory::new("event", bytes);
+        let source = sessions::MemorySource::new("event", bytes);
         let session = sessions::read(&source, Some(format))?;
         Ok(Self { source: Box::new(source), session, path: None })
     }
@@ -105,10 +105,10 @@ impl SeatSession {
 }
 
 /// # Errors
-/// [`Kind::Input`] if it is no object.
+/// [`ErrorKind::Input`] if it is no object.
 pub fn event(bytes: &[u8]) -> Result<Value> {
     let wrong = |found: String| {
-        Error::new(Kind::Input, format!("expected a compaction event as JSON, found {found}"))
+        Error::new(ErrorKind::Input, format!("expected a compaction event as JSON, found {found}"))
     };
     let value: Value =
         serde_json::from_str(&history::json::mend(bytes)).map_err(|error| wrong(error.to_string()))?;

@@ -9,13 +9,13 @@ use super::cost::NextCost;
 use super::prune::PrunedInfo;
 use super::{MethodInfo, Next, SessionInfo, Status, TakesEffect};
 
-/// What a model's provider was asked.
+/// What a provider's model used for the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct UsageInfo {
     pub requests: u32,
     pub input: u64,
     pub output: u64,
-    /// Of the tokens in, those from a cache.
+    /// Input tokens read from a cache.
     pub cache_read: u64,
 }
 
@@ -40,7 +40,7 @@ pub struct CostInfo {
     /// What was spent, all tries together; missing before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spent_dollars: Option<f64>,
-    /// After so many turns the smaller context has saved what it cost.
+    /// Turns after which the smaller context has saved what the summary cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pays_after_turns: Option<u64>,
     /// The day on which the prices were read, and where.
@@ -65,9 +65,9 @@ pub struct FactCount {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LostInfo {
     pub class: String,
-    /// It, in one line.
+    /// The fact in one line.
     pub text: String,
-    /// Numbers of the messages that it stands in.
+    /// Numbers of the messages that it is in.
     pub messages: Vec<usize>,
     /// Whether a handle brings one of them back.
     pub recoverable: bool,
@@ -76,11 +76,11 @@ pub struct LostInfo {
 /// The edit that turns the old messages into the new ones: history[..from] + with + history[to..].
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ReplaceInfo {
-    /// First message that goes.
+    /// First message that is replaced.
     pub from: usize,
-    /// Message after the last that goes.
+    /// Message after the last that is replaced.
     pub to: usize,
-    /// What stands in their place, as messages of the target API.
+    /// What takes their place, as messages of the target API.
     #[schemars(with = "Vec<BTreeMap<String, String>>")]
     pub with: Vec<serde_json::Value>,
 }
@@ -103,7 +103,7 @@ pub struct CompactAnswer {
     pub trigger: String,
     /// Who wrote the summary: `offline`, a provider with its model, or `host`.
     pub summarizer: String,
-    /// What a provider was asked.
+    /// What a provider's model used.
     pub usage: UsageInfo,
     /// What a provider's summary costs: predicted with `--dry-run`, else spent.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,7 +115,7 @@ pub struct CompactAnswer {
     /// Tokens of the messages before.
     pub tokens_before: u64,
     pub tokens_after: u64,
-    /// Tokens of system prompt and tools, in neither.
+    /// Tokens of system prompt and tools, in neither of the two.
     pub overhead: u64,
     /// How tokens were counted.
     pub method: MethodInfo,
@@ -156,7 +156,7 @@ pub struct CompactAnswer {
     /// With `lost_too_much`: the smallest budget found that keeps what was asked for, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget_needed: Option<u64>,
-    /// First message that is not as it was.
+    /// First message that differs from the original.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_changed: Option<usize>,
     /// Tokens before it: what a provider's cache still serves.

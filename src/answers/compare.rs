@@ -14,12 +14,12 @@ pub struct CompareRow {
     pub profile: String,
     /// Whether it would auto-compact now.
     pub due: bool,
-    /// From which size of the context on, in tokens.
+    /// The size of the context from which it would, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
     /// Why, or why not.
     pub due_reason: String,
-    /// What comes of it when it is asked for: `planned`, `noop` or `rejected`.
+    /// The status of a compaction by it: `planned`, `noop` or `rejected`.
     #[schemars(with = "String")]
     pub status: Status,
     /// The profile's own name for it.
@@ -41,17 +41,17 @@ pub struct CompareRow {
     /// Weighted share of the facts that is kept, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub facts_kept: Option<f64>,
-    /// Facts that are still said.
+    /// Facts that are kept in a usable form.
     pub kept: usize,
-    /// Facts that are behind a handle.
+    /// Facts that are only in the archive, behind a handle.
     pub recoverable: usize,
-    /// Facts that are gone.
+    /// Facts that are lost.
     pub lost: usize,
-    /// The same of each class.
+    /// The same by class.
     pub facts: BTreeMap<String, FactCount>,
     /// The APIs whose rules the result obeys.
     pub valid_for: Vec<String>,
-    /// How long it took.
+    /// Milliseconds that it took.
     pub milliseconds: u64,
     /// The profile of an earlier row with the same result.
     #[serde(skip_serializing_if = "Option::is_none")]

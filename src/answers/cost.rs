@@ -8,10 +8,10 @@ use super::SessionInfo;
 /// What the next request costs, as things are and compacted; US dollars, by the price list that `prices` names.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct NextCost {
-    /// Of the next request, tokens that the provider has in its cache.
+    /// Tokens of the next request that the provider has in its cache.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<u64>,
-    /// Of the next request, the others.
+    /// The other tokens of the next request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fresh: Option<u64>,
     /// The next request, without its answer.
@@ -58,18 +58,18 @@ pub struct Spent {
     pub dollars: Option<f64>,
 }
 
-/// What some requests came to.
+/// The sum of some requests.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 pub struct SpentInfo {
     pub requests: usize,
     /// Of these, those whose price is not known: counted in tokens, not in dollars.
     pub unpriced: usize,
     pub total: Spent,
-    /// In, not from a cache.
+    /// Input tokens not from a cache.
     pub input: Spent,
-    /// In, from a cache.
+    /// Input tokens read from a cache.
     pub cache_read: Spent,
-    /// In, into a cache.
+    /// Input tokens written to a cache.
     pub cache_write: Spent,
     pub output: Spent,
 }
@@ -93,13 +93,13 @@ pub struct PaidAgain {
     pub spent: Spent,
 }
 
-/// What a turn came to.
+/// The sum of a turn.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TurnSpent {
     /// Number of the prompt, from 1; 0 for what came before the first.
     pub turn: usize,
     pub prompt: String,
-    /// What its requests came to.
+    /// The sum of its requests.
     pub spent: SpentInfo,
 }
 
@@ -110,7 +110,7 @@ pub struct MomentInfo {
     pub turn: usize,
     /// The turn's first words.
     pub prompt: String,
-    /// When. RFC 3339.
+    /// Its time, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
     /// The context then, in tokens.
@@ -119,7 +119,7 @@ pub struct MomentInfo {
     pub expired: bool,
     /// Tokens that would not have been sent.
     pub saved_tokens: i64,
-    /// US dollars saved; below zero lost; absent without prices.
+    /// US dollars saved (negative: lost); absent without prices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub saved_dollars: Option<f64>,
 }

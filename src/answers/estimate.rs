@@ -13,11 +13,11 @@ use super::{MethodInfo, SessionInfo};
 pub struct CategoryInfo {
     /// Instructions in the system's role, inside or outside the messages, and tool definitions.
     pub system: u64,
-    /// What the user and the client said.
+    /// Messages of the user and the client.
     pub user: u64,
-    /// What the model said.
+    /// Text of the model.
     pub assistant: u64,
-    /// What the model thought.
+    /// Reasoning of the model.
     pub reasoning: u64,
     pub tool_calls: u64,
     pub tool_outputs: u64,
@@ -78,12 +78,12 @@ pub struct PastInfo {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TriggerInfo {
     pub due: bool,
-    /// From which context size on, in tokens.
+    /// The context size from which it would, in tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
     /// Why not; empty when due.
     pub reason_code: String,
-    /// A sentence with the gate and the numbers.
+    /// A sentence with the condition that decided and the numbers.
     pub reason: String,
 }
 
@@ -127,7 +127,7 @@ pub struct EstimateAnswer {
     /// Tokens of system prompt and tools.
     pub overhead: u64,
     pub context: u64,
-    /// How it was got.
+    /// How the tokens were counted.
     pub method: MethodInfo,
     /// Tokens by what they are.
     pub by_category: CategoryInfo,
@@ -136,7 +136,7 @@ pub struct EstimateAnswer {
     /// The model's context window, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
-    /// Of the window, what messages can use: without the room for the answer.
+    /// The part of the window that messages can use: without the room for the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usable: Option<u64>,
     /// Context as percent of the window.

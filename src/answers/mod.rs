@@ -52,7 +52,7 @@ impl<'a, T> Document<'a, T> {
     }
 }
 
-/// What came of a compaction or of clearing outputs.
+/// The result of a compaction or of clearing outputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
@@ -82,7 +82,7 @@ impl Status {
         }
     }
 
-    /// Whether nothing came of it.
+    /// Whether nothing was done.
     pub fn is_nothing(self) -> bool {
         matches!(self, Self::Noop | Self::Rejected)
     }
@@ -100,14 +100,14 @@ pub struct SessionInfo {
     /// Where it was read from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// How it is written down.
+    /// Its format.
     pub format: String,
     /// The model that answered last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// How a figure was got and how far off it may be.
+/// How a figure was counted and how far off it may be.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct MethodInfo {
     /// `reported`, `exact` or `heuristic`.

@@ -38,7 +38,7 @@ pub struct PruneAnswer {
     /// Why nothing was done; empty otherwise.
     pub reason_code: String,
     pub reason: String,
-    /// First message that is not as it was.
+    /// First message that differs from the original.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_changed: Option<usize>,
     /// Tokens before it: what a provider's cache still serves.

@@ -34,7 +34,7 @@ pub struct RepairAnswer {
     pub messages: Option<usize>,
     /// What is not understood all the same, or breaks a rule of the agent's API.
     pub left: Vec<String>,
-    /// Of the archived original.
+    /// Handle of the archived original.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handle: Option<String>,
     /// Path of the file or session that was written.

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Next;
 
-/// What came of an undo.
+/// The result of an undo.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RestoreStatus {

@@ -33,12 +33,12 @@ pub struct ToldCount {
     pub right: usize,
 }
 
-/// What compacted messages tell as true now.
+/// What compacted messages state as true now.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TruthInfo {
-    /// Steps told as open; wrong where the original's plan has them done at its end.
+    /// Steps stated as open; wrong where the original's plan has them done at its end.
     pub open: ToldCount,
-    /// Commands told with how they ended, of those whose exit code was reported.
+    /// Commands stated with their outcome, of those whose exit code was reported.
     pub outcomes: ToldCount,
     /// Lines under a heading for rules; right where they are the user's own words.
     pub rules: ToldCount,
@@ -52,7 +52,7 @@ pub struct ScoreAnswer {
     /// Version of the rules by which facts are found; scores of different versions cannot be compared.
     pub rules: u32,
     pub session: SessionInfo,
-    /// What was made of it.
+    /// The compacted session.
     pub compacted: SessionInfo,
     /// Weighted share of the facts that is kept, 0 to 1; absent when nothing was evicted.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,15 +69,15 @@ pub struct ScoreAnswer {
     pub last_request: FactCount,
     /// Tokens of the original's messages.
     pub tokens_before: u64,
-    /// Of the compacted ones.
+    /// Tokens of the compacted messages.
     pub tokens_after: u64,
-    /// Of the verbatim end that both have.
+    /// Tokens of the verbatim end that both have.
     pub tokens_tail: u64,
     /// Messages of the original.
     pub messages_before: usize,
-    /// Of the compacted one.
+    /// Messages of the compacted session.
     pub messages_after: usize,
-    /// Of the verbatim end that both have.
+    /// Messages of the verbatim end that both have.
     pub messages_tail: usize,
     /// Facts that are only in the archive.
     pub lost: Vec<LostInfo>,
@@ -85,7 +85,7 @@ pub struct ScoreAnswer {
     pub contradictions: Vec<DoubtInfo>,
     /// What is asserted without support in the original.
     pub unsupported: Vec<DoubtInfo>,
-    /// What the compacted messages tell as true now, and how much of it is.
+    /// What the compacted messages state as true now, and how much of it is.
     pub truth: TruthInfo,
     /// The API whose rules the compacted messages were checked against.
     pub api: String,
@@ -132,7 +132,7 @@ pub struct HindsightWay {
     pub missing: Vec<String>,
 }
 
-/// Things of a kind.
+/// Counts of one kind of thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HindsightKind {
     pub used: usize,

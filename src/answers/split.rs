@@ -23,7 +23,7 @@ pub enum RangeFate {
     Dropped,
 }
 
-/// How much is on one side of a cut.
+/// The size of one side of a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Side {
     pub messages: usize,

@@ -58,9 +58,9 @@ pub struct ExportAnswer {
     pub agent: String,
     pub session_id: String,
     pub output: String,
-    /// Of the file that was written.
+    /// Bytes of the file that was written.
     pub bytes: u64,
-    /// The session's own, and those that belong to it.
+    /// The session's file, and those that belong to it.
     pub files: usize,
     /// Compactions of it in the archive.
     pub compactions: usize,
@@ -78,7 +78,7 @@ pub struct ImportAnswer {
     pub directory: String,
     /// Fields of its records that name another directory now.
     pub directories_changed: u64,
-    /// What came with it into the archive.
+    /// Originals that came with it into the archive.
     pub originals: usize,
     /// One shell command that resumes it, from any directory.
     pub resume: String,
@@ -90,7 +90,7 @@ pub struct ImportAnswer {
 /// A brief for a new session.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HandoffAnswer {
-    /// It, as Markdown: the first prompt of the new session.
+    /// The brief as Markdown: the first prompt of the new session.
     pub brief: String,
     /// Its tokens (o200k).
     pub tokens: u64,

@@ -28,7 +28,7 @@ use super::setup::profiles::ProfilesArgs;
 use super::setup::schema::SchemaArgs;
 use super::transfer::carry::{ExportArgs, ImportArgs};
 use super::transfer::handoff::HandoffArgs;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// Compacts the sessions of coding agents without losing what matters.
 #[derive(Debug, Parser)]
@@ -119,7 +119,7 @@ impl Arguments {
             None => Ok(jiff::Timestamp::now().as_millisecond()),
             Some(text) => sessions::derive::parse_time(text).ok_or_else(|| {
                 let what = format!("--now: expected a time such as 2026-01-31T12:00:00Z, found {text:?}");
-                Error::new(Kind::Arguments, what)
+                Error::new(ErrorKind::Arguments, what)
             }),
         }
     }

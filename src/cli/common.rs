@@ -6,7 +6,7 @@ use crate::agents::reach::quoted;
 use crate::answers::LostInfo;
 use crate::config::Config;
 use crate::engine::{self, Ask, Counting, Engine, Opened, SessionRef, words};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 
 /// Which session, and how it is measured.
@@ -29,7 +29,7 @@ pub(super) struct Common {
 
 impl Common {
     pub(super) fn session(&self) -> SessionRef {
-        self.session.clone().map_or(SessionRef::Unsaid, SessionRef::Named)
+        self.session.clone().map_or(SessionRef::Unnamed, SessionRef::Named)
     }
 
     /// Which profile and how it counts, as typed: for a command that is printed.
@@ -73,7 +73,7 @@ pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
         return Ok(Some(format));
     }
     let what = format!("--as: expected anthropic, openai-chat, openai-responses or gemini, found {name:?}");
-    Err(Error::new(Kind::Arguments, what))
+    Err(Error::new(ErrorKind::Arguments, what))
 }
 
 /// A line for a fact that a compaction loses.

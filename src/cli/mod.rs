@@ -39,14 +39,14 @@ pub fn run(arguments: Arguments, mut config: Config, paint: Paint, out: &mut dyn
     }
     let mut screen = Screen { out, paint, json: arguments.json, quiet: arguments.quiet };
     let now = arguments.now()?;
-    // A summary that nobody asked for mostly has nothing to do; any other is prepared while the session is read. Without
-    // a thread it is done when it is needed.
+    // With `--auto` there is mostly nothing to do; otherwise the facts' tables are prepared while the session is read.
+    // Without a thread that is done when they are needed.
     if matches!(&arguments.command, Some(Command::Compact(it)) if !it.options.auto) {
         let _ = std::thread::Builder::new().spawn(facts::prepare);
     }
     // To read from the archive or to remember takes a store; a look at a session does not. What takes the configuration
-    // works without one, or with one that is broken; a server opens it when it is first needed: its client waits for the
-    // handshake.
+    // works without one, or with one that is broken; a server opens it when it is first needed: its client waits for
+    // the handshake.
     let cli = |engine| Engine { face: Face::Cli, hint_words, ..engine };
     let with_store = |config| Engine::at(config, now).map(cli);
     let look = |config| Engine::even_without_store(config, now).map(cli);

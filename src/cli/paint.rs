@@ -14,7 +14,7 @@ pub struct Paint {
 }
 
 impl Paint {
-    /// With colour or without. `columns`: how wide the terminal is; nothing where there is none, or nobody knows.
+    /// With colour or without. `columns`: how wide the terminal is; nothing where there is none, or it is not known.
     pub fn new(colour: bool, columns: Option<usize>) -> Self {
         // The standard library's hashers begin at random.
         let mark = || std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), ());
@@ -95,8 +95,8 @@ pub(super) fn short_ids<'a>(ids: impl Iterator<Item = &'a str> + Clone) -> Vec<&
     ids.map(short).collect()
 }
 
-/// Columns, aligned; the first row is the head. Widths count graphemes, CJK ones double. Where the terminal is narrower,
-/// the last column is cut.
+/// Columns, aligned; the first row is the head. Widths count graphemes, CJK ones double. Where the terminal is
+/// narrower, the last column is cut.
 pub(super) fn table(rows: &[Vec<String>], paint: Paint) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
@@ -122,8 +122,8 @@ pub(super) fn table(rows: &[Vec<String>], paint: Paint) -> Vec<String> {
 /// Columns that the last cell of a row keeps before another column is left out for it.
 const LAST: usize = 32;
 
-/// The same in the width of the terminal: as long as the table is wider, with the last column cut to [`LAST`], columns are
-/// left out, in the order of `dispensable`. The names of those that are.
+/// The same in the width of the terminal: as long as the table is wider, with the last column cut to [`LAST`], columns
+/// are left out, in the order of `dispensable`. The names of those that are.
 pub(super) fn fitted(rows: &[Vec<String>], dispensable: &[&str], paint: Paint) -> (Vec<String>, Vec<String>) {
     let mut rows = rows.to_vec();
     let mut gone = Vec::new();
@@ -173,7 +173,7 @@ pub(super) fn wrapped(text: &str, paint: Paint) -> Vec<String> {
     out
 }
 
-/// A line of at most so many columns; where it is longer, `…` stands for its end. Our colours stay whole.
+/// A line of at most `columns` columns; where it is longer, `…` stands for its end. Our colours stay whole.
 fn cut(line: &str, columns: usize) -> String {
     if width(line) <= columns {
         return line.to_owned();

@@ -8,10 +8,10 @@ use super::Paint;
 use super::paint::{fitted, wrapped};
 use crate::answers::Document;
 use crate::terminal::LineMode;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
-/// Where a command writes, and how. Text for people passes through the door that lets nothing through on which a terminal
-/// acts; JSON and originals are exact.
+/// Where a command writes, and how. Text for people passes through the door that lets nothing through on which a
+/// terminal acts; JSON and originals are exact.
 pub(crate) struct Screen<'a> {
     pub(super) out: &'a mut dyn Write,
     pub(super) paint: Paint,
@@ -35,7 +35,8 @@ impl Screen<'_> {
         Ok(true)
     }
 
-    /// A table as wide as the terminal: of the columns named, those that have no room are hidden, and that is said.
+    /// A table as wide as the terminal: of the columns named, those that have no room are hidden, with a line that
+    /// names them.
     pub(super) fn table(&mut self, rows: &[Vec<String>], dispensable: &[&str]) -> Result<()> {
         let (lines, hidden) = fitted(rows, dispensable, self.paint);
         for line in lines {
@@ -93,10 +94,10 @@ impl Screen<'_> {
     fn write(&mut self, text: &str) -> Result<()> {
         self.out
             .write_all(text.as_bytes())
-            .map_err(|error| Error::new(Kind::Io, "writing to standard output").because(error))
+            .map_err(|error| Error::new(ErrorKind::Io, "writing to standard output").because(error))
     }
 }
 
 fn unwritable(error: serde_json::Error) -> Error {
-    Error::new(Kind::Bug, "writing JSON").because(error)
+    Error::new(ErrorKind::Bug, "writing JSON").because(error)
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
 use compaction::profile::Profile;
-use compaction::summary::prompt::Texts;
-use history::error::{Error, Kind, Result};
+use compaction::summary::prompt::PromptTexts;
+use history::error::{Error, ErrorKind, Result};
 
 macro_rules! profiles {
     ($($name:literal),* $(,)?) => {
@@ -75,7 +75,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(|it| it.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
-/// The built-in profile that somebody means by a name: `Gemini CLI`, `claude`, `codex cli 0.46`.
+/// The built-in profile that a user means by a name: `Gemini CLI`, `claude`, `codex cli 0.46`.
 pub fn meant(name: &str) -> Option<&'static str> {
     MEANT.get(&plain(name)).copied()
 }
@@ -88,7 +88,7 @@ pub fn built_in(name: &str) -> Result<Profile> {
     let ((name, text), parsed) = found.ok_or_else(|| {
         let names: Vec<_> = BUILT_IN.iter().map(|(it, _)| *it).collect();
         Error::new(
-            Kind::Arguments,
+            ErrorKind::Arguments,
             format!("expected a profile ({}) or a .toml file, found {name:?}", names.join(", ")),
         )
     })?;
@@ -104,8 +104,8 @@ pub fn parse(text: &str, place: &str) -> Result<Profile> {
     Profile::parse(text, place, BUILT_IN)
 }
 
-/// What a model that writes summaries is told.
-pub const TEXTS: Texts = Texts {
+/// The prompts for a model that writes summaries.
+pub const TEXTS: PromptTexts = PromptTexts {
     system: include_str!("../../prompts/summarizer/system.md"),
     ask: include_str!("../../prompts/summarizer/ask.md"),
     again: include_str!("../../prompts/summarizer/again.md"),

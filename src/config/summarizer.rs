@@ -9,7 +9,7 @@ use super::Environment;
 use crate::llm::http::RequestLimits;
 use compaction::summary::dialogue::Bounds;
 use compaction::summary::model::{Api, Endpoint, Key};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// Who is to write a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -97,7 +97,7 @@ impl Choice {
             _ => {
                 let names: Vec<&str> = PROVIDERS.iter().map(|it| it.name).collect();
                 let what = format!("expected offline, host, auto, {}, found {name:?}", names.join(", "));
-                Err(Error::new(Kind::Arguments, what))
+                Err(Error::new(ErrorKind::Arguments, what))
             }
         }
     }
@@ -138,13 +138,11 @@ struct ProviderSection {
 /// Who writes summaries, as it is meant.
 #[derive(Debug, Clone, Default)]
 pub struct Summarizers {
-    /// When the call names nobody.
+    /// For calls that name none.
     pub default: Choice,
     /// The language to write in, instead of the conversation's.
     pub language: Option<String>,
-    /// Bounds of a request.
     pub limits: RequestLimits,
-    /// Bounds of a summary.
     pub bounds: Bounds,
     /// Tries of one request, if the user says how many.
     pub tries: Option<u32>,
@@ -167,7 +165,8 @@ impl Summarizers {
     }
 
     pub(super) fn resolve(written: SummarizerSection, environment: &Environment) -> Result<Self> {
-        let wrong = |error: Error| Error::new(Kind::Arguments, format!("summarizer.use: {}", error.detail()));
+        let wrong =
+            |error: Error| Error::new(ErrorKind::Arguments, format!("summarizer.use: {}", error.detail()));
         let default = environment.get("EPITOME_SUMMARIZER").map(str::to_owned).or(written.r#use);
         let default = default.map_or(Ok(Choice::Offline), |it| Choice::named(&it)).map_err(wrong)?;
         let given = [written.anthropic, written.openai, written.gemini, written.openai_compatible];
@@ -226,7 +225,7 @@ impl Summarizers {
             "summarizer: expected one that the user's configuration names ({}), found another; the user can add [summarizer.NAME] to config.toml",
             names.join(", ")
         );
-        Err(Error::new(Kind::Refused, what))
+        Err(Error::new(ErrorKind::Refused, what))
     }
 
     /// Where a provider is and how it is spoken to; nothing for `auto` where no key is present. `trusted`: the user
@@ -234,7 +233,7 @@ impl Summarizers {
     ///
     /// # Errors
     ///
-    /// [`Provider`](Kind::Provider): the provider has no key or no base URL, or may not be asked.
+    /// [`Provider`](ErrorKind::Provider): the provider has no key or no base URL, or may not be asked.
     pub fn endpoint(
         &self,
         choice: &Choice,
@@ -306,12 +305,12 @@ impl Summarizers {
             let what = format!(
                 "{place}.base-url: expected an address that begins with http:// or https://, such as http://localhost:11434/v1 (in config.toml, or --base-url)"
             );
-            return Err(Error::new(Kind::Arguments, what));
+            return Err(Error::new(ErrorKind::Arguments, what));
         }
         let model = said.model.clone().or(written.model).unwrap_or_else(|| known.model.to_owned());
         if model.is_empty() {
             return Err(Error::new(
-                Kind::Arguments,
+                ErrorKind::Arguments,
                 format!(
                     "{place}.model: expected the name of a model, found none (in config.toml, or --summarizer {}/MODEL)",
                     known.name
@@ -324,7 +323,7 @@ impl Summarizers {
                 let what = format!(
                     "{place}.api: expected anthropic, openai-responses, openai-chat or gemini, found {name:?}"
                 );
-                Error::new(Kind::Arguments, what)
+                Error::new(ErrorKind::Arguments, what)
             })?,
         };
         let key = self.key(known, environment);
@@ -338,7 +337,7 @@ impl Summarizers {
                 "asking {}: expected a key in {key_variable}, found none; set it, or use --summarizer offline",
                 known.name
             );
-            return Err(Error::new(Kind::Provider, what));
+            return Err(Error::new(ErrorKind::Provider, what));
         }
         let provider = known.name.to_owned();
         let endpoint =

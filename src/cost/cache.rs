@@ -13,13 +13,13 @@ use history::Usage;
 pub struct Rule {
     /// What the ids of its models begin with.
     models: Vec<String>,
-    /// A prefix is kept so long after its last use.
+    /// Seconds that a prefix is kept after its last use.
     pub seconds: u32,
     /// The same where it was written for an hour.
     pub hour_seconds: u32,
     /// Tokens below which nothing is cached.
     pub minimum: u64,
-    /// What is read is a multiple of so many tokens, and a constant.
+    /// What is read is a multiple of this many tokens, plus a constant.
     pub step: u64,
     /// Of what a warm cache holds, the share that is not read from it all the same; measured.
     pub lost: f64,
@@ -87,7 +87,7 @@ impl Cached {
         Self { tokens, base, phase: usage.cache_read % rule.step.max(1), hour, at }
     }
 
-    /// For so many milliseconds after its last use it is warm.
+    /// Milliseconds after its last use for which it is warm.
     pub fn lives(&self, rule: &Rule) -> i64 {
         1_000 * i64::from(if self.hour { rule.hour_seconds } else { rule.seconds })
     }
@@ -102,7 +102,7 @@ impl Cached {
         self.warm_until(rule).zip(at).is_none_or(|(until, at)| at < until)
     }
 
-    /// What a request of so many tokens, sent at a time, will be reported as. `same`: tokens of its beginning that are
+    /// What a request of `sent` tokens, sent at a time, will be reported as. `same`: tokens of its beginning that are
     /// as they were.
     pub fn split(&self, rule: &Rule, sent: u64, same: u64, at: Option<i64>) -> Usage {
         let found = if self.is_warm(rule, at) { self.tokens.min(same).min(sent) } else { 0 };

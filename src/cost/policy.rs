@@ -44,7 +44,7 @@ pub struct PolicyRun {
 }
 
 impl Remainder {
-    /// The context after a compaction of one of so many tokens.
+    /// Tokens of a context of `context` tokens after a compaction.
     pub fn after(&self, context: u64) -> u64 {
         let messages = context.saturating_sub(self.overhead);
         let kept =
@@ -53,7 +53,7 @@ impl Remainder {
     }
 }
 
-/// From so large a share of the window on, any policy but `Never` compacts.
+/// Share of the window from which any policy but `Never` compacts.
 const FULL: f64 = 0.8;
 /// A request that sends less than this share of the one before it is of another context: the agent compacted, cleared
 /// or rewound.

@@ -13,7 +13,7 @@ pub struct Price {
     /// The model's name in the table.
     pub name: String,
     pub rates: Rates,
-    /// Rates of a request that sends more than so many tokens.
+    /// Rates of a request that sends more than this many tokens.
     pub over: Option<(u64, Rates)>,
     /// Tokens sent above which the price is not known.
     pub up_to: Option<u64>,
@@ -203,7 +203,7 @@ impl Price {
         format!("{}, {}", self.date, self.source)
     }
 
-    /// The rates of a request that sends so many tokens; none where they are not known.
+    /// The rates of a request that sends `sent` tokens; none where they are not known.
     pub fn rates(&self, sent: u64) -> Option<&Rates> {
         match &self.over {
             _ if self.up_to.is_some_and(|it| sent > it) => None,

@@ -17,7 +17,7 @@ pub struct Replay {
     found: HashMap<Arc<str>, (u64, u64)>,
 }
 
-/// What is known of a model's cache before a session counts as much as so many of the session's own tokens.
+/// Weight of the rule's measured loss against what the session shows, in tokens of the session.
 const PRIOR: f64 = 4_000_000.0;
 
 /// Why tokens that were sent before are not read from a cache.
@@ -41,7 +41,7 @@ impl Replay {
         Some((rule, cached.unwrap_or_default()))
     }
 
-    /// What a request would be reported as that sends so many tokens; none where no rule is known for its model. Its own
+    /// What a request would be reported as if it sent `sent` tokens; none where no rule is known for its model. Its own
     /// usage is not looked at.
     pub fn predict(&self, request: &Request, sent: u64) -> Option<Usage> {
         let (rule, cached) = self.cache(request.model.as_deref()?, request.side)?;

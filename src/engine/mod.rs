@@ -1,7 +1,7 @@
 //! The only sequence of effects: read → plan → ask → apply → check → archive → write → read back → install.
 //!
-//! Faces translate their arguments into an [`Ask`], call a verb, and show the answer. Each verb is a function in its file;
-//! [`Engine`] is what they share.
+//! Faces translate their arguments into an [`Ask`], call a verb, and show the answer. Each verb is a function in its
+//! file; [`Engine`] is what they share.
 
 mod archive;
 mod compact;
@@ -44,7 +44,7 @@ pub use compact::summary_cost::estimate_by_provider;
 #[doc(hidden)]
 pub use events::otel;
 pub use events::{Event, Listener};
-pub use input::open::{Opened, SessionRef, continued, open, open_measured, sessions};
+pub use input::open::{Directories, Opened, SessionRef, continued, open, open_measured, sessions};
 pub use input::options::{Amount, Ask, CompactOptions, Counting, Edit, Editor, PruneOptions, To, Writer};
 pub use input::request::keep_snapshot;
 pub(crate) use input::values;
@@ -59,7 +59,7 @@ pub use inspect::tables::tables;
 pub use prune::prune;
 pub use repair::{RepairTo, repair};
 pub use score::compare::compare;
-pub use score::hindsight::{CompactionWay, SessionCut, cuts, hindsight, looked, looked_within};
+pub use score::hindsight::{CompactionWay, SessionCut, cuts, evaluate_way, evaluate_way_within, hindsight};
 pub use score::score;
 pub use score::scorecard::{baseline, chained, planted, scorecard, trial};
 pub use score::subject::{Subject, subject};
@@ -106,8 +106,8 @@ impl Engine {
         Ok(Self { config, store, now, listener: None, face: Face::Library, hint_words: |_| String::new() })
     }
 
-    /// The same for whoever only looks: where the store cannot be opened, what needs none is done all the same, and
-    /// what would be kept is refused with the reason.
+    /// The same for commands that only look: where the store cannot be opened, what needs none is done all the same,
+    /// and what would be kept is refused with the reason.
     ///
     /// # Errors
     ///
@@ -191,7 +191,7 @@ impl Engine {
 
     /// The project of this directory, symbolic links followed.
     pub(crate) fn project(&self) -> Scope {
-        Scope { owner: self.config.owner.clone(), project: self.config.project() }
+        self.scope_of(self.config.project())
     }
 
     /// Marks that belong to no project.

@@ -6,6 +6,7 @@ use crate::agents::reach::Job;
 use crate::answers::{Next, NextCost, PruneAnswer, Status};
 use crate::engine::archive::PlanResult;
 use crate::engine::input::measured::warnings;
+use crate::engine::input::request::PlanKind;
 use crate::engine::inspect::session_cost::AfterChange;
 use crate::engine::{
     Ask, Engine, Opened, To, archive, input::measured, input::request, inspect::session_cost, pruned,
@@ -15,7 +16,7 @@ use crate::files::Reading;
 use crate::store::AuditVerb;
 use compaction::plan::{self, PlanOutcome};
 use history::History;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Mode;
 
 /// Clears, shortens or moves away tool outputs as `ask.profile` does.
@@ -27,7 +28,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
     let ask = &request::honoured(engine, ask);
     let measured = measured::measure(engine, &opened.session, ask);
     let moment = request::moment(engine, measured.history, ask);
-    let plan = request::with_request(engine, &measured, ask, true, None, |request| {
+    let plan = request::with_request(engine, &measured, ask, PlanKind::Prune, |request| {
         plan::plan(measured.history, &measured.counter, request, &moment)
     });
     let mut answer = PruneAnswer {
@@ -75,7 +76,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
     let result = PlanResult { plan: &plan, tokens: outcome.tokens, summary: None, score: None };
     match &ask.to {
         To::Session => apply(engine, opened, ask, result, &outcome, &mut answer)?,
-        // Whoever gets the edits will make them: the originals must be there then.
+        // The caller will apply the edits: the originals must be archived by then.
         To::Bytes => {
             answer.handle = Some(archive::archive(engine, opened, ask, result)?.session);
         }
@@ -88,7 +89,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
         To::Plan => {}
         To::Agent(_) => {
             let what = "pruning: expected a session or a file for the result, found another agent";
-            return Err(Error::new(Kind::Arguments, what));
+            return Err(Error::new(ErrorKind::Arguments, what));
         }
     }
     if let Some(handle) = &answer.handle {
@@ -136,7 +137,7 @@ fn write(path: &Path, opened: &Opened, ask: &Ask, after: &History, warnings: &mu
     crate::files::install_from(path, &mut Reading::of(&content)).map(drop)
 }
 
-/// Requests up to which the loss of a cache is not worth a word.
+/// Requests up to which the loss of a cache is not reported.
 const SOON_PAID: u64 = 3;
 
 /// Where clearing early outputs costs more in cache than it soon saves: a sentence that says so.

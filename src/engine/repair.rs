@@ -17,16 +17,16 @@ use crate::store::{
     Applied, AppliedMode, AuditVerb, Batch, Body, Compaction, Digest, Handle, NewCompaction, Original, Scope,
     What,
 };
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::repair::Repair;
-use sessions::{self, Format, Memory, Session, Source};
+use sessions::{self, Format, MemorySource, Session, Source};
 
 /// Up to this size the mended session is also read as a whole, and judged as its API would.
 const JUDGED: u64 = 64 << 20;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RepairTo {
-    /// Nowhere: it is only told what is wrong.
+    /// Nowhere: the damage is only reported.
     Preview,
     File(PathBuf),
     /// In the place of the damaged one, which is archived.
@@ -55,8 +55,8 @@ impl Source for SourceRange<'_> {
 /// Finds what is wrong with a session and mends that, at full size.
 ///
 /// # Errors
-/// [`Kind::Live`] for a session in use, [`Kind::Refused`] for one that may not be written or archived,
-/// [`Kind::Changed`] if it was written to meanwhile: nothing was replaced then.
+/// [`ErrorKind::Live`] for a session in use, [`ErrorKind::Refused`] for one that may not be written or archived,
+/// [`ErrorKind::Changed`] if it was written to meanwhile: nothing was replaced then.
 pub fn repair(
     engine: &Engine,
     what: &SessionRef,
@@ -68,7 +68,7 @@ pub fn repair(
     let (format, source) = (unread.session.format, &*unread.source);
     // What a handle is depends on the project, which the mended session says.
     let first = sessions::repair::repair(source, format, &|_| String::new())?;
-    let session = told(&first.mended(source), format)?;
+    let session = mended_session(&first.mended(source), format)?;
     let opened = unread.read_as(session);
     let scope = engine.scope(&opened.session.history);
     let source = &*opened.source;
@@ -79,7 +79,7 @@ pub fn repair(
         })?,
     };
     let mended = found.mended(source);
-    let left = left(&opened, &mended)?;
+    let left = remaining_problems(&opened, &mended)?;
     let written = match to {
         RepairTo::Preview => Written::default(),
         RepairTo::File(path) => {
@@ -135,7 +135,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
     if reach::is_in_use(env, *agent, &id, place.path(), engine.now) {
         let what = "repairing: the session is in use; end it in its agent first";
-        return Err(Error::new(Kind::Live, what).at(place.path().display().to_string(), None));
+        return Err(Error::new(ErrorKind::Live, what).at(place.path().display().to_string(), None));
     }
     let _claim = reach::claim(env, *agent, &id)?;
     let (handle, compaction) = archived(engine, opened, scope, found)?;
@@ -188,7 +188,7 @@ fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> 
     };
     let stored = engine.store.put_all(scope, &batch)?;
     let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
-        return Err(Error::new(Kind::Bug, "archiving a session: expected its handle, found none"));
+        return Err(Error::new(ErrorKind::Bug, "archiving a session: expected its handle, found none"));
     };
     Ok((session.as_str().to_owned(), compaction.as_str().to_owned()))
 }
@@ -201,7 +201,7 @@ pub(crate) fn undo_repair(
     mark: &WrittenFingerprint,
 ) -> Result<Done> {
     let original = compaction.original.as_ref().ok_or_else(|| {
-        Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
+        Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
     })?;
     let original = original.as_str();
     let output = compaction.applied.as_ref().and_then(|it| it.path.clone()).unwrap_or_default();
@@ -250,7 +250,7 @@ fn rows_unmended(
     scope: &Scope,
     mark: &WrittenFingerprint,
 ) -> Result<()> {
-    let source = Memory::new(format!("{}#{id}", path.display()), original);
+    let source = MemorySource::new(format!("{}#{id}", path.display()), original);
     let found = sessions::repair::repair(&source, format, &|data| {
         Handle::of(scope, &Digest::of(data)).as_str().to_owned()
     })?;
@@ -303,8 +303,8 @@ fn finding(it: &sessions::repair::Finding) -> FindingInfo {
     }
 }
 
-/// What a mended session says of itself: its id, its directory, and of one that is not huge how many messages it has.
-fn told(mended: &dyn Source, format: Format) -> Result<Session> {
+/// The mended session: its id and directory, and for one that is not huge its messages.
+fn mended_session(mended: &dyn Source, format: Format) -> Result<Session> {
     let scan =
         |source: &dyn Source| sessions::scan(source, Some(format), &|text, _| Some(tokens::light(text)));
     if mended.len() <= JUDGED {
@@ -316,13 +316,13 @@ fn told(mended: &dyn Source, format: Format) -> Result<Session> {
     let whole = |it: &[u8]| it.iter().rposition(|it| *it == b'\n').map_or(0, |it| it + 1);
     let begin = tail.iter().position(|it| *it == b'\n').map_or(tail.len(), |it| it + 1);
     let ends = [&head[..whole(&head)], &tail[begin..]].concat();
-    let mut session = scan(&Memory::new(mended.name(), ends)).or_else(|_| scan(mended))?;
+    let mut session = scan(&MemorySource::new(mended.name(), ends)).or_else(|_| scan(mended))?;
     session.notes.clear();
     Ok(session)
 }
 
 /// What is still not understood in the mended session, or breaks a rule of its API.
-fn left(opened: &Opened, mended: &dyn Source) -> Result<Vec<String>> {
+fn remaining_problems(opened: &Opened, mended: &dyn Source) -> Result<Vec<String>> {
     let session = &opened.session;
     let mut out: Vec<String> =
         session.notes.iter().map(|it| format!("line {}: {}", it.line, it.what)).collect();

@@ -1,5 +1,5 @@
 //! The `encrypted_content` of a compaction item of ours: the summary itself, compressed, signed with a key of this
-//! machine and bound to its owner. Whoever holds it can read it: it lies in the session beside the conversation.
+//! machine and bound to its owner. Anybody who has it can read it: it is in the session beside the conversation.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,7 +9,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as ALPHABET;
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 pub use crate::agents::gateway::CAPSULE as MARK;
 
@@ -19,17 +19,17 @@ const LARGEST: u64 = 16 << 20;
 const KEY: usize = 32;
 
 /// Signs and opens capsules.
-pub struct Key(hmac::Key);
+pub struct CapsuleKey(hmac::Key);
 
-impl Key {
+impl CapsuleKey {
     /// The key in this folder, made on first use and readable by its owner alone.
     ///
     /// # Errors
-    /// [`Kind::Io`] if it can be neither read nor made; [`Kind::Store`] if it is not a key.
+    /// [`ErrorKind::Io`] if it can be neither read nor made; [`ErrorKind::Store`] if it is not a key.
     pub fn open(folder: &Path) -> Result<Self> {
         let path = folder.join("gateway.key");
         let fail = |error| {
-            Error::new(Kind::Io, "opening the gateway's key")
+            Error::new(ErrorKind::Io, "opening the gateway's key")
                 .at(path.display().to_string(), None)
                 .because(error)
         };
@@ -38,10 +38,10 @@ impl Key {
             let mut fresh = [0; KEY];
             SystemRandom::new()
                 .fill(&mut fresh)
-                .map_err(|_| Error::new(Kind::Io, "making the gateway's key: no random bytes"))?;
-            // Whoever is first wins: gateways that start at once sign with the same key.
+                .map_err(|_| Error::new(ErrorKind::Io, "making the gateway's key: no random bytes"))?;
+            // The first one wins: gateways that start at once sign with the same key.
             match crate::files::create(&path, &fresh, &path) {
-                Err(error) if error.kind() != Kind::Refused => return Err(error),
+                Err(error) if error.kind() != ErrorKind::Refused => return Err(error),
                 Ok(()) | Err(_) => {}
             }
         }
@@ -51,16 +51,16 @@ impl Key {
                 "expected a key of {KEY} bytes, found {}; remove the file to make a new one",
                 bytes.len()
             );
-            return Err(Error::new(Kind::Store, what).at(path.display().to_string(), None));
+            return Err(Error::new(ErrorKind::Store, what).at(path.display().to_string(), None));
         }
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
     }
 
-    /// A summary as a capsule of this owner. It names the archived original, if the summary does: so a compaction is found
-    /// again in a session without opening it.
+    /// A summary as a capsule of this owner. It names the archived original, if the summary does: so a compaction is
+    /// found again in a session without opening it.
     pub fn seal(&self, owner: &str, summary: &str) -> Result<String> {
         let content = zstd::encode_all(summary.as_bytes(), 3)
-            .map_err(|error| Error::new(Kind::Io, "compressing a summary").because(error))?;
+            .map_err(|error| Error::new(ErrorKind::Io, "compressing a summary").because(error))?;
         let named = summary.split_once("epitome restore ").map_or("", |it| it.1);
         let handle = named.split(|it: char| !it.is_ascii_alphanumeric()).next().unwrap_or_default();
         let tag = hmac::sign(&self.0, &signed(owner, handle, &content));
@@ -70,12 +70,12 @@ impl Key {
     /// The summary in a capsule.
     ///
     /// # Errors
-    /// [`Kind::Refused`] if this key did not sign it for this owner.
+    /// [`ErrorKind::Refused`] if this key did not sign it for this owner.
     pub fn open_capsule(&self, owner: &str, capsule: &str) -> Result<String> {
         let refused = || {
             let what = "a compaction item of this session was not made here for you, so it cannot be opened; resume a \
                         session of your own, or undo the compaction (epitome restore)";
-            Error::new(Kind::Refused, what)
+            Error::new(ErrorKind::Refused, what)
         };
         let parts: Vec<&str> = capsule.strip_prefix(MARK).ok_or_else(refused)?.split('.').collect();
         let [handle, content, tag] = parts.as_slice() else { return Err(refused()) };
@@ -85,7 +85,7 @@ impl Key {
         let mut summary = String::new();
         zstd::Decoder::new(content.as_slice())
             .and_then(|it| it.take(LARGEST).read_to_string(&mut summary))
-            .map_err(|error| Error::new(Kind::Input, "reading a summary").because(error))?;
+            .map_err(|error| Error::new(ErrorKind::Input, "reading a summary").because(error))?;
         Ok(summary)
     }
 }
@@ -103,19 +103,19 @@ mod tests {
     #[test]
     fn only_its_owner_opens_a_capsule_of_this_key() {
         let folder = tempfile::tempdir().unwrap();
-        let key = Key::open(folder.path()).unwrap();
+        let key = CapsuleKey::open(folder.path()).unwrap();
         let text =
             "Earlier conversation compacted: epitome restore 0a1b2c3d4e --apply \u{1F600}\n".repeat(100);
         let capsule = key.seal("anna", &text).unwrap();
         assert!(capsule.starts_with(&format!("{MARK}0a1b2c3d4e.")) && capsule.is_ascii());
         assert_eq!(key.open_capsule("anna", &capsule).unwrap(), text);
         // The same key, read again.
-        assert_eq!(Key::open(folder.path()).unwrap().open_capsule("anna", &capsule).unwrap(), text);
+        assert_eq!(CapsuleKey::open(folder.path()).unwrap().open_capsule("anna", &capsule).unwrap(), text);
         let other = tempfile::tempdir().unwrap();
-        let other = Key::open(other.path()).unwrap();
+        let other = CapsuleKey::open(other.path()).unwrap();
         assert!(other.open_capsule("anna", &capsule).is_err());
         for owner in ["ben", "", "ann", "anna "] {
-            assert_eq!(key.open_capsule(owner, &capsule).unwrap_err().kind(), Kind::Refused);
+            assert_eq!(key.open_capsule(owner, &capsule).unwrap_err().kind(), ErrorKind::Refused);
         }
         // No byte of it may be another.
         for at in 0..capsule.len() {
@@ -135,8 +135,9 @@ mod tests {
     fn the_key_is_its_owners_alone() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
-        let keys: Vec<Key> = std::thread::scope(|scope| {
-            let all: Vec<_> = (0..8).map(|_| scope.spawn(|| Key::open(folder.path()).unwrap())).collect();
+        let keys: Vec<CapsuleKey> = std::thread::scope(|scope| {
+            let all: Vec<_> =
+                (0..8).map(|_| scope.spawn(|| CapsuleKey::open(folder.path()).unwrap())).collect();
             all.into_iter().map(|it| it.join().unwrap()).collect()
         });
         let capsule = keys[0].seal("a", "x").unwrap();
@@ -144,6 +145,6 @@ mod tests {
         let path = folder.path().join("gateway.key");
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         std::fs::write(&path, "short").unwrap();
-        assert!(Key::open(folder.path()).is_err());
+        assert!(CapsuleKey::open(folder.path()).is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! The gateway: a base URL between an agent and its provider. Every request passes through unchanged; only one that asks
-//! for a compaction is answered here, and only a capsule of ours is changed on its way.
+//! The gateway: a base URL between an agent and its provider. Every request passes through unchanged; only one that
+//! asks for a compaction is answered here, and only a capsule of ours is changed on its way.
 //!
 //! ```text
 //!  request ─▶ recognise ─┬─ no compaction ──────────────▶ proxy ─▶ provider
@@ -32,8 +32,8 @@ use tokio::time::timeout;
 use crate::engine::{self, Engine, ItemsAsk, SeatEntry, seat_log};
 use answer::CompactedReply;
 use body::{BodyBudget, Coding, Gathered};
-use capsule::Key;
-use history::error::{Error, Kind, Result};
+use capsule::CapsuleKey;
+use history::error::{Error, ErrorKind, Result};
 use history::verbatim::Prompts;
 use proxy::Upstream;
 use recognise::{ApiRoute, AskedBy};
@@ -64,7 +64,7 @@ pub struct GatewayCaller {
 /// What answers on the paths of a provider.
 pub struct Gateway {
     upstream: Option<Upstream>,
-    key: Option<Key>,
+    key: Option<CapsuleKey>,
     engines: Engines,
     /// Where the log of compactions lies.
     folder: PathBuf,
@@ -93,7 +93,7 @@ impl Gateway {
     pub fn new(upstream: Option<&str>, folder: PathBuf, engines: Engines) -> Result<Self> {
         let upstream = upstream.map(Upstream::new).transpose()?;
         // Only what comes back from a provider's client can hold a capsule.
-        let key = upstream.as_ref().map(|_| Key::open(&folder)).transpose()?;
+        let key = upstream.as_ref().map(|_| CapsuleKey::open(&folder)).transpose()?;
         Ok(Self {
             upstream,
             key,
@@ -123,7 +123,7 @@ impl Gateway {
             Gathered::Whole(bytes, held) => (bytes, held),
             Gathered::Streamed(body) => return self.pass(&caller, Request::from_parts(parts, body)).await,
         };
-        let seen = match self.see(&caller, endpoint, coding, &bytes).await {
+        let seen = match self.inspect_body(&caller, endpoint, coding, &bytes).await {
             Ok(seen) => seen,
             Err(error) => return refusal(&error),
         };
@@ -140,8 +140,9 @@ impl Gateway {
         self.pass(&caller, with_body(parts, bytes, expanded)).await
     }
 
-    /// Refuses a websocket, so that its client takes HTTP at once (Codex 0.169; after 404 it tries for seven seconds). The
-    /// provider sees the request without the header that would switch the connection; its own refusal is passed back.
+    /// Refuses a websocket, so that its client takes HTTP at once (Codex 0.169; after 404 it tries for seven seconds).
+    /// The provider sees the request without the header that would switch the connection; its own refusal is passed
+    /// back.
     async fn without_upgrade(&self, caller: &GatewayCaller, request: Request<Body>) -> Response<Body> {
         if self.upstream.is_some()
             && let Ok(answer) = timeout(UPGRADE_LIMIT, self.pass(caller, request)).await
@@ -170,8 +171,8 @@ impl Gateway {
     /// Looks into a body. `None`: there is nothing for us in it.
     ///
     /// # Errors
-    /// [`Kind::Refused`] for a capsule with our mark that is not the caller's.
-    async fn see(
+    /// [`ErrorKind::Refused`] for a capsule with our mark that is not the caller's.
+    async fn inspect_body(
         self: &Arc<Self>,
         caller: &GatewayCaller,
         endpoint: ApiRoute,
@@ -186,7 +187,7 @@ impl Gateway {
         let (it, bytes, owner) = (self.clone(), bytes.clone(), caller.owner.clone());
         let seen = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            it.seen(&owner, endpoint, coding, &bytes)
+            it.inspect(&owner, endpoint, coding, &bytes)
         });
         seen.await.unwrap_or_else(|error| {
             tracing::error!("looking into a request: {error}; passed on");
@@ -194,7 +195,7 @@ impl Gateway {
         })
     }
 
-    fn seen(
+    fn inspect(
         &self,
         owner: &str,
         endpoint: ApiRoute,
@@ -219,7 +220,7 @@ impl Gateway {
         Ok(Some(Inspected { expanded, ask }))
     }
 
-    /// Compacts; whatever goes wrong is in the log, and the agent's own compaction goes on.
+    /// Compacts. A failure is in the log, and the agent compacts by itself.
     async fn compact(
         self: &Arc<Self>,
         caller: &GatewayCaller,
@@ -232,7 +233,7 @@ impl Gateway {
         let (it, owner) = (self.clone(), caller.owner.clone());
         let work = {
             let thread = thread.clone();
-            move || it.compacted(&owner, thread, ask)
+            move || it.compact_blocking(&owner, thread, ask)
         };
         let done = within(LIMIT, self.compacting.clone(), work).await;
         let client = match asked {
@@ -259,7 +260,7 @@ impl Gateway {
         }
     }
 
-    fn compacted(
+    fn compact_blocking(
         &self,
         owner: &str,
         thread: Option<String>,
@@ -275,7 +276,7 @@ impl Gateway {
         let done = engine::seat_items(&engine, items)?;
         let capsule = match (ask.asked, &self.key) {
             (AskedBy::Trigger, Some(key)) => Some(key.seal(owner, &done.text)?),
-            (AskedBy::Trigger, None) => return Err(Error::new(Kind::Bug, "a gateway without a key")),
+            (AskedBy::Trigger, None) => return Err(Error::new(ErrorKind::Bug, "a gateway without a key")),
             (AskedBy::Prompt | AskedBy::Compact(_), _) => None,
         };
         let made = CompactedReply { text: done.text, messages: done.messages, capsule, at, model: ask.model };
@@ -283,26 +284,27 @@ impl Gateway {
     }
 }
 
-/// Does work on a thread of its own, if there is room, and gives it up after a time. It then goes on alone, and keeps its
-/// place until it ends.
+/// Does work on a thread of its own, if there is room, and gives it up after a time. It then goes on alone, and keeps
+/// its place until it ends.
 async fn within<T: Send + 'static>(
     limit: Duration,
     places: Arc<Semaphore>,
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {
     let done = async {
-        let place = places.acquire_owned().await.map_err(|_| Error::new(Kind::Bug, "the gateway ends"))?;
+        let place =
+            places.acquire_owned().await.map_err(|_| Error::new(ErrorKind::Bug, "the gateway ends"))?;
         let done = tokio::task::spawn_blocking(move || {
             let _place = place;
             work()
         });
-        done.await.unwrap_or_else(|_| Err(Error::new(Kind::Bug, "the compaction panicked")))
+        done.await.unwrap_or_else(|_| Err(Error::new(ErrorKind::Bug, "the compaction panicked")))
     };
-    let late = || Error::new(Kind::Bug, format!("no compaction within {} s", limit.as_secs()));
+    let late = || Error::new(ErrorKind::Bug, format!("no compaction within {} s", limit.as_secs()));
     timeout(limit, done).await.unwrap_or_else(|_| Err(late()))
 }
 
-/// The request as it came, or with another body.
+/// The request unchanged, or with another body.
 fn with_body(mut parts: Parts, bytes: Bytes, expanded: Option<String>) -> Request<Body> {
     let Some(text) = expanded else { return Request::from_parts(parts, Body::from(bytes)) };
     parts.headers.remove(CONTENT_ENCODING);
@@ -320,7 +322,7 @@ fn thread(headers: &HeaderMap) -> Option<String> {
 
 fn refusal(error: &Error) -> Response<Body> {
     let status = match error.kind() {
-        Kind::Refused | Kind::Input | Kind::Arguments => StatusCode::BAD_REQUEST,
+        ErrorKind::Refused | ErrorKind::Input | ErrorKind::Arguments => StatusCode::BAD_REQUEST,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     answer::error(status, "invalid_request_error", error.detail())

@@ -1,5 +1,5 @@
-//! Passes a request on and its answer back as they come: bodies, statuses, headers and their spelling. Only what belongs
-//! to the one connection (RFC 9110, 7.6.1) stays here. Nothing of either is kept or logged.
+//! Passes a request on and its answer back as they come: bodies, statuses, headers and their spelling. Only what
+//! belongs to the one connection (RFC 9110, 7.6.1) stays here. Nothing of either is kept or logged.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls_platform_verifier::ConfigVerifierExt;
 
 use super::answer;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
-/// Until a connection stands.
+/// Maximum time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
-/// A connection that nobody used for so long is closed before the other side does.
+/// Idle time after which a connection is closed: before the provider closes it.
 const IDLE: Duration = Duration::from_secs(15);
 
 /// Headers of one connection. `Upgrade` means nothing without the `Connection` that names it (RFC 9110, 7.8).
@@ -44,12 +44,12 @@ pub struct Upstream {
 
 impl Upstream {
     /// # Errors
-    /// [`Kind::Arguments`] for what is no plain `http` or `https` address.
+    /// [`ErrorKind::Arguments`] for what is no plain `http` or `https` address.
     pub fn new(url: &str) -> Result<Self> {
         let wrong = |found: &str| {
             let what =
                 format!("--upstream: expected an address such as https://api.openai.com, found {found}");
-            Error::new(Kind::Arguments, what)
+            Error::new(ErrorKind::Arguments, what)
         };
         let uri: Uri = url.parse().map_err(|_| wrong("none"))?;
         let parts = uri.into_parts();
@@ -70,11 +70,12 @@ impl Upstream {
         if prefix.ends_with("/v1") {
             return Err(wrong("one that ends in /v1, which the clients' paths begin with; leave it out"));
         }
-        // Whoever was first has installed the same one.
+        // It fails only where the same one is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut tls = if scheme == Scheme::HTTPS {
-            rustls::ClientConfig::with_platform_verifier()
-                .map_err(|error| Error::new(Kind::Io, "reading this system's certificates").because(error))?
+            rustls::ClientConfig::with_platform_verifier().map_err(|error| {
+                Error::new(ErrorKind::Io, "reading this system's certificates").because(error)
+            })?
         } else {
             // No TLS, no certificates.
             let roots = rustls::RootCertStore::empty();
@@ -181,7 +182,7 @@ mod tests {
         for url in ["http://127.0.0.1:1", "https://api.openai.com", "http://host:80/prefix/"] {
             // A system without certificates has no https.
             if let Err(error) = Upstream::new(url) {
-                assert!(url.starts_with("https") && error.kind() == Kind::Io, "{error}");
+                assert!(url.starts_with("https") && error.kind() == ErrorKind::Io, "{error}");
             }
         }
         assert_eq!(Upstream::new("http://host:80/prefix/").unwrap().prefix, "/prefix");
@@ -195,7 +196,7 @@ mod tests {
             "http://host/v1",
         ] {
             let error = Upstream::new(url).err().unwrap();
-            assert!(error.kind() == Kind::Arguments && !error.full().contains("secret"), "{error}");
+            assert!(error.kind() == ErrorKind::Arguments && !error.full().contains("secret"), "{error}");
         }
     }
 

@@ -102,7 +102,7 @@ impl RecognisedRequest {
         let no_tools = read.tools.is_none_or(|it| it.get().replace(char::is_whitespace, "") == "[]");
         let asked = match endpoint {
             ApiRoute::Compact(api) => Some(AskedBy::Compact(api)),
-            ApiRoute::Responses => raw.last().and_then(|it| asked(it.get(), no_tools)),
+            ApiRoute::Responses => raw.last().and_then(|it| asked_by(it.get(), no_tools)),
         };
         let items = raw.iter().map(span).collect();
         Some(Self { asked, stream: read.stream == Some(true), model: read.model, items })
@@ -139,8 +139,9 @@ impl RecognisedRequest {
     }
 }
 
-/// Whether an item asks for a compaction. A prompt does so only where the model gets no tools: a user may write anything.
-fn asked(item: &str, no_tools: bool) -> Option<AskedBy> {
+/// Whether an item asks for a compaction. A prompt does so only where the model gets no tools: a user may write
+/// anything.
+fn asked_by(item: &str, no_tools: bool) -> Option<AskedBy> {
     if item.len() > LONGEST_PROMPT {
         return None;
     }
@@ -173,7 +174,7 @@ pub fn message(text: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use history::error::{Error, Kind};
+    use history::error::{Error, ErrorKind};
 
     fn read(body: &Value) -> Option<RecognisedRequest> {
         RecognisedRequest::read(&body.to_string(), ApiRoute::Responses)
@@ -230,7 +231,7 @@ mod tests {
         let expanded = request.expanded(&body, &|it| Ok(format!("opened {it}"))).unwrap().unwrap();
         let ours = format!("{{\"type\":\"compaction\",\"encrypted_content\":\"{MARK}x\"}}");
         assert_eq!(expanded, body.replace(&ours, &message(&format!("opened {MARK}x")).to_string()));
-        let refused = request.expanded(&body, &|_| Err(Error::new(Kind::Refused, "no")));
+        let refused = request.expanded(&body, &|_| Err(Error::new(ErrorKind::Refused, "no")));
         assert!(refused.is_err());
         let plain = body.replace(MARK, "gAAA");
         assert!(!may_concern_us(plain.as_bytes()));

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::capsule::{Key, MARK};
+use super::capsule::{CapsuleKey, MARK};
 use super::recognise;
 use crate::agents::reach;
 use crate::agents::{self, Env, FoundSession, gateway};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::agents::codex::framed_summary;
 
 /// The sessions that hold a capsule of ours.
@@ -23,15 +23,15 @@ fn holds(bytes: &[u8]) -> bool {
 /// Opens the capsules of a session where they stand; how many.
 ///
 /// # Errors
-/// [`Kind::Live`] while Codex writes it; [`Kind::Refused`] if one is not the owner's.
+/// [`ErrorKind::Live`] while Codex writes it; [`ErrorKind::Refused`] if one is not the owner's.
 pub fn open(env: &Env, session: &FoundSession, folder: &Path, owner: &str) -> Result<usize> {
     let _claim = reach::claim(env, gateway::AGENT, &session.id)?;
     let place = || session.path.display().to_string();
     let bytes = std::fs::read(&session.path)
-        .map_err(|error| Error::new(Kind::Io, "reading a session").at(place(), None).because(error))?;
-    let key = Key::open(folder)?;
+        .map_err(|error| Error::new(ErrorKind::Io, "reading a session").at(place(), None).because(error))?;
+    let key = CapsuleKey::open(folder)?;
     let text = std::str::from_utf8(&bytes)
-        .map_err(|_| Error::new(Kind::Input, "expected UTF-8, found other bytes").at(place(), None))?;
+        .map_err(|_| Error::new(ErrorKind::Input, "expected UTF-8, found other bytes").at(place(), None))?;
     let (new, count) =
         opened(text, &|it| key.open_capsule(owner, it)).map_err(|error| error.at(place(), None))?;
     if count > 0 {
@@ -63,7 +63,7 @@ fn opened(text: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<(String, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sessions::{self, Format, Memory};
+    use sessions::{self, Format, MemorySource};
 
     #[test]
     fn only_capsules_are_changed_and_a_resume_reads_them() {
@@ -86,10 +86,10 @@ mod tests {
         let summary = framed_summary(&format!("Earlier conversation compacted: {MARK}h.c.t"));
         assert_eq!(new, text.replace(&item, &recognise::message(&summary).to_string()));
         assert!(!holds(new.as_bytes()) && holds(text.as_bytes()));
-        let session = sessions::read(&Memory::new("r", new.into_bytes()), Some(Format::CODEX)).unwrap();
+        let session = sessions::read(&MemorySource::new("r", new.into_bytes()), Some(Format::CODEX)).unwrap();
         let kinds: Vec<history::Kind> = session.history.messages().iter().map(|it| it.kind).collect();
         assert_eq!(kinds, [history::Kind::Said, history::Kind::Summary, history::Kind::Said]);
-        let refused = opened(&text, &|_| Err(Error::new(Kind::Refused, "no")));
-        assert_eq!(refused.unwrap_err().kind(), Kind::Refused);
+        let refused = opened(&text, &|_| Err(Error::new(ErrorKind::Refused, "no")));
+        assert_eq!(refused.unwrap_err().kind(), ErrorKind::Refused);
     }
 }

@@ -10,9 +10,8 @@ use tokio::time::{Instant, timeout};
 use compaction::summary::failure::{Failure, FailureCause, shown};
 use compaction::summary::model::{Endpoint, ModelRequest, PartialReply, Reply};
 use compaction::summary::providers::sse;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
-/// What bounds one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLimits {
     /// Until the connection stands.
@@ -56,7 +55,7 @@ pub struct Http {
 impl Http {
     /// For an endpoint. Redirects are refused: a history does not follow them.
     pub fn new(endpoint: &Endpoint, limits: RequestLimits) -> Result<Self> {
-        // Whoever was first has installed the same one.
+        // It fails only where the same one is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
             .redirect(redirect::Policy::none())
@@ -66,7 +65,7 @@ impl Http {
             builder = builder.no_proxy();
         }
         let client = builder.build().map_err(|error| {
-            Error::new(Kind::Provider, "setting up a connection").because(error.without_url())
+            Error::new(ErrorKind::Provider, "setting up a connection").because(error.without_url())
         })?;
         Ok(Self { client, limits })
     }
@@ -79,21 +78,20 @@ impl Http {
         seen: &dyn Fn(usize),
     ) -> Result<Reply, Failure> {
         let until = Instant::now() + self.limits.total;
-        match timeout(self.limits.total, self.sent(endpoint, ask, seen, until)).await {
+        match timeout(self.limits.total, self.exchange(endpoint, ask, seen, until)).await {
             Ok(result) => result.map_err(|it| it.without(endpoint.key.as_ref())),
-            Err(_) => Err(self.slow(true)),
+            Err(_) => Err(self.incomplete()),
         }
     }
 
-    async fn sent(
+    async fn exchange(
         &self,
         endpoint: &Endpoint,
         ask: &ModelRequest,
         seen: &dyn Fn(usize),
         until: Instant,
     ) -> Result<Reply, Failure> {
-        let response =
-            self.posted(endpoint, endpoint.url(), "text/event-stream", &endpoint.body(ask)).await?;
+        let response = self.post(endpoint, endpoint.url(), "text/event-stream", &endpoint.body(ask)).await?;
         self.answer(endpoint, response, seen, until).await
     }
 
@@ -104,7 +102,7 @@ impl Http {
         };
         let counted = async {
             let body = endpoint.count_body(messages);
-            let mut response = self.posted(endpoint, url, "application/json", &body).await?;
+            let mut response = self.post(endpoint, url, "application/json", &body).await?;
             let mut whole = Vec::new();
             while let Some(piece) = response.chunk().await.map_err(broken)? {
                 whole.extend_from_slice(&piece[..piece.len().min(ERROR_BYTES - whole.len())]);
@@ -115,12 +113,12 @@ impl Http {
         };
         match timeout(self.limits.total, counted).await {
             Ok(result) => result.map_err(|it| it.without(endpoint.key.as_ref())),
-            Err(_) => Err(self.slow(true)),
+            Err(_) => Err(self.incomplete()),
         }
     }
 
     /// Sends a body; the response, if it is one of success.
-    async fn posted(
+    async fn post(
         &self,
         endpoint: &Endpoint,
         url: String,
@@ -143,7 +141,7 @@ impl Http {
         }
         let response = match timeout(self.limits.idle, request.body(body).send()).await {
             Ok(response) => response.map_err(broken)?,
-            Err(_) => return Err(self.slow(false)),
+            Err(_) => return Err(self.silent()),
         };
         let status = response.status();
         if status.is_redirection() {
@@ -160,12 +158,12 @@ impl Http {
             });
         }
         if status != StatusCode::OK {
-            return Err(self.refused(response).await);
+            return Err(self.refusal(response).await);
         }
         Ok(response)
     }
 
-    async fn refused(&self, mut response: Response) -> Failure {
+    async fn refusal(&self, mut response: Response) -> Failure {
         let status = response.status().as_u16();
         let headers = response.headers().clone();
         let mut body = Vec::new();
@@ -208,7 +206,8 @@ impl Http {
                 // What is complete is complete, however the connection ends.
                 _ if draft.finished => None,
                 Ok(Err(error)) => return Err(cut(&draft, &broken(error).found)),
-                Err(_) => return Err(self.slow(Instant::now() >= until)),
+                Err(_) if Instant::now() >= until => return Err(self.incomplete()),
+                Err(_) => return Err(self.silent()),
             };
             let Some(piece) = piece else { break };
             bytes += piece.len();
@@ -247,13 +246,12 @@ impl Http {
         Ok(draft.reply)
     }
 
-    fn slow(&self, total: bool) -> Failure {
-        let found = if total {
-            format!("no complete answer within {}", seconds(self.limits.total))
-        } else {
-            format!("nothing came for {}", seconds(self.limits.idle))
-        };
-        Failure::new(FailureCause::Slow, found)
+    fn incomplete(&self) -> Failure {
+        Failure::new(FailureCause::Slow, format!("no complete answer within {}", seconds(self.limits.total)))
+    }
+
+    fn silent(&self) -> Failure {
+        Failure::new(FailureCause::Slow, format!("nothing came for {}", seconds(self.limits.idle)))
     }
 }
 

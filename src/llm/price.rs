@@ -20,7 +20,7 @@ pub struct Predicted {
     /// US dollars behind the session's own request; nothing where that cannot be built.
     pub prefix: Option<f64>,
     pub form: RequestForm,
-    /// After so many turns of the session what the shorter context saves has paid for it; nothing if never.
+    /// Turns of the session after which what the shorter context saves has paid for it; nothing if never.
     pub pays_after: Option<u64>,
 }
 

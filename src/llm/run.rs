@@ -1,5 +1,5 @@
-//! Carries a dialogue out: sends what it asks, waits as long as it says, tells whoever watches. The only place where a dialogue
-//! meets time.
+//! Carries a dialogue out: sends its requests, waits as long as it says, reports progress. The only place where a
+//! dialogue meets time.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ use super::http::{Http, RequestLimits};
 use compaction::summary::dialogue::{Dialogue, GaveUp, Step, SummaryRequest};
 use compaction::summary::failure::Failure;
 use compaction::summary::model::{Endpoint, ModelRequest, Reply};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// A future that is not sent to another thread.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -35,7 +35,7 @@ pub trait Clock {
     fn wait(&self, ms: u64) -> Local<'_, ()>;
 }
 
-/// What is going on, for whoever watches.
+/// What a progress callback gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// A request was sent: number of the part and about how many there are, if there are parts.
@@ -138,7 +138,7 @@ async fn reply(transport: &dyn Transport, ask: &ModelRequest, watch: &Watch) -> 
     }
 }
 
-/// Asks a model that somebody else speaks to: the calling client's own.
+/// Asks the calling client's own model.
 #[derive(Clone)]
 pub struct Sampling(pub Arc<Sample>);
 
@@ -201,7 +201,8 @@ pub fn with_provider(
     with_transport(dialogue, material, &transport, watch)
 }
 
-/// Carries a dialogue out, from a thread that may block. A transport that says nothing is cut off with the dialogue's time.
+/// Carries a dialogue out, from a thread that may block. A transport that says nothing is cut off with the dialogue's
+/// time.
 pub fn with_transport(
     dialogue: &mut Dialogue,
     material: &SummaryRequest<'_>,
@@ -211,7 +212,7 @@ pub fn with_transport(
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::new(Kind::Io, "setting up to ask a model").because(error))?;
+        .map_err(|error| Error::new(ErrorKind::Io, "setting up to ask a model").because(error))?;
     let most = Duration::from_millis(material.bounds.total_ms);
     let ended = runtime.block_on(async {
         let clock = Wall(Instant::now());
@@ -224,12 +225,12 @@ pub fn with_transport(
 }
 
 /// Has messages counted by a provider, from a thread that may block.
-pub fn counted(messages: serde_json::Value, endpoint: &Endpoint, limits: RequestLimits) -> Result<u64> {
+pub fn count_tokens(messages: serde_json::Value, endpoint: &Endpoint, limits: RequestLimits) -> Result<u64> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| Error::new(Kind::Io, "setting up to ask a provider").because(error))?;
+        .map_err(|error| Error::new(ErrorKind::Io, "setting up to ask a provider").because(error))?;
     let http = Http::new(endpoint, limits)?;
     let counted = runtime.block_on(http.count(endpoint, messages));
-    counted.map_err(|it| Error::new(Kind::Provider, it.sentence(endpoint)))
+    counted.map_err(|it| Error::new(ErrorKind::Provider, it.sentence(endpoint)))
 }

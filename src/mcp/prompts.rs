@@ -16,13 +16,13 @@ const LARGEST: u64 = 64 * 1024;
 /// More files are not listed.
 const MOST: usize = 100;
 
-/// A prompt of ours: its name, what it does, its argument, and what is said to the model.
+/// A prompt of ours: its name, what it does, its argument, and its text.
 struct Own {
     name: &'static str,
     about: &'static str,
     /// Name, what it is, whether it must be given.
     argument: Option<(&'static str, &'static str, bool)>,
-    /// What is said; `{}` is where the argument goes.
+    /// The text; `{}` is where the argument goes.
     with: &'static str,
     without: &'static str,
 }
@@ -56,18 +56,18 @@ const OWN: [Own; 3] = [
     },
 ];
 
-/// The prompt with which a profile asks for a summary, for whoever wants that of the model at work.
+/// The prompt with which a profile asks for a summary, to be given to the model at work.
 struct ProfilePrompt {
     name: String,
     profile: &'static str,
     text: String,
 }
 
-/// What may be said to such a prompt.
+/// The argument of such a prompt.
 const FOCUS: (&str, &str) = ("focus", "What the summary should focus on");
 
 /// One a system, by the profile that is not of a version.
-fn asked() -> Vec<ProfilePrompt> {
+fn profile_prompts() -> Vec<ProfilePrompt> {
     let text = |name: &str| {
         let profile = profiles::built_in(name).ok()?;
         let prompts = &profile.summarize()?.prompts;
@@ -89,7 +89,7 @@ pub(super) fn list(folder: &Path) -> Vec<Prompt> {
     };
     let own =
         OWN.iter().map(|it| Prompt::new(it.name, Some(it.about), it.argument.map(|it| vec![argument(it)])));
-    let asked = asked().into_iter().map(|it| {
+    let asked = profile_prompts().into_iter().map(|it| {
         let about = format!("Have the model write a summary, asked as {} asks", it.profile);
         Prompt::new(it.name, Some(about), Some(vec![argument((FOCUS.0, FOCUS.1, false))]))
     });
@@ -125,7 +125,7 @@ pub(crate) fn files(folder: &Path) -> Vec<(String, String)> {
     own.chain(user).collect()
 }
 
-/// What is said to the model; `None` if there is no prompt of that name, an error if an argument is missing.
+/// The text for the model; `None` if there is no prompt of that name, an error if an argument is missing.
 pub(super) fn get(
     folder: &Path,
     name: &str,
@@ -133,23 +133,23 @@ pub(super) fn get(
 ) -> Option<Result<Vec<PromptMessage>, String>> {
     let given =
         |name: &str| arguments.get(name).and_then(Value::as_str).map(str::trim).filter(|it| !it.is_empty());
-    let said = |text: String| vec![PromptMessage::new_text(Role::User, text)];
+    let message = |text: String| vec![PromptMessage::new_text(Role::User, text)];
     if let Some(own) = OWN.iter().find(|it| it.name == name) {
         return Some(match own.argument {
-            None => Ok(said(own.without.to_owned())),
+            None => Ok(message(own.without.to_owned())),
             Some((argument, what, required)) => match given(argument) {
-                Some(value) => Ok(said(own.with.replace("{}", &Value::from(value).to_string()))),
+                Some(value) => Ok(message(own.with.replace("{}", &Value::from(value).to_string()))),
                 None if required => Err(format!("expected the argument {argument} ({what}), found none")),
-                None => Ok(said(own.without.to_owned())),
+                None => Ok(message(own.without.to_owned())),
             },
         });
     }
-    if let Some(it) = asked().into_iter().find(|it| it.name == name) {
+    if let Some(it) = profile_prompts().into_iter().find(|it| it.name == name) {
         let focus = given(FOCUS.0).map(|it| format!("\n\nLook above all at: {it}")).unwrap_or_default();
-        return Some(Ok(said(it.text + &focus)));
+        return Some(Ok(message(it.text + &focus)));
     }
     let (_, file) = user_files(folder).into_iter().find(|(it, _)| it == name)?;
-    Some(Ok(said(filled(&file.text, given("arguments").unwrap_or_default()))))
+    Some(Ok(message(filled(&file.text, given("arguments").unwrap_or_default()))))
 }
 
 /// Changes whenever a prompt file is added, removed or written.
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn the_profiles_ask_in_their_own_words() {
         let folder = tempfile::tempdir().unwrap();
-        let asked = asked();
+        let asked = profile_prompts();
         assert!(asked.len() >= 6, "{}", asked.len());
         for it in &asked {
             let given = JsonObject::from_iter([("focus".to_owned(), Value::from("the tests"))]);

@@ -1,7 +1,7 @@
 //! Resources: sessions by their figures, summaries and originals by their handles, the profiles.
 
 use crate::config::profiles::{self, BUILT_IN};
-use crate::engine;
+use crate::engine::{self, Directories};
 use crate::store::AuditVerb;
 use rmcp::model::{ErrorData, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
@@ -10,7 +10,7 @@ use super::server_state::{Caller, ServerState};
 use super::tools;
 use super::tools::arguments::Arguments;
 use super::tools::request::CallContext;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 const SCHEME: &str = "epitome://";
 /// Sessions and snapshots that are listed; completion and tools find the others.
@@ -42,7 +42,7 @@ pub(super) fn list(state: &ServerState, caller: &Caller) -> Vec<Resource> {
     ];
     let Ok(engine) = state.engine(caller) else { return out };
     if state.remote.is_none() {
-        let sessions = engine::sessions(&engine, None, true).unwrap_or_default();
+        let sessions = engine::sessions(&engine, None, Directories::Here).unwrap_or_default();
         out.extend(sessions.iter().take(LISTED).map(|it| {
             Resource::new(format!("{SCHEME}session/{}", it.id), it.id.as_str())
                 .with_description(format!("{}: {}", it.agent.name(), it.first_words))
@@ -86,7 +86,7 @@ pub(super) fn read(state: &ServerState, caller: &Caller, uri: &str) -> Result<Re
             })
         }
         _ => Err(Error::new(
-            Kind::Arguments,
+            ErrorKind::Arguments,
             "expected epitome://profiles, profile/NAME, session/ID, snapshot/HANDLE or archive/HANDLE, found something else",
         )),
     };
@@ -126,8 +126,10 @@ fn profiles() -> Result<String> {
 pub(super) fn complete(state: &ServerState, caller: &Caller, argument: &str, typed: &str) -> Vec<String> {
     let all: Vec<String> = match argument {
         "id" | "session" if state.remote.is_none() => {
-            let sessions =
-                state.engine(caller).and_then(|it| engine::sessions(&it, None, false)).unwrap_or_default();
+            let sessions = state
+                .engine(caller)
+                .and_then(|it| engine::sessions(&it, None, Directories::All))
+                .unwrap_or_default();
             sessions.into_iter().map(|it| it.id).collect()
         }
         "handle" => {

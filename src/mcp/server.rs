@@ -30,7 +30,7 @@ use crate::agents::{self, AgentRef};
 use crate::engine::{Event, Listener};
 use crate::llm::run::{Progress, Watch};
 use crate::terminal::{LineMode, visible};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// What a client shows of the server before its tools are loaded; some show only the first line.
 const INSTRUCTIONS: &str = "\
@@ -44,7 +44,7 @@ With no arguments they act on the current session.";
 /// How long a list may be kept, in milliseconds: they change only when the server is replaced.
 const LISTS_MS: u64 = 3_600_000;
 
-/// The first sign of life of a long call, and how often it is repeated. One client gives up after 30 s without.
+/// Interval of the progress messages of a long call. One client gives up after 30 s without.
 const PROGRESS: Duration = Duration::from_secs(2);
 
 /// How often the folder of prompts is looked at.
@@ -65,7 +65,7 @@ impl Server {
         Self { state: Arc::new(state), tools, working: Arc::new(Semaphore::new(at_once())) }
     }
 
-    /// Who calls: over HTTP whoever the token belongs to, otherwise the local user.
+    /// Who calls: over HTTP the owner of the token, otherwise the local user.
     fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
         let parts = || context.extensions.get::<axum::http::request::Parts>()?.extensions.get::<Caller>();
         let caller = context.extensions.get::<Caller>().or_else(parts);
@@ -139,10 +139,10 @@ impl Server {
 
     /// An answer as the protocol has it; an error with what the model can do about it.
     fn result(&self, tool: &str, arguments: &Arguments, answer: Result<Answer>) -> CallToolResult {
-        result(answer, |error| error_hints::told(&self.state, tool, arguments, error))
+        result(answer, |error| error_hints::explain(&self.state, tool, arguments, error))
     }
 
-    /// Calls a tool on a thread of its own, with signs of life, until it is done or nobody waits any more.
+    /// Calls a tool on a thread of its own, with progress messages, until it is done or cancelled.
     async fn work(
         &self,
         caller: Caller,
@@ -152,17 +152,17 @@ impl Server {
     ) -> Option<Result<Answer>> {
         let state = self.state.clone();
         let token = context.meta.get_progress_token();
-        // What happens in a compaction is told as it happens, to who asked for progress.
-        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel::<String>();
+        // The events of a compaction are sent as they happen, to a client that asked for progress.
+        let (tell, mut sentences) = tokio::sync::mpsc::unbounded_channel::<String>();
         let listener = token.is_some().then(|| -> Listener {
             Arc::new(move |event: &Event| {
                 let _ = tell.send(event.sentence());
             })
         });
         let caller = Caller { listener, ..caller };
-        let said = Arc::new(Mutex::new("working on the session".to_owned()));
-        let waiting = waiting(&said, context);
-        // However this ends: nobody waits any more, so a request to a provider is stopped on the wire.
+        let progress = Arc::new(Mutex::new("working on the session".to_owned()));
+        let waiting = waiting(&progress, context);
+        // However this ends, the client waits no longer: a request to a provider is stopped.
         let _stop = waiting.watch.cancel.clone().drop_guard();
         let job = move || guarded(|| tools::call(&state, &caller, &tool, &arguments, &waiting));
         let working = self.working.clone();
@@ -178,38 +178,38 @@ impl Server {
         let mut alive = interval_at(Instant::now() + PROGRESS, PROGRESS);
         alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut step = 0.0;
-        let mut sign = async |words: String| {
+        let mut notify = async |words: String| {
             let Some(token) = token.clone() else { return };
             step += 1.0;
             let sign = ProgressNotificationParam::new(token, step).with_message(words);
-            // Who does not want to hear of it any more is noticed by the cancellation.
+            // A client that is gone is noticed by the cancellation.
             let _ = context.peer.notify_progress(sign).await;
         };
         loop {
             tokio::select! {
                 biased;
-                Some(words) = told.recv() => sign(words).await,
+                Some(words) = sentences.recv() => notify(words).await,
                 done = &mut done => {
-                    while let Ok(words) = told.try_recv() {
-                        sign(words).await;
+                    while let Ok(words) = sentences.try_recv() {
+                        notify(words).await;
                     }
                     return done;
                 }
                 () = context.ct.cancelled() => return None,
                 _ = alive.tick(), if token.is_some() => {
-                    let words = said.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                    sign(words).await;
+                    let words = progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                    notify(words).await;
                 }
             }
         }
     }
 }
 
-/// Whoever waits for a call: what is going on is kept in `said` for the next sign of life.
-fn waiting(said: &Arc<Mutex<String>>, context: &RequestContext<RoleServer>) -> CallContext {
-    let said = said.clone();
+/// The context of a call: `progress` is what the next progress message says.
+fn waiting(progress: &Arc<Mutex<String>>, context: &RequestContext<RoleServer>) -> CallContext {
+    let progress = progress.clone();
     let tell = move |it: &Progress| {
-        *said.lock().unwrap_or_else(PoisonError::into_inner) = it.words("the model");
+        *progress.lock().unwrap_or_else(PoisonError::into_inner) = it.words("the model");
     };
     let watch = Watch { progress: Some(Arc::new(tell)), ..Watch::default() };
     CallContext { watch, sampling: sampling::offered(&context.peer) }
@@ -227,7 +227,7 @@ fn guarded<T>(job: impl FnOnce() -> Result<T>) -> Result<T> {
 
 fn broken() -> Error {
     Error::new(
-        Kind::Bug,
+        ErrorKind::Bug,
         "this call ran into a bug of epitome; others still work. Please report it with the server's log",
     )
 }
@@ -249,7 +249,7 @@ fn result(answer: Result<Answer>, told: impl Fn(&Error) -> String) -> CallToolRe
     }
 }
 
-/// We never hand out a cursor, so whoever brings one has it from elsewhere.
+/// Refuses a cursor: we never hand one out.
 pub(super) fn no_cursor(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|it| it.cursor) {
         None => Ok(()),
@@ -338,8 +338,8 @@ impl ServerHandler for Server {
             None => self.work(caller, tool.to_owned(), arguments.clone(), &context).await,
         };
         self.note(&owner, tool, answer.as_ref(), started.elapsed());
-        // Nobody waits for a cancelled call; what is returned here is not sent.
-        let answer = answer.unwrap_or_else(|| Err(Error::new(Kind::Refused, "the call was cancelled")));
+        // Of a cancelled call: it is not sent.
+        let answer = answer.unwrap_or_else(|| Err(Error::new(ErrorKind::Refused, "the call was cancelled")));
         Ok(self.result(tool, &arguments, answer).into())
     }
 
@@ -419,7 +419,8 @@ impl ServerHandler for Server {
         info.map(CompleteResult::new).map_err(|what| ErrorData::internal_error(what, None))
     }
 
-    /// A request that rmcp makes nothing of: of no method that is known, or of one whose parameters are not what it takes.
+    /// A request that rmcp makes nothing of: of no method that is known, or of one whose parameters are not what it
+    /// takes.
     async fn on_custom_request(
         &self,
         request: CustomRequest,

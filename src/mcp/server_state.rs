@@ -13,7 +13,7 @@ use crate::agents::{self, AgentRef};
 use crate::config::Config;
 use crate::engine::{self, Engine, Listener, Opened, SessionRef};
 use crate::store::{Face, Handle, Scope, Store};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 use tokens::Tokenizer;
 
@@ -23,7 +23,7 @@ pub(crate) struct Caller {
     pub(crate) owner: String,
     /// The agent and the session that the call comes from, where the client says it with each call.
     pub(crate) session: Option<(AgentRef, String)>,
-    /// Who is told what happens during a call, where somebody wants to know.
+    /// Receives the events of a call, where the client asked for them.
     pub(crate) listener: Option<Listener>,
     /// Permit for the request body's share of the body memory; released when the request is done.
     pub(crate) _body_permit: Option<Arc<OwnedSemaphorePermit>>,
@@ -107,7 +107,7 @@ impl ServerState {
         if let Some(messages) = arguments.messages("messages")? {
             let mut opened = open(&SessionRef::Inline(messages), format)?;
             if self.remote.is_none() {
-                // Whoever works here and hands over messages means this project.
+                // A local caller that hands over messages means this project.
                 opened.session.history.meta.cwd.get_or_insert_with(|| self.config.project().into());
             }
             return Ok(opened);
@@ -120,7 +120,7 @@ impl ServerState {
                 "expected a file, an id or a handle, found -; standard input is the protocol's",
             )),
             (None, Some(name)) => open(&SessionRef::Named(name.to_owned()), format),
-            (None, None) => open(&SessionRef::Unsaid, format),
+            (None, None) => open(&SessionRef::Unnamed, format),
         }
     }
 
@@ -152,7 +152,7 @@ fn make_private(folder: &Path) -> Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder).map_err(|error| {
-        Error::new(Kind::Io, "making a folder for results")
+        Error::new(ErrorKind::Io, "making a folder for results")
             .at(folder.display().to_string(), None)
             .because(error)
     })
@@ -174,7 +174,7 @@ fn open_remote(
     format: Option<Format>,
 ) -> Result<Opened> {
     let name = match name {
-        None | Some("current" | "latest") => return Err(Error::new(Kind::Refused, ELSEWHERE)),
+        None | Some("current" | "latest") => return Err(Error::new(ErrorKind::Refused, ELSEWHERE)),
         Some(name) => name,
     };
     if Handle::parse(name).is_some()
@@ -183,11 +183,11 @@ fn open_remote(
         let bytes = engine.store.restore(&scope, name)?;
         return open(&SessionRef::Inline(bytes), format);
     }
-    // The same words whether the file is missing or not allowed: nobody learns what else is on this disk.
+    // The same words whether the file is missing or not allowed, so that callers cannot probe this disk.
     let refused = || {
         let what = "expected a handle of yours, or a session file below a folder this server allows, found neither; \
                     pass `messages`, or PUT /sessions and pass its handle";
-        Error::new(Kind::Refused, what).at(name, None)
+        Error::new(ErrorKind::Refused, what).at(name, None)
     };
     let (path, id) = match agents::split_address(name) {
         Some((_, path, id)) => (path, Some(id)),

@@ -27,7 +27,7 @@ use self::lines::{Incoming, InputLine, LineBuffer, ToolCall, taken};
 use super::server::Server;
 use super::server_state::ServerState;
 use crate::config::Config;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// What is read at once, at least.
 const CHUNK: usize = 64 * 1024;
@@ -43,7 +43,7 @@ const FLUSH: Duration = Duration::from_secs(5);
 
 /// Serves until the input ends or a signal comes. `now`: instead of the clock, in milliseconds since 1970.
 pub fn serve(config: Config, now: Option<i64>) -> Result<()> {
-    let io = |what: &'static str| move |error: std::io::Error| Error::new(Kind::Io, what).because(error);
+    let io = |what: &'static str| move |error: std::io::Error| Error::new(ErrorKind::Io, what).because(error);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -70,11 +70,11 @@ async fn talk(server: Server, transport: Stdio) -> Result<()> {
     match serve_server(server, transport).await {
         Ok(running) => {
             let ended = running.waiting().await;
-            ended.map(|_| ()).map_err(|error| Error::new(Kind::Bug, "serving").because(error))
+            ended.map(|_| ()).map_err(|error| Error::new(ErrorKind::Bug, "serving").because(error))
         }
         // Health checks look whether the process starts, and go.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-        Err(error) => Err(Error::new(Kind::Input, "the handshake failed").because(error)),
+        Err(error) => Err(Error::new(ErrorKind::Input, "the handshake failed").because(error)),
     }
 }
 
@@ -108,7 +108,7 @@ fn start(server: Server, input: File, output: File) -> std::io::Result<(Stdio, o
     let writer = output.clone();
     thread("stdout").spawn(move || {
         write(&writer, queued);
-        // Whoever waited may have given up.
+        // The receiver may be gone.
         let _ = done.send(());
     })?;
     let stdio = Stdio {
@@ -131,8 +131,8 @@ fn thread(name: &str) -> std::thread::Builder {
 }
 
 enum StandardInput {
-    /// A pipe of which the system says when it can be read. Opened anew, so that whoever else holds it goes on as before;
-    /// only Linux can do that.
+    /// A pipe of which the system says when it can be read. Opened again, so that other processes that hold it are not
+    /// affected; only Linux can do that.
     #[cfg(target_os = "linux")]
     Pipe(tokio::net::unix::pipe::Receiver),
     /// What Node gives its children.
@@ -332,8 +332,8 @@ impl Stdio {
         serialized(&ServerJsonRpcMessage::response(result, call.id.clone())).ok()
     }
 
-    /// Whether an answer says what type of result it is, as 2026-07-28 wants it. `None` where it depends on more than the
-    /// request and how the client began: rmcp knows.
+    /// Whether an answer says what type of result it is, as 2026-07-28 wants it. `None` where it depends on more than
+    /// the request and how the client began: rmcp knows.
     fn typed(&self, meta: &RequestMetaObject) -> Option<bool> {
         match (complete(meta), self.opened?) {
             (Some(version), _) => Some(version.as_str() >= ProtocolVersion::V_2026_07_28.as_str()),

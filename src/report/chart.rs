@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Category, Fate, Page, ReportEntry, TimelineMark, Tokens, escape, size};
+use super::{Category, Fate, Page, ReportEntry, TimelineMark, TokensByCategory, escape, size};
 
 /// Steps of the drawing: more messages than this share one.
 const STEPS: usize = 400;
@@ -17,7 +17,7 @@ const PAST: usize = 6;
 struct Column {
     /// Message after its last.
     to: usize,
-    sum: Tokens,
+    sum: TokensByCategory,
 }
 
 pub(super) fn context(out: &mut String, page: &Page) {
@@ -29,7 +29,7 @@ pub(super) fn context(out: &mut String, page: &Page) {
     let past: Vec<_> = page.marks.iter().filter_map(|it| Some((it, it.past?))).collect();
     let past = &past[past.len().saturating_sub(PAST)..];
     let top_sum = past.iter().map(|it| it.1.0).fold(top_sum, u64::max);
-    // A window that is far away would press everything to the ground; then only its distance is told.
+    // A window that is far away would flatten the chart; then only its size is written.
     let window = page.window.filter(|it| *it <= top_sum.saturating_mul(5) / 2);
     let top = (top_sum.max(window.unwrap_or(0)) as f64 * 1.06).max(1.0);
     let y = |tokens: u64| tokens as f64 / top;
@@ -119,7 +119,7 @@ fn fates(out: &mut String, page: &Page) {
 fn steps(page: &Page) -> Vec<Column> {
     let all = page.before.len();
     let count = all.min(STEPS);
-    let mut sum = Tokens::default();
+    let mut sum = TokensByCategory::default();
     sum[0] = page.overhead;
     let mut out = vec![Column { to: 0, sum }];
     let mut at = 0;
@@ -134,7 +134,7 @@ fn steps(page: &Page) -> Vec<Column> {
     out
 }
 
-fn add(sum: &mut Tokens, entry: &ReportEntry) {
+fn add(sum: &mut TokensByCategory, entry: &ReportEntry) {
     for (slot, tokens) in sum.iter_mut().zip(entry.tokens) {
         *slot += tokens;
     }
@@ -255,7 +255,7 @@ fn then(out: &mut String, page: &Page, y: &dyn Fn(u64) -> f64) {
     if page.after.is_empty() {
         return;
     }
-    let mut sum = Tokens::default();
+    let mut sum = TokensByCategory::default();
     sum[0] = page.overhead;
     for entry in &page.after {
         add(&mut sum, entry);

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 use score::Class;
 
 /// Tokens by category, in the order of [`Category::ALL`].
-pub type Tokens = [u64; Category::ALL.len()];
+pub type TokensByCategory = [u64; Category::ALL.len()];
 
 /// What tokens are spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -101,9 +101,8 @@ pub struct ReportEntry {
     /// What most of it is.
     pub category: Category,
     /// Its tokens by category.
-    pub tokens: Tokens,
+    pub tokens: TokensByCategory,
     pub text: String,
-    /// What becomes of it.
     pub fate: Fate,
     /// It is the summary: `text` is all of it, in Markdown.
     pub summary: bool,
@@ -160,11 +159,9 @@ pub struct ReportFact {
     pub text: String,
     /// The messages it stands in.
     pub messages: Vec<usize>,
-    /// What became of it.
     pub remains: Remains,
 }
 
-/// What a page shows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     pub title: String,

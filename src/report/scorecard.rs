@@ -22,7 +22,7 @@ pub struct Trial {
     pub contradictions: usize,
     /// What is asserted without support.
     pub unsupported: usize,
-    /// What is told as true now.
+    /// What it states as true now.
     pub truth: Truth,
     /// Rules of the API that the result breaks.
     pub invalid: usize,
@@ -90,7 +90,7 @@ pub struct Row {
     pub way: String,
     /// Percent of the tokens that were asked for; nothing where the way has a size of its own.
     pub percent: Option<u64>,
-    /// A trial a session.
+    /// One for each session.
     pub trials: Vec<Trial>,
 }
 
@@ -145,7 +145,7 @@ impl Row {
         quantile(self.done().map(|it| it.tokens.1 as f64 / it.tokens.0.max(1) as f64).collect(), 0.5)
     }
 
-    /// Milliseconds: the median.
+    /// Median milliseconds.
     pub fn millis(&self) -> Option<f64> {
         quantile(self.done().map(|it| it.millis).collect(), 0.5)
     }
@@ -166,7 +166,7 @@ pub struct Chain {
     pub way: String,
     /// Percent of the tokens that were asked for, each time.
     pub percent: u64,
-    /// A link a session.
+    /// One for each session.
     pub links: Vec<Link>,
 }
 
@@ -181,7 +181,7 @@ impl Chain {
 
 /// What one way made of the part before a cut, and what of the things used later is there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Looked {
+pub struct HindsightResult {
     pub session: String,
     /// Of what it made.
     pub tokens: u64,
@@ -190,14 +190,14 @@ pub struct Looked {
 
 /// One way at one size, over all cuts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LookedRow {
+pub struct HindsightRow {
     pub way: String,
     /// Percent of the tokens that were asked for; nothing for the way's own size.
     pub percent: Option<u64>,
-    pub looks: Vec<Looked>,
+    pub looks: Vec<HindsightResult>,
 }
 
-impl LookedRow {
+impl HindsightRow {
     /// Quantile of the share kept over the cuts, `at` in 0 to 1.
     pub fn kept(&self, at: f64) -> Option<f64> {
         quantile(self.looks.iter().filter_map(|it| it.hindsight.share()).collect(), at)
@@ -214,9 +214,9 @@ impl LookedRow {
 /// What was used later, and what each way holds of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct HindsightCard {
-    pub rows: Vec<LookedRow>,
+    pub rows: Vec<HindsightRow>,
     /// Each compaction of an agent's own, and ours at the same size.
-    pub natives: Vec<(Looked, Looked)>,
+    pub natives: Vec<(HindsightResult, HindsightResult)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -263,8 +263,8 @@ impl HindsightCard {
                 row.looks.len()
             );
         }
-        let of = |it: &Looked| share(it.hindsight.share());
-        let middle = |side: fn(&(Looked, Looked)) -> &Looked| {
+        let of = |it: &HindsightResult| share(it.hindsight.share());
+        let middle = |side: fn(&(HindsightResult, HindsightResult)) -> &HindsightResult| {
             share(quantile(self.natives.iter().filter_map(|it| side(it).hindsight.share()).collect(), 0.5))
         };
         let _ = writeln!(

@@ -17,7 +17,7 @@ use super::{
     SearchExtent, SessionOrigin, Stored, What,
 };
 use crate::store::search::index;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 
 const STORING: &str = "archiving originals";
@@ -45,10 +45,10 @@ struct Kept {
 /// that a compaction of any size is not kept waiting.
 const AT_ONCE: u64 = 8 << 20;
 
-/// How often a step is tried anew after another process let go of what it relies on.
+/// Maximum tries of a step whose chunks another process deletes meanwhile.
 const TRIES: usize = 5;
 
-/// An original with all that can be made of it before anybody has to wait for it.
+/// An original with all that can be made of it before the lock is taken.
 struct Ready<'a> {
     original: &'a Original<'a>,
     content: Prepared,
@@ -106,17 +106,17 @@ pub(super) fn put_all(
         }
     }
     let found = "found that another process keeps deleting what they share with older ones; try again";
-    Err(Error::new(Kind::Locked, format!("{STORING}: {found}")))
+    Err(Error::new(ErrorKind::Locked, format!("{STORING}: {found}")))
 }
 
-/// `None`: another process has let go of a chunk in the meantime.
+/// `None`: another process has deleted a chunk in the meantime.
 fn try_put_all(
     connection: &Pool,
     scope: &Scope,
     batch: &Batch<'_>,
     redactor: &Redactor,
 ) -> Result<Option<Stored>> {
-    // Hashing and compressing take long, so nobody waits for them: the lock is for what is written.
+    // Hashing and compressing take long, so they come before the lock.
     let mut left = AT_ONCE;
     let mut packer = Packer::new(connection, &scope.owner);
     let ready: Vec<Ready<'_>> = batch
@@ -248,7 +248,7 @@ fn put_original(
         Words::Now(words) if !index::is_indexed(transaction, id)? => index::index(transaction, id, words)?,
         Words::Now(_) => {}
         Words::Later => index::index_later(transaction, id)?,
-        // Another process may have let go of them in the meantime.
+        // Another process may have deleted them in the meantime.
         Words::None if original.what != What::Session && !index::is_indexed(transaction, id)? => {
             index::index_later(transaction, id)?;
         }
@@ -269,7 +269,10 @@ pub(super) fn reader<'a>(
         let compaction = compaction(&locked(connection), scope, handle)?;
         let original = compaction.original.ok_or_else(|| {
             let found = "found a compaction of which no session was stored";
-            Error::new(Kind::Arguments, format!("reading {}: expected an original, {found}", item.handle))
+            Error::new(
+                ErrorKind::Arguments,
+                format!("reading {}: expected an original, {found}", item.handle),
+            )
         })?;
         item = super::item::item(&locked(connection), scope, original.as_str())?;
     }
@@ -417,7 +420,7 @@ pub(super) fn compaction(connection: &Connection, scope: &Scope, handle: &str) -
         .map_err(failed(READING))?;
     found.map(unpacked).unwrap_or_else(|| {
         let found = format!("expected the handle of a compaction, found that of a {}", item.sort);
-        Err(Error::new(Kind::Arguments, format!("looking up {}: {found}", item.handle)))
+        Err(Error::new(ErrorKind::Arguments, format!("looking up {}: {found}", item.handle)))
     })
 }
 
@@ -483,6 +486,6 @@ mod tests {
         assert_ne!(stored.handles[0], first);
         assert_eq!(store.put_all(&scope, &batch).unwrap(), stored);
         assert_eq!(store.restore(&scope, stored.handles[0].as_str()).unwrap(), b"late");
-        assert_eq!(store.restore(&scope, first.as_str()).unwrap_err().kind(), Kind::Arguments);
+        assert_eq!(store.restore(&scope, first.as_str()).unwrap_err().kind(), ErrorKind::Arguments);
     }
 }

@@ -105,7 +105,7 @@ pub struct AuditEntry {
     pub handle: Option<String>,
 }
 
-/// Adds an entry; the owner's oldest give way.
+/// Adds an entry; the owner's oldest are deleted.
 pub(super) fn put(connection: &mut Connection, entry: &AuditEntry) -> Result<()> {
     let (doing, owner) = ("noting in the audit log", entry.owner.as_str());
     let transaction = write(connection, owner, doing)?;

@@ -1,4 +1,4 @@
-//! Letting go of what is old, and checking what is there.
+//! Deletes what is old, and checks what is stored.
 
 use super::content::chunks::{LARGEST_CHUNK, consists_of, open, sound};
 use super::content::{Packer, put_content, put_packs, sweep};
@@ -12,7 +12,7 @@ use crate::store::content::pack;
 use crate::store::database::schema;
 use history::error::Result;
 
-const LETTING_GO: &str = "letting go of what is old";
+const DELETING: &str = "deleting what is old";
 
 pub(super) fn collect(
     connection: &mut Connection,
@@ -21,7 +21,7 @@ pub(super) fn collect(
     dry_run: bool,
 ) -> Result<Collected> {
     // A dry run is the same, taken back: so its figures are exact.
-    let transaction = write_all(connection, LETTING_GO)?;
+    let transaction = write_all(connection, DELETING)?;
     let mut out = Collected::default();
     for id in ids(&transaction, "SELECT item FROM ask WHERE expires <= ?1", at)? {
         delete_item(&transaction, id)?;
@@ -50,14 +50,13 @@ pub(super) fn collect(
                 out.memories += 1;
             }
         }
-        out.expired += transaction
-            .execute("DELETE FROM mark WHERE at < ?1", [before])
-            .map_err(failed(LETTING_GO))? as u64;
+        out.expired +=
+            transaction.execute("DELETE FROM mark WHERE at < ?1", [before]).map_err(failed(DELETING))? as u64;
     }
     if let Some(before) = retention.before {
         out.expired += transaction
             .execute("DELETE FROM audit WHERE at < ?1", [before])
-            .map_err(failed(LETTING_GO))? as u64;
+            .map_err(failed(DELETING))? as u64;
     }
     out.bytes += sweep_unnamed(&transaction)?;
     if let Some(max) = retention.max_bytes {
@@ -81,20 +80,20 @@ pub(super) fn collect(
         }
     }
     let empty = "DELETE FROM conversation WHERE NOT EXISTS (SELECT 1 FROM passage WHERE passage.conversation = conversation.id)";
-    transaction.execute(empty, params![]).map_err(failed(LETTING_GO))?;
+    transaction.execute(empty, params![]).map_err(failed(DELETING))?;
     if !dry_run {
-        transaction.commit().map_err(failed(LETTING_GO))?;
+        transaction.commit().map_err(failed(DELETING))?;
         pack::sweep_objects(connection, at)?;
     }
     Ok(out)
 }
 
-/// Originals that no compaction holds and nobody pinned, oldest first.
+/// Originals that no compaction holds and that are not pinned, oldest first.
 const OLD_ORIGINALS: &str = "SELECT id FROM item WHERE sort = 'original' AND at < ?1
      AND NOT EXISTS (SELECT 1 FROM holds WHERE original = item.id)
      AND NOT EXISTS (SELECT 1 FROM pinned WHERE pinned.item = item.id) ORDER BY at, id";
 
-/// Compactions that nobody pinned, oldest first.
+/// Compactions that are not pinned, oldest first.
 const OLD_COMPACTIONS: &str = "SELECT id FROM item WHERE sort = 'compaction' AND at < ?1
      AND NOT EXISTS (SELECT 1 FROM pinned WHERE pinned.item = item.id) ORDER BY at, id";
 
@@ -116,14 +115,14 @@ fn gone(connection: &Connection, id: i64) -> Result<Option<Gone>> {
              WHERE i.id = ?1 AND p.what = 'session' ORDER BY p.at DESC LIMIT 1",
         )
         .and_then(|mut it| it.query_row([id], row).optional())
-        .map_err(failed(LETTING_GO))
+        .map_err(failed(DELETING))
 }
 
 fn ids(connection: &Connection, sql: &str, parameter: i64) -> Result<Vec<i64>> {
     connection
         .prepare(sql)
         .and_then(|mut it| it.query_map([parameter], |row| row.get(0)))
-        .map_err(failed(LETTING_GO))
+        .map_err(failed(DELETING))
 }
 
 fn sum(connection: &Connection, sql: &str) -> Result<u64> {
@@ -142,29 +141,30 @@ fn delete_original(transaction: &Transaction<'_>, id: i64) -> Result<u64> {
     let content: Option<i64> = transaction
         .query_row("SELECT content FROM item WHERE id = ?1", [id], |row| row.get(0))
         .optional()
-        .map_err(failed(LETTING_GO))?
+        .map_err(failed(DELETING))?
         .flatten();
     // What it and other versions of its session hold goes with it from the index: the others are indexed anew.
     let others = "INSERT INTO unindexed (item) SELECT DISTINCT o.item FROM place g
          JOIN place o ON o.session = g.session AND o.what = 'session' AND o.item <> g.item
          WHERE g.item = ?1 AND g.what = 'session' ON CONFLICT DO NOTHING";
-    transaction.prepare(others).and_then(|mut it| it.execute([id])).map_err(failed(LETTING_GO))?;
+    transaction.prepare(others).and_then(|mut it| it.execute([id])).map_err(failed(DELETING))?;
     delete_item(transaction, id)?;
     let Some(content) = content else { return Ok(0) };
     let shared = transaction
         .prepare("SELECT 1 FROM item WHERE content = ?1")
         .and_then(|mut it| it.exists([content]))
-        .map_err(failed(LETTING_GO))?;
+        .map_err(failed(DELETING))?;
     if shared {
         return Ok(0);
     }
     let chunks = ids(transaction, "SELECT DISTINCT chunk FROM part WHERE content = ?1", content)?;
-    transaction.execute("DELETE FROM content WHERE id = ?1", [content]).map_err(failed(LETTING_GO))?;
+    transaction.execute("DELETE FROM content WHERE id = ?1", [content]).map_err(failed(DELETING))?;
     sweep(transaction, chunks)
 }
 
-/// Deletes chunks that a process wrote which ended before it stored what they are of, and packs whose chunks were stored
-/// anew. Returns the bytes this frees. A process that is still about to use them finds them gone and writes them again.
+/// Deletes chunks that a process wrote which ended before it stored what they are of, and packs whose chunks were
+/// stored anew. Returns the bytes this frees. A process that is still about to use them finds them gone and writes them
+/// again.
 fn sweep_unnamed(transaction: &Transaction<'_>) -> Result<u64> {
     let unnamed =
         "SELECT id FROM chunk WHERE id >= ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE part.chunk = chunk.id)";
@@ -175,12 +175,13 @@ fn sweep_unnamed(transaction: &Transaction<'_>) -> Result<u64> {
             transaction.pack_bytes()
         ))
         .and_then(|mut it| it.query_map(params![], |row| row.get(0)))
-        .map_err(failed(LETTING_GO))?;
+        .map_err(failed(DELETING))?;
     Ok(freed + sizes.into_iter().map(i64::unsigned_abs).sum::<u64>())
 }
 
-/// Cuts contents anew that an older version stored in chunks of 1 MiB: each in a step of its own, so that a process that
-/// ends in between has lost nothing. Returns how many; those that cannot be read stay as they are, for [`check`] to say.
+/// Cuts contents anew that an older version stored in chunks of 1 MiB: each in a step of its own, so that a process
+/// that ends in between has lost nothing. Returns how many; those that cannot be read stay as they are, for [`check`]
+/// to say.
 pub(super) fn modernize(store: &Pool) -> Result<u64> {
     let doing = "storing originals anew";
     let old: Vec<(String, i64, String)> = locked(store)
@@ -254,7 +255,8 @@ pub(super) fn check(store: &Pool, deep: bool) -> Result<Checked> {
             .map_err(failed(doing))?;
         contents
     };
-    // What many originals share is read once; one that does not hold together so is read itself, which says what is wrong.
+    // What many originals share is read once; one that does not hold together so is read itself, which says what is
+    // wrong.
     let sound = sound(store)?;
     for (handle, content) in contents {
         let whole = handle.parse::<Handle>().and_then(|handle| {

@@ -1,5 +1,5 @@
 //! Token counts by a hash of what was counted, in a file of fixed size: so that a session which was counted once is not
-//! counted again by the next process. It holds hashes and numbers, nothing that was said. Nothing depends on it: what
+//! counted again by the next process. It holds hashes and numbers, no text. Nothing depends on it: what
 //! is not found in it, or found broken, is counted again, and what it has no room for is forgotten.
 
 use std::fs;
@@ -82,7 +82,7 @@ impl Shelf for Counts {
             let slots: Vec<_> = bucket.chunks_exact(SLOT).map(held).collect();
             let same = slots.iter().position(|it| it.is_some_and(|it| it.0 == *key));
             let place = same.or_else(|| slots.iter().position(Option::is_none));
-            // Where all are taken, one of them, told by the key, is forgotten.
+            // Where all are taken, one of them, chosen by the key, is overwritten.
             let place = place.unwrap_or((key >> 64) as usize % SLOTS);
             let written =
                 self.file().map(|it| write_all_at(it, at + (place * SLOT) as u64, &slot(*key, *tokens)));

@@ -5,7 +5,7 @@ use std::fmt;
 use sha2::{Digest as _, Sha256};
 
 use super::Scope;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
 /// Crockford's base32 in lower case: no `i`, `l`, `o`, `u`, so nothing in it is read as something else.
@@ -82,7 +82,7 @@ impl std::str::FromStr for Handle {
         Self::parse(text).ok_or_else(|| {
             let shown: String = text.chars().take(40).collect();
             Error::new(
-                Kind::Arguments,
+                ErrorKind::Arguments,
                 format!(
                     "expected a handle of {} characters such as 3k9w2m7qxa, found {shown:?}; \
                      `epitome recall` lists the newest ones",
@@ -144,7 +144,7 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// What makes a stored thing itself: its sort, whose it is, and `fields`, each told apart by its length.
+/// The identity of a stored thing: its sort, its scope, and `fields`, each preceded by its length.
 pub(super) fn identity(what: &str, scope: &Scope, fields: &[&[u8]]) -> Digest {
     let mut hasher = Sha256::new();
     let own = [what.as_bytes(), scope.owner.as_bytes(), scope.project.as_bytes()];

@@ -5,7 +5,7 @@ use super::database::sql::{
 };
 use super::{Digest, Entry, Handle, Scope, What};
 use crate::store::search::index;
-use history::error::{Error, Hint, Kind, Result};
+use history::error::{Error, ErrorKind, Hint, Result};
 
 const STORING: &str = "storing in the archive";
 const READING: &str = "reading the archive";
@@ -46,7 +46,7 @@ pub(super) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Hand
             Some(_) => {}
         }
     }
-    Err(Error::new(Kind::Bug, "choosing a handle: expected a free one"))
+    Err(Error::new(ErrorKind::Bug, "choosing a handle: expected a free one"))
 }
 
 /// Inserts an item, or makes the one with the same identity new. Says whether it was there.
@@ -133,10 +133,10 @@ pub(super) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Resu
     let what = format!(
         "looking up {handle}: expected a handle of this project, found one of another; run it in that project"
     );
-    Err(Error::new(Kind::Refused, what).or_hint(Hint::AllScopes))
+    Err(Error::new(ErrorKind::Refused, what).or_hint(Hint::AllScopes))
 }
 
-/// The owner's item of that handle. Another's is one that does not exist: nobody learns which handles others have.
+/// The owner's item of that handle. Another owner's is reported as missing, so that handles do not leak.
 fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
     let handle: Handle = handle.parse()?;
     let own = "SELECT id, project, sort, content FROM item WHERE handle = ?1 AND owner = ?2";
@@ -194,7 +194,10 @@ pub(super) fn aliases(connection: &Connection, scope: &Scope, handle: &str) -> R
 }
 
 pub(super) fn missing(handle: Handle) -> Error {
-    Error::new(Kind::Arguments, format!("unknown handle {handle}; `epitome recall` lists the newest ones"))
+    Error::new(
+        ErrorKind::Arguments,
+        format!("unknown handle {handle}; `epitome recall` lists the newest ones"),
+    )
 }
 
 /// Deletes an item and what hangs on it, but not its content.

@@ -4,7 +4,7 @@ use super::database::sql::{Connection, Optional as _, failed, params, write};
 use super::handle::identity;
 use super::item::{NewItem, item, put_item, signed};
 use super::{Handle, Mark, Scope};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// How long an ask waits for its answer: 24 hours.
 const ASK_LIVES: i64 = 24 * 60 * 60 * 1_000;
@@ -20,7 +20,7 @@ pub(super) fn mark(connection: &Connection, scope: &Scope, name: &str, value: &s
     Ok(())
 }
 
-/// Nobody else changes the mark between what `new` is told and what it says.
+/// In one transaction: no other process changes the mark meanwhile.
 pub(super) fn update_mark(
     connection: &mut Connection,
     scope: &Scope,
@@ -87,8 +87,9 @@ pub(super) fn put_ask(connection: &mut Connection, scope: &Scope, state: &str, a
         at,
     };
     let (id, handle, _) = put_item(&transaction, &new)?;
-    let packed = zstd::bulk::compress(state.as_bytes(), 0)
-        .map_err(|error| Error::new(Kind::Store, format!("{doing}: expected to compress")).because(error))?;
+    let packed = zstd::bulk::compress(state.as_bytes(), 0).map_err(|error| {
+        Error::new(ErrorKind::Store, format!("{doing}: expected to compress")).because(error)
+    })?;
     transaction
         .execute(
             "INSERT INTO ask (item, state, size, expires) VALUES (?1, ?2, ?3, ?4)
@@ -110,11 +111,11 @@ pub(super) fn ask(connection: &Connection, scope: &Scope, handle: &str, at: i64)
         .map_err(failed("reading an ask"))?;
     let Some((packed, size, expires)) = found else {
         let found = format!("expected the handle of an ask, found that of a {}", item.sort);
-        return Err(Error::new(Kind::Arguments, format!("answering {}: {found}", item.handle)));
+        return Err(Error::new(ErrorKind::Arguments, format!("answering {}: {found}", item.handle)));
     };
     if expires <= at {
         return Err(Error::new(
-            Kind::Refused,
+            ErrorKind::Refused,
             format!(
                 "answering {}: expected an ask of the last 24 hours, found one that expired; ask again without \
                  handle and answer",
@@ -124,7 +125,10 @@ pub(super) fn ask(connection: &Connection, scope: &Scope, handle: &str, at: i64)
     }
     let state = usize::try_from(size).ok().and_then(|size| zstd::bulk::decompress(&packed, size).ok());
     state.and_then(|it| String::from_utf8(it).ok()).ok_or_else(|| {
-        Error::new(Kind::Store, format!("answering {}: expected its state, found it corrupted", item.handle))
+        Error::new(
+            ErrorKind::Store,
+            format!("answering {}: expected its state, found it corrupted", item.handle),
+        )
     })
 }
 

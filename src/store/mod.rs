@@ -33,12 +33,12 @@ pub use content::BodyReader;
 pub use counts::Counts;
 pub use database::Store;
 pub use handle::{Digest, Handle};
-pub use memory::{Memory, MemoryKind, MemoryScope, Note};
+pub use memory::{Memory, MemoryKind, MemoryScope, NewMemory};
 pub use range::{Range, Slice};
 pub use search::passages::{Filter, FoundPassage, Passage, PassageKind, PassageMatch, Unindexed};
 pub use search::words::Snippet;
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -253,7 +253,7 @@ pub struct Removed {
     pub tokens: u64,
 }
 
-/// What became of a compaction, told by [`Store::finish`].
+/// What became of a compaction; set by [`Store::finish`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
     pub path: Option<String>,
@@ -264,7 +264,6 @@ pub struct Applied {
     pub fingerprint: String,
 }
 
-/// How it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AppliedMode {
@@ -355,13 +354,12 @@ impl FromStr for SearchScope {
 pub struct Query {
     /// Words; `"…"` is a phrase.
     pub text: String,
-    /// How far it goes.
     pub extent: SearchExtent,
     /// Only these; empty means all.
     pub only: Vec<What>,
-    /// At most so many results, and never more than 100.
+    /// Maximum number of results; 100 at most.
     pub limit: u32,
-    /// So many are passed over.
+    /// Results to skip.
     pub offset: u32,
 }
 
@@ -388,7 +386,7 @@ pub struct Found {
 
 /// A prompt from an agent's own log of what the user typed. It has no handle: nothing of it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Typed {
+pub struct FoundPrompt {
     /// `prompt`.
     pub kind: &'static str,
     pub agent: &'static str,
@@ -405,7 +403,7 @@ pub struct Recalled {
     /// In archive and memory.
     pub found: Found,
     /// In the logs, the newest first.
-    pub typed: Vec<Typed>,
+    pub typed: Vec<FoundPrompt>,
     /// How far was searched.
     pub scope: SearchScope,
     /// Archived sessions that were not looked through, because the newer ones are large enough.
@@ -419,9 +417,9 @@ pub struct MemoryFilter {
     /// Only of this type.
     pub kind: Option<MemoryKind>,
     pub pinned: bool,
-    /// At most so many; `None` for all.
+    /// Maximum number; `None` for all.
     pub limit: Option<u32>,
-    /// So many are passed over.
+    /// Memories to skip.
     pub offset: u32,
 }
 
@@ -455,14 +453,14 @@ pub struct Mark {
 pub struct Retention {
     /// Everything last stored before this moment (milliseconds since 1970).
     pub before: Option<i64>,
-    /// The oldest, until the originals take at most so many bytes on disk. With `before`, originals that a newer
+    /// The oldest, until the originals take at most this many bytes on disk. With `before`, originals that a newer
     /// compaction holds stay even so.
     pub max_bytes: Option<u64>,
     /// Only originals that no compaction holds: compactions, memories and marks stay.
     pub originals_only: bool,
 }
 
-/// A session that was, or would be, let go of.
+/// A session that was, or would be, deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Gone {
     pub handle: String,
@@ -473,7 +471,7 @@ pub struct Gone {
     pub at: i64,
 }
 
-/// What was, or would be, let go of.
+/// What was, or would be, deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Collected {
     /// The sessions among the originals, oldest first.
@@ -515,7 +513,7 @@ pub struct Stats {
 pub fn unwrapped(error: std::io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(ours) => ours,
-        Err(error) => Error::new(Kind::Io, "reading an original: expected to read on").because(error),
+        Err(error) => Error::new(ErrorKind::Io, "reading an original: expected to read on").because(error),
     }
 }
 

@@ -7,7 +7,7 @@ use std::io::BufRead;
 
 use regex::Regex;
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// A line is handled in stretches of at most this many bytes.
 const STRETCH: usize = 64 * 1024;
@@ -35,7 +35,7 @@ pub enum Range {
         /// Last message; `u64::MAX` for all that follow.
         to: u64,
     },
-    /// `/regex/`, `/regex/±2`, `/regex/±2@120`: the lines that match, with so many around them, from a line on.
+    /// `/regex/`, `/regex/±2`, `/regex/±2@120`: the lines that match, with two around each, from line 120 on.
     Matching {
         /// What a line must match (a stretch of at most 64 KiB of it).
         pattern: Regex,
@@ -55,7 +55,7 @@ impl Range {
         let wrong = || {
             let shown: String = text.chars().take(60).collect();
             Error::new(
-                Kind::Arguments,
+                ErrorKind::Arguments,
                 format!(
                     "reading a range: expected lines (10-40), bytes (b0-4096), messages of a session (m12-14) or a \
                      pattern (/regex/±2), found {shown:?}"
@@ -262,7 +262,7 @@ pub fn slice(
         Range::Messages { .. } => {
             let what =
                 "reading a range: expected lines, bytes or a pattern; messages are read from a session";
-            return Err(std::io::Error::other(Error::new(Kind::Arguments, what)));
+            return Err(std::io::Error::other(Error::new(ErrorKind::Arguments, what)));
         }
         Range::Matching { pattern, around, from } => {
             matching(&mut stretches, pattern, *around, *from, &mut room)?
@@ -419,7 +419,7 @@ mod tests {
             "é",
             "99999999999999999999",
         ] {
-            assert_eq!(Range::parse(text).unwrap_err().kind(), Kind::Arguments, "{text}");
+            assert_eq!(Range::parse(text).unwrap_err().kind(), ErrorKind::Arguments, "{text}");
         }
     }
 

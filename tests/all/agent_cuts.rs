@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use epitome::compaction::plan::{self, Cause, ModelLimits, Moment, Plan, PlanRequest, Segment};
 use epitome::compaction::profile::Profile;
 use epitome::history::{History, Kind, Message, Role};
-use epitome::sessions::{self, Memory};
+use epitome::sessions::{self, MemorySource};
 use epitome::tokens::{TokenCounter, Tokenizer};
 
 use crate::corpus;
@@ -43,7 +43,7 @@ fn files(folder: PathBuf) -> Vec<(String, String)> {
 }
 
 fn history(name: &str, text: &str) -> Option<History> {
-    sessions::read(&Memory::new(name, text), None).ok().map(|it| it.history)
+    sessions::read(&MemorySource::new(name, text), None).ok().map(|it| it.history)
 }
 
 /// The compactions in a session of lines. `is` finds the line of one. `whole`: what was kept is only told by lines that

@@ -494,7 +494,7 @@ fn what_may_not_be_applied_to_is_refused() {
 /// The words of a session as the reader gives them, by who said them: `(role, kind is a summary, text)`.
 fn words(path: &str) -> Vec<(String, bool, String)> {
     use epitome::history::{Kind, Role};
-    let source = epitome::sessions::Memory::new("made", fs::read(path).unwrap());
+    let source = epitome::sessions::MemorySource::new("made", fs::read(path).unwrap());
     let session = epitome::sessions::read(&source, None).unwrap();
     let mut out = Vec::new();
     for message in session.history.messages() {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use epitome::sessions::{self, Format, Memory, validate};
+use epitome::sessions::{self, Format, MemorySource, validate};
 use serde_json::Value;
 
 use crate::apply::{answer, apply, command, epitome, home, with_outputs};
@@ -303,7 +303,7 @@ fn doubled_outputs_of_one_call_are_mended() {
             let done = answer(&epitome(folder.path(), &words));
             assert_eq!(done["status"], "compacted", "{what}, {profile}: {done}");
             warned |= done["warnings"].to_string().contains("a second output of a call");
-            let made = Memory::new("made", fs::read(&out).unwrap());
+            let made = MemorySource::new("made", fs::read(&out).unwrap());
             let history = sessions::read(&made, Some(Format::CODEX)).unwrap().history;
             let (messages, _) = sessions::messages(&history, Format::OPENAI_RESPONSES);
             assert_eq!(validate::check(Format::OPENAI_RESPONSES, &messages), [], "{what}, {profile}");

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use epitome::history::History;
-use epitome::sessions::{self, Memory};
+use epitome::sessions::{self, MemorySource};
 
 /// The folders of the corpus.
 pub(crate) const KINDS: [&str; 7] =
@@ -65,7 +65,7 @@ fn in_sample(path: &Path) -> bool {
 
 /// What a session would send next, if it can be read.
 pub(crate) fn history(path: &Path) -> Option<History> {
-    let source = Memory::new(path.display().to_string(), std::fs::read(path).unwrap());
+    let source = MemorySource::new(path.display().to_string(), std::fs::read(path).unwrap());
     sessions::read(&source, None).ok().map(|it| it.history)
 }
 

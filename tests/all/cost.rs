@@ -5,11 +5,11 @@ use std::process::Command;
 
 use epitome::cost::{Bill, Prices};
 use epitome::sessions::requests::{Requests, requests};
-use epitome::sessions::{self, Memory};
+use epitome::sessions::{self, MemorySource};
 use serde_json::{Value, json};
 
 fn of(name: &str, text: &str) -> Requests {
-    let source = Memory::new(name, text);
+    let source = MemorySource::new(name, text);
     requests(&source, &sessions::read(&source, None).unwrap()).unwrap()
 }
 

@@ -8,7 +8,7 @@ use epitome::compaction::facts;
 use epitome::history::tools;
 use epitome::history::{History, Message};
 use epitome::score;
-use epitome::sessions::{self, Memory};
+use epitome::sessions::{self, MemorySource};
 use serde_json::{Value, json};
 
 /// A session in Claude Code's format from roles and contents.
@@ -227,7 +227,7 @@ const SHAPES: [Shape; 46] = [
 ];
 
 fn history(text: &str) -> History {
-    sessions::read(&Memory::new("hostile", text.as_bytes()), None).unwrap().history
+    sessions::read(&MemorySource::new("hostile", text.as_bytes()), None).unwrap().history
 }
 
 /// Bytes of all that is kept of a history: facts, what the scorer looks for, what calls did.

@@ -6,7 +6,7 @@ use epitome::compaction::plan::{self, ModelLimits, Moment, Op, Plan, PlanRequest
 use epitome::compaction::profile::Profile;
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Reasoning, Role};
 use epitome::profiles::BUILT_IN;
-use epitome::sessions::{self, Format, Memory, validate, wire};
+use epitome::sessions::{self, Format, MemorySource, validate, wire};
 use epitome::tokens::{TokenCounter, Tokenizer};
 use proptest::prelude::*;
 
@@ -283,7 +283,7 @@ fn laws_hold_on_every_session_of_the_corpus() {
     let mut wrong = Vec::new();
     for path in &sessions {
         let bytes = std::fs::read(path).unwrap();
-        let source = Memory::new("session", bytes.as_slice());
+        let source = MemorySource::new("session", bytes.as_slice());
         let session = sessions::read(&source, None).unwrap();
         let same = sessions::write(&source, &session, &session.history, sessions::Mode::Patch).unwrap();
         if same.bytes(&source).unwrap() != bytes {

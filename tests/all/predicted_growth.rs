@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use epitome::history::{History, Kind, Message, Part, Role};
-use epitome::sessions::{self, Memory, Session};
+use epitome::sessions::{self, MemorySource, Session};
 use epitome::tokens::{Estimator, TokenCounter, Tokenizer};
 
 use crate::corpus;
@@ -101,7 +101,7 @@ pub(crate) fn histories(folder: &Path, read: Read, boundary: Option<&str>) -> Ve
             at += line.len();
         }
         for end in ends {
-            let source = Memory::new(file.display().to_string(), &bytes[..end]);
+            let source = MemorySource::new(file.display().to_string(), &bytes[..end]);
             match read(&source) {
                 Ok(session) => {
                     out.push((file.file_name().unwrap().to_string_lossy().into_owned(), session.history));

@@ -796,7 +796,7 @@ fn gemini_clis_hook_before_a_compression_keeps_the_original_and_says_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_remembered_of_the_project_goes_into_the_next_summary() {
-    use epitome::store::Note;
+    use epitome::store::NewMemory;
     let home = tempfile::tempdir().unwrap();
     let session = session(home.path(), 20);
     {
@@ -804,7 +804,10 @@ async fn what_is_remembered_of_the_project_goes_into_the_next_summary() {
         let project = home.path().join("project").display().to_string();
         let scope = Scope { owner: engine.config.owner.clone(), project };
         for number in 0..12 {
-            let note = Note { content: format!("The build wants flag number {number}."), ..Note::default() };
+            let note = NewMemory {
+                content: format!("The build wants flag number {number}."),
+                ..NewMemory::default()
+            };
             engine.store.remember(&scope, &note, NOW + number).unwrap();
         }
         let summary =

@@ -121,7 +121,7 @@ fn a_brief_is_bounded_and_begins_a_session_of_any_agent() {
             let what = format!("{agent} to {to:?}: {done}");
             assert!(done["resume"].as_str().is_some_and(|it| it.contains("cd ")), "{what}");
             let output = done["output"].as_str().unwrap();
-            let source = epitome::sessions::Memory::new("made", fs::read(output).unwrap());
+            let source = epitome::sessions::MemorySource::new("made", fs::read(output).unwrap());
             let made = epitome::sessions::read(&source, None).unwrap();
             assert_eq!(made.format.name(), to.unwrap_or(agent), "{what}");
             let first =

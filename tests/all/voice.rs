@@ -15,7 +15,7 @@ use epitome::engine::{self, Amount, Ask, Engine, Opened, SeatAsk, SessionRef, To
 use epitome::history::verbatim::{self, Prompts};
 use epitome::history::{History, Kind, Message, Meta, Role};
 use epitome::score::{self, Class};
-use epitome::sessions::{self, Format, Memory};
+use epitome::sessions::{self, Format, MemorySource};
 use epitome::store::StoreAt;
 use serde::Deserialize;
 
@@ -358,7 +358,7 @@ fn real_refusals_and_answers_are_told() {
     let mut table: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     for path in crate::corpus::sessions("voice::real_refusals_and_answers_are_told", &folders) {
         let Ok(bytes) = std::fs::read(&path) else { continue };
-        let Ok(session) = sessions::read(&Memory::new(path.display().to_string(), bytes), None) else {
+        let Ok(session) = sessions::read(&MemorySource::new(path.display().to_string(), bytes), None) else {
             continue;
         };
         let history = &session.history;

@@ -9,7 +9,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// What a caller may want to tell apart. Everything finer is in the sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ErrorKind {
     /// The arguments contradict themselves or name something that does not exist. Exit code 2.
     Arguments,
     /// The input is not of the given format. Exit code 2.
@@ -94,7 +94,7 @@ pub struct Error(Box<Repr>);
 
 #[derive(Debug)]
 struct Repr {
-    kind: Kind,
+    kind: ErrorKind,
     detail: String,
     place: Option<Place>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
@@ -106,7 +106,7 @@ struct Repr {
 
 impl Error {
     /// `detail` reads: while doing what, expected what, found what; what to do. No full stop at its end.
-    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+    pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Self {
         Self(Box::new(Repr {
             kind,
             detail: detail.into(),
@@ -120,7 +120,7 @@ impl Error {
 
     /// What an argument says is wrong; its name begins the sentence.
     pub fn of_argument(name: &str, detail: impl fmt::Display) -> Self {
-        let mut error = Self::new(Kind::Arguments, format!("{name}: {detail}"));
+        let mut error = Self::new(ErrorKind::Arguments, format!("{name}: {detail}"));
         error.0.argument = Some(name.to_owned());
         error
     }
@@ -170,7 +170,7 @@ impl Error {
     }
 
     /// What kind of error this is.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
@@ -187,35 +187,35 @@ impl Error {
     /// The process exit code: 2 for wrong arguments or unreadable input, else 1.
     pub fn exit_code(&self) -> u8 {
         match self.0.kind {
-            Kind::Arguments | Kind::Input => 2,
-            Kind::Changed
-            | Kind::Ambiguous
-            | Kind::Live
-            | Kind::Locked
-            | Kind::Rejected
-            | Kind::Refused
-            | Kind::Store
-            | Kind::Provider
-            | Kind::Io
-            | Kind::Bug => 1,
+            ErrorKind::Arguments | ErrorKind::Input => 2,
+            ErrorKind::Changed
+            | ErrorKind::Ambiguous
+            | ErrorKind::Live
+            | ErrorKind::Locked
+            | ErrorKind::Rejected
+            | ErrorKind::Refused
+            | ErrorKind::Store
+            | ErrorKind::Provider
+            | ErrorKind::Io
+            | ErrorKind::Bug => 1,
         }
     }
 
     /// The name used as `reason_code` in JSON.
     pub fn code(&self) -> &'static str {
         match self.0.kind {
-            Kind::Arguments => "arguments",
-            Kind::Input => "input",
-            Kind::Changed => "changed",
-            Kind::Ambiguous => "ambiguous",
-            Kind::Live => "live",
-            Kind::Locked => "locked",
-            Kind::Rejected => "rejected",
-            Kind::Refused => "refused",
-            Kind::Store => "store",
-            Kind::Provider => "provider",
-            Kind::Io => "io",
-            Kind::Bug => "bug",
+            ErrorKind::Arguments => "arguments",
+            ErrorKind::Input => "input",
+            ErrorKind::Changed => "changed",
+            ErrorKind::Ambiguous => "ambiguous",
+            ErrorKind::Live => "live",
+            ErrorKind::Locked => "locked",
+            ErrorKind::Rejected => "rejected",
+            ErrorKind::Refused => "refused",
+            ErrorKind::Store => "store",
+            ErrorKind::Provider => "provider",
+            ErrorKind::Io => "io",
+            ErrorKind::Bug => "bug",
         }
     }
 
@@ -268,10 +268,10 @@ mod tests {
             Hint::WriteCopy => "write a copy".to_owned(),
             _ => String::new(),
         };
-        let error = |hint| Error::new(Kind::Io, "it failed").at("f", None).hint(hint).because("full");
+        let error = |hint| Error::new(ErrorKind::Io, "it failed").at("f", None).hint(hint).because("full");
         assert_eq!(error(Hint::WriteCopy).full_in(words), "f: it failed; write a copy: full");
         assert_eq!(error(Hint::GiveNext).full_in(words), "f: it failed: full");
-        let error = Error::new(Kind::Io, "try again").or_hint(Hint::WriteCopy);
+        let error = Error::new(ErrorKind::Io, "try again").or_hint(Hint::WriteCopy);
         assert_eq!(
             (error.full_in(words), error.full()),
             ("try again, or write a copy".into(), "try again".into())

@@ -182,9 +182,9 @@ pub struct Usage {
     pub cache_read: u64,
     /// Tokens in that were written to a cache.
     pub cache_write: u64,
-    /// Of `cache_write`, what was written to be kept for an hour, where it is told.
+    /// Of `cache_write`, what was written to be kept for an hour, where that is reported.
     pub cache_write_hour: u64,
-    /// Of `output`, the thinking, where it is told.
+    /// Of `output`, the thinking, where that is reported.
     pub reasoning: u64,
 }
 
@@ -221,8 +221,8 @@ pub struct Message {
     pub usage: Option<Usage>,
     /// The model that `usage` is of, where the format says it for each response.
     pub model: Option<Arc<str>>,
-    /// UTF-16 length of the message as the compact JSON of its own API, where the reader knows it and it is no more than
-    /// 32 bits say.
+    /// UTF-16 length of the message as the compact JSON of its own API, where the reader knows it and it is no more
+    /// than 32 bits say.
     pub wire_len: Option<u32>,
 }
 
@@ -341,8 +341,8 @@ impl History {
         Self { messages, units: OnceLock::new(), meta }
     }
 
-    /// The same with its parts side by side. As they were read, each lies between the texts of its neighbours, and whoever
-    /// walks over parts alone goes through as many pages of memory as the texts take.
+    /// The same with its parts side by side. As they were read, each lies between the texts of its neighbours, so
+    /// that a walk over the parts alone touches as many pages of memory as the texts take.
     pub fn side_by_side(mut self) -> Self {
         // All old places are held until the last part has moved, so that none moves into one of them.
         let mut scattered: Vec<Vec<Part>> =
@@ -354,7 +354,6 @@ impl History {
         self
     }
 
-    /// All messages, in order.
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
@@ -395,7 +394,6 @@ impl History {
             .find_map(|(index, message)| message.calls().find(|it| &*it.id == id).map(|it| (index, it)))
     }
 
-    /// The messages, taken out.
     pub fn into_messages(self) -> Vec<Message> {
         self.messages
     }

@@ -10,7 +10,7 @@ use memchr::memmem;
 use regex::Regex;
 use serde::Deserialize;
 
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// What stands in the place of a private passage (opencode-supermemory 2.0).
 pub const REDACTED: &str = "[REDACTED]";
@@ -125,12 +125,12 @@ impl Redactor {
     /// With patterns of the user's in addition.
     ///
     /// # Errors
-    /// [`Kind::Arguments`] for a pattern that is no regular expression.
+    /// [`ErrorKind::Arguments`] for a pattern that is no regular expression.
     pub fn new(patterns: &[impl AsRef<str>]) -> Result<Self> {
         let compiled = patterns.iter().map(|it| {
             Regex::new(it.as_ref()).map_err(|error| {
                 let found = format!("expected a regular expression, found {:?}", it.as_ref());
-                Error::new(Kind::Arguments, format!("reading the patterns of what is private: {found}"))
+                Error::new(ErrorKind::Arguments, format!("reading the patterns of what is private: {found}"))
                     .because(error)
             })
         });
@@ -332,7 +332,7 @@ mod tests {
             redactor.is_all_private(&redactor.redact(" <private>all</private>\n<private>of it</private>. "))
         );
         assert!(!redactor.is_all_private(&redactor.redact("<private>all</private> but this")));
-        assert_eq!(Redactor::new(&["("]).unwrap_err().kind(), Kind::Arguments);
+        assert_eq!(Redactor::new(&["("]).unwrap_err().kind(), ErrorKind::Arguments);
     }
 
     proptest! {

@@ -246,7 +246,7 @@ impl Text {
     /// The first words of a long text in its place, or a short one whole, with the weight and shape of the whole. For a
     /// history that is only measured.
     pub fn gist(text: &str, weight: TextSize, shape: u64) -> Self {
-        /// Characters that anybody shows of a text.
+        /// Maximum characters shown of a text.
         const SHOWN: usize = 60;
         let mut cache = TextCache::new(weight);
         if !cache.remember(Measure::Shape, shape) {

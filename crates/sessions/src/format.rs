@@ -22,10 +22,11 @@ pub(crate) struct Row {
     pub(crate) api: Api,
     /// Whether its thinking is signed by that API. Agents that talk to several providers do not say which one signed.
     pub(crate) is_signed: bool,
-    /// Part of the path of its agent's folder, and how a session's file name ends: enough to recognise a session in which
-    /// too little is written.
+    /// Part of the path of its agent's folder, and how a session's file name ends: enough to recognise a session in
+    /// which too little is written.
     pub(crate) folder: Option<(&'static str, &'static [&'static str])>,
-    /// Whether the first 64 KB, mended, are surely of this format. Plain messages are told apart by [`crate::wire::sniff`].
+    /// Whether the first 64 KB, mended, are surely of this format. Plain messages are recognised by
+    /// [`crate::wire::sniff`].
     pub(crate) recognise: Option<fn(&str) -> bool>,
     pub(crate) read: fn(&dyn Source) -> Result<Session>,
     /// Reads what is needed to measure it; otherwise all of it is read.

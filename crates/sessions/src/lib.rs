@@ -22,7 +22,7 @@ pub mod validate;
 pub mod wire;
 
 use format::Api;
-use history::error::{Error, Hint, Kind, Result};
+use history::error::{Error, ErrorKind, Hint, Result};
 use history::{History, Part, Role, Text};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -31,7 +31,8 @@ pub use format::Format;
 pub use history::SUMMARY_START;
 pub use wire::messages;
 
-/// Whether a text is a summary of ours that an agent wrote down as a message of the user: it has no mark of its own there.
+/// Whether a text is a summary of ours that an agent wrote down as a message of the user: it has no mark of its own
+/// there.
 fn is_our_summary(text: &str) -> bool {
     let first = text.lines().next().unwrap_or_default();
     first.strip_prefix("[Epitome] ").unwrap_or(first).starts_with(SUMMARY_START)
@@ -44,11 +45,10 @@ pub trait Source: Sync {
     fn name(&self) -> &str;
     /// Length in bytes.
     fn len(&self) -> u64;
-    /// Whether there is nothing.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Fills `buffer` from `at`. Fewer bytes than asked for is [`Kind::Changed`].
+    /// Fills `buffer` from `at`. Fewer bytes than asked for is [`ErrorKind::Changed`].
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()>;
 
     /// A range of it.
@@ -61,19 +61,19 @@ pub trait Source: Sync {
 
 /// A source in memory.
 #[derive(Debug, Clone)]
-pub struct Memory {
+pub struct MemorySource {
     name: String,
     bytes: Vec<u8>,
 }
 
-impl Memory {
+impl MemorySource {
     /// Names and owns `bytes`.
     pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
         Self { name: name.into(), bytes: bytes.into() }
     }
 }
 
-impl Source for Memory {
+impl Source for MemorySource {
     fn name(&self) -> &str {
         &self.name
     }
@@ -83,7 +83,7 @@ impl Source for Memory {
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         let range = at as usize..at as usize + buffer.len();
         let found = self.bytes.get(range).ok_or_else(|| {
-            Error::new(Kind::Changed, format!("expected {} bytes at {at}, found fewer", buffer.len()))
+            Error::new(ErrorKind::Changed, format!("expected {} bytes at {at}, found fewer", buffer.len()))
                 .at(&self.name, None)
         })?;
         buffer.copy_from_slice(found);
@@ -114,8 +114,8 @@ impl Format {
     pub const OPENAI_RESPONSES: Self = Self(&wire::OPENAI_RESPONSES);
     pub const GEMINI: Self = Self(&wire::GEMINI);
 
-    /// All of them, native ones first. In this order a session is recognised: Qwen Code's records are like Claude Code's, with
-    /// something more.
+    /// All of them, native ones first. In this order a session is recognised: Qwen Code's records are like Claude
+    /// Code's, with something more.
     pub const ALL: [Self; 11] = [
         Self::QWEN_CODE,
         Self::CLAUDE_CODE,
@@ -133,11 +133,14 @@ impl Format {
     /// The format of that name.
     ///
     /// # Errors
-    /// [`Kind::Arguments`] for one that is not known.
+    /// [`ErrorKind::Arguments`] for one that is not known.
     pub fn named(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
-            Error::new(Kind::Arguments, format!("expected a format ({}), found {name:?}", names.join(", ")))
+            Error::new(
+                ErrorKind::Arguments,
+                format!("expected a format ({}), found {name:?}", names.join(", ")),
+            )
         })
     }
 
@@ -256,7 +259,6 @@ impl Origins {
         self.ends.len()
     }
 
-    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -308,7 +310,6 @@ pub enum Mode {
 pub enum Piece {
     /// Bytes of the source, as they are.
     Keep(Range<u64>),
-    /// New bytes.
     New(Vec<u8>),
 }
 
@@ -353,24 +354,24 @@ const PREFIX: u64 = 64 * 1024;
 /// Finds out how a source is written down.
 ///
 /// # Errors
-/// [`Kind::Input`] for what is no session that is known, with its beginning; those of reading `source`.
+/// [`ErrorKind::Input`] for what is no session that is known, with its beginning; those of reading `source`.
 pub fn sniff(source: &dyn Source) -> Result<Format> {
     let bytes = source.bytes(0..source.len().min(PREFIX))?;
     if bytes.starts_with(b"SQLite format 3\0") {
         let what = "expected a session, found a database; if it is OpenCode's, add #ses_… (`epitome sessions` lists them)";
-        return Err(Error::new(Kind::Input, what).at(source.name(), None));
+        return Err(Error::new(ErrorKind::Input, what).at(source.name(), None));
     }
     let first = history::json::mend(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes));
     let native = Format::ALL.into_iter().find(|it| it.0.recognise.is_some_and(|it| it(&first)));
     let found = native.or_else(|| wire::sniff(&first)).or_else(|| of_folder(source.name(), &first));
     found.ok_or_else(|| {
         if first.trim().is_empty() {
-            return Error::new(Kind::Input, "the file is empty; expected a session").at(source.name(), None);
+            return Error::new(ErrorKind::Input, "the file is empty; expected a session").at(source.name(), None);
         }
         if agents::codex::is_before_payload(&first) {
             let what = "expected a session, found a Codex rollout of before August 2025 (no `payload`), which today's \
                         Codex does not resume either; it is not read";
-            return Error::new(Kind::Input, what).at(source.name(), None);
+            return Error::new(ErrorKind::Input, what).at(source.name(), None);
         }
         let found = glimpse(&first);
         let names: Vec<_> = Format::ALL.iter().map(|it| it.name()).collect();
@@ -378,7 +379,7 @@ pub fn sniff(source: &dyn Source) -> Result<Format> {
             "expected a session or an array of messages ({}), found a file that begins with {found}",
             names.join(", ")
         );
-        Error::new(Kind::Input, what).hint(Hint::NameFormat).at(source.name(), None)
+        Error::new(ErrorKind::Input, what).hint(Hint::NameFormat).at(source.name(), None)
     })
 }
 
@@ -396,19 +397,19 @@ fn of_folder(path: &str, first_lines: &str) -> Option<Format> {
 /// Reads a session in the named format, or the one it looks like.
 ///
 /// ```
-/// use sessions::{Format, Memory};
+/// use sessions::{Format, MemorySource};
 ///
 /// let messages = br#"[{"role": "user", "content": "Fix the tests."}, {"role": "assistant", "content": "Done."}]"#;
-/// let session = sessions::read(&Memory::new("messages", messages.to_vec()), Some(Format::ANTHROPIC))?;
+/// let session = sessions::read(&MemorySource::new("messages", messages.to_vec()), Some(Format::ANTHROPIC))?;
 /// assert_eq!(session.history.messages()[0].plain(), "Fix the tests.");
-/// // What was not understood is said, not refused.
+/// // What was not understood is noted, not refused.
 /// assert!(session.notes.is_empty());
 /// # Ok::<(), history::error::Error>(())
 /// ```
 ///
 /// # Errors
-/// [`Kind::Input`] for what is no session of that format, or of none that is known; those of reading `source`. A record
-/// that is broken or unknown is no error, but a [`Note`].
+/// [`ErrorKind::Input`] for what is no session of that format, or of none that is known; those of reading `source`. A
+/// record that is broken or unknown is no error, but a [`Note`].
 pub fn read(source: &dyn Source, format: Option<Format>) -> Result<Session> {
     let format = match format {
         Some(format) => format,
@@ -465,7 +466,8 @@ pub fn scan(source: &dyn Source, format: Option<Format>, keep: &Keep) -> Result<
 /// What is to be written so that `session` becomes `after`.
 ///
 /// # Errors
-/// [`Kind::Arguments`] for a format or a mode that is not written; [`Kind::Bug`] where the result would lose a message.
+/// [`ErrorKind::Arguments`] for a format or a mode that is not written; [`ErrorKind::Bug`] where the result would lose
+/// a message.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     match session.format.0.write {
         Some(write) => write(source, session, after, mode),
@@ -478,14 +480,14 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
 /// its own.
 ///
 /// # Errors
-/// [`Kind::Arguments`] if `to` is no agent's format that can be written.
+/// [`ErrorKind::Arguments`] if `to` is no agent's format that can be written.
 pub fn carry(source: &dyn Source, session: &Session, after: &History, to: Format) -> Result<Written> {
     if session.format == to {
         return write(source, session, after, Mode::New);
     }
     let Some(carry) = to.0.carry else {
         let what = format!("expected an agent to carry a session over to, found {}", to.name());
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     };
     carry(source, session, &without_instructions(after))
 }
@@ -522,7 +524,7 @@ fn unchanged(source: &dyn Source, session: &Session, after: &History, mode: Mode
         return Ok(Written { pieces: vec![Piece::Keep(0..source.len())], ..Written::default() });
     }
     let what = format!("{} is read only", session.format.name());
-    Err(Error::new(Kind::Refused, what).hint(Hint::WriteMessages))
+    Err(Error::new(ErrorKind::Refused, what).hint(Hint::WriteMessages))
 }
 
 /// A rule of an API that a message array breaks.

@@ -1,5 +1,5 @@
 //! How each agent records that the user refused a call: in a form of its own that no tool can print, beside its mark
-//! that the call failed. What the text of any other output says is nobody's refusal.
+//! that the call failed. The text of any other output is never taken for a refusal.
 
 use history::Refusal;
 

@@ -22,7 +22,6 @@ pub struct Request {
     pub sent_at: Option<i64>,
     /// Milliseconds since 1970 of its answer.
     pub at: Option<i64>,
-    /// The model that answered.
     pub model: Option<Arc<str>>,
     pub usage: Usage,
     /// Number of the prompt that it worked on, in [`Requests::prompts`]; none before the first.
@@ -46,7 +45,8 @@ pub struct Requests {
 /// Reads them from the source that a session was read from.
 ///
 /// # Errors
-/// [`Kind::Input`](history::error::Kind::Input) or [`Kind::Io`](history::error::Kind::Io) where `source` cannot be read any more.
+/// [`ErrorKind::Input`](history::error::ErrorKind::Input) or [`ErrorKind::Io`](history::error::ErrorKind::Io) where
+/// `source` cannot be read any more.
 pub fn requests(source: &dyn Source, session: &Session) -> Result<Requests> {
     let mut out = Collector::default();
     match session.format.0.requests {

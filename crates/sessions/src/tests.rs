@@ -11,7 +11,7 @@ use super::*;
 pub(super) fn shown(lines: &[impl AsRef<str>]) -> (String, Session) {
     let lines: Vec<&str> = lines.iter().map(AsRef::as_ref).collect();
     let session = read(
-        &Memory::new(
+        &MemorySource::new(
             "t",
             lines.join(
                 "
@@ -69,7 +69,7 @@ pub(super) fn sessions() -> Vec<(String, Vec<u8>)> {
 
 /// Reads both ways. `None` if the file is no session of those.
 fn same(name: &str, bytes: &[u8]) -> Option<()> {
-    let source = Memory::new(name, bytes);
+    let source = MemorySource::new(name, bytes);
     let format = sniff(&source).ok()?;
     if format.is_wire() || format.is_read_only() {
         return None;
@@ -97,7 +97,7 @@ fn measured_sessions_have_the_history_of_read_ones() {
 /// What the last lines of a long session do not depend on is not read.
 #[test]
 fn what_is_not_live_is_not_read() {
-    struct Watched(Memory, std::sync::atomic::AtomicU64);
+    struct Watched(MemorySource, std::sync::atomic::AtomicU64);
     impl Source for Watched {
         fn name(&self) -> &str {
             self.0.name()
@@ -145,7 +145,7 @@ fn what_is_not_live_is_not_read() {
     gemini += "\n";
     gemini.extend((20_001..20_010).map(|it| message(it) + "\n"));
     for text in [claude, codex, gemini] {
-        let source = Watched(Memory::new("t", text.as_bytes()), 0.into());
+        let source = Watched(MemorySource::new("t", text.as_bytes()), 0.into());
         let live = scan(&source, None, &|_, _| None).unwrap();
         let read_bytes = source.1.into_inner();
         // How much the other cores have read before it turns out to be enough depends on the machine.
@@ -190,12 +190,12 @@ fn usual_records_are_read_as_unusual_ones() {
     };
     let mut count = 0;
     for (name, bytes) in sessions() {
-        let Ok(format) = sniff(&Memory::new(name.as_str(), bytes.as_slice())) else { continue };
+        let Ok(format) = sniff(&MemorySource::new(name.as_str(), bytes.as_slice())) else { continue };
         if oddity(format).is_none() {
             continue;
         }
         for bytes in [broken(&bytes), bytes] {
-            let read = |bytes: Vec<u8>| read(&Memory::new(name.as_str(), bytes), Some(format)).ok();
+            let read = |bytes: Vec<u8>| read(&MemorySource::new(name.as_str(), bytes), Some(format)).ok();
             let (usual, odd) = (read(bytes.clone()), read(odd(format, &bytes)));
             let (Some(usual), Some(odd)) = (usual, odd) else { continue };
             for (usual, odd) in usual.history.messages().iter().zip(odd.history.messages()) {
@@ -244,7 +244,7 @@ fn sessions_are_recognised() {
             Format::CLAUDE_CODE,
         ),
     ] {
-        let source = Memory::new(name, text);
+        let source = MemorySource::new(name, text);
         assert_eq!(sniff(&source).unwrap(), expected, "{name}");
         let messages = read(&source, None).map(|it| it.history.messages().len());
         if name.contains("Hash") || name.contains("first") {
@@ -260,7 +260,7 @@ fn sessions_are_recognised() {
         "\n",
     );
     for (text, expected) in [(old, "no `payload`"), ("SQLite format 3\0", "#ses_")] {
-        let error = sniff(&Memory::new("f", text)).unwrap_err().to_string();
+        let error = sniff(&MemorySource::new("f", text)).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -301,7 +301,7 @@ fn notes_name_their_line() {
 #[test]
 fn free_text_is_carried_as_an_object() {
     let old = r#"{"messages":[{"role":"user","content":"list it"}]}"#;
-    let source = Memory::new("t", old);
+    let source = MemorySource::new("t", old);
     let session = read(&source, Some(Format::ANTHROPIC)).unwrap();
     let mut messages = session.history.messages().to_vec();
     let call = history::Call {
@@ -314,7 +314,7 @@ fn free_text_is_carried_as_an_object() {
     messages.push(history::Message::new(Role::Assistant, history::Kind::Said, vec![Part::Call(call)]));
     let after = History::new(messages, session.history.meta.clone());
     let written = carry(&source, &session, &after, Format::CODEX).unwrap().bytes(&source).unwrap();
-    let carried = read(&Memory::new("t", written), Some(Format::CODEX)).unwrap();
+    let carried = read(&MemorySource::new("t", written), Some(Format::CODEX)).unwrap();
     let call = carried.history.messages().iter().flat_map(|it| it.calls()).next().unwrap();
     assert_eq!((call.input.as_str(), call.freeform), (r#"{"input":"ls -la"}"#, false));
 }
@@ -329,6 +329,7 @@ fn parts_within_parts_are_looked_into_once() {
 {{"id":"1","type":"gemini","content":"","toolCalls":[{{"id":"c","name":"n","args":{{}},"result":[{part}]}}]}}
 "#
     );
-    let repaired = repair::repair(&Memory::new("t", text), Format::GEMINI_CLI, &|_| "h".into()).unwrap();
+    let repaired =
+        repair::repair(&MemorySource::new("t", text), Format::GEMINI_CLI, &|_| "h".into()).unwrap();
     assert!(repaired.findings.is_empty(), "{:?}", repaired.findings);
 }

@@ -16,10 +16,10 @@ use history::{History, Kind, Measure, Media, Message, Opaque, Output, Part, Role
 /// Counts tokens. One counter serves one plan: trigger, split, budget and acceptance go by the same figures.
 ///
 /// With [`Tokenizer::Auto`] it reads from the session what a token is: where providers reported usage, the size of
-/// each text is told from its shape and scaled so that the growth from report to report comes out, and the overhead is
-/// what the last report holds beyond the messages. So overhead plus messages is exactly what the provider counted
-/// there, and what follows is estimated. Where nothing was reported, texts are counted with o200k; for makers other
-/// than OpenAI, whose tokenizers are not public, times a factor that the session corpus gave.
+/// each text is estimated from its shape and scaled so that the growth from report to report comes out, and the
+/// overhead is what the last report holds beyond the messages. So overhead plus messages is exactly what the provider
+/// counted there, and what follows is estimated. Where nothing was reported, texts are counted with o200k; for makers
+/// other than OpenAI, whose tokenizers are not public, times a factor that the session corpus gave.
 ///
 /// The figure of a message is the sum of its parts' plus its frame, and that of a history the sum of its messages'.
 ///
@@ -70,7 +70,7 @@ impl TokenCounter {
         Self::for_model(history, history.meta.model.as_deref(), tokenizer, overhead)
     }
 
-    /// The same for a history that this model will be sent, whoever answered before.
+    /// The same for a history that this model will be sent, whichever model answered before.
     pub fn for_model(
         history: &History,
         model: Option<&str>,
@@ -220,9 +220,9 @@ impl TokenCounter {
         }
     }
 
-    /// What was reported of a response of Gemini, which is what its return costs: signatures bring back thoughts that no
-    /// part shows. Of 620 responses in pi and OpenCode the context grew by that, to 5 % at the median; by what the
-    /// parts show, to 17 %. Thoughts that are told apart (Gemini CLI) are not sent again.
+    /// What was reported of a response of Gemini, which is what its return costs: signatures bring back thoughts that
+    /// no part shows. Of 620 responses in pi and OpenCode the context grew by that, to 5 % at the median; by what the
+    /// parts show, to 17 %. Thoughts that are reported apart (Gemini CLI) are not sent again.
     fn reported_output(&self, message: &Message) -> Option<u64> {
         let is_by_model = matches!(self.basis, Basis::Shape | Basis::Calibrated);
         let usage = message.usage.filter(|_| is_by_model && self.maker == Maker::Google)?;
@@ -262,8 +262,8 @@ impl TokenCounter {
         self.overhead
     }
 
-    /// Tokens of the messages that the last reported request was not sent: a plugin or the client left them out, or sent
-    /// less in their place. System prompt, tools and messages, less this, are what was reported.
+    /// Tokens of the messages that the last reported request was not sent: a plugin or the client left them out, or
+    /// sent less in their place. System prompt, tools and messages, less this, are what was reported.
     pub fn hidden(&self) -> u64 {
         self.hidden
     }
@@ -377,8 +377,9 @@ impl TokenCounter {
         }
     }
 
-    /// How far off the context may be, in percent: by what came since the last report, and by what grew unseen with each
-    /// response before (web searches, hidden thoughts, what the client adds). Fitted to the tuned half of the corpus:
+    /// How far off the context may be, in percent: by what came since the last report, and by what grew unseen with
+    /// each response before (web searches, hidden thoughts, what the client adds). Fitted to the tuned half of the
+    /// corpus:
     /// `tests/all/margins.rs`.
     fn margin(&self, history: &History, reports: &[Report], before: &[f64]) -> f64 {
         const OF_TAIL: f64 = 0.25;

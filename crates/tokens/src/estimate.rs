@@ -78,7 +78,7 @@ pub(super) fn attached(part: &Part) -> &[Media] {
 /// Bytes that Codex takes for an inline image (about 1,844 tokens).
 const CODEX_IMAGE: u64 = 7_373;
 
-/// One item for all that is said in the message, one for each other part.
+/// One item for all text and media of the message, one for each other part.
 fn codex_message(message: &Message) -> u64 {
     let mut said = 0;
     let mut tokens = 0;

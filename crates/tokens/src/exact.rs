@@ -86,7 +86,7 @@ fn on_all_cores<T: Sync, U: Send>(
         return all.iter().map(work).collect();
     }
     let next = AtomicUsize::new(0);
-    // A few at a time: whoever is done takes the next ones.
+    // A few at a time: a thread that is done takes the next ones.
     let step = (all.len() / threads / 64).max(1);
     let some = || {
         let mut out = Vec::new();
@@ -141,8 +141,8 @@ pub fn tail(encoding: Encoding, text: &str, tokens: u64) -> &str {
 
 /// Below this many bytes counting costs less than remembering.
 const REMEMBERED_FROM: usize = 64;
-/// As many as a table of 131,072 slots takes, 3.3 MB. A server reaches it within minutes and stays there: a larger table
-/// still doubled after ten, which looked like a leak.
+/// As many as a table of 131,072 slots takes, 3.3 MB. A server reaches it within minutes and stays there: a larger
+/// table still doubled after ten, which looked like a leak.
 const REMEMBERED_AT_MOST: usize = 131_072 / 8 * 7;
 /// Less work is not worth a thread: at 200 MB a second it takes most of a millisecond.
 const BYTES_A_THREAD: usize = 128 * 1024;

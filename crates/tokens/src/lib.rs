@@ -22,7 +22,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use estimate::Heuristic;
 use exact::Encoding;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{Measure, Text, TextSize};
 
 /// A text measured by its shape, of which no more is kept than its first words if it is long: enough for every counter
@@ -44,7 +44,7 @@ pub enum Estimator {
     O200k,
     /// OpenAI cl100k_base, exact.
     Cl100k,
-    /// UTF-16 length / 4, rounded up (OpenCode, seed of December 2025).
+    /// UTF-16 length / 4, rounded up (OpenCode, December 2025).
     Chars4,
     /// UTF-16 length / 4, rounded half up (OpenCode 1.18).
     Chars4Round,
@@ -97,12 +97,12 @@ impl Estimator {
     /// The estimator of that name.
     ///
     /// # Errors
-    /// [`Kind::Arguments`] with the names there are.
+    /// [`ErrorKind::Arguments`] with the names there are.
     pub fn named(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
             Error::new(
-                Kind::Arguments,
+                ErrorKind::Arguments,
                 format!("expected a tokenizer ({}), found {name:?}", names.join(", ")),
             )
         })
@@ -136,7 +136,7 @@ impl Tokenizer {
     /// `auto`, or the name of an estimator.
     ///
     /// # Errors
-    /// [`Kind::Arguments`] with the names there are.
+    /// [`ErrorKind::Arguments`] with the names there are.
     pub fn named(name: &str) -> Result<Self> {
         if name == "auto" { Ok(Self::Auto) } else { Estimator::named(name).map(Self::Fixed) }
     }

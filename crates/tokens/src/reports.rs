@@ -24,21 +24,21 @@ pub(super) struct Report {
 /// What a report can hold beyond the messages where the model's window is not known.
 const ROOM: u64 = 1_000_000;
 
-/// A report of a smaller share than this of what the messages come to is not of this history: a request of another
-/// kind, or a proxy that tells only what was not cached. Contexts that a plugin prunes keep more (a quarter at the
-/// least, as far as was seen).
-const LEAST: f64 = 0.05;
+/// Minimum ratio of a report to our own count. A smaller one is not of this history: a request of another kind, or a
+/// proxy that reports only what was not cached. Contexts that a plugin prunes keep more (at least a quarter in all
+/// that was seen).
+const MIN_SHARE: f64 = 0.05;
 
 /// Maximum ratio of a report to our own count.
-const MORE: f64 = 4.0;
+const MAX_SCALE: f64 = 4.0;
 
 impl Report {
     /// Whether it is believed, given the tokens before it by our count. Less than they come to is: then not all of them
     /// were sent.
     pub(super) fn is_of(&self, before: f64) -> bool {
         let sent = self.sent as f64;
-        let possible = self.context <= Usage::MOST && sent <= before * MORE + self.room as f64;
-        possible && sent >= before * LEAST
+        let possible = self.context <= Usage::MOST && sent <= before * MAX_SCALE + self.room as f64;
+        possible && sent >= before * MIN_SHARE
     }
 }
 
@@ -75,15 +75,15 @@ pub(super) fn reports(history: &History, rates: Rates) -> impl Iterator<Item = R
 pub(super) fn up_to_clearing(reports: &[Report], before: &[f64], history: &History) -> usize {
     /// Maximum tokens by which what is beyond the messages grows by itself, by reminders and tools that come later.
     const GROWTH: f64 = 4_000.0;
-    /// Maximum ratio of how much what is there grows to how much it does as a rule.
-    const MORE: f64 = 1.15;
+    /// Maximum ratio of the growth of the messages to their usual growth.
+    const SCALE_SLACK: f64 = 1.15;
     let cleared = || history.messages().iter().position(|it| it.outputs().any(|it| it.cleared));
     let Some((last, cleared)) = reports.last().and_then(|it| Some((it, cleared()?))) else {
         return reports.len();
     };
     let earlier = reports.partition_point(|it| it.start <= cleared);
     // Between most neighbours nothing was cleared.
-    let scale = learned_scale(reports, before) * MORE;
+    let scale = learned_scale(reports, before) * SCALE_SLACK;
     let grown = |then: &Report| last.sent.saturating_sub(then.sent) as f64;
     let seen = |then: &Report| before[last.start] - before[then.start];
     match reports[..earlier].last() {

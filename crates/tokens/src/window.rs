@@ -6,7 +6,7 @@
 /// What a model takes, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// Context window: everything of one request, answer included unless `input` is told.
+    /// Context window: everything of one request, answer included unless `input` is given.
     pub context: u64,
     /// The most that can be sent, where the maker gives it apart.
     pub input: Option<u64>,
@@ -58,7 +58,7 @@ fn starts_a_word(model: &str, prefix: &str) -> bool {
         .any(|(at, _)| at == 0 || matches!(model.as_bytes()[at - 1], b'/' | b'.' | b':' | b'@' | b'~'))
 }
 
-/// Prefix of the id, context, input if told apart (else 0), output. The longest prefix wins.
+/// Prefix of the id, context, input if given apart (else 0), output. The longest prefix wins.
 const WINDOWS: &[(&str, u64, u64, u64)] = &[
     // Anthropic. Opus and Sonnet 4.6 have 1M over the API, but Claude Code keeps them to 200K unless the id says
     // `[1m]`; sessions written with them compact at that boundary.

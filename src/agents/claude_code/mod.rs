@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use history::error::{Error, Hint, Kind, Result};
-use sessions::{Format, Memory, Mode, Session, Source};
+use history::error::{Error, ErrorKind, Hint, Result};
+use sessions::{Format, MemorySource, Mode, Session, Source};
 
 use super::hooks::{AfterCompaction, AgentHooks, HookMoment};
 use super::reach::{self, Job, Reach, Way};
@@ -73,7 +73,7 @@ impl Agent for ClaudeCode {
         if !is_slug(&slug, cwd) {
             let what =
                 "Claude Code's name for so long a directory is not known; start Claude Code there once";
-            let refused = Error::new(Kind::Refused, what).or_hint(Hint::WriteCopy);
+            let refused = Error::new(ErrorKind::Refused, what).or_hint(Hint::WriteCopy);
             return Err(refused.at(cwd.display().to_string(), None));
         }
         Ok(Some(projects(env).join(slug).join(file_name)))
@@ -98,7 +98,7 @@ impl Agent for ClaudeCode {
         session: &Session,
         at: usize,
         _handle: &str,
-    ) -> Result<Option<(Memory, Session)>> {
+    ) -> Result<Option<(MemorySource, Session)>> {
         before_boundary(source, session, at)
     }
 
@@ -171,15 +171,19 @@ fn newest_version(env: &Env) -> Option<[u32; 3]> {
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
-/// The part of a transcript in front of the compaction whose summary is message `at`. The archived one may lack rows that
-/// were written a moment later.
-fn before_boundary(source: &dyn Source, session: &Session, at: usize) -> Result<Option<(Memory, Session)>> {
+/// The part of a transcript in front of the compaction whose summary is message `at`. The archived one may lack rows
+/// that were written a moment later.
+fn before_boundary(
+    source: &dyn Source,
+    session: &Session,
+    at: usize,
+) -> Result<Option<(MemorySource, Session)>> {
     let Some(record) = session.origins[at].first() else { return Ok(None) };
     let end = session.records[*record as usize].at;
     let bytes = source.bytes(0..end)?;
     let Some(mark) = memchr::memmem::rfind(&bytes, b"\"compact_boundary\"") else { return Ok(None) };
     let start = memchr::memrchr(b'\n', &bytes[..mark]).map_or(0, |it| it + 1);
-    let before = Memory::new("the transcript before the compaction", &bytes[..start]);
+    let before = MemorySource::new("the transcript before the compaction", &bytes[..start]);
     let session = sessions::read(&before, Some(session.format))?;
     Ok(Some((before, session)))
 }

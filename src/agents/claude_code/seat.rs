@@ -8,7 +8,7 @@ use super::ClaudeCode;
 use crate::agents::seat::{Around, Conversation, Given, Seat, SeatRequest, SeatSession};
 use crate::agents::{self, Agent};
 use crate::files;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Meta, Part, Role};
 use sessions::Format;
 use sessions::agents::claude_code::is_clients;
@@ -32,7 +32,7 @@ impl Seat for ClaudeCodeSeat {
     /// The messages that Claude Code hands over, and its transcript, which is what a user wants back.
     fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<SeatRequest>> {
         let mut now = SeatSession::given(&messages(event)?, Format::ANTHROPIC)?;
-        // A sub-agent's messages are in no transcript of their own that anybody resumes.
+        // A sub-agent's messages are in no transcript that can be resumed.
         let sub_agent = event["agentId"].is_string();
         let transcript = if sub_agent { None } else { transcript(around, last_row(event)) };
         let meta = match &transcript {
@@ -97,9 +97,9 @@ fn transcript(around: &Around<'_>, last_row: Option<&str>) -> Option<(SeatSessio
 /// results of its calls. What the user said stays apart.
 ///
 /// # Errors
-/// [`Kind::Input`] if there are none, or one is of a form that is not known: nothing may be lost by guessing.
+/// [`ErrorKind::Input`] if there are none, or one is of a form that is not known: nothing may be lost by guessing.
 fn messages(event: &Value) -> Result<Vec<u8>> {
-    let wrong = |what: String| Error::new(Kind::Input, format!("reading the event's messages: {what}"));
+    let wrong = |what: String| Error::new(ErrorKind::Input, format!("reading the event's messages: {what}"));
     let all = event["messages"].as_array().ok_or_else(|| wrong("expected a list, found none".to_owned()))?;
     let mut out: Vec<Value> = Vec::new();
     for (number, message) in all.iter().enumerate() {
@@ -154,8 +154,8 @@ fn is_results(message: &Value) -> bool {
     !blocks.is_empty() && blocks.iter().all(|it| it["type"] == "tool_result")
 }
 
-/// The answer: fresh messages without `handle`, one for each block, as the event has them. With handles, the next resume
-/// brings the whole old history back.
+/// The answer: fresh messages without `handle`, one for each block, as the event has them. With handles, the next
+/// resume brings the whole old history back.
 fn reply(messages: &[Message]) -> Value {
     let mut out: Vec<Value> = Vec::new();
     for message in messages.iter().filter(|it| it.role != Role::System) {
@@ -198,7 +198,7 @@ fn last_row(event: &Value) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sessions::Memory;
+    use sessions::MemorySource;
 
     #[test]
     fn an_event_becomes_a_history_and_comes_back_without_handles() {
@@ -212,7 +212,7 @@ mod tests {
             {"role": "user", "text": "", "toolUses": [], "toolResults": [{"tool_use_id": "t1", "text": "one", "isError": false}]},
         ]});
         let session =
-            sessions::read(&Memory::new("event", messages(&event).unwrap()), Some(Format::ANTHROPIC))
+            sessions::read(&MemorySource::new("event", messages(&event).unwrap()), Some(Format::ANTHROPIC))
                 .unwrap();
         let found = session.history.messages();
         let shape: Vec<_> = found.iter().map(|it| (it.role, it.kind, it.parts.len())).collect();

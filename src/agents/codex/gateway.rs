@@ -1,5 +1,5 @@
-//! Codex: a gateway as the base URL of its built-in provider, in its settings; and what the gateway's answers look like in
-//! its rollouts.
+//! Codex: a gateway as the base URL of its built-in provider, in its settings; and what the gateway's answers look like
+//! in its rollouts.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::Codex;
 use crate::agents::{AgentRef, Env};
 use history::Part;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// The agent whose requests pass the gateway.
 pub const AGENT: AgentRef = &Codex;
@@ -36,17 +36,18 @@ pub fn names(part: &Part, handle: &str) -> bool {
     }
 }
 
-/// Settings with the gateway as the built-in provider's base URL: one line in front of all others, since what follows the
-/// first section belongs to it.
+/// Settings with the gateway as the built-in provider's base URL: one line in front of all others, since what follows
+/// the first section belongs to it.
 ///
 /// # Errors
-/// [`Kind::Refused`], with what to change by hand, where the user has another provider or base URL.
+/// [`ErrorKind::Refused`], with what to change by hand, where the user has another provider or base URL.
 pub fn with_gateway(settings: &str, url: &str) -> Result<String> {
     let rest = without_gateway(settings);
-    let table: toml::Table = toml::from_str(rest.trim_start_matches('\u{feff}'))
-        .map_err(|error| Error::new(Kind::Input, format!("expected TOML, found: {}", error.message())))?;
+    let table: toml::Table = toml::from_str(rest.trim_start_matches('\u{feff}')).map_err(|error| {
+        Error::new(ErrorKind::Input, format!("expected TOML, found: {}", error.message()))
+    })?;
     let provider = table.get("model_provider").and_then(toml::Value::as_str).filter(|it| *it != "openai");
-    let by_hand = |what: String| Err(Error::new(Kind::Refused, what));
+    let by_hand = |what: String| Err(Error::new(ErrorKind::Refused, what));
     if let Some(name) = provider {
         let address = table.get("model_providers").and_then(|it| it.get(name)?.get("base_url")?.as_str());
         let upstream = address
@@ -146,11 +147,12 @@ mod tests {
         ] {
             let error = with_gateway(text, URL).unwrap_err();
             assert!(
-                error.kind() == Kind::Refused && error.full().contains("--upstream https://proxy.example"),
+                error.kind() == ErrorKind::Refused
+                    && error.full().contains("--upstream https://proxy.example"),
                 "{error}"
             );
         }
-        assert_eq!(with_gateway("a = ", URL).unwrap_err().kind(), Kind::Input);
+        assert_eq!(with_gateway("a = ", URL).unwrap_err().kind(), ErrorKind::Input);
     }
 
     #[test]

@@ -9,11 +9,11 @@ use serde_json::Value;
 use super::hooks::{AfterCompaction, AgentHooks, HookMoment};
 use super::reach::{self, Job, Reach};
 use super::{
-    Agent, AgentInfo, Env, FoundSession, SessionFile, Typed, files, first_words, objects, spellings,
+    Agent, AgentInfo, Env, FoundSession, SessionFile, TypedPrompt, files, first_words, objects, spellings,
 };
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Role};
-use sessions::{Format, Memory, Session, Source};
+use sessions::{Format, MemorySource, Session, Source};
 
 pub mod gateway;
 mod install;
@@ -51,7 +51,7 @@ impl Agent for Codex {
         search(env, cwd, id)
     }
 
-    fn typed(&self, env: &Env) -> Vec<Typed> {
+    fn typed(&self, env: &Env) -> Vec<TypedPrompt> {
         typed(env)
     }
 
@@ -106,7 +106,7 @@ impl Agent for Codex {
         session: &Session,
         at: usize,
         handle: &str,
-    ) -> Result<Option<(Memory, Session)>> {
+    ) -> Result<Option<(MemorySource, Session)>> {
         before_line(source, session, at, handle)
     }
 
@@ -132,20 +132,20 @@ fn home(env: &Env) -> PathBuf {
     env.folder(FOLDER).unwrap_or_else(|| env.home.join(".codex"))
 }
 
-/// The part of a rollout in front of the line that brought message `at`, without our answer as Codex records it there: the
-/// assistant's last words. The archived one may lack what was written a moment later.
+/// The part of a rollout in front of the line that brought message `at`, without our answer as Codex records it there:
+/// the assistant's last words. The archived one may lack what was written a moment later.
 fn before_line(
     source: &dyn Source,
     session: &Session,
     at: usize,
     handle: &str,
-) -> Result<Option<(Memory, Session)>> {
+) -> Result<Option<(MemorySource, Session)>> {
     let Some(record) = session.origins[at].first() else { return Ok(None) };
     let bytes = source.bytes(0..session.records[*record as usize].at)?;
     if !bytes.ends_with(b"\n") {
         return Ok(None);
     }
-    let before = Memory::new("the rollout before the compaction", &*bytes);
+    let before = MemorySource::new("the rollout before the compaction", &*bytes);
     let mut session = sessions::read(&before, Some(session.format))?;
     let meta = session.history.meta.clone();
     let mut messages = session.history.into_messages();
@@ -174,10 +174,10 @@ fn claim(env: &Env, thread: &str) -> Result<fs::File> {
     let path = folder.join(format!("{thread}.lock"));
     let fail = |error: std::io::Error| {
         let what = "taking Codex's lock on a thread; nothing was changed";
-        Error::new(Kind::Io, what).at(path.display().to_string(), None).because(error)
+        Error::new(ErrorKind::Io, what).at(path.display().to_string(), None).because(error)
     };
     if !thread.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-') {
-        return Err(Error::new(Kind::Input, format!("expected a thread's id, found {thread:?}")));
+        return Err(Error::new(ErrorKind::Input, format!("expected a thread's id, found {thread:?}")));
     }
     fs::create_dir_all(&folder).map_err(fail)?;
     let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(fail)?;
@@ -187,7 +187,7 @@ fn claim(env: &Env, thread: &str) -> Result<fs::File> {
             let what = format!(
                 "Codex is writing the thread {thread}; end it, or run this again to make a new thread"
             );
-            Err(Error::new(Kind::Live, what))
+            Err(Error::new(ErrorKind::Live, what))
         }
         Err(fs::TryLockError::Error(error)) => Err(fail(error)),
     }
@@ -216,11 +216,11 @@ fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> 
 const LOGGED: u64 = 16 << 20;
 
 /// `history.jsonl`: a line `{session_id, ts, text}` for each prompt, `ts` in seconds (Codex 0.169).
-fn typed(env: &Env) -> Vec<Typed> {
+fn typed(env: &Env) -> Vec<TypedPrompt> {
     let bytes = crate::files::tail(&home(env).join("history.jsonl"), LOGGED).unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let typed = |it: Value| {
-        Some(Typed {
+        Some(TypedPrompt {
             agent: &Codex,
             session: it["session_id"].as_str()?.to_owned(),
             at: it["ts"].as_i64()?.saturating_mul(1_000),

@@ -16,7 +16,7 @@ pub struct FoundSession {
     pub path: PathBuf,
     /// The session that started it, for a sub-agent's.
     pub parent: Option<String>,
-    /// Where it was started, as far as it can be told.
+    /// Where it was started, where that is known.
     pub cwd: Option<PathBuf>,
     /// Last change, ms since 1970.
     pub changed_ms: i64,
@@ -44,7 +44,7 @@ pub fn list(env: &Env, agent: Option<AgentRef>, cwd: Option<&Path>) -> Vec<Found
 
 /// A prompt that the user typed, as an agent logs it beside its sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Typed {
+pub struct TypedPrompt {
     /// Whose log it is.
     pub agent: AgentRef,
     /// The session it was typed in.
@@ -55,7 +55,7 @@ pub struct Typed {
 }
 
 /// What the user typed, the newest last, from the logs that agents keep of it. They are only read.
-pub fn typed(env: &Env) -> Vec<Typed> {
+pub fn typed(env: &Env) -> Vec<TypedPrompt> {
     ALL.into_iter().flat_map(|it| it.typed(env)).collect()
 }
 

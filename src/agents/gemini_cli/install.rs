@@ -51,7 +51,7 @@ fn server(wanted: &InstallRequest) -> Value {
     if wanted.trust {
         history::json::set(&mut entry, "trust", true);
     }
-    // Of each call and of the start, for which a session waits: 10 minutes where nothing is said.
+    // Of each call and of the start, for which a session waits: 10 minutes by default.
     if wanted.offline {
         history::json::set(&mut entry, "timeout", 20_000);
     }
@@ -64,8 +64,8 @@ fn hook(program: &Path) -> Value {
     json!({ "hooks": [{"type": "command", "name": NAME, "command": command, "timeout": 5_000}] })
 }
 
-/// Gemini CLI (0.61) refuses the prompt when a hook ends with 2 or more, and so when the program is gone: 127. The shell
-/// must become the program: the client ends only what it started, and would wait for a child that hangs.
+/// Gemini CLI (0.61) refuses the prompt when a hook ends with 2 or more, and so when the program is gone: 127. The
+/// shell must become the program: the client ends only what it started, and would wait for a child that hangs.
 fn unless_gone(command: &str) -> String {
     let program = command.strip_suffix(" hook").unwrap_or(command);
     if cfg!(windows) { command.to_owned() } else { format!("[ -x {program} ] || exit 0; exec {command}") }
@@ -73,7 +73,8 @@ fn unless_gone(command: &str) -> String {
 
 fn seat_hook(program: &Path) -> Value {
     let program = quoted(&program.to_string_lossy());
-    // The time limit holds also where the program itself hangs: Gemini CLI's own was seen not to end a child of the hook.
+    // The time limit holds also where the program itself hangs: Gemini CLI's own was seen not to end a child of the
+    // hook.
     let command = if cfg!(windows) {
         format!("{program} seat gemini-cli")
     } else {

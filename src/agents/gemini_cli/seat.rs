@@ -53,9 +53,9 @@ impl Seat for GeminiCliSeat {
 
 /// How the prompt begins that our own command `/epitome:compact` sends.
 const BY_HAND: &str = "EPITOME: compact this conversation now.";
-/// Compacted at the latest when so many tokens are reported.
+/// Reported tokens at which we compact at the latest.
 const AT_MOST: u64 = 500_000;
-/// The share of the client's own limit at which we come before it.
+/// Share of the client's own threshold at which we compact before it does.
 const BEFORE_ITS_OWN: f64 = 0.9;
 /// The client's own threshold, where its settings say nothing (0.61: `model.compressionThreshold`).
 const ITS_OWN: f64 = 0.5;
@@ -79,7 +79,7 @@ fn asked(
     (reported? >= threshold(window, settings_text)).then_some((Cause::Auto, None))
 }
 
-/// From so many reported tokens on we compact: before the client does.
+/// Reported tokens from which we compact: before the client does.
 fn threshold(window: Option<u64>, settings_text: &str) -> u64 {
     let own = settings::get(settings_text, &["model", "compressionThreshold"])
         .and_then(|it| it.parse::<f64>().ok());

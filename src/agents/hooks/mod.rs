@@ -43,17 +43,17 @@ pub struct AgentHooks {
     pub heard_at: &'static [HookMoment],
     /// Whether it takes the answer before a compaction as plain text; otherwise as JSON.
     pub takes_text: bool,
-    /// Whether the sections of a summary must be named to it before a compaction; otherwise its instructions are a file.
+    /// Whether the sections of a summary must be named to it before a compaction; otherwise its instructions are a
+    /// file.
     pub wants_sections: bool,
-    /// What is said when a session goes on after a compaction.
     pub after: AfterCompaction,
     /// Whether the session holds the agent's summary when it says that it has compacted.
     pub summary_in_session: bool,
-    /// Whether what its summary left out is said at the next turn.
+    /// Whether what its summary left out is added at the next turn.
     pub missing_at_turn: bool,
 }
 
-/// What is said when a session goes on after a compaction.
+/// What is added when a session goes on after a compaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterCompaction {
     Nothing,
@@ -91,7 +91,7 @@ pub struct HookEvent {
     pub summary: Option<String>,
 }
 
-/// Reads what an agent's hook says. `inside`: the agent that the environment tells of.
+/// Reads what an agent's hook says. `inside`: the agent that the environment names.
 pub fn read(text: &str, inside: Option<AgentRef>) -> Option<HookEvent> {
     let said: Value = serde_json::from_str(text).ok()?;
     let field = |key: &str| said[key].as_str().map(str::to_owned).filter(|it| !it.is_empty());

@@ -1,7 +1,7 @@
 //! Registration: what stands in each agent's settings while we are installed.
 //!
-//! **Invariants.** Installing twice is installing once. Uninstalling leaves every byte as it was, also where a file or a
-//! section had to be made. Files that do not parse are refused, not mended.
+//! **Invariants.** Installing twice is installing once. Uninstalling leaves every byte as it was, also where a file or
+//! a section had to be made. Files that do not parse are refused, not mended.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{AgentRef, Env, settings};
 use crate::agents::settings::sections;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 mod status_line;
 mod toml;
@@ -22,7 +22,7 @@ use toml::{is_our_hook, is_our_section, toml_change};
 /// The name under which the server is registered.
 pub const NAME: &str = "epitome";
 
-/// How an agent is told of our server and hooks, and how we are put in its place when it compacts.
+/// How our server and hooks are put into an agent's settings, and how we take its place when it compacts.
 pub struct Registration {
     /// Its program, as it is found on the `PATH`.
     pub program: &'static str,
@@ -31,10 +31,11 @@ pub struct Registration {
     /// The settings files: where the server stands, where the hooks do.
     pub files: fn(env: &Env, config: &Path) -> (PathBuf, PathBuf),
     pub style: SettingsStyle,
-    /// The events at which we are called, with what each does and costs. In settings they are named; a plugin has its own.
+    /// The events at which we are called, with what each does and costs. In settings they are named; a plugin has its
+    /// own.
     pub events: &'static [(&'static str, &'static str)],
-    /// What changes when we compact in its place, and how to leave that; nothing where settings and files of ours cannot
-    /// bring that about.
+    /// What changes when we compact in its place, and how to leave that; nothing where settings and files of ours
+    /// cannot bring that about.
     pub seat_explained: Option<[&'static str; 3]>,
     /// The files of our own that the seat needs beside the settings.
     pub seat_files: fn(env: &Env, program: &Path, compact_at: u8) -> Vec<(PathBuf, String)>,
@@ -46,13 +47,13 @@ pub struct Registration {
     pub prompts: Option<fn(env: &Env, config: &Path) -> PathBuf>,
     /// Whether the seat can compact at the end of a turn from a share of the window on.
     pub has_threshold: bool,
-    /// The status line that it can be told to show.
+    /// The setting of its status line.
     pub status_line: Option<StatusLineSetting>,
     /// What the user should know after installing.
     pub note: fn(&InstallRequest) -> Option<&'static str>,
 }
 
-/// In which files an agent keeps what it is told, and of what form.
+/// In which files an agent keeps these settings, and in which form.
 pub enum SettingsStyle {
     /// TOML: a section for the server, lists of tables for the hooks.
     Toml,
@@ -81,7 +82,7 @@ pub struct StatusLineSetting {
     pub value: fn(program: &Path) -> Value,
 }
 
-/// Code in a folder, so many folders down, that holds the word.
+/// Code that holds `word`, at most `depth` folders below `folder`.
 pub struct Plugins {
     pub folder: fn(env: &Env, config: &Path) -> PathBuf,
     pub depth: usize,
@@ -95,11 +96,11 @@ pub struct InstallRequest {
     pub hooks: bool,
     /// Whether we compact in the agent's place.
     pub seat: bool,
-    /// Percent of the window from which the agent shall compact at the end of a turn; 0: only when it wants to.
+    /// Percent of the window from which the agent is to compact at the end of a turn; 0: only when it decides to.
     pub compact_at: u8,
-    /// Whether the agent shall show our status line. One of an earlier install stays either way.
+    /// Whether the agent is to show our status line. One of an earlier install stays either way.
     pub status_line: bool,
-    /// Whether the agent shall run the tools without asking.
+    /// Whether the agent is to run the tools without asking.
     pub trust: bool,
     /// Whether what stands there under our name is known to be ours.
     pub ours: bool,
@@ -156,11 +157,11 @@ pub(super) const MISSING_AND_REMINDER: &str =
 /// How an agent is registered with.
 ///
 /// # Errors
-/// [`Kind::Arguments`] for one whose settings we do not edit.
+/// [`ErrorKind::Arguments`] for one whose settings we do not edit.
 pub fn registration(agent: AgentRef) -> Result<&'static Registration> {
     agent.info().registration.ok_or_else(|| {
         let what = format!("{} cannot be registered with: its sessions are only read", agent.info().title);
-        Error::new(Kind::Arguments, what)
+        Error::new(ErrorKind::Arguments, what)
     })
 }
 
@@ -170,20 +171,19 @@ fn text_of(path: &Path) -> Result<Option<String>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_symlink() => {
             let what =
                 "expected settings, found a symbolic link to nothing; make its target or remove the link";
-            Err(Error::new(Kind::Input, what).at(path.display().to_string(), None))
+            Err(Error::new(ErrorKind::Input, what).at(path.display().to_string(), None))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::new(Kind::Input, "reading settings")
+        Err(error) => Err(Error::new(ErrorKind::Input, "reading settings")
             .at(path.display().to_string(), None)
             .because(error)),
     }
 }
 
-/// That an agent is on this machine: a folder of its own, or its program on the `PATH`. Settings that nobody reads help
-/// nobody.
+/// Refuses to install for an agent that is not on this machine: no folder of its own, no program on the `PATH`.
 ///
 /// # Errors
-/// [`Kind::Refused`] if it is not.
+/// [`ErrorKind::Refused`] if it is not.
 pub fn expect_agent(env: &Env, config: &Path, agent: AgentRef) -> Result<()> {
     let of = registration(agent)?;
     let (folder, program) = ((of.folder)(env, config), of.program);
@@ -200,7 +200,7 @@ pub fn expect_agent(env: &Env, config: &Path, agent: AgentRef) -> Result<()> {
         agent.info().title,
         folder.display()
     );
-    Err(Error::new(Kind::Refused, what))
+    Err(Error::new(ErrorKind::Refused, what))
 }
 
 /// What installing changes, and the sections it makes. `config`: the folder of user configurations.
@@ -249,7 +249,7 @@ pub fn install(
             let first = |text: &str| text.lines().next().map(str::to_owned);
             if before.as_deref().is_some_and(|it| first(it) != first(text)) {
                 let what = "expected no plugin of our name, or ours, found another; rename it";
-                return Err(Error::new(Kind::Refused, what).at(hooks.display().to_string(), None));
+                return Err(Error::new(ErrorKind::Refused, what).at(hooks.display().to_string(), None));
             }
             let after = if wanted.hooks || wanted.seat { Some(plugin) } else { None };
             edited.insert(hooks.clone(), FileChange { path: hooks, before, after });
@@ -259,7 +259,7 @@ pub fn install(
         let before = text_of(&path)?;
         if before.as_deref().is_some_and(|it| !is_our_file(it)) {
             let what = "expected no file of that name, or ours, found another; rename it, or use --no-seat";
-            return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
+            return Err(Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None));
         }
         if wanted.seat || before.is_some() {
             edited.insert(path.clone(), FileChange { path, before, after: wanted.seat.then_some(text) });
@@ -442,7 +442,7 @@ fn edit(
     settings::check(&text).map_err(|error| error.at(at(), None))?;
     let after = with(&text, sections).ok_or_else(|| {
         Error::new(
-            Kind::Input,
+            ErrorKind::Input,
             "expected objects and lists where settings have them, found something else; nothing was changed",
         )
         .at(at(), None)
@@ -495,7 +495,7 @@ fn is_our_command(command: &str) -> bool {
 /// A server of our name that we did not register, and would not know how to put back.
 fn registered_by_hand(remedy: &str, path: &Path) -> Error {
     let what = format!("a server named epitome is registered by hand already; remove it first: {remedy}");
-    Error::new(Kind::Refused, what).at(path.display().to_string(), None)
+    Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None)
 }
 
 /// What to write by hand for clients that we do not edit: name, file and text.

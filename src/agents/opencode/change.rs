@@ -8,7 +8,7 @@ use rusqlite::types::{Value as Column, ValueRef};
 use rusqlite::{Connection, OpenFlags, Row, Transaction, TransactionBehavior, params};
 use serde_json::{Map, Value};
 
-use history::error::{Error, Hint, Kind, Result};
+use history::error::{Error, ErrorKind, Hint, Result};
 
 /// Takes the database from what the export `from` says to what `to` says. Both are documents as
 /// an export gives them.
@@ -17,7 +17,7 @@ use history::error::{Error, Hint, Kind, Result};
 /// those that differ are updated. A session of another id is made as a copy of the row of `from`'s session. Rows that
 /// neither document knows, such as later turns, stay: what was changed is undone by swapping the two.
 ///
-/// [`Kind::Changed`] if a row is no longer what `from` says: nothing is written then.
+/// [`ErrorKind::Changed`] if a row is no longer what `from` says: nothing is written then.
 pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
     let (from, to) = (SessionRows::of(from)?, SessionRows::of(to)?);
     let failed = |it: rusqlite::Error| failed(database, it);
@@ -42,7 +42,7 @@ pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
         let found = found.ok().map(|it| as_exported(&it));
         if found.as_ref() != Some(&row.data) {
             let what = format!("expected {} as it was read, found it changed; read the session again", key.1);
-            return Err(Error::new(Kind::Changed, what).at(database.display().to_string(), None));
+            return Err(Error::new(ErrorKind::Changed, what).at(database.display().to_string(), None));
         }
         let done = match wanted {
             Some(it) => transaction.execute(
@@ -104,7 +104,7 @@ impl SessionRows {
     fn of(document: &[u8]) -> Result<Self> {
         let wrong = || {
             Error::new(
-                Kind::Input,
+                ErrorKind::Input,
                 "expected an export of OpenCode with ids everywhere, found something else",
             )
         };
@@ -191,16 +191,17 @@ pub(super) fn failed(path: &Path, error: rusqlite::Error) -> Error {
         Some(DatabaseBusy | DatabaseLocked) => {
             let what = "using OpenCode's database: another process is writing to it; nothing was changed; try again when it \
                         is done";
-            Error::new(Kind::Locked, what)
+            Error::new(ErrorKind::Locked, what)
         }
         Some(ReadOnly) => {
             let what =
                 "using OpenCode's database: nothing was changed, since it may not be written (chmod u+w)";
-            Error::new(Kind::Refused, what).or_hint(Hint::WriteCopy)
+            Error::new(ErrorKind::Refused, what).or_hint(Hint::WriteCopy)
         }
-        _ => {
-            Error::new(Kind::Input, "using OpenCode's database: expected its tables and rows, found an error")
-        }
+        _ => Error::new(
+            ErrorKind::Input,
+            "using OpenCode's database: expected its tables and rows, found an error",
+        ),
     };
     failed.at(path.display().to_string(), None).because(error)
 }
@@ -219,7 +220,7 @@ mod tests {
     use crate::agents::opencode::database::export;
     use history::{History, Message, Part, Role};
     use sessions::agents::opencode;
-    use sessions::{Memory, Mode};
+    use sessions::{MemorySource, Mode};
 
     fn database(path: &Path) -> Connection {
         let db = Connection::open(path).unwrap();
@@ -253,7 +254,7 @@ mod tests {
     }
 
     fn written(before: &[u8], mode: Mode) -> Vec<u8> {
-        let source = Memory::new("db", before);
+        let source = MemorySource::new("db", before);
         let session = opencode::read(&source).unwrap();
         let mut messages = session.history.messages().to_vec();
         if mode == Mode::Patch {
@@ -320,15 +321,18 @@ mod tests {
         assert_eq!(export(&path, "ses_1").unwrap(), before, "the old one is as it was");
         let info: Value = serde_json::from_slice::<Value>(&after).unwrap()["info"].take();
         let id = info["id"].as_str().unwrap();
-        let session = opencode::read(&Memory::new("new", export(&path, id).unwrap())).unwrap();
+        let session = opencode::read(&MemorySource::new("new", export(&path, id).unwrap())).unwrap();
         let said: Vec<_> = session.history.messages().iter().map(Message::plain).collect();
         assert_eq!(said, [opencode::MARKER, "sum", "Next"]);
         let row = |sql: &str| db.query_row(sql, [id], |it| it.get::<_, Option<String>>(0)).unwrap();
         assert_eq!(row("SELECT future FROM session WHERE id = ?1").as_deref(), Some("kept"));
         assert_eq!(row("SELECT parent_id FROM session WHERE id = ?1"), None);
         let other = before.as_slice();
-        assert_eq!(change(&folder.path().join("none.db"), other, other).unwrap_err().kind(), Kind::Input);
-        assert_eq!(change(&path, b"{}", other).unwrap_err().kind(), Kind::Input);
+        assert_eq!(
+            change(&folder.path().join("none.db"), other, other).unwrap_err().kind(),
+            ErrorKind::Input
+        );
+        assert_eq!(change(&path, b"{}", other).unwrap_err().kind(), ErrorKind::Input);
     }
 
     #[test]
@@ -340,7 +344,7 @@ mod tests {
         let after = written(&before, Mode::Patch);
         db.execute("UPDATE part SET data = '{}' WHERE id = 'prt_msg_2'", []).unwrap();
         let found = dump(&db);
-        assert_eq!(change(&path, &before, &after).unwrap_err().kind(), Kind::Changed);
+        assert_eq!(change(&path, &before, &after).unwrap_err().kind(), ErrorKind::Changed);
         assert_eq!(dump(&db), found);
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::change::{UNREADABLE, change, failed, text};
 use super::{OpenCode, home};
 use crate::agents::{Database, Env, FoundSession, files, first_words};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::json::set;
 
 /// Names its database: an absolute path, or a name in its data folder.
@@ -88,7 +88,7 @@ fn without(now: &[u8], original: &[u8], ids: &[String]) -> Result<Vec<u8>> {
     };
     let Some(messages) = now.get_mut("messages").and_then(Value::as_array_mut) else {
         return Err(Error::new(
-            Kind::Input,
+            ErrorKind::Input,
             "undoing in OpenCode's database: expected an export, found something else",
         ));
     };
@@ -101,13 +101,13 @@ fn without(now: &[u8], original: &[u8], ids: &[String]) -> Result<Vec<u8>> {
     Ok(history::json::compact(&now).into_bytes())
 }
 
-/// The export without the pair of messages by which OpenCode wrote our compaction down, and without the prompt that it puts
-/// behind an automatic one.
+/// The export without the pair of messages by which OpenCode wrote our compaction down, and without the prompt that it
+/// puts behind an automatic one.
 fn without_compaction(now: &[u8], handle: &str) -> Result<Option<(Vec<u8>, usize)>> {
     let mut export = parsed(now);
     let Some(messages) = export.get_mut("messages").and_then(Value::as_array_mut) else {
         let what = "undoing in OpenCode's database: expected an export, found something else";
-        return Err(Error::new(Kind::Changed, what));
+        return Err(Error::new(ErrorKind::Changed, what));
     };
     let says = |it: &Value| {
         it["info"]["summary"] == true
@@ -170,7 +170,7 @@ pub(super) fn export(database: &Path, session: &str) -> Result<Vec<u8>> {
             let what = format!(
                 "expected the session {session} in OpenCode's database, found none; list them with: opencode session list"
             );
-            return Err(Error::new(Kind::Arguments, what).at(database.display().to_string(), None));
+            return Err(Error::new(ErrorKind::Arguments, what).at(database.display().to_string(), None));
         }
         other => other.map_err(failed)?,
     };
@@ -380,7 +380,7 @@ mod tests {
 
     use super::*;
     use crate::agents::{current, find, list, split_address};
-    use sessions::Memory;
+    use sessions::MemorySource;
     use sessions::agents::opencode;
 
     const SCHEMA: &str = "
@@ -456,11 +456,11 @@ mod tests {
         {"type":"text","text":"Done","id":"prt_4","sessionID":"ses_1","messageID":"msg_2"}]},
         {"info":{"unreadable":"broken","id":"msg_3","sessionID":"ses_1"},"parts":[]}]}
         "##);
-        let session = opencode::read(&Memory::new("x", bytes)).unwrap();
+        let session = opencode::read(&MemorySource::new("x", bytes)).unwrap();
         assert_eq!(session.history.messages().len(), 3);
-        assert_eq!(export(&path, "ses_x").unwrap_err().kind(), Kind::Arguments);
-        assert_eq!(export(&folder.join("opencode-dev.db"), "ses_1").unwrap_err().kind(), Kind::Input);
-        assert_eq!(export(&folder.join("none.db"), "ses_1").unwrap_err().kind(), Kind::Input);
+        assert_eq!(export(&path, "ses_x").unwrap_err().kind(), ErrorKind::Arguments);
+        assert_eq!(export(&folder.join("opencode-dev.db"), "ses_1").unwrap_err().kind(), ErrorKind::Input);
+        assert_eq!(export(&folder.join("none.db"), "ses_1").unwrap_err().kind(), ErrorKind::Input);
         assert!(!folder.join("none.db").exists());
 
         // The one whose tool call is running is the one that calls, though another is newer.

@@ -8,7 +8,7 @@ use super::OpenCode;
 use crate::agents::Agent;
 use crate::agents::seat::{Around, Conversation, Seat, SeatRequest};
 use history::Message;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 pub struct OpenCodeSeat;
 
@@ -23,7 +23,8 @@ impl Seat for OpenCodeSeat {
 
     fn asked(&self, event: &Value, _around: &Around<'_>) -> Result<Option<SeatRequest>> {
         let id = event["session_id"].as_str().filter(|it| !it.is_empty());
-        let id = id.ok_or_else(|| Error::new(Kind::Input, "expected session_id in the event, found none"))?;
+        let id =
+            id.ok_or_else(|| Error::new(ErrorKind::Input, "expected session_id in the event, found none"))?;
         let session = Conversation::Session(OpenCode.format(), id.to_owned());
         Ok(Some(SeatRequest::new(event, session)))
     }

@@ -9,7 +9,7 @@ pub mod sections;
 
 use std::ops::Range;
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// A child of an object or array.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,7 +142,7 @@ pub fn check(text: &str) -> Result<()> {
     match value {
         Some(value) if children(text, &value).is_some() => Ok(()),
         _ => Err(Error::new(
-            Kind::Input,
+            ErrorKind::Input,
             "expected a JSON object, with or without comments, found something else; mend it first",
         )),
     }
@@ -194,7 +194,7 @@ fn cut(text: &str, parent: &Range<usize>, all: &[JsonChild], number: usize) -> O
     let behind = skip(text, child.span.end);
     let comma = text.as_bytes().get(behind) == Some(&b',');
     let to = if comma { behind + 1 } else { child.span.end };
-    // The blanks before it go along; a comment that somebody put there stays.
+    // The blanks before it are removed too; a comment there stays.
     let kept = |from: usize, to: usize| {
         let between = text.get(from..to).unwrap_or_default();
         if between.trim().is_empty() { "" } else { between }

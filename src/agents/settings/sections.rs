@@ -1,8 +1,8 @@
-//! A TOML settings file edited as text: a block of ours at its end, framed by comments, and taken out again, also after the
-//! agent has rewritten the file.
+//! A TOML settings file edited as text: a block of ours at its end, framed by comments, and taken out again, also after
+//! the agent has rewritten the file.
 //!
 //! Codex 0.169, adding a server, drops the comment in front of our first section, sorts its own section in among ours,
-//! and puts further ones in front of our last comment. So what is ours is told by the sections, not by the frame.
+//! and puts further ones in front of our last comment. So what is ours is recognised by the sections, not by the frame.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub fn append_block(text: &str, block: &str) -> String {
 
 /// The text without our frame, and without the sections that `ours` names.
 ///
-/// `ours` is told where a section stands, by the names in its header, and its text with that header. A section whose
+/// `ours` gets the names in a section's header, and its text with that header. A section whose
 /// parts (`[[a.b]]` below `[[a]]`) are all ours, and which is empty otherwise, goes with them.
 pub fn remove(text: &str, ours: impl Fn(&[String], &str) -> bool) -> String {
     let lines = lines(text);

@@ -8,16 +8,16 @@ use crate::cli::Screen;
 use crate::cli::paint::bytes;
 use crate::config::Config;
 use crate::engine::{Engine, keep, push};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
-/// Hooks leave it to a process once in so long: OpenCode tells of each message as of a start; ms.
+/// Minimum milliseconds between two such processes: OpenCode reports each message as a start.
 const SELDOM: i64 = 60_000;
 
 /// Puts these sessions into the archive.
 pub(in crate::cli) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'_>) -> Result<u8> {
     if !engine.store.keeps() {
         let what = "the configuration says that nothing is archived (persistence = \"none\")";
-        return Err(Error::new(Kind::Refused, what));
+        return Err(Error::new(ErrorKind::Refused, what));
     }
     let answer = keep::keep(engine, found);
     // What cannot be delivered now is by the next one.
@@ -49,8 +49,8 @@ pub(in crate::cli) fn run(engine: &Engine, found: &[FoundSession], screen: &mut 
     Ok(u8::from(!answer.failed.is_empty()))
 }
 
-/// Leaves it to a process of its own: the agent waits for its hook, and a session may be large. Whatever it cannot do is
-/// done the next time.
+/// Leaves it to a process of its own: the agent waits for its hook, and a session may be large. Whatever it cannot do
+/// is done the next time.
 pub(in crate::cli) fn later(engine: &Engine, config: &Config, store: Option<&Path>) -> Result<()> {
     const MARK: &str = "keeping";
     let scope = crate::store::Scope { owner: config.owner.clone(), project: String::new() };
@@ -63,7 +63,7 @@ pub(in crate::cli) fn later(engine: &Engine, config: &Config, store: Option<&Pat
     }
     engine.store.mark(&scope, MARK, "", engine.now)?;
     let program = std::env::current_exe()
-        .map_err(|error| Error::new(Kind::Io, "looking for this program").because(error))?;
+        .map_err(|error| Error::new(ErrorKind::Io, "looking for this program").because(error))?;
     let mut command = Command::new(program);
     command
         .args(["sessions", "--keep", "--quiet"])
@@ -72,5 +72,8 @@ pub(in crate::cli) fn later(engine: &Engine, config: &Config, store: Option<&Pat
     // What ends the agent's processes is not to end this one.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    command.spawn().map(drop).map_err(|error| Error::new(Kind::Io, "starting this program").because(error))
+    command
+        .spawn()
+        .map(drop)
+        .map_err(|error| Error::new(ErrorKind::Io, "starting this program").because(error))
 }

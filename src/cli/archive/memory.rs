@@ -11,10 +11,10 @@ use crate::config::byte_size;
 use crate::engine::values::timestamp;
 use crate::engine::{Engine, keep};
 use crate::store::{
-    Entry, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Retention, SearchExtent, Tidied, What,
-    memory,
+    Entry, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Query, Retention, SearchExtent, Tidied,
+    What, memory,
 };
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::derive;
 
 /// Entries of the audit log that are listed unless `--limit` says otherwise.
@@ -111,7 +111,8 @@ enum MemoryCommand {
         #[arg(long)]
         markdown: bool,
     },
-    /// Remember what `export` wrote, or the points and paragraphs of any Markdown such as AGENTS.md (- reads standard input)
+    /// Remember what `export` wrote, or the points and paragraphs of any Markdown such as AGENTS.md (- reads standard
+    /// input)
     Import {
         #[command(flatten)]
         sort: Sort,
@@ -225,7 +226,7 @@ fn add(
     tags: &[String],
     screen: &mut Screen<'_>,
 ) -> Result<()> {
-    let note = Note {
+    let note = NewMemory {
         content: if text == ["-"] { input("-")? } else { text.join(" ") },
         kind: sort.kind.unwrap_or_default(),
         scope: sort.scope.unwrap_or_default(),
@@ -443,7 +444,7 @@ fn scope(name: &str) -> Result<MemoryScope> {
     match name {
         "user" => Ok(MemoryScope::User),
         "project" => Ok(MemoryScope::Project),
-        other => Err(Error::new(Kind::Arguments, format!("expected user or project, found {other:?}"))),
+        other => Err(Error::new(ErrorKind::Arguments, format!("expected user or project, found {other:?}"))),
     }
 }
 
@@ -453,7 +454,7 @@ fn time(option: &str, text: &str, now: i64) -> Result<i64> {
         let what = format!(
             "{option}: expected an age (90d, 12w) or a time such as 2026-01-31T12:00:00Z, found {text:?}"
         );
-        Error::new(Kind::Arguments, what)
+        Error::new(ErrorKind::Arguments, what)
     })
 }
 
@@ -472,7 +473,9 @@ fn input(name: &str) -> Result<String> {
         "-" => std::io::stdin().read_to_string(&mut text).map(drop),
         path => std::fs::read_to_string(path).map(|it| text = it),
     };
-    read.map_err(|error| Error::new(Kind::Input, "reading what to remember").at(name, None).because(error))?;
+    read.map_err(|error| {
+        Error::new(ErrorKind::Input, "reading what to remember").at(name, None).because(error)
+    })?;
     Ok(text)
 }
 

@@ -11,9 +11,9 @@ use crate::cli::paint::table;
 use crate::engine::{self, Engine, SessionRef};
 use crate::report::size;
 use crate::store::{
-    AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, SearchExtent, SearchScope, Typed,
+    AuditVerb, Entry, FoundPrompt, Handle, Hit, PassageKind, Query, Range, SearchExtent, SearchScope,
 };
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::derive;
 use tokens::Estimator;
 
@@ -71,7 +71,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &RecallArgs, screen: &mut 
     }
     if arguments.range.is_some() {
         let what = format!("--range: expected a handle to read from, found {query:?}");
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
     if arguments.query.is_empty() {
         newest(engine, arguments, screen)
@@ -85,7 +85,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &RecallArgs, screen: &mut 
 fn is_known(engine: &Engine, handle: &str) -> Result<bool> {
     match engine.store.locate(handle, &engine.config.owner) {
         Ok(_) => Ok(true),
-        Err(error) if error.kind() == Kind::Arguments => Ok(false),
+        Err(error) if error.kind() == ErrorKind::Arguments => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -165,7 +165,7 @@ fn qualified(engine: &Engine, arguments: &RecallArgs, query: &str) -> Result<Str
                 _ => "an age (7d, 4w), a day (2026-01-31) or a time (2026-01-31T12:00:00Z)".to_owned(),
             };
             let what = format!("--{name}: expected {expected}, found {value:?}");
-            return Err(Error::new(Kind::Arguments, what));
+            return Err(Error::new(ErrorKind::Arguments, what));
         }
         text.push_str(&qualifier);
     }
@@ -180,7 +180,7 @@ fn search(engine: &Engine, arguments: &RecallArgs, query: &str, screen: &mut Scr
         limit: arguments.results(),
         offset: arguments.offset,
     };
-    let session = arguments.session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
+    let session = arguments.session.clone().map_or(SessionRef::Unnamed, SessionRef::Named);
     let recalled = match &arguments.project {
         Some(directory) => {
             let directory = std::path::absolute(directory).unwrap_or_else(|_| directory.clone());
@@ -249,7 +249,7 @@ fn show(hit: &Hit, with_project: bool, screen: &mut Screen<'_>) -> Result<()> {
     screen.line(&format!("  line {}: {}", hit.snippet.line, hit.snippet.text))
 }
 
-fn show_typed(it: &Typed, screen: &mut Screen<'_>) -> Result<()> {
+fn show_typed(it: &FoundPrompt, screen: &mut Screen<'_>) -> Result<()> {
     let about = format!("{} · {} · {}", it.agent, date(it.at), it.session);
     let paint = screen.paint;
     screen.line(&format!("{}  {}", paint.strong("you typed "), paint.faint(&about)))?;

@@ -9,17 +9,17 @@ use crate::cli::Screen;
 use crate::config::Config;
 use crate::engine::{self, Engine};
 use crate::store::Face;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// Limit of a hook's input, in bytes.
 const MOST: u64 = 16 << 20;
 /// A hook ends by itself after this long, whatever holds it: the agent waits for it, and the installed timeout is 10 s.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// How long the line about that may take: nobody may be reading standard error.
+/// Maximum time to report that on standard error, which may be unread.
 const LAST_WORD: Duration = Duration::from_millis(100);
 
-/// Ends the process at the deadline, without a word to the agent. To be called before anything else is done. What is
-/// stored or put in place is so at once or not at all, so it may end anywhere.
+/// Ends the process at the deadline, without output to the agent. To be called before anything else. Writes are atomic,
+/// so it may end anywhere.
 pub fn end_in_time() {
     let watch = || {
         std::thread::sleep(DEADLINE);
@@ -50,7 +50,7 @@ pub(in crate::cli) fn run(
         let what = "epitome: compaction is blocked by the configuration ([hooks] block-compaction); \
                     `epitome compact --apply` makes a compacted session to go on with";
         // Exit code 2 blocks, and shows this.
-        return Err(Error::new(Kind::Refused, what));
+        return Err(Error::new(ErrorKind::Refused, what));
     }
     let said = Engine::at(config.clone(), now).and_then(|engine| {
         if matches!(event.moment, HookMoment::Start | HookMoment::End)

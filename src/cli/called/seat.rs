@@ -1,5 +1,5 @@
 //! `epitome seat CLIENT`: compacts for an agent that is running. The event comes on standard input, the answer goes to
-//! standard output; whatever goes wrong, the agent's own compaction goes on as if we were not there.
+//! standard output; where anything fails, the agent's own compaction runs.
 
 use std::io::Read;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -12,7 +12,7 @@ use crate::cli::Screen;
 use crate::config::Config;
 use crate::engine::{self, Engine, SeatAnswer, SeatEntry, seat_log};
 use crate::store::Face;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// More than this no event has: 900,000 tokens are about 4 MB.
 const LARGEST: u64 = 64 << 20;
@@ -38,10 +38,12 @@ pub(in crate::cli) fn run(
     let result = match (started, receive.recv_timeout(client.limit())) {
         (Ok(_), Ok(result)) => result,
         (Ok(_), Err(RecvTimeoutError::Timeout)) => {
-            Err(Error::new(Kind::Bug, format!("no answer within {} s", client.limit().as_secs())))
+            Err(Error::new(ErrorKind::Bug, format!("no answer within {} s", client.limit().as_secs())))
         }
-        (Ok(_), Err(RecvTimeoutError::Disconnected)) => Err(Error::new(Kind::Bug, "the compaction panicked")),
-        (Err(error), _) => Err(Error::new(Kind::Io, "starting a thread").because(error)),
+        (Ok(_), Err(RecvTimeoutError::Disconnected)) => {
+            Err(Error::new(ErrorKind::Bug, "the compaction panicked"))
+        }
+        (Err(error), _) => Err(Error::new(ErrorKind::Io, "starting a thread").because(error)),
     };
     let entry = SeatEntry {
         at: now,
@@ -51,7 +53,7 @@ pub(in crate::cli) fn run(
     };
     match result {
         Ok(Some(it)) => {
-            // The log is written first: whoever reads the answer may end us.
+            // The log is written first: the agent may end this process once it has the answer.
             let entry =
                 SeatEntry { session: it.session, tokens: Some(it.tokens), handle: it.handle, ..entry };
             seat_log::append(&folder, &entry);
@@ -69,7 +71,7 @@ pub(in crate::cli) fn run(
                 screen.line("{}")?;
                 return Ok(0);
             }
-            Err(Error::new(Kind::Rejected, format!("left to {}: {}", client.name(), error.full())))
+            Err(Error::new(ErrorKind::Rejected, format!("left to {}: {}", client.name(), error.full())))
         }
     }
 }
@@ -80,9 +82,9 @@ fn answer(config: Config, now: i64, client: &dyn Seat) -> Result<Option<SeatAnsw
         .lock()
         .take(LARGEST + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| Error::new(Kind::Io, "reading standard input").because(error))?;
+        .map_err(|error| Error::new(ErrorKind::Io, "reading standard input").because(error))?;
     if bytes.len() as u64 > LARGEST {
-        return Err(Error::new(Kind::Input, format!("the event has more than {} MiB", LARGEST >> 20)));
+        return Err(Error::new(ErrorKind::Input, format!("the event has more than {} MiB", LARGEST >> 20)));
     }
     let event = seat::event(&bytes)?;
     drop(bytes);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::config::Config;
 use crate::mcp::{self, HttpOptions};
 use crate::store::StoreAt;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 #[derive(Debug, Args)]
 pub struct ServeArgs {
@@ -21,8 +21,8 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
     #[allow(rustdoc::bare_urls, reason = "the help shows it as it is typed")]
-    /// The provider (https://api.openai.com) to which everything else is passed on unchanged, while compaction is answered
-    /// here: make this address the base URL of an agent
+    /// The provider (https://api.openai.com) to which everything else is passed on unchanged, while compaction is
+    /// answered here: make this address the base URL of an agent
     #[arg(long, value_name = "URL", requires = "http")]
     upstream: Option<String>,
     /// Where a team's store (--store postgres://…) keeps its packs: s3://BUCKET/PREFIX, with the AWS_* variables, or
@@ -43,7 +43,7 @@ pub(in crate::cli) fn run(mut config: Config, arguments: &ServeArgs, now: Option
         (Some(blobs), StoreAt::Team(team)) => team.blobs.clone_from(blobs),
         (Some(_), StoreAt::Path(_) | StoreAt::Memory | StoreAt::Nowhere) => {
             let what = "--blobs: expected a team's store beside it (--store postgres://…), found one on this machine";
-            return Err(Error::new(Kind::Arguments, what));
+            return Err(Error::new(ErrorKind::Arguments, what));
         }
     }
     match &arguments.http {

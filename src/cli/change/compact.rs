@@ -16,7 +16,7 @@ use crate::engine::{self, Ask, CompactOptions, CompactOutcome, Compacted, Edit, 
 use crate::llm::run::{Progress, Watch};
 use crate::report::size;
 use crate::terminal::{LineMode, visible};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 
 #[derive(Debug, Args)]
@@ -31,7 +31,8 @@ pub struct CompactArgs {
     common: Common,
     #[command(flatten)]
     pub(in crate::cli) options: CompactOptions,
-    /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible; with a model as NAME/MODEL
+    /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible; with a model as
+    /// NAME/MODEL
     #[arg(long, value_name = "NAME")]
     summarizer: Option<String>,
     /// Base URL of that provider, such as http://localhost:11434/v1
@@ -52,8 +53,8 @@ pub struct CompactArgs {
     /// With --auto: size of the next prompt, in tokens or as a file to count
     #[arg(long, value_name = "TOKENS|FILE")]
     next: Option<String>,
-    /// As plain messages of an API (anthropic, openai-chat, openai-responses, gemini), or, with --apply, as a session of
-    /// another agent (claude-code, codex, gemini-cli, opencode)
+    /// As plain messages of an API (anthropic, openai-chat, openai-responses, gemini), or, with --apply, as a session
+    /// of another agent (claude-code, codex, gemini-cli, opencode)
     #[arg(long = "as", value_name = "FORMAT")]
     messages_as: Option<String>,
 }
@@ -78,13 +79,13 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut
         None => None,
     };
     if let (Some(handle), Some(file)) = (&arguments.handle, &arguments.answer) {
-        said_before(arguments)?;
-        // Where it goes was said in the first call, unless it is said again.
+        refuse_repeated(arguments)?;
+        // The first call named where the result goes; this one may name another place.
         let (compacted, _) = engine::answered(engine, handle, &read(file)?, |_| Ok(to))?;
         return finish(compacted, arguments, screen, None, None);
     }
-    let unsaid = if screen.json && !arguments.dry_run { To::Bytes } else { To::Plan };
-    ask.to = to.unwrap_or(unsaid);
+    let default = if screen.json && !arguments.dry_run { To::Bytes } else { To::Plan };
+    ask.to = to.unwrap_or(default);
     ask.writer.trusted = true;
     (ask.writer.summarizer, ask.writer.endpoint) = summarizer(engine, arguments)?;
     ask.writer.dry = arguments.dry_run;
@@ -93,7 +94,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut
         if ask.writer.summarizer == Choice::Host {
             let what = "--edit: expected a summary that is written at once, found the summarizer host, whose summary comes \
                         with --answer; edit that file before you pass it";
-            return Err(Error::new(Kind::Arguments, what));
+            return Err(Error::new(ErrorKind::Arguments, what));
         }
         ask.writer.edit = Some(editor(engine)?);
     }
@@ -109,7 +110,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut
     }
     let compacted = compacted?;
     let next = if ask.to == To::Plan && !ask.writer.dry {
-        Some(installing(engine, &opened, &ask, &compacted))
+        Some(install_command(engine, &opened, &ask, &compacted))
     } else {
         None
     };
@@ -117,12 +118,12 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut
     finish(compacted, arguments, screen, (ask.to == To::Bytes).then_some(api), next)
 }
 
-/// With `--handle` everything but where the result goes was said in the first call: what is said again is refused, as it
-/// would not be done.
-fn said_before(arguments: &CompactArgs) -> Result<()> {
+/// With `--handle` everything but where the result goes was given with the first call: what is given again is refused,
+/// as it would not be done.
+fn refuse_repeated(arguments: &CompactArgs) -> Result<()> {
     let common = &arguments.common;
     let host = arguments.summarizer.as_deref() == Some("host");
-    let said = [
+    let given = [
         ("SESSION", common.session.is_some()),
         ("--profile", common.profile.is_some()),
         ("--agent", common.agent.is_some()),
@@ -135,8 +136,8 @@ fn said_before(arguments: &CompactArgs) -> Result<()> {
         // With --apply it names the agent that the result goes to.
         ("--as", arguments.messages_as.is_some() && !arguments.apply),
     ];
-    let said = said.into_iter().filter(|it| it.1).map(|it| it.0.to_owned());
-    let found: Vec<String> = said.chain(set(&common.counting)).chain(set(&arguments.options)).collect();
+    let given = given.into_iter().filter(|it| it.1).map(|it| it.0.to_owned());
+    let found: Vec<String> = given.chain(set(&common.counting)).chain(set(&arguments.options)).collect();
     if found.is_empty() {
         return Ok(());
     }
@@ -145,7 +146,7 @@ fn said_before(arguments: &CompactArgs) -> Result<()> {
          holds, so leave it out or begin anew without --handle",
         found.join(", ")
     );
-    Err(Error::new(Kind::Arguments, what))
+    Err(Error::new(ErrorKind::Arguments, what))
 }
 
 /// The options that are not as they are without being named.
@@ -169,13 +170,13 @@ fn summarizer(engine: &Engine, arguments: &CompactArgs) -> Result<(Choice, Overr
         None => (name.as_str(), None),
     };
     let choice = Choice::named(name)
-        .map_err(|error| Error::new(Kind::Arguments, format!("--summarizer: {}", error.detail())))?;
-    let said = Override { model, base_url: arguments.base_url.clone() };
-    if !matches!(choice, Choice::Provider(_)) && said != Override::default() {
+        .map_err(|error| Error::new(ErrorKind::Arguments, format!("--summarizer: {}", error.detail())))?;
+    let given = Override { model, base_url: arguments.base_url.clone() };
+    if !matches!(choice, Choice::Provider(_)) && given != Override::default() {
         let what = format!("--summarizer: expected a provider with a model or --base-url, found {name}");
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
-    Ok((choice, said))
+    Ok((choice, given))
 }
 
 /// The line on standard error that says what a model is doing.
@@ -205,7 +206,7 @@ fn read(file: &str) -> Result<String> {
         "-" => std::io::stdin().read_to_string(&mut text).map(drop),
         _ => std::fs::read_to_string(file).map(|it| text = it),
     };
-    read.map_err(|error| Error::new(Kind::Input, "reading the answer").at(file, None).because(error))?;
+    read.map_err(|error| Error::new(ErrorKind::Input, "reading the answer").at(file, None).because(error))?;
     Ok(text)
 }
 
@@ -215,14 +216,14 @@ fn editor(engine: &Engine) -> Result<Edit> {
     let command = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
     let Some(command) = command.map(str::to_owned) else {
         return Err(Error::new(
-            Kind::Arguments,
+            ErrorKind::Arguments,
             "--edit: expected an editor in $EDITOR or $VISUAL, found none",
         ));
     };
     let file = engine.config.data_dir.join(format!("summary-{}.md", std::process::id()));
     Ok(Edit(Arc::new(move |text| {
         let failed = |error: std::io::Error| {
-            Error::new(Kind::Io, format!("editing the summary with {command:?}")).because(error)
+            Error::new(ErrorKind::Io, format!("editing the summary with {command:?}")).because(error)
         };
         crate::files::install(&file, text.as_bytes())?;
         // As git does it: the editor may have arguments, so a shell takes it apart.
@@ -257,7 +258,7 @@ fn finish(
     let mut answer = compacted.answer();
     let asked = matches!(compacted.outcome, CompactOutcome::NeedsAnswer(_));
     if arguments.out.as_deref() == Some("-") && !screen.json && !asked {
-        return Err(Error::new(Kind::Rejected, format!("nothing was compacted: {}", answer.reason)));
+        return Err(Error::new(ErrorKind::Rejected, format!("nothing was compacted: {}", answer.reason)));
     }
     if screen.json
         && let Some(api) = api
@@ -281,7 +282,7 @@ pub(in crate::cli) fn report(answer: &CompactAnswer, screen: &mut Screen<'_>) ->
 }
 
 /// The command that does what the preview shows: by its handle, or, where nothing is kept, as it was typed.
-fn installing(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compacted) -> String {
+fn install_command(engine: &Engine, opened: &Opened, ask: &Ask, preview: &Compacted) -> String {
     let format = opened.session.format;
     let wire = ask.messages_as.or(format.is_read_only().then_some(format.api()));
     let ask = Ask { messages_as: wire.filter(|_| !format.is_wire()), ..ask.clone() };

@@ -33,7 +33,7 @@ pub struct RepairArgs {
 const SHOWN: usize = 5;
 
 pub(in crate::cli) fn run(engine: &Engine, arguments: &RepairArgs, screen: &mut Screen<'_>) -> Result<u8> {
-    let session = arguments.session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
+    let session = arguments.session.clone().map_or(SessionRef::Unnamed, SessionRef::Named);
     let format = arguments.format.as_deref().map(Format::named).transpose()?;
     let to = match (&arguments.out, arguments.apply) {
         (Some(path), _) => RepairTo::File(path.clone()),

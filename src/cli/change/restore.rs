@@ -6,7 +6,7 @@ use crate::answers::{RestoreAnswer, RestoreStatus};
 use crate::cli::Screen;
 use crate::engine::{self, Engine};
 use crate::store::{AuditVerb, What};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
@@ -65,7 +65,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut
                 located.entry.what.name(),
                 located.entry.bytes
             );
-            return Err(Error::new(Kind::Arguments, what));
+            return Err(Error::new(ErrorKind::Arguments, what));
         }
     }
     Ok(0)

@@ -1,5 +1,5 @@
-//! `epitome watch`: says when a session passes a profile's threshold. It never writes a session: it prepares a compacted
-//! copy and names the command.
+//! `epitome watch`: says when a session passes a profile's threshold. It never writes a session: it prepares a
+//! compacted copy and names the command.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::engine::{self, Ask, Engine, Opened, SessionRef, To};
 use crate::report::size;
 use crate::terminal::{LineMode, visible};
 use compaction::plan::{Gate, Verdict};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 #[derive(Debug, Args)]
 pub struct WatchArgs {
@@ -33,12 +33,12 @@ pub struct WatchArgs {
     once: bool,
 }
 
-/// What was seen and said so far.
+/// What was seen and reported so far.
 #[derive(Default)]
 struct Watched {
     /// The session's id and length when it was last looked at.
     seen: Option<(String, u64)>,
-    /// The session of which it was said that it passed the threshold.
+    /// The session that was reported to have passed the threshold.
     told: Option<String>,
     greeted: bool,
 }
@@ -47,7 +47,7 @@ struct Watched {
 enum News {
     Nothing,
     NotYet(String, Verdict),
-    /// It passed the threshold; with what it was read as, unless that was said before.
+    /// It passed the threshold; with what it was read as, unless that was reported before.
     Due(String, Verdict, Option<Box<(Opened, CompactAnswer)>>),
 }
 
@@ -69,7 +69,8 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut S
             }
             // That passes: its agent writes it, or another process holds the store.
             Err(error)
-                if !arguments.once && matches!(error.kind(), Kind::Locked | Kind::Io | Kind::Changed) =>
+                if !arguments.once
+                    && matches!(error.kind(), ErrorKind::Locked | ErrorKind::Io | ErrorKind::Changed) =>
             {
                 tracing::warn!("{}", error.full());
             }
@@ -110,7 +111,7 @@ fn look(engine: &Engine, arguments: &WatchArgs, ask: &mut Ask, watched: &mut Wat
         let answer = prepared(engine, &opened, ask, &id)?;
         News::Due(id, verdict, Some(Box::new((opened, answer))))
     };
-    // A cool-down passes, even if nothing is said meanwhile.
+    // A cool-down passes, even if the session does not grow.
     watched.seen = (!cools_down).then_some(state);
     Ok(news)
 }
@@ -159,7 +160,7 @@ fn prepared(engine: &Engine, opened: &Opened, ask: &mut Ask, id: &str) -> Result
         id.chars().map(|it| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' }).collect();
     let copy = folder.join(format!("{name}.session"));
     let fail = |error| {
-        Error::new(Kind::Io, "preparing a compacted copy")
+        Error::new(ErrorKind::Io, "preparing a compacted copy")
             .at(folder.display().to_string(), None)
             .because(error)
     };
@@ -199,7 +200,7 @@ fn say(
     } else {
         screen.line(&message)?;
     }
-    // Whoever reads line by line wants it now.
+    // For readers of a pipe that go line by line.
     let _ = screen.out.flush();
     if let Some(notify) = &arguments.notify {
         let shell = if cfg!(windows) { ("cmd", "/C") } else { ("/bin/sh", "-c") };

@@ -26,7 +26,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CostArgs, screen: &mut Sc
     Ok(0)
 }
 
-/// So many moments are shown: those that would have saved most, and those that would have lost most.
+/// Number of moments shown of those that would have saved most, and of those that would have lost most.
 const MOMENTS: usize = 5;
 
 fn show(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {

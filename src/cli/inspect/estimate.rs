@@ -11,7 +11,7 @@ use crate::config::{Choice, Override};
 use crate::engine::values::tokens;
 use crate::engine::{self, Engine};
 use crate::report::size;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use tokens::Estimator;
 
 #[derive(Debug, Args)]
@@ -21,7 +21,8 @@ pub struct EstimateArgs {
     /// Size of the next prompt: tokens, or a file to count
     #[arg(long, value_name = "TOKENS|FILE")]
     next: Option<String>,
-    /// Who counts: `auto`, or `provider` to send the messages to the model's own provider; another one as provider:NAME[/MODEL]
+    /// Who counts: `auto`, or `provider` to send the messages to the model's own provider; another one as
+    /// provider:NAME[/MODEL]
     #[arg(long, value_name = "HOW")]
     method: Option<String>,
     /// With --method provider: base URL of that provider
@@ -70,7 +71,7 @@ fn counter(how: &str) -> Result<(Choice, Option<String>)> {
         Some(("provider", name)) => name,
         _ => {
             let what = format!("--method: expected auto, provider or provider:NAME, found {how:?}");
-            return Err(Error::new(Kind::Arguments, what));
+            return Err(Error::new(ErrorKind::Arguments, what));
         }
     };
     let (name, model) = name.split_once('/').map_or((name, None), |(name, it)| (name, Some(it.to_owned())));
@@ -78,7 +79,7 @@ fn counter(how: &str) -> Result<(Choice, Option<String>)> {
         Ok(choice @ Choice::Provider(_)) => Ok((choice, model)),
         _ => {
             let what = format!("--method: expected provider:anthropic, openai or gemini, found {how:?}");
-            Err(Error::new(Kind::Arguments, what))
+            Err(Error::new(ErrorKind::Arguments, what))
         }
     }
 }
@@ -90,7 +91,7 @@ pub(in crate::cli) fn next(text: &str) -> Result<u64> {
     }
     let bytes = std::fs::read(Path::new(text)).map_err(|error| {
         let what = format!("--next: expected tokens or a file, found {text:?}");
-        Error::new(Kind::Arguments, what).because(error)
+        Error::new(ErrorKind::Arguments, what).because(error)
     })?;
     Ok(Estimator::O200k.text(&String::from_utf8_lossy(&bytes)))
 }

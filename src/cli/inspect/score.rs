@@ -7,7 +7,7 @@ use crate::cli::paint::table;
 use crate::engine::{self, Engine, SessionRef};
 use crate::report::size;
 use clap::Args;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -43,7 +43,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut S
     }
     if arguments.compacted.is_none() && !arguments.hindsight {
         let what = "expected SESSION COMPACTED, --hindsight SESSION, or --corpus DIR";
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
     let format = arguments.common.format()?;
     let before =

@@ -12,14 +12,14 @@ use crate::agents::reach::quoted;
 use crate::answers::AdviceLevel;
 use crate::cli::Screen;
 use crate::cli::paint::{Paint, fitted, short_ids};
-use crate::engine::{self, Ask, Engine, SessionRef};
+use crate::engine::{self, Ask, Directories, Engine, SessionRef};
 use crate::report::size;
 use history::error::Result;
 #[cfg(not(feature = "parquet"))]
-use history::error::{Error, Kind};
+use history::error::{Error, ErrorKind};
 use sessions::derive;
 
-/// Of this directory's sessions, how many are listed where nobody says: the newest; a fuller one that is older takes the
+/// Of this directory's sessions, how many are listed by default: the newest; a fuller one that is older takes the
 /// place of the last.
 const SHOWN: usize = 8;
 /// Of this directory's sessions, how many are opened to find the fullest.
@@ -43,7 +43,8 @@ pub struct SessionsArgs {
     /// Put those that changed into the archive instead of listing them
     #[arg(long, conflicts_with = "limit")]
     pub(in crate::cli) keep: bool,
-    /// Write tables of all of them into this folder (sessions, messages, compactions, facts, tokens: a Parquet file each)
+    /// Write tables of all of them into this folder (sessions, messages, compactions, facts, tokens: a Parquet file
+    /// each)
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["limit", "keep"])]
     parquet: Option<PathBuf>,
 }
@@ -96,7 +97,7 @@ struct CompactionRow {
 
 /// `epitome` alone: the sessions of this directory that the user is in.
 pub(in crate::cli) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
-    let mut found = engine::sessions(engine, None, true)?;
+    let mut found = engine::sessions(engine, None, Directories::Here)?;
     found.retain(|it| it.parent.is_none());
     let continued = engine::continued(engine, &found);
     let mut sessions = Vec::new();
@@ -118,7 +119,8 @@ pub(in crate::cli) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u
 }
 
 pub(in crate::cli) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
-    let mut found = engine::sessions(engine, arguments.agent.as_deref(), arguments.here)?;
+    let of = if arguments.here { Directories::Here } else { Directories::All };
+    let mut found = engine::sessions(engine, arguments.agent.as_deref(), of)?;
     if arguments.keep {
         return crate::cli::archive::keep::run(engine, &found, screen);
     }
@@ -170,7 +172,7 @@ fn tables(engine: &Engine, found: &[FoundSession], folder: &Path, screen: &mut S
 fn tables(_: &Engine, _: &[FoundSession], _: &Path, _: &mut Screen<'_>) -> Result<u8> {
     let what = "--parquet: expected a build with Parquet, found one without; build it with \
                 `cargo install epitome --features parquet`";
-    Err(Error::new(Kind::Arguments, what))
+    Err(Error::new(ErrorKind::Arguments, what))
 }
 
 fn row(engine: &Engine, found: FoundSession, continued: &BTreeMap<String, String>) -> Result<SessionRow> {

@@ -6,7 +6,7 @@ use clap::CommandFactory;
 
 use crate::cli::Screen;
 use crate::cli::arguments::{Arguments, CompletionsArgs, ManArgs};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 pub(in crate::cli) fn run(arguments: &CompletionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut script = Vec::new();
@@ -35,12 +35,12 @@ pub(in crate::cli) fn man(arguments: &ManArgs, screen: &mut Screen<'_>) -> Resul
 fn page(command: clap::Command) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let written = clap_mangen::Man::new(command).render(&mut out);
-    written.map_err(|error| Error::new(Kind::Bug, "writing the manual").because(error))?;
+    written.map_err(|error| Error::new(ErrorKind::Bug, "writing the manual").because(error))?;
     Ok(out)
 }
 
 fn io(folder: &Path, error: std::io::Error) -> Error {
-    Error::new(Kind::Io, "making a folder for the manual")
+    Error::new(ErrorKind::Io, "making a folder for the manual")
         .at(folder.display().to_string(), None)
         .because(error)
 }

@@ -201,7 +201,7 @@ fn seat(
     problems: &mut Vec<Problem>,
 ) -> (String, Option<SeatEntry>) {
     if agent.info().has_gateway
-        && let Some(reached) = super::gateway::reached(config)
+        && let Some(reached) = super::gateway::probe(config)
     {
         let last = seat_log::newest(&config.data_dir, agent.name());
         return match reached {

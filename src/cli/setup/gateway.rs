@@ -38,7 +38,7 @@ pub(in crate::cli) fn take_out(config: &Config, changes: &mut Vec<FileChange>, m
 }
 
 /// What the gateway means for Codex, after `install codex`.
-pub(in crate::cli) fn explained(url: Option<&str>) -> Vec<String> {
+pub(in crate::cli) fn explanation(url: Option<&str>) -> Vec<String> {
     let Some(url) = url else {
         return vec![
             "Codex compacts by itself: only its base URL can change that. `epitome install codex --gateway` sets it".to_owned(),
@@ -54,7 +54,7 @@ pub(in crate::cli) fn explained(url: Option<&str>) -> Vec<String> {
 }
 
 /// Opens what sessions hold of the gateway's, or says where it cannot be opened.
-pub(in crate::cli) fn leave(config: &Config, dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
+pub(in crate::cli) fn open_capsules(config: &Config, dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
     for session in rollouts::holding(&config.agents) {
         let path = session.path.display().to_string();
         let line = if dry_run {
@@ -77,7 +77,7 @@ pub(in crate::cli) fn leave(config: &Config, dry_run: bool, screen: &mut Screen<
 }
 
 /// Whether the gateway in Codex's settings is there: what it says of itself, or a problem. Nothing if there is none.
-pub(in crate::cli) fn reached(config: &Config) -> Option<std::result::Result<String, (String, String)>> {
+pub(in crate::cli) fn probe(config: &Config) -> Option<std::result::Result<String, (String, String)>> {
     let settings = codex::settings(&config.agents);
     let url = codex::gateway(&std::fs::read_to_string(settings).ok()?)?;
     let address = authority(&url);

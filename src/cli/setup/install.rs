@@ -11,7 +11,7 @@ use crate::agents::install::{self, Created, FileChange, InstallRequest, Registra
 use crate::agents::{self, AgentRef, pi};
 use crate::cli::Screen;
 use crate::config::Config;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 #[derive(Debug, Args)]
 pub struct InstallArgs {
@@ -98,7 +98,7 @@ pub(in crate::cli) fn install(
     }
     show(screen, &changes, arguments.dry_run)?;
     if agent.info().has_gateway && arguments.no_seat {
-        gateway::leave(config, arguments.dry_run, screen)?;
+        gateway::open_capsules(config, arguments.dry_run, screen)?;
     }
     let other =
         install::other_status_line(&config.agents, &folder(config), of).filter(|_| wanted.status_line);
@@ -128,7 +128,7 @@ fn expect_taken(arguments: &InstallArgs) -> Result<()> {
     for (option, given, takes_it) in options {
         if given && !registered.is_some_and(takes_it) {
             let what = format!("{option}: expected {}, found {}", can(takes_it), arguments.agent);
-            return Err(Error::new(Kind::Arguments, what));
+            return Err(Error::new(ErrorKind::Arguments, what));
         }
     }
     let (Some(agent), Some(registered)) = (agent, registered) else { return Ok(()) };
@@ -138,12 +138,12 @@ fn expect_taken(arguments: &InstallArgs) -> Result<()> {
             agent.name(),
             can(|it| it.prompts.is_some())
         );
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
     if arguments.gateway.is_some() && !agent.info().has_gateway {
         let only = agents::names(|it| it.info().has_gateway);
         let what = format!("--gateway: {} needs none; only {only} does", agent.name());
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
     Ok(())
 }
@@ -166,7 +166,7 @@ fn explain(
             screen.note(&format!("seat  {line}"))?;
         }
         if agent.info().has_gateway {
-            for line in gateway::explained(gateway) {
+            for line in gateway::explanation(gateway) {
                 screen.note(&format!("seat  {line}"))?;
             }
         }
@@ -203,7 +203,7 @@ pub(in crate::cli) fn uninstall(
     }
     show(screen, &changes, arguments.dry_run)?;
     if agent.info().has_gateway {
-        gateway::leave(config, arguments.dry_run, screen)?;
+        gateway::open_capsules(config, arguments.dry_run, screen)?;
     }
     Ok(0)
 }
@@ -214,13 +214,13 @@ fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &m
     if program.is_some() && !folder.exists() {
         let what =
             format!("pi is not installed here: expected {}, found nothing; start it once", folder.display());
-        return Err(Error::new(Kind::Refused, what));
+        return Err(Error::new(ErrorKind::Refused, what));
     }
     let (path, text) = pi::extension(&folder, program.unwrap_or(Path::new("")));
     let before = std::fs::read_to_string(&path).ok();
     if before.as_deref().is_some_and(|it| !is_our_file(it)) {
         let what = "expected no extension of our name, or ours, found another; rename it";
-        return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
+        return Err(Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None));
     }
     let changes = vec![FileChange { path, before, after: program.map(|_| text) }];
     match program {
@@ -263,14 +263,14 @@ fn named(name: &str) -> Result<(AgentRef, &'static Registration)> {
         let what = format!(
             "expected an agent ({known}; cursor, vscode, goose and zed for what to add by hand), found {name:?}"
         );
-        Error::new(Kind::Arguments, what)
+        Error::new(ErrorKind::Arguments, what)
     })
 }
 
 /// This program's path as it was called: the link of a version manager, not what it points to, which an update moves.
 fn program(config: &Config) -> Result<PathBuf> {
     let real = std::env::current_exe()
-        .map_err(|error| Error::new(Kind::Io, "asking where this program lies").because(error))?;
+        .map_err(|error| Error::new(ErrorKind::Io, "asking where this program lies").because(error))?;
     let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
     let cwd = &config.environment.cwd;
     let places = match called.components().count() {
@@ -316,7 +316,7 @@ fn put_in(config: &Config, agent: &str, changes: &[FileChange], made: Created) -
     let done = apply(changes);
     let mut after = if done.is_ok() { all } else { before };
     after.insert(FOLDERS.to_owned(), folders);
-    settle(config, after)?;
+    store_records(config, after)?;
     done
 }
 
@@ -326,7 +326,7 @@ fn take_out(config: &Config, agent: &str, changes: &[FileChange]) -> Result<()> 
     apply(changes)?;
     let mut all = records(config);
     all.remove(agent);
-    settle(config, all)
+    store_records(config, all)
 }
 
 fn records(config: &Config) -> Records {
@@ -335,14 +335,14 @@ fn records(config: &Config) -> Records {
 }
 
 /// Notes what is installed after a change, without the folders of ours that are empty now: those go.
-fn settle(config: &Config, mut records: Records) -> Result<()> {
+fn store_records(config: &Config, mut records: Records) -> Result<()> {
     let path = config.data_dir.join("installed.json");
     let any = records.keys().any(|it| it != FOLDERS);
     if !any && path.exists() {
-        std::fs::remove_file(&path).map_err(noting(&path))?;
+        std::fs::remove_file(&path).map_err(record_error(&path))?;
     }
     if let Some(folders) = records.get_mut(FOLDERS) {
-        // The innermost first. One that somebody else uses stays.
+        // The innermost first. One that holds anything else stays.
         for folder in folders.keys().rev() {
             let _ = std::fs::remove_dir(folder);
         }
@@ -353,13 +353,15 @@ fn settle(config: &Config, mut records: Records) -> Result<()> {
 
 fn write_records(config: &Config, records: &Records) -> Result<()> {
     let path = config.data_dir.join("installed.json");
-    std::fs::create_dir_all(&config.data_dir).map_err(noting(&path))?;
+    std::fs::create_dir_all(&config.data_dir).map_err(record_error(&path))?;
     crate::files::install(&path, history::json::compact(records).as_bytes())
 }
 
-fn noting(path: &Path) -> impl Fn(std::io::Error) -> Error {
+fn record_error(path: &Path) -> impl Fn(std::io::Error) -> Error {
     move |error| {
-        Error::new(Kind::Io, "noting what is installed").at(path.display().to_string(), None).because(error)
+        Error::new(ErrorKind::Io, "record_error what is installed")
+            .at(path.display().to_string(), None)
+            .because(error)
     }
 }
 
@@ -385,7 +387,7 @@ fn writable(changes: &[FileChange]) -> Result<()> {
                  --dry-run shows",
                 locked.display()
             );
-            return Err(Error::new(Kind::Refused, what).at(it.path.display().to_string(), None));
+            return Err(Error::new(ErrorKind::Refused, what).at(it.path.display().to_string(), None));
         }
     }
     Ok(())
@@ -411,8 +413,9 @@ fn apply(changes: &[FileChange]) -> Result<()> {
 
 /// Makes a file say `after`, or removes it. The agent whose file it is may write it too: it must still say `before`.
 fn put(path: &Path, before: Option<&str>, after: Option<&str>) -> Result<()> {
-    let fail =
-        |error| Error::new(Kind::Io, "writing settings").at(path.display().to_string(), None).because(error);
+    let fail = |error| {
+        Error::new(ErrorKind::Io, "writing settings").at(path.display().to_string(), None).because(error)
+    };
     let now = match std::fs::read_to_string(path) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -421,7 +424,7 @@ fn put(path: &Path, before: Option<&str>, after: Option<&str>) -> Result<()> {
     if now.as_deref() != before {
         let what =
             "writing settings: expected the file as it was read, found it changed since; run this again";
-        return Err(Error::new(Kind::Changed, what).at(path.display().to_string(), None));
+        return Err(Error::new(ErrorKind::Changed, what).at(path.display().to_string(), None));
     }
     match after {
         Some(text) => {
@@ -492,7 +495,7 @@ mod tests {
         for meanwhile in [change("b", Some("old"), Some("ours")), change("b", None, Some("ours"))] {
             let changes = [change("a", None, Some("ours")), meanwhile];
             let error = apply(&changes).unwrap_err();
-            assert_eq!(error.kind(), Kind::Changed);
+            assert_eq!(error.kind(), ErrorKind::Changed);
             assert_eq!((text("a"), text("b").as_deref()), (None, Some("theirs")), "{error}");
         }
         // What was put in place first goes back, as far as it can.

@@ -7,7 +7,7 @@ use crate::answers::{
 use crate::cli::Screen;
 use crate::engine::statusline::StatusLine;
 use clap::Args;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use schemars::Schema;
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ pub(in crate::cli) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Re
         let names: Vec<&str> = SCHEMAS.iter().map(|it| it.0).collect();
         let what =
             format!("expected a command with --json ({}), found {:?}", names.join(", "), arguments.command);
-        Error::new(Kind::Arguments, what)
+        Error::new(ErrorKind::Arguments, what)
     })?;
     screen.json = true;
     screen.document(&with_contract((known.1)()))?;

@@ -7,7 +7,7 @@ use crate::answers::HandoffAnswer;
 use crate::cli::Screen;
 use crate::cli::common::Common;
 use crate::engine::{self, Engine};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use tokens::Estimator;
 
 #[derive(Debug, Args)]
@@ -66,6 +66,6 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut
 pub(in crate::cli) fn agent(option: &str, name: &str) -> Result<AgentRef> {
     agents::named(name).ok_or_else(|| {
         let what = format!("{option}: expected {}, found {name:?}", agents::names(|_| true));
-        Error::new(Kind::Arguments, what)
+        Error::new(ErrorKind::Arguments, what)
     })
 }

@@ -1,4 +1,4 @@
-//! Sessions that lie there now, put into the archive before their agents delete them.
+//! Archives sessions before their agents delete them.
 
 use crate::agents::FoundSession;
 use crate::answers::KeepAnswer;
@@ -7,10 +7,10 @@ use crate::engine::{Engine, archive::passages};
 use crate::files::File;
 use crate::store::{Batch, Body, Collected, Gone, Original, Retention, SessionOrigin, What};
 use history::error::Result;
-use sessions::{Memory, Source};
+use sessions::{MemorySource, Source};
 
-/// Archives those of these sessions that changed since they were archived last. One that cannot be read is named and
-/// keeps nobody else from it.
+/// Archives those of these sessions that changed since they were archived last. One that cannot be read is reported,
+/// and the others are archived all the same.
 pub fn keep(engine: &Engine, found: &[FoundSession]) -> KeepAnswer {
     let mut out = KeepAnswer::default();
     // The newest last: a search looks at what was indexed last first.
@@ -24,7 +24,7 @@ pub fn keep(engine: &Engine, found: &[FoundSession]) -> KeepAnswer {
             Err(error) => out.failed.push(format!("{}: {}", it.address(), error.full())),
         }
     }
-    match let_go(engine) {
+    match apply_retention(engine) {
         Ok(gone) => {
             let line = |it: Gone| format!("{} ({}) {}", it.session, it.handle, it.project);
             out.let_go = gone.sessions.into_iter().map(line).collect();
@@ -45,8 +45,8 @@ pub fn retention(engine: &Engine) -> Retention {
     }
 }
 
-/// Lets go of what the configuration does not want kept any longer, if it says so.
-fn let_go(engine: &Engine) -> Result<Collected> {
+/// Deletes what exceeds the age or size that the configuration sets, if it sets one.
+fn apply_retention(engine: &Engine) -> Result<Collected> {
     let retention = retention(engine);
     if retention.before.is_none() && retention.max_bytes.is_none() {
         return Ok(Collected::default());
@@ -65,7 +65,7 @@ fn keep_one(engine: &Engine, found: &FoundSession) -> Result<Option<u64>> {
         // Its rows are read only where they changed.
         Some(_) if is_same(&found.changed_ms.to_string()) => return Ok(None),
         Some(database) => {
-            Box::new(Memory::new(found.address().as_str(), database.export(&found.path, &found.id)?))
+            Box::new(MemorySource::new(found.address().as_str(), database.export(&found.path, &found.id)?))
         }
         None => Box::new(File::open(&found.path)?),
     };
@@ -83,7 +83,7 @@ fn keep_one(engine: &Engine, found: &FoundSession) -> Result<Option<u64>> {
             path: Some(found.address()),
             format: found.agent.format().name().to_owned(),
         },
-        // It is as old as its last word: what is let go of by age goes by that.
+        // Dated by its last message: retention by age goes by that.
         at: found.changed_ms,
         originals: vec![Original {
             what: What::Session,

@@ -20,7 +20,7 @@ pub(crate) fn before_mark(session: &str) -> String {
     format!("before/{session}")
 }
 
-/// What the agent's own summary lost, to be told with the next prompt.
+/// What the agent's own summary lost, to be added to the next prompt.
 pub(crate) fn missing_mark(session: &str) -> String {
     format!("missing/{session}")
 }

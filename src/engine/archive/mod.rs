@@ -11,7 +11,7 @@ mod server;
 use crate::engine::{Ask, Engine, Opened, session_info};
 use crate::store::{Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, SessionOrigin, What};
 use compaction::plan::{self, Op, OutputOp, Plan};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Part};
 use score::{Class, Score, Tally};
 
@@ -108,7 +108,7 @@ pub(crate) fn archive_of(
     };
     let stored = engine.store.put_all(&scope, &batch)?;
     let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
-        return Err(Error::new(Kind::Bug, "archiving a session: expected its handle, found none"));
+        return Err(Error::new(ErrorKind::Bug, "archiving a session: expected its handle, found none"));
     };
     Ok(ArchivedHandles { session: session.as_str().to_owned(), compaction: compaction.as_str().to_owned() })
 }
@@ -128,7 +128,7 @@ pub(crate) fn keep(engine: &Engine, opened: &Opened) -> Result<Handle> {
         Batch { session: named(opened), at: engine.now, originals: vec![whole(opened, 0)], compaction: None };
     let stored = engine.store.put_all(&engine.scope(&opened.session.history), &batch)?;
     let handle = stored.handles.into_iter().next();
-    handle.ok_or_else(|| Error::new(Kind::Bug, "keeping a session: expected its handle, found none"))
+    handle.ok_or_else(|| Error::new(ErrorKind::Bug, "keeping a session: expected its handle, found none"))
 }
 
 /// The handle under which the whole session is archived, or will be.
@@ -159,7 +159,7 @@ pub(crate) fn named(opened: &Opened) -> SessionOrigin {
     }
 }
 
-/// The text that an op takes out of a message, or the data of an attachment: what its handle was told to name.
+/// The text that an op takes out of a message, or the data of an attachment: what its handle names.
 fn original_text(message: &Message, op: &OutputOp, is_its: impl Fn(&str) -> bool) -> String {
     let media = match message.parts.get(op.part) {
         Some(Part::Media(it)) => std::slice::from_ref(it),

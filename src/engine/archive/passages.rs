@@ -10,10 +10,10 @@ use crate::engine::Engine;
 use crate::engine::input::values::timestamp;
 use crate::store::{Filter, Passage, PassageKind, Scope, Unindexed};
 use compaction::plan;
-use history::error::{Kind, Result};
+use history::error::{ErrorKind, Result};
 use history::tools::{self, Meaning};
 use history::{Call, History, Message, Part};
-use sessions::{self, Memory};
+use sessions::{self, MemorySource};
 
 /// Characters of what a failed call printed that are searched, at its beginning and its end each: errors stand there.
 const ERROR: usize = 1_000;
@@ -33,12 +33,12 @@ pub(crate) fn index(engine: &Engine, owner: &str, most: u64) -> Result<usize> {
     for it in some.iter().rev() {
         let read = || {
             let bytes = engine.store.restore(&it.scope, &it.handle)?;
-            sessions::read(&Memory::new(&*it.handle, bytes), None)
+            sessions::read(&MemorySource::new(&*it.handle, bytes), None)
         };
         // One that is damaged holds nothing that is found; `doctor` names it. One that is out of reach waits.
         let history = match read() {
             Ok(session) => session.history,
-            Err(error) if matches!(error.kind(), Kind::Locked | Kind::Io) => return Err(error),
+            Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Io) => return Err(error),
             Err(_) => History::default(),
         };
         put(engine, &it.scope, &it.handle, &history)?;
@@ -57,7 +57,7 @@ pub(crate) fn put(engine: &Engine, scope: &Scope, handle: &str, history: &Histor
 fn passages(messages: &[Message]) -> Vec<Passage> {
     let calls: HashMap<&str, &Call> =
         messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();
-    // Instructions, reminders and summaries are nobody's words.
+    // Instructions, reminders and summaries are not searched.
     let said = (0..).zip(messages).filter(|(_, it)| it.kind == history::Kind::Said);
     said.filter_map(|(number, message)| passage(number, message, &calls)).collect()
 }

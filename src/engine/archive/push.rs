@@ -5,12 +5,12 @@
 
 use std::collections::HashSet;
 
-use super::server::{About, Delivery, Server};
+use super::server::{Delivery, SessionLabel, VaultClient};
 use crate::answers::PushAnswer;
 use crate::engine::Engine;
 use crate::engine::archive::marks::pushed_mark;
 use crate::store::{AuditVerb, Entry, Scope, SearchExtent};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// Versions of sessions that one push looks at, the newest.
 const LOOKED_AT: u32 = 10_000;
@@ -26,13 +26,13 @@ pub fn push(engine: &Engine, session: Option<&str>) -> Result<PushAnswer> {
     let Some(vault) = &engine.config.vault else {
         let what = "pushing: expected the address of a server, found none; write url = \"https://…\" under [vault], or \
                     set EPITOME_VAULT_URL";
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     };
-    let server = Server::new(vault)?;
+    let server = VaultClient::new(vault)?;
     let mut waiting = waiting(engine, session)?;
     let mut out = PushAnswer { waiting: waiting.len().saturating_sub(SENT), ..PushAnswer::default() };
     waiting.truncate(SENT);
-    // The oldest first: what waits longest is nearest to be let go of.
+    // The oldest first: they are the next to be deleted.
     while let Some(entry) = waiting.pop() {
         match send(engine, &server, &entry) {
             Ok(Delivery::Stored) => {
@@ -42,8 +42,8 @@ pub fn push(engine: &Engine, session: Option<&str>) -> Result<PushAnswer> {
                 out.bytes += entry.bytes;
             }
             Ok(Delivery::Refused(why)) => out.refused.push(format!("{}: {why}", name(&entry))),
-            // One that is damaged keeps nobody else from it; a server that is away does.
-            Err(error) if error.kind() == Kind::Store => out.refused.push(error.full()),
+            // A damaged one is skipped; a server that does not answer ends the push.
+            Err(error) if error.kind() == ErrorKind::Store => out.refused.push(error.full()),
             Err(error) => {
                 out.waiting += waiting.len() + 1;
                 out.away = Some(error.full());
@@ -75,7 +75,7 @@ fn waiting(engine: &Engine, session: Option<&str>) -> Result<Vec<Entry>> {
     }
     if let (Some(session), true) = (session, out.is_empty()) {
         let what = "expected the id of an archived session or its handle; `epitome sessions --keep` archives what lies here";
-        return Err(Error::new(Kind::Arguments, format!("pushing {session}: {what}, found none")));
+        return Err(Error::new(ErrorKind::Arguments, format!("pushing {session}: {what}, found none")));
     }
     Ok(out)
 }
@@ -84,13 +84,13 @@ fn scope(engine: &Engine, entry: &Entry) -> Scope {
     engine.scope_of(entry.project.as_str())
 }
 
-fn send(engine: &Engine, server: &Server, entry: &Entry) -> Result<Delivery> {
+fn send(engine: &Engine, server: &VaultClient, entry: &Entry) -> Result<Delivery> {
     let scope = scope(engine, entry);
     let delivery = if entry.bytes > LARGEST {
         Delivery::Refused(format!("{} MB, and the server takes {} MB", entry.bytes >> 20, LARGEST >> 20))
     } else {
         let bytes = engine.store.restore(&scope, entry.handle.as_str())?;
-        server.send(&About { session: name(entry), project: &entry.project, at: entry.at }, bytes)?
+        server.send(&SessionLabel { session: name(entry), project: &entry.project, at: entry.at }, bytes)?
     };
     // What was refused is not sent again until it changes.
     engine.store.mark(&scope, &pushed_mark(name(entry)), entry.handle.as_str(), engine.now)?;

@@ -2,9 +2,10 @@
 
 use crate::engine::Engine;
 use crate::store::{Scope, SearchScope};
-use history::error::{Error, Hint, Kind, Result};
+use history::error::{Error, ErrorKind, Hint, Result};
 
-/// The scope of a handle, if it may be read. The user may read their own from anywhere. An agent, or a caller that passes
+/// The scope of a handle, if it may be read. The user may read their own from anywhere. An agent, or a caller that
+/// passes
 /// `project` or `session`, reads only what is of this directory, one above or one below, unless they say `all`.
 ///
 /// # Errors
@@ -26,5 +27,5 @@ pub fn readable(engine: &Engine, handle: &str, wanted: Option<SearchScope>) -> R
         return Ok(found);
     }
     let what = format!("reading {handle}: expected a handle of this project, found one of {}", found.project);
-    Err(Error::new(Kind::Refused, what).hint(Hint::AllScopes))
+    Err(Error::new(ErrorKind::Refused, what).hint(Hint::AllScopes))
 }

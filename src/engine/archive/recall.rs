@@ -6,28 +6,28 @@ use twox_hash::XxHash3_128;
 
 use crate::agents;
 use crate::engine::{Engine, SessionRef, archive::passages, input::open};
-use crate::store::search::words::Words;
+use crate::store::search::words::{Terms, Words};
 use crate::store::{
-    Entry, Filter, Found, FoundPassage, Hit, PassageKind, PassageMatch, Query, Range, Recalled, Scope,
-    SearchExtent, SearchScope, Slice, Typed, What, range, unwrapped,
+    Entry, Filter, Found, FoundPassage, FoundPrompt, Hit, PassageKind, PassageMatch, Query, Range, Recalled,
+    Scope, SearchExtent, SearchScope, Slice, What, range, unwrapped,
 };
 use compaction::plan;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::tools::{self, Meaning};
 use history::{Call, Message, Part};
-use sessions::{self, Memory};
+use sessions::{self, MemorySource};
 
-/// Sessions that one search looks through, at most.
+/// Maximum sessions that one search reads.
 const SESSIONS: u32 = 1_000;
-/// Outputs of a session that have handles of their own, as far as a search knows of them.
+/// Maximum outputs of a session with handles of their own that a search knows of.
 const CLEARED: u32 = 10_000;
-/// Results of one search, at most.
+/// Maximum results of one search.
 const MOST: u32 = 100;
-/// Messages that one search collects before it stops at the next session.
-const SAID: usize = 1_000;
-/// Bytes of sessions that are looked through, at most: about a second's reading.
+/// Messages after which a search reads no further session.
+const MESSAGES: usize = 1_000;
+/// Bytes of sessions after which a search reads no further one: about a second's reading.
 const LOOKED_THROUGH: u64 = 256 << 20;
-/// Bytes of sessions that one search puts into the index, if they are not yet; the next one goes on.
+/// Bytes of sessions that one search adds to the index; the next search goes on.
 const INDEXED_AT_ONCE: u64 = 64 << 20;
 
 /// The order of results: the smaller the better.
@@ -105,8 +105,8 @@ pub fn recall(
     }
 }
 
-/// Searches the index of outputs, summaries and memories, and that of what was said in archived sessions. Where both find
-/// nothing, the archived sessions themselves are searched, outputs included.
+/// Searches the index of outputs, summaries and memories, and that of the passages of archived sessions. Where both
+/// find nothing, the archived sessions themselves are searched, outputs included.
 ///
 /// Results that hold most of the words come first; among equals the user's words and decisions, then other messages and
 /// outputs, then summaries, which only repeat.
@@ -119,38 +119,23 @@ pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled>
     let query = &Query { text, ..query.clone() };
     let words = Words::parse(&query.text)?;
     let (from, limit) = (query.offset as usize, query.limit.clamp(1, MOST) as usize);
-    // Of outputs, summaries and memories it is not known which agent they are of.
-    let of_any = filter.agent.is_none() && filter.kind.is_none();
-    let mut indexed =
-        if of_any { indexed(engine, scope, query, from + limit + 1)? } else { Found::default() };
-    let in_time = |at: i64| filter.since.is_none_or(|it| at >= it) && filter.before.is_none_or(|it| at < it);
-    indexed.hits.retain(|it| in_time(it.entry.at));
-    let wanted = query.only.is_empty() || query.only.contains(&What::Message);
-    let (mut said, mut passed) = (Vec::new(), 0);
-    if wanted {
-        passed = passages::index(engine, &scope.owner, INDEXED_AT_ONCE)?;
-        said = found_passages(engine, scope, query, &words, &filter)?;
-        let none = !said.iter().any(|it| it.0.missing == 0) && (indexed.partial || indexed.hits.is_empty());
-        if none && filter == Filter::default() {
-            // It may stand in the output of a tool.
-            (said, passed) = looked_through(engine, scope, query, &words)?;
-        }
-    }
-    let all_words = |it: &(Rank, Hit)| it.0.missing == 0;
+    let mut indexed = search_index(engine, scope, query, &filter, from + limit + 1)?;
+    let index_lacks = indexed.partial || indexed.hits.is_empty();
+    let (mut ranked, passed) = search_messages(engine, scope, query, &words, &filter, index_lacks)?;
+    let is_whole = |it: &(Rank, Hit)| it.0.missing == 0;
     let says_more = |it: &Hit| class_of(&it.entry) != ResultClass::Summary;
-    let whole = said.iter().any(all_words) || !indexed.partial && indexed.hits.iter().any(says_more);
-    let partial = !whole && (indexed.partial || indexed.hits.is_empty());
-    if whole {
-        said.retain(all_words);
+    let any_whole = ranked.iter().any(is_whole) || !indexed.partial && indexed.hits.iter().any(says_more);
+    if any_whole {
+        ranked.retain(is_whole);
         indexed.hits.retain(|_| !indexed.partial);
     }
-    let missing = if whole { 0 } else { words.count() };
-    said.extend(indexed.hits.into_iter().map(|it| (Rank { missing, class: class_of(&it.entry) }, it)));
+    let missing = if any_whole { 0 } else { words.count() };
+    ranked.extend(indexed.hits.into_iter().map(|it| (Rank { missing, class: class_of(&it.entry) }, it)));
     // Within a rank the newest messages and the best matches of the index stay first.
-    said.sort_by_key(|it| it.0);
-    let next = (said.len() > from + limit).then(|| query.offset + limit as u32);
-    let hits: Vec<Hit> = said.into_iter().skip(from).take(limit).map(|it| it.1).collect();
-    let partial = partial && !hits.is_empty();
+    ranked.sort_by_key(|it| it.0);
+    let next = (ranked.len() > from + limit).then(|| query.offset + limit as u32);
+    let hits: Vec<Hit> = ranked.into_iter().skip(from).take(limit).map(|it| it.1).collect();
+    let partial = !any_whole && index_lacks && !hits.is_empty();
     Ok(Recalled {
         found: Found { hits, next, partial },
         typed: Vec::new(),
@@ -159,26 +144,61 @@ pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled>
     })
 }
 
-/// The first `most` matches of the index, or some more.
-fn indexed(engine: &Engine, scope: &Scope, query: &Query, most: usize) -> Result<Found> {
+/// The first `most` outputs, summaries and memories that match, or some more.
+fn search_index(
+    engine: &Engine,
+    scope: &Scope,
+    query: &Query,
+    filter: &Filter,
+    most: usize,
+) -> Result<Found> {
+    // Which agent they are of is not known.
+    if filter.agent.is_some() || filter.kind.is_some() {
+        return Ok(Found::default());
+    }
     let mut out = engine.store.search(scope, &Query { offset: 0, limit: MOST, ..query.clone() })?;
     while let Some(offset) = out.next.filter(|_| out.hits.len() < most) {
         let more = engine.store.search(scope, &Query { offset, limit: MOST, ..query.clone() })?;
         out.hits.extend(more.hits);
         out.next = more.next;
     }
+    let in_time = |at: i64| filter.since.is_none_or(|it| at >= it) && filter.before.is_none_or(|it| at < it);
+    out.hits.retain(|it| in_time(it.entry.at));
     Ok(out)
 }
 
+/// Messages that match, and how many archived sessions were left out. `index_lacks`: no output, summary or memory holds
+/// all words; where no passage does either, the sessions themselves are searched.
+fn search_messages(
+    engine: &Engine,
+    scope: &Scope,
+    query: &Query,
+    words: &Words,
+    filter: &Filter,
+    index_lacks: bool,
+) -> Result<(Vec<(Rank, Hit)>, usize)> {
+    if !query.only.is_empty() && !query.only.contains(&What::Message) {
+        return Ok((Vec::new(), 0));
+    }
+    let unindexed = passages::index(engine, &scope.owner, INDEXED_AT_ONCE)?;
+    let found = search_passages(engine, scope, query, words, filter)?;
+    let any_whole = found.iter().any(|it| it.0.missing == 0);
+    if any_whole || !index_lacks || *filter != Filter::default() {
+        return Ok((found, unindexed));
+    }
+    // It may be in the output of a tool.
+    search_sessions(engine, scope, query, words)
+}
+
 /// Passages of the index that hold all words or, where none does, more than half of them.
-fn found_passages(
+fn search_passages(
     engine: &Engine,
     scope: &Scope,
     query: &Query,
     words: &Words,
     filter: &Filter,
 ) -> Result<Vec<(Rank, Hit)>> {
-    let search = |all| engine.store.search_passages(scope, &query.extent, words, all, filter);
+    let search = |wanted| engine.store.search_passages(scope, &query.extent, words, wanted, filter);
     let class = |it: &PassageMatch| {
         let is = |kind| it.kinds.contains(&kind);
         class_of_message(is(PassageKind::User), is(PassageKind::Decision), words.asks_for_decision())
@@ -188,14 +208,14 @@ fn found_passages(
         let range = Some(Range::Messages { from: number, to: number }.to_string());
         (rank, Hit { snippet: words.snippet(&it.text), entry: it.entry, score: 0.0, range })
     };
-    let mut matches = search(true)?;
+    let mut matches = search(Terms::All)?;
     let whole = !matches.is_empty();
     if whole {
         // Only what may be shown is read, and one more, which says that there is more.
         matches.sort_by_key(class);
         matches.truncate(query.offset as usize + query.limit.clamp(1, MOST) as usize + 1);
     } else if words.count() > 1 {
-        matches = search(false)?;
+        matches = search(Terms::Any)?;
     }
     let mut out = Vec::new();
     for it in &matches {
@@ -211,9 +231,9 @@ fn found_passages(
     Ok(out)
 }
 
-/// Messages in archived sessions that hold more than half of the words, the newest first, outputs included, and how many
-/// sessions were not looked through once those before them had [`LOOKED_THROUGH`] bytes.
-fn looked_through(
+/// Messages of archived sessions, outputs included, that hold more than half of the words, the newest first; and how
+/// many sessions were not read because the newer ones had [`LOOKED_THROUGH`] bytes.
+fn search_sessions(
     engine: &Engine,
     scope: &Scope,
     query: &Query,
@@ -223,11 +243,11 @@ fn looked_through(
     let (mut out, mut bytes, mut known) = (Vec::new(), 0, HashSet::new());
     for (looked, entry) in sessions.iter().enumerate() {
         bytes += entry.bytes;
-        if looked > 0 && bytes > LOOKED_THROUGH || out.len() >= SAID {
+        if looked > 0 && bytes > LOOKED_THROUGH || out.len() >= MESSAGES {
             return Ok((out, sessions.len() - looked));
         }
         let at = Scope { owner: scope.owner.clone(), project: entry.project.clone() };
-        // Whoever may search here wants what can be found; what cannot be read, `doctor` tells.
+        // A session that cannot be read is skipped; `doctor` reports it.
         let Ok(messages) = messages(engine, &at, entry.handle.as_str()) else { continue };
         // Outputs that were cleared have handles of their own, and are in the index.
         let cleared = engine.store.newest(&at, entry.session.as_deref(), CLEARED, 0)?;
@@ -236,22 +256,22 @@ fn looked_through(
             messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();
         for (number, message) in messages.iter().enumerate().rev() {
             let number = number as u32;
-            // Instructions, reminders and summaries are nobody's words.
+            // Instructions, reminders and summaries are not searched.
             if message.kind != history::Kind::Said {
                 continue;
             }
-            let mut told = message.clone();
-            told.parts.retain(|it| match it {
+            let mut searched = message.clone();
+            searched.parts.retain(|it| match it {
                 Part::Call(it) => !passages::is_ours(it),
                 Part::Output(it) => {
                     !cleared.contains(&number) && !calls.get(&*it.id).is_some_and(|it| passages::is_ours(it))
                 }
                 Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => true,
             });
-            let answers = told
+            let answers = searched
                 .outputs()
                 .any(|it| calls.get(&*it.id).is_some_and(|it| tools::meaning(&it.name) == Meaning::Ask));
-            let text = plan::transcript(&[told]);
+            let text = plan::transcript(&[searched]);
             let missing = words.count() - words.found_in(&text);
             // Stored again and again, a session says the same again.
             if missing > 0 && missing * 2 >= words.count()
@@ -273,7 +293,7 @@ fn looked_through(
 
 /// The messages of a session in the archive.
 fn messages(engine: &Engine, scope: &Scope, handle: &str) -> Result<Vec<Message>> {
-    let source = Memory::new(handle, engine.store.restore(scope, handle)?);
+    let source = MemorySource::new(handle, engine.store.restore(scope, handle)?);
     Ok(sessions::read(&source, None)?.history.into_messages())
 }
 
@@ -298,16 +318,16 @@ pub fn read(
     if !matches!(what, What::Session | What::Compaction) {
         let what =
             format!("range {range}: expected the handle of a session, found that of a {}", what.name());
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
     let messages = messages(engine, scope, handle)?;
     let Some(last) = messages.len().checked_sub(1).map(|it| it as u64) else {
         let what = format!("range {range}: expected a session with messages, found none in it");
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     };
     if from > last {
         let what = format!("range {range}: expected messages from m0 to m{last}, found none there");
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
     let (mut out, mut left) = (String::new(), limit);
     for number in from..=to.min(last) {
@@ -333,7 +353,7 @@ pub fn read(
 }
 
 /// The prompts in the agents' own logs that hold all words, the newest first.
-fn typed(engine: &Engine, query: &Query, limit: u32) -> Result<Vec<Typed>> {
+fn typed(engine: &Engine, query: &Query, limit: u32) -> Result<Vec<FoundPrompt>> {
     let (text, filter) = passages::filter(&query.text, engine.now);
     if filter.kind.is_some_and(|it| it != PassageKind::User) {
         return Ok(Vec::new());
@@ -347,7 +367,7 @@ fn typed(engine: &Engine, query: &Query, limit: u32) -> Result<Vec<Typed>> {
             Some(agents::list(env, None, Some(&env.cwd)).into_iter().map(|it| it.id).collect())
         }
     };
-    let wanted = |it: &agents::Typed| {
+    let wanted = |it: &agents::TypedPrompt| {
         of_project.as_ref().is_none_or(|ids| ids.contains(&it.session))
             && filter.agent.as_deref().is_none_or(|agent| agent == it.agent.name())
             && filter.since.is_none_or(|since| it.at >= since)
@@ -355,7 +375,7 @@ fn typed(engine: &Engine, query: &Query, limit: u32) -> Result<Vec<Typed>> {
     };
     let found = agents::typed(env).into_iter().rev().filter(wanted).filter_map(|it| {
         let snippet = words.find(&it.text)?;
-        Some(Typed { kind: "prompt", agent: it.agent.name(), session: it.session, at: it.at, snippet })
+        Some(FoundPrompt { kind: "prompt", agent: it.agent.name(), session: it.session, at: it.at, snippet })
     });
     Ok(found.take(limit as usize).collect())
 }
@@ -414,6 +434,6 @@ mod tests {
         let handle = engine.store.put_all(&scope, &batch).unwrap().handles[0];
         let range = Range::Messages { from: 0, to: 0 };
         let error = read(&engine, &scope, handle.as_str(), &range, 100, &|_| 1).unwrap_err();
-        assert_eq!(error.kind(), Kind::Arguments);
+        assert_eq!(error.kind(), ErrorKind::Arguments);
     }
 }

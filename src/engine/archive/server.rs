@@ -6,23 +6,22 @@ use reqwest::{Client, StatusCode, Url, redirect};
 
 use crate::config::Vault;
 use crate::llm::http::is_loopback;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
-/// Until a connection stands.
+/// Maximum time to connect.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Until a session is sent and answered.
+/// Maximum time to send a session and read the answer.
 const TOTAL: Duration = Duration::from_secs(300);
 
-/// What the server is told of a session besides its bytes.
+/// What the server gets of a session besides its bytes.
 #[derive(Debug)]
-pub struct About<'a> {
+pub struct SessionLabel<'a> {
     pub session: &'a str,
     pub project: &'a str,
     /// When it was last written, in milliseconds since 1970.
     pub at: i64,
 }
 
-/// What the server answered.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Delivery {
     Stored,
@@ -30,16 +29,17 @@ pub enum Delivery {
     Refused(String),
 }
 
-/// A way to the server. It is away: an error of [`Kind::Io`], and nothing is lost by trying again.
+/// A client of the team's server. Where that cannot be reached: an error of [`ErrorKind::Io`], and sending again is
+/// safe.
 #[derive(Debug)]
-pub struct Server {
+pub struct VaultClient {
     client: Client,
     url: Url,
     token: Option<String>,
     runtime: tokio::runtime::Runtime,
 }
 
-impl Server {
+impl VaultClient {
     pub fn new(vault: &Vault) -> Result<Self> {
         let url: Url =
             vault.url.parse().map_err(|_| wrong("an address such as https://vault.example.org"))?;
@@ -49,7 +49,7 @@ impl Server {
             "http" if is_here => {}
             _ => return Err(wrong("https://, since the token would be readable on the way")),
         }
-        // Whoever was first has installed the same one.
+        // It fails only where the same one is installed already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut client = Client::builder()
             .redirect(redirect::Policy::none())
@@ -60,7 +60,7 @@ impl Server {
             client = client.no_proxy();
         }
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
-            Error::new(Kind::Io, "setting up a connection to the vault").because(error)
+            Error::new(ErrorKind::Io, "setting up a connection to the vault").because(error)
         };
         let client = client.build().map_err(|error| failed(error.without_url().into()))?;
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -71,10 +71,10 @@ impl Server {
     }
 
     /// Sends a session. The same again is stored once.
-    pub fn send(&self, about: &About<'_>, bytes: Vec<u8>) -> Result<Delivery> {
+    pub fn send(&self, about: &SessionLabel<'_>, bytes: Vec<u8>) -> Result<Delivery> {
         let away = |found: String| {
             let what = "expected the server to store it; it stays in the archive, and the next push goes on";
-            Error::new(Kind::Io, format!("pushing {}: {what}, found {found}", about.session))
+            Error::new(ErrorKind::Io, format!("pushing {}: {what}, found {found}", about.session))
         };
         let mut url = self.url.clone();
         url.set_path(&format!("{}/sessions", self.url.path().trim_end_matches('/')));
@@ -98,7 +98,10 @@ impl Server {
             StatusCode::CREATED => Ok(Delivery::Stored),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 let what = "expected a token that the server knows (EPITOME_VAULT_TOKEN, or token-file under [vault])";
-                Err(Error::new(Kind::Refused, format!("pushing {}: {what}, found it refused", about.session)))
+                Err(Error::new(
+                    ErrorKind::Refused,
+                    format!("pushing {}: {what}, found it refused", about.session),
+                ))
             }
             StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {
                 Ok(Delivery::Refused(format!("HTTP {}: {}", status.as_u16(), shown(&text))))
@@ -109,7 +112,7 @@ impl Server {
 }
 
 fn wrong(expected: &str) -> Error {
-    Error::new(Kind::Arguments, format!("vault.url: expected {expected}"))
+    Error::new(ErrorKind::Arguments, format!("vault.url: expected {expected}"))
 }
 
 /// The beginning of an answer, on one line.

@@ -5,7 +5,7 @@ use crate::engine::compact::compacted::Compacted;
 use crate::engine::compact::summarize::{HostReply, State};
 use crate::engine::{Engine, Opened, SessionRef, To, compact, input::open};
 use compaction::plan;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 
 /// The second call of a host-run summary: what the model wrote, under the handle that the first call gave. `to`: where
@@ -24,7 +24,7 @@ pub fn answered(
     let kept = engine.store.ask(&scope, handle, engine.now)?;
     let state: State = serde_json::from_str(&kept).map_err(|error| {
         let what = format!("answering {handle}: expected an ask of this version, found another; ask again");
-        Error::new(Kind::Store, what).because(error)
+        Error::new(ErrorKind::Store, what).because(error)
     })?;
     let format = state.format.as_deref().map(Format::named).transpose()?;
     let opened = open::open(engine, &SessionRef::Named(state.session.clone()), format, None)?;
@@ -42,7 +42,7 @@ pub fn answered(
             "answering {handle}: expected a session that begins with the {} messages the summary was asked for, found another; ask again",
             state.count
         );
-        return Err(Error::new(Kind::Changed, what));
+        return Err(Error::new(ErrorKind::Changed, what));
     }
     let compacted = compact::compact_by_reply(
         engine,

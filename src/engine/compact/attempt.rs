@@ -1,6 +1,7 @@
 //! An outcome: the plan, the summary written for it, what survived.
 
 use crate::engine::input::measured::Measured;
+use crate::engine::input::request::PlanKind;
 use crate::engine::{Amount, Ask, Engine, Event, HistoryFacts, compact::memories, events, input::request};
 use compaction::facts::Ledger;
 use compaction::plan::{self, Cause, Op, Plan, PlanOutcome, Segment};
@@ -51,7 +52,7 @@ pub(crate) fn plan_for(
     ask: &Ask,
     summary_tokens: Option<u64>,
 ) -> Plan {
-    request::with_request(engine, measured, ask, false, summary_tokens, |request| {
+    request::with_request(engine, measured, ask, PlanKind::Compact { summary_tokens }, |request| {
         plan::plan(
             measured.history,
             &measured.counter,

@@ -1,12 +1,12 @@
 //! What is carried from session to session: pinned rules, facts of the project, summaries that are remembered.
 
 use crate::engine::{Ask, Engine, Opened};
-use crate::store::{MemoryFilter, MemoryKind, MemoryScope, Note};
+use crate::store::{MemoryFilter, MemoryKind, MemoryScope, NewMemory};
 use history::History;
 use history::error::Result;
 use tokens::Estimator;
 
-/// Rules that are pinned in the memory have at most so many tokens (o200k) in a summary.
+/// Maximum tokens (o200k) that pinned rules take in a summary.
 const PINNED: u64 = 1_000;
 
 /// What is carried word for word: what the caller says, and the rules that are pinned for user and project, the
@@ -53,9 +53,11 @@ pub(crate) fn remember(
     if summary.chars().count() < rule.least_chars {
         return;
     }
-    if let Err(error) =
-        engine.store.remember(&engine.memory_scope(history), &Note::summary(session, summary), engine.now)
-    {
+    if let Err(error) = engine.store.remember(
+        &engine.memory_scope(history),
+        &NewMemory::summary(session, summary),
+        engine.now,
+    ) {
         warnings.push(format!("the summary could not be remembered: {error}"));
     }
 }

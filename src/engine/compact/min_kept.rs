@@ -9,7 +9,7 @@ use crate::answers::LostInfo;
 use crate::engine::Amount;
 use compaction::facts::{self, Ledger};
 use history::History;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::parallel;
 use score::{self, Class, Loss, Probe, Score};
 use serde::{Serialize, Serializer};
@@ -33,7 +33,7 @@ impl FromStr for MinKept {
                 "expected a share (0.9, 90%), also of a class ({}) as in U=0.95,F=0.9; found {found:?}",
                 letters.join(" ")
             );
-            Error::new(Kind::Arguments, what)
+            Error::new(ErrorKind::Arguments, what)
         };
         let share = |text: &str| match text.parse() {
             Ok(Amount::Share(share)) => Ok(share),
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(both.all, Some(0.8));
         assert_eq!(both.classes, BTreeMap::from([(Class::UserRule, 1.0), (Class::File, 0.9)]));
         for wrong in ["", "2", "U", "Z=0.9", "U=0", "U=1.5", "0.9,,"] {
-            assert_eq!(wrong.parse::<MinKept>().unwrap_err().kind(), Kind::Arguments, "{wrong}");
+            assert_eq!(wrong.parse::<MinKept>().unwrap_err().kind(), ErrorKind::Arguments, "{wrong}");
         }
     }
 }

@@ -65,7 +65,7 @@ pub(crate) fn compact_by_reply(
 ) -> Result<Compacted> {
     #[cfg(feature = "otel")]
     let started = std::time::Instant::now();
-    let compacted = compact_told(engine, opened, ask, reply);
+    let compacted = compact_with_events(engine, opened, ask, reply);
     #[cfg(feature = "otel")]
     if ask.to != To::Plan {
         events::otel::compacted(engine, started, opened, ask, &compacted);
@@ -74,13 +74,18 @@ pub(crate) fn compact_by_reply(
 }
 
 /// The same, with its events and hooks.
-fn compact_told(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&HostReply>) -> Result<Compacted> {
+fn compact_with_events(
+    engine: &Engine,
+    opened: &Opened,
+    ask: &Ask,
+    reply: Option<&HostReply>,
+) -> Result<Compacted> {
     let begun = OnceCell::new();
     let mut compacted = compact_from(engine, opened, ask, reply, Some(&begun));
     // Nothing was to be written, so there is no event.
     let Some(Event::Started { percent, .. }) = begun.get() else { return compacted };
     let ended = match &compacted {
-        Ok(compacted) => ended(compacted, ask, *percent),
+        Ok(compacted) => closing_event(compacted, ask, *percent),
         Err(error) => Some(Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() }),
     };
     let Some(ended) = ended else { return compacted };
@@ -105,7 +110,7 @@ fn compact_told(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&Host
 }
 
 /// Compacts a session without events or hooks.
-pub(crate) fn made(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
+pub(crate) fn compact_without_events(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
     compact_from(engine, opened, ask, None, None)
 }
 
@@ -211,8 +216,8 @@ fn outcome(
     Ok(CompactOutcome::Compacted { accepted, handle, output })
 }
 
-/// What is known before the summary is made part of an outcome, once it was told that a compaction begins. `Err` is how it
-/// ends before that.
+/// What is known before the summary is made part of an outcome, after the event that a compaction begins. `Err` is how
+/// it ends before that.
 fn begun_and_drafted(
     engine: &Engine,
     call: &CompactJob<'_>,
@@ -221,7 +226,7 @@ fn begun_and_drafted(
     warnings: &mut Vec<String>,
 ) -> Result<Result<HistoryFacts, CompactOutcome>> {
     let writer = &call.ask.writer;
-    // Mostly it begins before anybody is paid. What the calling agent's model is asked for may never come.
+    // As a rule it begins before a provider is paid. The answer of the calling agent's model may never come.
     let begins_with_answer = writer.summarizer == Choice::Host && writer.sampling.is_none();
     let refused = |why| Ok(Err(CompactOutcome::Rejected(Rejection::HookRefused(why))));
     if !begins_with_answer && let Err(why) = begin(engine, call) {
@@ -409,7 +414,7 @@ fn valid_for(history: &History) -> Vec<String> {
 }
 
 /// What became of a compaction that was begun. `percent`: what it began at, of the window.
-fn ended(made: &Compacted, ask: &Ask, percent: Option<u64>) -> Option<Event> {
+fn closing_event(made: &Compacted, ask: &Ask, percent: Option<u64>) -> Option<Event> {
     match &made.outcome {
         CompactOutcome::Compacted { accepted, handle, output } => Some(Event::Compacted {
             tokens_before: made.about.tokens,

@@ -6,7 +6,7 @@ use crate::engine::write_back::{Location, agent_of};
 use crate::engine::{Ask, Compacted, Engine, Opened, SessionRef, To, compact, input::open, write_back};
 use compaction::plan;
 use history::History;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 
 #[derive(Serialize, Deserialize)]
@@ -55,7 +55,7 @@ pub fn keep_preview(
         ask: ask.clone(),
     };
     let state = serde_json::to_string(&state)
-        .map_err(|error| Error::new(Kind::Bug, "keeping a preview").because(error))?;
+        .map_err(|error| Error::new(ErrorKind::Bug, "keeping a preview").because(error))?;
     let scope = engine.scope(&opened.session.history);
     Ok(Some(engine.store.put_preview(&scope, &state, engine.now)?.as_str().to_owned()))
 }
@@ -79,12 +79,12 @@ pub fn apply_preview(engine: &Engine, handle: &str, to: To) -> Result<(Compacted
         let what = format!(
             "applying {handle}: expected the handle that a preview printed, found another; run the preview again"
         );
-        Error::new(Kind::Arguments, what).because(error)
+        Error::new(ErrorKind::Arguments, what).because(error)
     })?;
     let changed = |what: &str| {
         let what =
             format!("applying {handle}: {what}; run `epitome compact` again to see what it would do now");
-        Error::new(Kind::Changed, what).at(state.session.clone(), None)
+        Error::new(ErrorKind::Changed, what).at(state.session.clone(), None)
     };
     let format = Format::named(&state.format)?;
     let opened = open::open(engine, &SessionRef::Named(state.session.clone()), Some(format), None)?;

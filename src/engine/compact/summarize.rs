@@ -1,4 +1,5 @@
-//! Who writes the summary of a plan: nobody (the offline summary), a provider, or the calling agent's model in two calls.
+//! Who writes the summary of a plan: no model (the offline summary), a provider, or the calling agent's model in two
+//! calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +10,7 @@ use crate::answers::{CostInfo, Next, UsageInfo};
 use crate::config::Choice;
 use crate::config::profiles;
 use crate::engine::compact::compacted::{Question, Summarizer};
-use crate::engine::compact::summary_cost::{affordable, failures, told};
+use crate::engine::compact::summary_cost::{affordable, failures, sent_note};
 use crate::engine::input::measured::Measured;
 use crate::engine::input::request::one_more;
 use crate::engine::{
@@ -26,13 +27,13 @@ use compaction::summary::model::{Endpoint, Reply};
 use compaction::summary::prompt::PromptOverrides;
 use compaction::summary::render;
 use history::Text;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// What came of asking for a summary.
 pub(crate) enum Drafted {
-    /// The offline one is to be written; why nobody else wrote it, if somebody was to.
+    /// The offline one is to be written; why no model wrote it, if one was to.
     Offline(Vec<String>),
-    /// Nobody was asked: what asking would cost.
+    /// A dry run: what a model would cost.
     Priced(CostInfo),
     Text {
         text: String,
@@ -98,7 +99,7 @@ pub(crate) fn written_summary(
     let recalled = memories::recalled(engine, measured.history, ask);
     let pins: Vec<String> = ask.options.pin.iter().cloned().chain(recalled).collect();
     let pinned: u64 = pins.iter().map(|it| measured.counter.str(it) + 6).sum();
-    let material = SummaryRequest {
+    let request = SummaryRequest {
         texts: &profiles::TEXTS,
         history: measured.history,
         ledger: known.ledger(measured.history),
@@ -120,10 +121,10 @@ pub(crate) fn written_summary(
         bounds: Bounds { tries: tries.unwrap_or(summarizers.bounds.tries), ..summarizers.bounds },
     };
     if let (Choice::Host, Some(sampling)) = (&ask.writer.summarizer, &ask.writer.sampling) {
-        return by_sampling(engine, &SummaryRequest { host: false, ..material }, sampling, ask);
+        return by_sampling(engine, &SummaryRequest { host: false, ..request }, sampling, ask);
     }
-    if material.host {
-        return by_host(engine, opened, measured, ask, plan, &material, reply);
+    if request.host {
+        return by_host(engine, opened, measured, ask, plan, &request, reply);
     }
     let (endpoint, thinking) = match endpoint(engine, ask)? {
         Ok(chosen) => chosen,
@@ -133,20 +134,20 @@ pub(crate) fn written_summary(
     if let (Some(why), false) = (summary_cost::left_alone(engine, &endpoint)?, ask.writer.dry) {
         return Ok(Drafted::Offline(vec![offline_instead(&why)]));
     }
-    let mut material = SummaryRequest { window: endpoint.window, thinking, ..material };
-    let (cost, prefix) = summary_cost::cost(engine, opened, measured, need, &material, &endpoint);
+    let mut request = SummaryRequest { window: endpoint.window, thinking, ..request };
+    let (cost, prefix) = summary_cost::cost(engine, opened, measured, need, &request, &endpoint);
     if ask.writer.dry {
         return Ok(Drafted::Priced(cost));
     }
-    material.prefix = prefix.as_ref();
+    request.prefix = prefix.as_ref();
     if let Some(most) = summarizers.dollars_per_call {
-        material.bounds.tokens = material.bounds.tokens.min(affordable(
+        request.bounds.tokens = request.bounds.tokens.min(affordable(
             most,
             engine.config.prices.of(&endpoint.model).ok(),
-            material.max_tokens,
+            request.max_tokens,
         ));
     }
-    by_provider(engine, &material, &endpoint, ask, cost)
+    by_provider(engine, &request, &endpoint, ask, cost)
 }
 
 /// The region to summarise, redacted.
@@ -188,7 +189,7 @@ fn endpoint(engine: &Engine, ask: &Ask) -> Result<std::result::Result<(Endpoint,
     ) {
         Ok(Some(chosen)) => Ok(Ok(chosen)),
         Ok(None) => Ok(Err("no provider API key was found; the offline summary was written".to_owned())),
-        Err(error) if error.kind() == Kind::Provider => Ok(Err(offline_instead(&error.full()))),
+        Err(error) if error.kind() == ErrorKind::Provider => Ok(Err(offline_instead(&error.full()))),
         Err(error) => Err(error),
     }
 }
@@ -218,17 +219,17 @@ fn as_profiled(
 
 fn by_provider(
     engine: &Engine,
-    material: &SummaryRequest<'_>,
+    request: &SummaryRequest<'_>,
     endpoint: &Endpoint,
     ask: &Ask,
     cost: CostInfo,
 ) -> Result<Drafted> {
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
     let limits = engine.config.summarizers.limits;
-    events::tell(engine, &Event::Asked { summarizer: endpoint.label(), budget: material.max_tokens });
-    let watch = watching(engine, &ask.writer.watch, material.bounds.tries);
+    events::tell(engine, &Event::Asked { summarizer: endpoint.label(), budget: request.max_tokens });
+    let watch = watching(engine, &ask.writer.watch, request.bounds.tries);
     let began = std::time::Instant::now();
-    let result = run::with_provider(&mut dialogue, material, endpoint, limits, &watch)?;
+    let result = run::with_provider(&mut dialogue, request, endpoint, limits, &watch)?;
     // What is written is paid for: a store that is locked must not lose it.
     let uncounted = summary_cost::count(engine, endpoint, &dialogue, began.elapsed()).err().map(|error| {
         format!("what was sent could not be counted towards the limits of the hour: {}", error.full())
@@ -239,20 +240,21 @@ fn by_provider(
             if let Some(why) = uncounted {
                 tracing::warn!("{why}");
             }
-            Err(called_off())
+            Err(cancelled())
         }
         Some(Ok((text, notes))) => {
-            let unnoted = engine.store.unmark(&engine.shared(), &failures(endpoint)).err().map(unnoted);
+            let not_recorded =
+                engine.store.unmark(&engine.shared(), &failures(endpoint)).err().map(not_recorded);
             let who = dialogue
                 .model
                 .as_deref()
                 .map_or_else(|| endpoint.label(), |it| format!("{}/{it}", endpoint.provider));
             let mut notes = notes;
-            notes.extend(told(endpoint, &dialogue));
-            notes.extend(uncounted.into_iter().chain(unnoted));
+            notes.extend(sent_note(endpoint, &dialogue));
+            notes.extend(uncounted.into_iter().chain(not_recorded));
             let cost = Some(cost.spent(summary_cost::spent(engine, endpoint, &dialogue)));
             let by = Summarizer { name: who, usage, cost };
-            Ok(Drafted::Text { text: pinned(text, material), by, notes })
+            Ok(Drafted::Text { text: pinned(text, request), by, notes })
         }
         Some(Err(why)) => {
             // A limit of the user's own is no failure of the provider's.
@@ -260,8 +262,8 @@ fn by_provider(
                 !matches!(why, GaveUp::Bound(_)) || (dialogue.requests > 0 && dialogue.model.is_none());
             let noted = if failed { note_failure(engine, endpoint) } else { Ok(()) };
             let mut notes = vec![offline_instead(&why.sentence(Some(endpoint)))];
-            notes.extend(told(endpoint, &dialogue));
-            notes.extend(uncounted.into_iter().chain(noted.err().map(unnoted)));
+            notes.extend(sent_note(endpoint, &dialogue));
+            notes.extend(uncounted.into_iter().chain(noted.err().map(not_recorded)));
             Ok(Drafted::Offline(notes))
         }
     }
@@ -296,19 +298,19 @@ fn watching(engine: &Engine, watch: &Watch, tries: u32) -> Watch {
 /// The calling client asks its own model for us.
 fn by_sampling(
     engine: &Engine,
-    material: &SummaryRequest<'_>,
+    request: &SummaryRequest<'_>,
     sampling: &Sampling,
     ask: &Ask,
 ) -> Result<Drafted> {
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
-    events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: material.max_tokens });
-    let watch = watching(engine, &ask.writer.watch, material.bounds.tries);
-    match run::with_transport(&mut dialogue, material, sampling, &watch)? {
-        None => Err(called_off()),
+    events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: request.max_tokens });
+    let watch = watching(engine, &ask.writer.watch, request.bounds.tries);
+    match run::with_transport(&mut dialogue, request, sampling, &watch)? {
+        None => Err(cancelled()),
         Some(Ok((text, notes))) => {
             let who = dialogue.model.as_deref().map_or_else(|| "host".to_owned(), |it| format!("host/{it}"));
             let by = Summarizer { name: who, usage: usage(&dialogue), cost: None };
-            Ok(Drafted::Text { text: pinned(text, material), by, notes })
+            Ok(Drafted::Text { text: pinned(text, request), by, notes })
         }
         Some(Err(why)) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
     }
@@ -320,40 +322,40 @@ fn by_host(
     measured: &Measured<'_>,
     ask: &Ask,
     plan: &Plan,
-    material: &SummaryRequest<'_>,
+    request: &SummaryRequest<'_>,
     reply: Option<&HostReply>,
 ) -> Result<Drafted> {
     let mut dialogue =
         reply.map_or_else(|| Dialogue::new(engine.now.unsigned_abs()), |it| it.state.dialogue.clone());
     if let Some(reply) = reply {
-        if reply.state.region != (material.region.start, material.region.end) {
+        if reply.state.region != (request.region.start, request.region.end) {
             return Ok(Drafted::Offline(vec![
                 "the plan changed since the summary was asked for; the offline summary was written"
                     .to_owned(),
             ]));
         }
-        dialogue.on_reply(material, Ok(Reply { text: reply.answer.clone(), ..Reply::default() }), 0);
+        dialogue.on_reply(request, Ok(Reply { text: reply.answer.clone(), ..Reply::default() }), 0);
     }
-    match dialogue.next(material) {
+    match dialogue.next(request) {
         Step::Done(text, notes) => {
             let by = Summarizer { name: "host".to_owned(), usage: usage(&dialogue), cost: None };
-            Ok(Drafted::Text { text: pinned(text, material), by, notes })
+            Ok(Drafted::Text { text: pinned(text, request), by, notes })
         }
         Step::GaveUp(why) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
         // A host is not waited for.
         Step::Wait(..) => Ok(Drafted::Offline(Vec::new())),
         Step::Ask(asked) => {
             let state = State {
-                session: again(engine, opened)?,
+                session: reopenable_name(engine, opened)?,
                 format: Some(opened.session.format.name().to_owned()),
                 count: measured.history.messages().len(),
                 digest: plan.made_for.digest,
-                region: (material.region.start, material.region.end),
+                region: (request.region.start, request.region.end),
                 dialogue,
                 ask: ask.clone(),
             };
             let state = serde_json::to_string(&state)
-                .map_err(|error| Error::new(Kind::Bug, "keeping an ask").because(error))?;
+                .map_err(|error| Error::new(ErrorKind::Bug, "keeping an ask").because(error))?;
             let handle = engine
                 .store
                 .put_ask(&engine.scope(measured.history), &state, engine.now)?
@@ -374,7 +376,7 @@ fn by_host(
 }
 
 /// What the session can be opened by in the second call: its path, or the handle of a copy.
-fn again(engine: &Engine, opened: &Opened) -> Result<String> {
+fn reopenable_name(engine: &Engine, opened: &Opened) -> Result<String> {
     if let Some(path) = &opened.path {
         return Ok(path.display().to_string());
     }
@@ -400,7 +402,7 @@ pub(crate) fn edited(
     Ok(Some(marked(&before, &after, step.summary.shape)))
 }
 
-/// Leaves so many characters of the beginning, and says so (OpenCode 1.18).
+/// Cuts a text to its first `chars` characters, and says so in it (OpenCode 1.18).
 fn shorten(text: &mut String, chars: usize) {
     if let Some((at, _)) = text.char_indices().nth(chars) {
         text.truncate(at);
@@ -408,12 +410,12 @@ fn shorten(text: &mut String, chars: usize) {
     }
 }
 
-fn unnoted(error: Error) -> String {
+fn not_recorded(error: Error) -> String {
     format!("whether the provider failed could not be noted: {}", error.full())
 }
 
-fn called_off() -> Error {
-    Error::new(Kind::Provider, "the compaction was cancelled; nothing was changed")
+fn cancelled() -> Error {
+    Error::new(ErrorKind::Provider, "the compaction was cancelled; nothing was changed")
 }
 
 fn offline_instead(why: &str) -> String {
@@ -443,9 +445,9 @@ fn reductions(step: &Summarize) -> &'static [InputReduction] {
 }
 
 /// A summary with what the user pinned, word for word, above it.
-fn pinned(text: String, material: &SummaryRequest<'_>) -> String {
-    let lines: String = material.pins.iter().map(|it| format!("- pinned: {it}\n")).collect();
-    match material.spec.root.as_deref().filter(|_| material.spec.shape == SummaryShape::Xml) {
+fn pinned(text: String, request: &SummaryRequest<'_>) -> String {
+    let lines: String = request.pins.iter().map(|it| format!("- pinned: {it}\n")).collect();
+    match request.spec.root.as_deref().filter(|_| request.spec.shape == SummaryShape::Xml) {
         _ if lines.is_empty() => text,
         Some(root) => text.replacen(&format!("<{root}>\n"), &format!("<{root}>\n{lines}"), 1),
         None => format!("{lines}\n{text}"),

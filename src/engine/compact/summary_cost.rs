@@ -16,13 +16,13 @@ use crate::store::Mark;
 use compaction::plan::Need;
 use compaction::summary::dialogue::{Dialogue, SummaryRequest};
 use compaction::summary::model::{Api, Endpoint, Prefix};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 use sessions::{self, Format};
 
 /// Failed summaries in a row after which a provider is left alone for a while.
 const BREAKER: u32 = 3;
-/// For so long, in milliseconds.
+/// How long, in milliseconds.
 const COOL_DOWN: i64 = 10 * 60 * 1_000;
 /// A provider's cache lives for five minutes (Anthropic; OpenAI 5 to 10).
 const CACHE_LIVES: i64 = 5 * 60 * 1_000;
@@ -41,7 +41,7 @@ pub(crate) fn cost(
     opened: &Opened,
     measured: &Measured<'_>,
     need: &Need,
-    material: &SummaryRequest<'_>,
+    request: &SummaryRequest<'_>,
     endpoint: &Endpoint,
 ) -> (CostInfo, Option<Prefix>) {
     let meta = &measured.history.meta;
@@ -53,7 +53,7 @@ pub(crate) fn cost(
         (true, false) => Some("the session runs on another model, whose cache is another"),
     };
     let warm = meta.times.is_some_and(|it| engine.now.saturating_sub(it.1) < CACHE_LIVES);
-    let own: u64 = material.passages.iter().map(|it| (material.count)(&it.text) + 12).sum();
+    let own: u64 = request.passages.iter().map(|it| (request.count)(&it.text) + 12).sum();
     let sizes = RequestSizes {
         own,
         prefix: why_not.is_none().then_some((measured.context(), warm)),
@@ -141,14 +141,14 @@ pub fn estimate_by_provider(
     let chosen = summarizers.endpoint(&choice, &engine.config.environment, true, &said)?;
     let Some((endpoint, _)) = chosen else {
         let what = "counting by a provider: expected a provider's key in its usual variable, found none";
-        return Err(Error::new(Kind::Provider, what));
+        return Err(Error::new(ErrorKind::Provider, what));
     };
     let api = api_format(endpoint.api);
     let (messages, _) = sessions::wire::messages_of(history, Some(opened.session.format), api);
     let mut messages: Value = serde_json::from_slice(&messages)
-        .map_err(|error| Error::new(Kind::Bug, "counting by a provider").because(error))?;
+        .map_err(|error| Error::new(ErrorKind::Bug, "counting by a provider").because(error))?;
     mask(&mut messages, &engine.config.redactor);
-    let tokens = run::counted(messages, &endpoint, summarizers.limits)?;
+    let tokens = run::count_tokens(messages, &endpoint, summarizers.limits)?;
     answer.warnings.push(format!(
         "the messages were sent to {} at {} to be counted; shares and triggers are by our own count",
         endpoint.label(),
@@ -306,7 +306,7 @@ impl CostInfo {
 }
 
 /// What was sent where.
-pub(crate) fn told(endpoint: &Endpoint, dialogue: &Dialogue) -> Option<String> {
+pub(crate) fn sent_note(endpoint: &Endpoint, dialogue: &Dialogue) -> Option<String> {
     if dialogue.sent == 0 {
         return None;
     }
@@ -317,7 +317,7 @@ pub(crate) fn told(endpoint: &Endpoint, dialogue: &Dialogue) -> Option<String> {
     Some(format!("{sent} tokens were sent to {label} at {host} in {times}"))
 }
 
-/// Tokens that may be sent for so many dollars, the answer's price left over; all of them where the price is not known.
+/// Tokens that `dollars` pay for besides the answer; no limit where the price is not known.
 pub(crate) fn affordable(dollars: f64, price: Option<&Price>, output: u64) -> u64 {
     let Some(rates) = price.map(|it| &it.rates).filter(|it| it.input > 0.0) else { return u64::MAX };
     let left = dollars - output as f64 * rates.output / 1e6;

@@ -82,7 +82,7 @@ impl Event {
     }
 }
 
-/// Who is told. Called while the compaction goes on: it must not block.
+/// Receives events while a compaction runs: it must not block.
 pub type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
 
 /// Tells the listener and the log.
@@ -180,11 +180,11 @@ struct StandardError {
 impl StandardError {
     /// Bytes that are kept: more is not shown.
     const KEPT: u64 = 4096;
-    /// What a command wrote before its end is in the pipe; so long it may take to be read while something that was
-    /// left in the background keeps the pipe open.
+    /// Maximum time to read what a command wrote before its end, while a process that it left in the background keeps
+    /// the pipe open.
     const LINGER: Duration = Duration::from_secs(1);
 
-    /// Reads along, all of it: who writes into a pipe that nobody reads stands still.
+    /// Reads all of it while the command runs: a pipe that nobody reads blocks its writer.
     fn listen(stderr: ChildStderr) -> std::io::Result<Self> {
         let text = Arc::new(Mutex::new(Vec::new()));
         let (done, ended) = mpsc::channel();

@@ -20,7 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// Made with the first span; nothing where no collector is named.
 static PROVIDER: OnceLock<Option<SdkTracerProvider>> = OnceLock::new();
 
-/// Tells of a compaction that was to be written somewhere. One that found nothing to do, or waits for an answer, is none.
+/// Tells of a compaction that was to be written somewhere. One that found nothing to do, or waits for an answer, is
+/// none.
 pub(crate) fn compacted(
     engine: &Engine,
     begun: Instant,
@@ -139,7 +140,7 @@ fn provider(env: &Env) -> Option<SdkTracerProvider> {
         Some(it) => it.to_owned(),
         None => format!("{}/v1/traces", env.text("OTEL_EXPORTER_OTLP_ENDPOINT")?.trim_end_matches('/')),
     };
-    // Whoever was first has installed the same one.
+    // It fails only where the same one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let exporter = SpanExporter::builder().with_http().with_endpoint(endpoint).with_timeout(PATIENCE).build();
     match exporter {

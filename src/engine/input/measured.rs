@@ -67,7 +67,7 @@ pub(crate) fn measure_history<'a>(
     let given = ask.counting.window.or(configured).filter(|it| *it > 0);
     let told = history.meta.window.filter(|it| WINDOWS.contains(it));
     let given = given.or(told);
-    // What the session's own model was sent, its window takes.
+    // The window of the session's own model holds what it was sent.
     let own = ask.counting.model.is_none();
     let seen = counter.reported().map(|it| it.1).max(compacted.filter(|it| *it <= Usage::MOST));
     let seen = seen.filter(|seen| own && given.is_none() && known.is_some_and(|it| it.context < *seen));
@@ -76,7 +76,7 @@ pub(crate) fn measure_history<'a>(
         model,
         window: given.or(inferred).or(known.map(|it| it.context)),
         window_given: given.is_some(),
-        // A window that somebody gave stands for the whole input.
+        // A window that was given is that of the whole input.
         input: known.and_then(|it| it.input).filter(|_| given.or(inferred).is_none()),
         output: known.map(|it| it.output),
         next: ask.next,

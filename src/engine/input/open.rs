@@ -1,4 +1,4 @@
-//! From what a caller calls a session to a session that was read.
+//! Opens a session by what a caller calls it.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -11,20 +11,20 @@ use crate::engine::{archive::readable, input::caller};
 use crate::files::File;
 use crate::store::{Handle, Scope};
 use history::History;
-use history::error::{Error, Kind, Result};
-use sessions::{self, Format, Memory, Session, Source};
+use history::error::{Error, ErrorKind, Result};
+use sessions::{self, Format, MemorySource, Session, Source};
 use tokens::{self, Estimator, TokenCounter, Tokenizer};
 
 /// How many of a project's compactions are looked through for one.
 pub(crate) const LOOKED_THROUGH: u32 = 500;
 
-/// What a caller calls a session.
+/// How a caller names a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionRef {
     /// A path, an id, a handle, `current` or `latest`.
     Named(String),
     Inline(Vec<u8>),
-    Unsaid,
+    Unnamed,
 }
 
 /// A session that was read, and what it was read from.
@@ -50,8 +50,8 @@ impl Opened {
         Self { session, ..self }.started_in(cwd)
     }
 
-    /// The directory that its agent files it under. Where the records name none (Gemini CLI's older `.json`), or the one
-    /// that the shell is in, this is the session's own: what is kept of it is found from there.
+    /// The directory that its agent files it under. Where the records name none (Gemini CLI's older `.json`), or the
+    /// one that the shell is in, this is the session's own: what is kept of it is found from there.
     fn started_in(mut self, cwd: Option<PathBuf>) -> Self {
         let follows =
             || agents::of_format(self.session.format).is_some_and(|it| it.info().records_follow_shell);
@@ -143,17 +143,17 @@ fn open_by(
 ) -> Result<Opened> {
     match what {
         SessionRef::Inline(bytes) => {
-            read_by(reader, Box::new(Memory::new("messages", bytes.as_slice())), format, None)
+            read_by(reader, Box::new(MemorySource::new("messages", bytes.as_slice())), format, None)
         }
         SessionRef::Named(name) if name == "-" => {
             let mut bytes = Vec::new();
             std::io::stdin()
                 .read_to_end(&mut bytes)
-                .map_err(|error| Error::new(Kind::Io, "reading standard input").because(error))?;
-            read_by(reader, Box::new(Memory::new("-", bytes)), format, None)
+                .map_err(|error| Error::new(ErrorKind::Io, "reading standard input").because(error))?;
+            read_by(reader, Box::new(MemorySource::new("-", bytes)), format, None)
         }
         SessionRef::Named(name) => open_named(engine, reader, name, format, agent),
-        SessionRef::Unsaid => open_found(reader, &default_session(engine, agent)?, format),
+        SessionRef::Unnamed => open_found(reader, &default_session(engine, agent)?, format),
     }
 }
 
@@ -182,11 +182,11 @@ fn open_named(
     if Handle::parse(name).is_some() && engine.store.locate(name, &engine.config.owner).is_ok() {
         let scope = readable::readable(engine, name, None)?;
         let bytes = engine.store.restore(&scope, name)?;
-        return read_by(reader, Box::new(Memory::new(name, bytes)), format, None);
+        return read_by(reader, Box::new(MemorySource::new(name, bytes)), format, None);
     }
     if name.contains('/') || name.contains('\\') || name.contains('.') {
         let what = "no such file; `epitome sessions` lists the sessions";
-        return Err(Error::new(Kind::Input, what).at(name, None));
+        return Err(Error::new(ErrorKind::Input, what).at(name, None));
     }
     open_found(reader, &session_by_id(engine, name, agent)?, format)
 }
@@ -194,20 +194,30 @@ fn open_named(
 /// What is archived of a session says where it lies to calls from other directories.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| {
-        Error::new(Kind::Io, "finding the session's directory")
+        Error::new(ErrorKind::Io, "finding the session's directory")
             .at(path.display().to_string(), None)
             .because(error)
     })
 }
 
-/// The sessions that were found, of one agent if it is named, of this directory if `here`.
+/// The directories whose sessions are meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Directories {
+    Here,
+    All,
+}
+
+/// The sessions that were found, of one agent if it is named.
 ///
 /// # Errors
 ///
 /// The folder of an agent that was named cannot be read.
-pub fn sessions(engine: &Engine, agent: Option<&str>, here: bool) -> Result<Vec<FoundSession>> {
+pub fn sessions(engine: &Engine, agent: Option<&str>, of: Directories) -> Result<Vec<FoundSession>> {
     let agent = agent.map(named_agent).transpose()?;
-    let cwd = here.then_some(engine.config.agents.cwd.as_path());
+    let cwd = match of {
+        Directories::Here => Some(engine.config.agents.cwd.as_path()),
+        Directories::All => None,
+    };
     Ok(agents::list(&engine.config.agents, agent, cwd))
 }
 
@@ -226,20 +236,20 @@ fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Fou
             env.session = caller::noted(engine, agent.name());
         }
         let found = agents::current(&env);
-        return one(
-            going_on(engine, found),
+        return exactly_one(
+            without_continued(engine, found),
             "expected the session of the agent that calls, found none: no agent is known to call",
         );
     }
-    let newest = sessions(engine, agent, true)?.into_iter().find(|it| it.parent.is_none());
+    let newest = sessions(engine, agent, Directories::Here)?.into_iter().find(|it| it.parent.is_none());
     newest.ok_or_else(|| {
         let what = "expected a session of this directory, found none; `epitome sessions` lists all";
-        Error::new(Kind::Input, what)
+        Error::new(ErrorKind::Input, what)
     })
 }
 
-/// Of these sessions those that were compacted, or undone, into another one of them, and which: whoever resumed the new
-/// one goes on there. Not where the old one was used since.
+/// Those of these sessions that were compacted, or undone, into another one of them, and which: the user goes on in the
+/// new one. Not where the old one was used since.
 pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, String> {
     // Of a session that does not say its directory, none is noted.
     let nowhere = engine.shared();
@@ -262,7 +272,7 @@ pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, St
 }
 
 /// Without those that go on in another one of them.
-fn going_on(engine: &Engine, mut found: Vec<FoundSession>) -> Vec<FoundSession> {
+fn without_continued(engine: &Engine, mut found: Vec<FoundSession>) -> Vec<FoundSession> {
     if found.len() < 2 {
         return found;
     }
@@ -281,7 +291,7 @@ fn session_by_id(engine: &Engine, id: &str, agent: Option<&str>) -> Result<Found
         found = agents::find_beginning(&engine.config.agents, id);
     }
     found.retain(|it| agent.is_none_or(|agent| it.agent == agent));
-    one(found, "expected a session file, a session id or a handle, found nothing of that name; `epitome sessions` lists the sessions")
+    exactly_one(found, "expected a session file, a session id or a handle, found nothing of that name; `epitome sessions` lists the sessions")
         .map_err(|error| error.at(id, None))
 }
 
@@ -292,46 +302,50 @@ pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<Fo
         match named_session(engine, "current", agent) {
             Ok(found) => return Ok(found),
             // Not the newest of several, which may be another one's.
-            Err(error) if error.kind() == Kind::Ambiguous => return Err(error),
+            Err(error) if error.kind() == ErrorKind::Ambiguous => return Err(error),
             Err(_) => {}
         }
     }
     if let Ok(found) = named_session(engine, "latest", agent) {
         return Ok(found);
     }
-    let anywhere: Vec<FoundSession> = sessions(engine, agent, false)?.into_iter().take(5).collect();
+    let anywhere: Vec<FoundSession> =
+        sessions(engine, agent, Directories::All)?.into_iter().take(5).collect();
     if anywhere.is_empty() {
         return Err(Error::new(
-            Kind::Input,
+            ErrorKind::Input,
             "which session? No agent's sessions were found here; give a file",
         ));
     }
-    let what =
-        format!("which session? None is of this directory. The newest elsewhere:{}", listed(&anywhere));
-    Err(Error::new(Kind::Input, what))
+    let what = format!(
+        "which session? None is of this directory. The newest elsewhere:{}",
+        session_lines(&anywhere)
+    );
+    Err(Error::new(ErrorKind::Input, what))
 }
 
 fn named_agent(name: &str) -> Result<AgentRef> {
     agents::named(name).ok_or_else(|| {
         let what = format!("expected an agent ({}), found {name:?}", agents::names(|_| true));
-        Error::new(Kind::Arguments, what)
+        Error::new(ErrorKind::Arguments, what)
     })
 }
 
 /// The one session, or a list of what could be meant and nothing done.
-fn one(mut found: Vec<FoundSession>, none: &str) -> Result<FoundSession> {
+fn exactly_one(mut found: Vec<FoundSession>, none: &str) -> Result<FoundSession> {
     match found.len() {
-        0 => Err(Error::new(Kind::Input, none)),
+        0 => Err(Error::new(ErrorKind::Input, none)),
         1 => Ok(found.remove(0)),
         _ => {
-            let what = format!("several sessions could be meant; name one by its id:{}", listed(&found));
+            let what =
+                format!("several sessions could be meant; name one by its id:{}", session_lines(&found));
             let ids = found.into_iter().map(|it| it.id).collect();
-            Err(Error::new(Kind::Ambiguous, what).candidates(ids))
+            Err(Error::new(ErrorKind::Ambiguous, what).candidates(ids))
         }
     }
 }
 
-fn listed(found: &[FoundSession]) -> String {
+fn session_lines(found: &[FoundSession]) -> String {
     let line = |it: &FoundSession| {
         let changed = sessions::derive::time(it.changed_ms);
         format!(
@@ -345,8 +359,8 @@ fn listed(found: &[FoundSession]) -> String {
     found.iter().map(line).collect()
 }
 
-/// Whether a session may report usage: every format's key for it begins with `usage` or ends with `tokens`. Stops at the
-/// first, which is mostly in the first reply. A session without any need not be read twice.
+/// Whether a session may report usage: every format's key for it begins with `usage` or ends with `tokens`. Stops at
+/// the first, which is mostly in the first reply. A session without any need not be read twice.
 fn may_report_usage(source: &dyn Source) -> Result<bool> {
     const NAMES: [&[u8]; 2] = [b"\"usage", b"tokens\""];
     const BLOCK: u64 = 1 << 16;
@@ -371,7 +385,7 @@ pub(crate) fn open_database(database: &dyn Database, path: &Path, id: &str) -> R
 fn read_database(reader: &Reader<'_>, database: &dyn Database, path: &Path, id: &str) -> Result<Opened> {
     let bytes = database.export(path, id)?;
     let name = format!("{}#{id}", path.display());
-    let source = Box::new(Memory::new(name.as_str(), bytes));
+    let source = Box::new(MemorySource::new(name.as_str(), bytes));
     read_by(reader, source, Some(database.format()), Some(PathBuf::from(name)))
 }
 

@@ -1,8 +1,9 @@
 //! What a caller can ask for: one struct for the command line, MCP, the library, and what is kept between two calls.
 //!
-//! A new option is a field with its attributes, and its use. The doc comment is the command line's help; the description in
-//! `schemars` is what a model pays for in every request, and is left empty where the name says enough. What MCP does not
-//! offer has `schemars(skip)`.
+//! A new option is a field with its attributes, and its use. The doc comment is the command line's help; the
+//! description in
+//! `schemars` is what a model pays for in every request, and is left empty where the name says enough. What MCP does
+//! not offer has `schemars(skip)`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,7 +20,7 @@ use crate::engine::input::values::{field, tokens, window};
 use crate::llm::run::{Sampling, Watch};
 use compaction::plan::Cause;
 use compaction::profile::{Profile, SummaryStyle};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 use tokens::Tokenizer;
 
@@ -38,11 +39,11 @@ impl FromStr for Amount {
     fn from_str(text: &str) -> Result<Self> {
         let wrong = || {
             let what = format!("expected tokens (4000, 4k) or a share (20%, 0.2), found {text:?}");
-            Error::new(Kind::Arguments, what)
+            Error::new(ErrorKind::Arguments, what)
         };
         let outside = || {
             let what = format!("a share must be above 0% and at most 100%, found {text:?}");
-            Error::new(Kind::Arguments, what)
+            Error::new(ErrorKind::Arguments, what)
         };
         let text = text.trim();
         let share =
@@ -218,8 +219,8 @@ pub enum To {
     Agent(crate::agents::AgentRef),
 }
 
-/// What a caller asks for. Between the two calls of a summary that the calling agent's model writes, and from a preview to
-/// what applies it, it is kept as JSON: all that decides about the result.
+/// What a caller asks for. Between the two calls of a summary that the calling agent's model writes, and from a preview
+/// to what applies it, it is kept as JSON: all that decides about the result.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Ask {
     pub profile: Profile,
@@ -238,7 +239,7 @@ pub struct Ask {
 /// Who writes the summary and who watches. Never kept: it holds for this call alone.
 #[derive(Debug, Clone, Default)]
 pub struct Writer {
-    /// A summary that is written already: nobody is asked for one.
+    /// A summary that is written already: no model is asked for one.
     pub written: Option<String>,
     pub summarizer: Choice,
     /// True if the user is the caller and may name any provider; otherwise only configured providers are allowed.
@@ -247,7 +248,7 @@ pub struct Writer {
     pub endpoint: Override,
     /// Dry run: no model is asked; its cost is reported instead.
     pub dry: bool,
-    /// Whoever watches while a model writes.
+    /// Receives progress while a model writes.
     pub watch: Watch,
     /// The calling client's own model, where it can be asked right away: then [`Choice::Host`] needs no second call.
     pub sampling: Option<Sampling>,

@@ -1,5 +1,5 @@
-//! What a plan is made from besides the history: what was asked for, the moment, and what earlier compactions left, which are
-//! stored summaries and failures in a row.
+//! What a plan is made from besides the history: what was asked for, the moment, and what earlier compactions left,
+//! which are stored summaries and failures in a row.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::store::{Digest, Handle, Mark};
 use compaction::plan::{Moment, PlanRequest, Snapshot};
 use compaction::profile::Pass;
 use history::History;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// How a reader gets an original back, in a shell or by the tool of the same name.
 const RECALL: &str = "epitome recall {handle}";
@@ -69,10 +69,10 @@ pub fn keep_snapshot(engine: &Engine, history: &History, covers: usize, text: &s
         let what = format!(
             "a snapshot: expected a session with an id and {covers} messages, found neither or fewer"
         );
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     };
     let digest = compaction::plan::prefix_of(prefix).digest.to_string();
-    // A model may repeat a secret that it was told of elsewhere, a user may write one.
+    // A model may repeat a secret from elsewhere in its context, a user may write one.
     let stored = StoredSnapshot { text: engine.config.redactor.redact(text), covers, digest };
     let value = history::json::compact(&stored);
     engine.store.mark(&engine.scope(history), &snapshot_mark(session), &value, engine.now)
@@ -102,13 +102,23 @@ pub(crate) fn one_more(old: Option<Mark>, at: i64) -> Mark {
     Mark { value: count.saturating_add(1).to_string(), at }
 }
 
+/// What a plan is made for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlanKind {
+    /// Outputs are cleared; nothing is summarized.
+    Prune,
+    Compact {
+        /// Tokens of the summary, where it is written already.
+        summary_tokens: Option<u64>,
+    },
+}
+
 /// Calls `with` with the request of a plan; what it borrows lives as long as the call.
 pub(crate) fn with_request<T>(
     engine: &Engine,
     measured: &Measured<'_>,
     ask: &Ask,
-    prune_only: bool,
-    summary_tokens: Option<u64>,
+    kind: PlanKind,
     with: impl FnOnce(&PlanRequest<'_>) -> T,
 ) -> T {
     let scope = engine.scope(measured.history);
@@ -118,11 +128,14 @@ pub(crate) fn with_request<T>(
     let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
     with(&PlanRequest {
         profile: &ask.profile,
-        prune_only,
+        prune_only: kind == PlanKind::Prune,
         auto: ask.options.auto,
         budget: ask.options.budget.map(|it| it.of(measured.tokens)),
         keep: ask.options.keep.map(|it| it.of(measured.tokens)),
-        summary_tokens,
+        summary_tokens: match kind {
+            PlanKind::Prune => None,
+            PlanKind::Compact { summary_tokens } => summary_tokens,
+        },
         protect: ask.prune.protect_tokens,
         exclude_tools: &ask.prune.exclude_tools,
         only: &ask.prune.only,

@@ -18,11 +18,11 @@ use history::error::Result;
 use history::parallel;
 use history::{Message, Part};
 
-/// From this share of the usable window on, compacting soon is advised; percent.
+/// Percent of the usable window from which compacting soon is advised.
 const SOON: f64 = 70.0;
 /// The same where the provider's cache has expired; percent.
 pub(crate) const SOON_IF_EXPIRED: f64 = 50.0;
-/// From this share on, now; percent.
+/// Percent from which compacting now is advised.
 const NOW: f64 = 80.0;
 
 /// Whether the profile would compact a session by itself now.
@@ -111,7 +111,7 @@ fn past(it: &sessions::PastCompaction) -> PastInfo {
     }
 }
 
-/// So many of the largest parts are shown.
+/// Number of the largest parts that are shown.
 const LARGEST: usize = 10;
 
 fn largest(measured: &Measured<'_>) -> Vec<Large> {

@@ -11,7 +11,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::parser::parse_message_type;
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// Rows of a group, and bytes of their texts: what is held in memory until it is written.
 const ROWS: usize = 20_000;
@@ -144,7 +144,7 @@ impl Drop for Table {
 }
 
 fn failed(path: &Path) -> Error {
-    Error::new(Kind::Io, "writing a table; the one that was there is as it was")
+    Error::new(ErrorKind::Io, "writing a table; the one that was there is as it was")
         .at(path.display().to_string(), None)
 }
 

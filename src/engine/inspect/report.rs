@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::engine::input::measured::Measured;
 use crate::engine::{Ask, Compacted, Engine, Opened, To, compact, input::measured, method_info};
-use crate::report::{Category, Fate, Page, Remains, ReportEntry, ReportFact, TimelineMark, Tokens};
+use crate::report::{Category, Fate, Page, Remains, ReportEntry, ReportFact, TimelineMark, TokensByCategory};
 use history::error::Result;
 use history::secrets;
 use history::{History, Kind, Message, Part, Role};
@@ -128,7 +128,7 @@ fn tool_names(history: &History) -> HashMap<&str, &str> {
 
 fn entry(counter: &TokenCounter, tools: &HashMap<&str, &str>, message: &Message, fate: Fate) -> ReportEntry {
     let it = counter.by_category(&History::new(vec![message.clone()], history::Meta::default()));
-    let tokens: Tokens = [
+    let tokens: TokensByCategory = [
         it.system.saturating_sub(counter.overhead()),
         it.summary,
         it.user,

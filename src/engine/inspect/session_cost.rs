@@ -20,11 +20,11 @@ use sessions::derive::time;
 use sessions::requests::{Request, Requests, live, requests};
 use tokens::Categories;
 
-/// So many of the turns that cost most are shown.
+/// Number of the most expensive turns that are shown.
 const DEAREST: usize = 10;
-/// From how many requests the usual growth is taken.
+/// Newest requests over which the growth of the context is averaged.
 const RECENT: usize = 10;
-/// Contexts below so many tokens are not worth a compaction.
+/// Tokens below which a context is not worth a compaction.
 const WORTH: u64 = 20_000;
 
 /// What is known of the messages after a change, in tokens.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::answers::{Alternative, RangeFate, RangeInfo, Side, SplitAnswer};
+use crate::engine::input::request::PlanKind;
 use crate::engine::{Ask, Engine, Opened, input::measured, input::request, session_info};
 use compaction::plan::{self, Op, Segment};
 use history::error::Result;
@@ -17,7 +18,8 @@ pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer>
     let messages = measured.history.messages();
     let sizes: Vec<u64> =
         messages.iter().map(|it| if plan::counts(it) { measured.counter.message(it) } else { 0 }).collect();
-    let found = request::with_request(engine, &measured, ask, false, None, |request| {
+    let kind = PlanKind::Compact { summary_tokens: None };
+    let found = request::with_request(engine, &measured, ask, kind, |request| {
         plan::find_split(
             measured.history,
             &measured.counter,

@@ -16,7 +16,7 @@ use crate::engine::inspect::session_cost::remainder;
 use crate::files::File;
 use sessions::derive::time;
 use sessions::requests::{live, requests};
-use sessions::{Memory, Session, Source};
+use sessions::{MemorySource, Session, Source};
 
 /// Bytes at either end of a session's file that are read.
 const END: u64 = 256 << 10;
@@ -99,7 +99,7 @@ pub fn status_line(config: &Config, input: &StatusInput, now: i64) -> Option<Sta
 fn ends(path: &Path, whole: bool) -> Option<FileEnds> {
     let file = File::open(path).ok()?;
     let len = file.len();
-    let piece = |from: u64, to: u64| Some(Memory::new(file.name(), file.bytes(from..to).ok()?));
+    let piece = |from: u64, to: u64| Some(MemorySource::new(file.name(), file.bytes(from..to).ok()?));
     let first = |end: u64| {
         let head = piece(0, len.min(end))?;
         let session = sessions::read(&head, None).ok()?;

@@ -7,8 +7,8 @@ use super::parquet::{Cell, Columns, Table};
 use crate::agents::FoundSession;
 use crate::answers::TablesAnswer;
 use crate::engine::{Ask, Engine, Opened, SessionRef, input::measured, input::open};
-use crate::store::{Compaction, Scope};
-use history::error::{Error, Kind, Result};
+use crate::store::Compaction;
+use history::error::{Error, ErrorKind, Result};
 use history::{Message, Role};
 
 const SESSIONS: Columns = &[
@@ -94,7 +94,7 @@ const MOST: u32 = 1_000;
 /// The folder cannot be written. A session that cannot be read is a row that says so.
 pub fn tables(engine: &Engine, found: &[FoundSession], folder: &Path) -> Result<TablesAnswer> {
     std::fs::create_dir_all(folder).map_err(|error| {
-        Error::new(Kind::Io, "making the folder of the tables")
+        Error::new(ErrorKind::Io, "making the folder of the tables")
             .at(folder.display().to_string(), None)
             .because(error)
     })?;

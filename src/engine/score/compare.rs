@@ -53,7 +53,7 @@ fn row(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareRow> {
         &request::moment(engine, measured.history, ask),
     );
     let begun = Instant::now();
-    let made = compact::made(engine, opened, ask)?.answer();
+    let made = compact::compact_without_events(engine, opened, ask)?.answer();
     let milliseconds = begun.elapsed().as_millis() as u64;
     let sum = |which: fn(&crate::answers::FactCount) -> usize| made.facts.values().map(which).sum();
     Ok(CompareRow {
@@ -82,7 +82,7 @@ fn row(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareRow> {
     })
 }
 
-/// Tokens that make no difference to who chooses by the table: one in so many of the session's.
+/// Results whose sizes differ by less than one in this many of the session's tokens count as equal.
 const TOLD_APART: u64 = 200;
 
 impl CompareRow {

@@ -3,13 +3,13 @@
 use crate::answers::{HindsightAnswer, HindsightCut, HindsightKind, HindsightWay};
 use crate::engine::score::subject::{HANDLE, Subject, session, subject};
 use crate::engine::{Amount, Ask, Engine, Opened, compact::attempt, input::measured, session_info};
-use crate::report::scorecard::Looked;
+use crate::report::scorecard::HindsightResult;
 use compaction::facts::Fact;
 use compaction::plan;
 use history::{History, Kind, Message};
 use score::Used;
 use score::baselines::{Baseline, beside_the_newest};
-use sessions::{Memory, Session};
+use sessions::{MemorySource, Session};
 
 /// Where a session is cut, in percent of its messages.
 const CUT: usize = 60;
@@ -94,7 +94,7 @@ fn own_compactions(name: &str, bytes: &[u8]) -> Vec<(History, History)> {
     let ends: Vec<usize> = memchr::memchr_iter(b'\n', bytes).map(|it| it + 1).collect();
     let read = |lines: usize| {
         let end = lines.checked_sub(1).and_then(|it| ends.get(it)).copied().unwrap_or(0);
-        sessions::read(&Memory::new(name, &bytes[..end]), None).ok()
+        sessions::read(&MemorySource::new(name, &bytes[..end]), None).ok()
     };
     let known = |lines: usize| read(lines).map_or(0, |it| it.past.len());
     let mut places = Vec::new();
@@ -130,25 +130,25 @@ fn end_of_summary(before: &History, after: &History) -> Option<usize> {
 
 /// What one way leaves of the part before a cut, and what of the things used is there. `percent` of its tokens; nothing
 /// for the way's own size. Nothing if nothing is made of it.
-pub fn looked(
+pub fn evaluate_way(
     engine: &Engine,
     cut: &SessionCut,
     ask: &Ask,
     way: CompactionWay,
     percent: Option<u64>,
-) -> Option<Looked> {
+) -> Option<HindsightResult> {
     let size = percent.map(|it| cut.subject.tokens * it / 100);
-    looked_within(engine, cut, ask, way, size)
+    evaluate_way_within(engine, cut, ask, way, size)
 }
 
-/// The same within so many tokens.
-pub fn looked_within(
+/// The same with the size in tokens.
+pub fn evaluate_way_within(
     engine: &Engine,
     cut: &SessionCut,
     ask: &Ask,
     way: CompactionWay,
     size: Option<u64>,
-) -> Option<Looked> {
+) -> Option<HindsightResult> {
     let ask = size.map_or_else(|| ask.clone(), |it| ask.with_budget(Amount::Tokens(it)));
     let measured = measured::measure(engine, &cut.subject.session, &ask);
     let count = |it: &Message| if plan::counts(it) { measured.counter.message(it) } else { 0 };
@@ -169,7 +169,11 @@ pub fn looked_within(
         CompactionWay::Native => cut.native.clone()?,
     };
     let tokens = after.messages().iter().map(count).sum();
-    Some(Looked { session: cut.subject.name.clone(), tokens, hindsight: score::hindsight(&cut.used, &after) })
+    Some(HindsightResult {
+        session: cut.subject.name.clone(),
+        tokens,
+        hindsight: score::hindsight(&cut.used, &after),
+    })
 }
 
 /// What of a session's own later needs each way would have kept, at each of its cuts.
@@ -179,18 +183,18 @@ pub fn hindsight(engine: &Engine, opened: &Opened, ask: &Ask) -> HindsightAnswer
     let cuts = cuts(engine, &name, &opened.session, &bytes, ask);
     let told = |cut: &SessionCut| {
         let mut ways = Vec::new();
-        let mut add = |way: CompactionWay, size: &str, found: Option<Looked>| {
-            ways.extend(found.map(|it| told(way.name(ask), size.to_owned(), it)));
+        let mut add = |way: CompactionWay, size: &str, found: Option<HindsightResult>| {
+            ways.extend(found.map(|it| way_answer(way.name(ask), size.to_owned(), it)));
         };
-        add(CompactionWay::Profile, "own size", looked(engine, cut, ask, CompactionWay::Profile, None));
-        if let Some(native) = looked(engine, cut, ask, CompactionWay::Native, None) {
-            let same = looked_within(engine, cut, ask, CompactionWay::Profile, Some(native.tokens));
+        add(CompactionWay::Profile, "own size", evaluate_way(engine, cut, ask, CompactionWay::Profile, None));
+        if let Some(native) = evaluate_way(engine, cut, ask, CompactionWay::Native, None) {
+            let same = evaluate_way_within(engine, cut, ask, CompactionWay::Profile, Some(native.tokens));
             add(CompactionWay::Native, "own size", Some(native));
             add(CompactionWay::Profile, "the same size", same);
         }
         for percent in SIZES {
             for way in WAYS {
-                add(way, &format!("{percent} %"), looked(engine, cut, ask, way, Some(percent)));
+                add(way, &format!("{percent} %"), evaluate_way(engine, cut, ask, way, Some(percent)));
             }
         }
         HindsightCut {
@@ -212,7 +216,7 @@ pub(crate) const WAYS: [CompactionWay; 4] = [
     CompactionWay::Baseline(Baseline::KeepLast),
 ];
 
-fn told(way: String, size: String, it: Looked) -> HindsightWay {
+fn way_answer(way: String, size: String, it: HindsightResult) -> HindsightWay {
     let kinds = it.hindsight.kinds.iter();
     HindsightWay {
         way,

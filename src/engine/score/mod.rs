@@ -1,4 +1,4 @@
-//! What survived between a session and what somebody made of it.
+//! What of a session survived in what was made of it.
 
 pub(super) mod compare;
 pub(super) mod hindsight;

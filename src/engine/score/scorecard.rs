@@ -9,9 +9,9 @@ use crate::engine::compact::min_kept::HistoryFacts;
 use crate::engine::score::hindsight::{self, CompactionWay, SIZES, SessionCut, WAYS};
 use crate::engine::score::subject::{HANDLE, Subject, session, subject};
 use crate::engine::{Amount, Ask, Engine, compact::attempt, input::measured, input::open};
-use crate::report::scorecard::{Card, Chain, HindsightCard, Link, Looked, LookedRow, Row, Trial};
+use crate::report::scorecard::{Card, Chain, HindsightCard, HindsightResult, HindsightRow, Link, Row, Trial};
 use compaction::plan;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Message};
 use score::{self, Probe, Truth, baselines::Baseline, synthetic};
 use sessions::{self, Session, validate};
@@ -24,7 +24,12 @@ const PERCENTS: [u64; 3] = [5, 10, 20];
 const CYCLES: usize = 5;
 
 /// Scores all built-in profiles and the baselines on every session below a directory.
-pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn FnMut(&str)) -> Result<Card> {
+pub fn scorecard(
+    engine: &Engine,
+    directory: &Path,
+    ask: &Ask,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Card> {
     let mut card = Card::default();
     let (mut subjects, mut looks) = (Vec::new(), Vec::new());
     for path in files(directory)? {
@@ -44,7 +49,7 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn Fn
             card.left_out += 1;
         }
     }
-    card.hindsight = looked(engine, ask, &looks);
+    card.hindsight = hindsight_card(engine, ask, &looks);
     card.sessions = subjects.iter().map(|it| (it.name.clone(), it.tokens)).collect();
     let mut profiles = Vec::new();
     for (name, _) in BUILT_IN {
@@ -53,7 +58,7 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn Fn
     let planted: Vec<Subject> = (1..=8).map(|seed| planted(engine, seed, ask)).collect();
     for percent in PERCENTS {
         for profile in &profiles {
-            said(&format!("{} at {percent} %", profile.name));
+            progress(&format!("{} at {percent} %", profile.name));
             let ask = Ask { profile: profile.clone(), ..ask.clone() };
             let row = |subjects: &[Subject]| Row {
                 way: profile.name.clone(),
@@ -64,7 +69,7 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn Fn
             card.planted.push(row(&planted));
         }
         for way in Baseline::ALL {
-            said(&format!("{} at {percent} %", way.name()));
+            progress(&format!("{} at {percent} %", way.name()));
             let row = |subjects: &[Subject]| Row {
                 way: way.name().to_owned(),
                 percent: Some(percent),
@@ -81,7 +86,7 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn Fn
     }
     for percent in PERCENTS {
         for profile in &profiles {
-            said(&format!("{}, five times at {percent} %", profile.name));
+            progress(&format!("{}, five times at {percent} %", profile.name));
             let ask = Ask { profile: profile.clone(), ..ask.clone() };
             let links = subjects.iter().filter_map(|it| chained(engine, it, &ask, percent)).collect();
             card.chains.push(Chain { way: profile.name.clone(), percent, links });
@@ -91,23 +96,30 @@ pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, said: &mut dyn Fn
 }
 
 /// What each way holds of what was used later, at all cuts; and beside each compaction of an agent's own, at its size.
-fn looked(engine: &Engine, ask: &Ask, cuts: &[(String, SessionCut)]) -> HindsightCard {
-    let named =
-        |name: &str, cut: &SessionCut, it: Looked| Looked { session: format!("{name}, {}", cut.at), ..it };
+fn hindsight_card(engine: &Engine, ask: &Ask, cuts: &[(String, SessionCut)]) -> HindsightCard {
+    let named = |name: &str, cut: &SessionCut, it: HindsightResult| HindsightResult {
+        session: format!("{name}, {}", cut.at),
+        ..it
+    };
     let mut out = HindsightCard::default();
     let own_size = std::iter::once((CompactionWay::Profile, None));
     let sized = SIZES.iter().flat_map(|percent| WAYS.map(|way| (way, Some(*percent))));
     for (way, percent) in sized.chain(own_size) {
         let looks = cuts.iter().filter_map(|(name, cut)| {
-            hindsight::looked(engine, cut, ask, way, percent).map(|it| named(name, cut, it))
+            hindsight::evaluate_way(engine, cut, ask, way, percent).map(|it| named(name, cut, it))
         });
-        out.rows.push(LookedRow { way: way.name(ask), percent, looks: looks.collect() });
+        out.rows.push(HindsightRow { way: way.name(ask), percent, looks: looks.collect() });
     }
     for (name, cut) in cuts {
-        let native = hindsight::looked(engine, cut, ask, CompactionWay::Native, None);
+        let native = hindsight::evaluate_way(engine, cut, ask, CompactionWay::Native, None);
         out.natives.extend(native.and_then(|native| {
-            let ours =
-                hindsight::looked_within(engine, cut, ask, CompactionWay::Profile, Some(native.tokens))?;
+            let ours = hindsight::evaluate_way_within(
+                engine,
+                cut,
+                ask,
+                CompactionWay::Profile,
+                Some(native.tokens),
+            )?;
             Some((named(name, cut, native), named(name, cut, ours)))
         }));
     }
@@ -215,7 +227,9 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = vec![directory.to_owned()];
     while let Some(folder) = folders.pop() {
         let entries = std::fs::read_dir(&folder).map_err(|error| {
-            Error::new(Kind::Input, "listing sessions").at(folder.display().to_string(), None).because(error)
+            Error::new(ErrorKind::Input, "listing sessions")
+                .at(folder.display().to_string(), None)
+                .because(error)
         })?;
         for entry in entries.flatten() {
             let path = entry.path();

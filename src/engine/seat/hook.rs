@@ -10,7 +10,7 @@ use crate::engine::{
     Ask, Engine, Opened, SessionRef, archive, compact::memories, input::caller, input::measured, input::open,
     inspect::session_cost, prune,
 };
-use crate::store::{Note, Scope};
+use crate::store::{NewMemory, Scope};
 use compaction::facts::{self, Topic};
 use compaction::profile::{Section, SummarySpec, SummaryStyle};
 use compaction::summary::offline;
@@ -22,18 +22,18 @@ use tokens::{self, Estimator};
 const PINNED: u64 = 1_000;
 /// Token limit of the text added after a compaction.
 const AFTER: u64 = 1_500;
-/// From this share of the window on, a reminder is given.
+/// Share of the window from which a reminder is given.
 const REMIND: f64 = 0.8;
-/// Below this share the reminder is armed again.
+/// Share of the window below which the reminder is armed again.
 const REARM: f64 = 0.6;
-/// Milliseconds after a reminder in which no other one comes, even if it is armed: 10 minutes.
+/// Minimum milliseconds between two reminders: 10 minutes.
 const REMIND_AGAIN_MS: i64 = 600_000;
-/// An agent runs its hooks within so long after a compaction.
+/// Milliseconds after a compaction within which an agent runs its hooks.
 const SEATED_LATELY_MS: i64 = 60_000;
-/// What stands in the mark of a reminder that was given, once the context is small again.
+/// Value of the reminder's mark once the context is small again.
 const ARMED: &str = "armed";
 
-/// Does what an event asks for; what is to be said to the model, or nothing.
+/// Handles an event; returns the text for the model, empty if there is none.
 ///
 /// # Errors
 ///
@@ -60,7 +60,7 @@ pub fn hook(engine: &Engine, event: &HookEvent) -> Result<String> {
         }
         HookMoment::AfterCompaction => {
             if !seated_lately(engine, event, &scope)? {
-                compacted(engine, event, &scope)?;
+                note_compaction(engine, event, &scope)?;
             }
             Ok(String::new())
         }
@@ -82,7 +82,7 @@ fn seated_lately(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<bo
 fn hook_scope(engine: &Engine, event: &HookEvent) -> Scope {
     let cwd = event.cwd.as_ref().unwrap_or(&engine.config.agents.cwd);
     let real = std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone());
-    Scope { owner: engine.config.owner.clone(), project: real.display().to_string() }
+    engine.scope_of(real.display().to_string())
 }
 
 fn hook_session(engine: &Engine, event: &HookEvent) -> Result<Opened> {
@@ -146,7 +146,7 @@ fn recalled_memories(engine: &Engine, history: &History) -> Result<String> {
     Ok(if lines.is_empty() { String::new() } else { format!("Known of the project:\n{}", lines.join("\n")) })
 }
 
-/// Pinned memories and facts of a history, within so many tokens.
+/// Pinned memories and facts of a history, at most `budget` tokens.
 fn facts(engine: &Engine, history: &History, sections: &[(&str, Vec<Topic>)], budget: u64) -> Result<String> {
     let pins = memories::pins(engine, history, &[])?;
     let sections = sections.iter().map(|(title, holds)| Section {
@@ -170,7 +170,7 @@ fn facts(engine: &Engine, history: &History, sections: &[(&str, Vec<Topic>)], bu
     Ok(offline::write(history, &ledger, &ask, &|text| Estimator::O200k.text(text)))
 }
 
-/// A session goes on after the agent compacted it. Where the summary is written by now, what it left out can be told;
+/// A session goes on after the agent compacted it. Where the summary is written by now, what it left out is added;
 /// where it is not, what it would be worst to lose.
 fn after_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     let opened = hook_session(engine, event)?;
@@ -200,12 +200,12 @@ fn original(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<Option<
     };
     let bytes =
         engine.store.restore(&engine.store.locate(&mark.value, &engine.config.owner)?, &mark.value)?;
-    let session = sessions::read(&sessions::Memory::new("archived", bytes), None)?;
+    let session = sessions::read(&sessions::MemorySource::new("archived", bytes), None)?;
     Ok(Some(session.history))
 }
 
-/// The agent has compacted: its summary is remembered, what it lacks is put down for the next turn.
-fn compacted(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<()> {
+/// After the agent's own compaction: remembers its summary, and notes what it lacks for the next turn.
+fn note_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<()> {
     engine.store.mark(scope, &compacted_mark(&event.session), event.agent.name(), engine.now)?;
     let hooks = &event.agent.info().hooks;
     let summary = match &event.summary {
@@ -217,7 +217,7 @@ fn compacted(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<()> {
         None => None,
     };
     let Some(summary) = summary.filter(|it| !it.trim().is_empty()) else { return Ok(()) };
-    engine.store.remember(scope, &Note::summary(&event.session, &summary), engine.now)?;
+    engine.store.remember(scope, &NewMemory::summary(&event.session, &summary), engine.now)?;
     if hooks.missing_at_turn
         && let Some(before) = original(engine, scope, event)?
     {

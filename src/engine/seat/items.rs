@@ -4,11 +4,11 @@ use crate::agents::{self, gateway};
 use crate::engine::input::open::{open_path, read};
 use crate::engine::{Engine, Opened, SeatAsk, seat};
 use compaction::plan::Cause;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::verbatim::Prompts;
 use history::{History, Message, Meta, Part, Role, Text};
 use sessions::agents::codex::{is_contextual, own_summary};
-use sessions::{self, Format, Memory, SUMMARY_START};
+use sessions::{self, Format, MemorySource, SUMMARY_START};
 
 pub struct ItemsAsk {
     /// A JSON array of items or messages.
@@ -37,9 +37,9 @@ pub struct ItemsDone {
 /// Compacts items into one text. Archived is the client's own file where it is known, else what came.
 ///
 /// # Errors
-/// As [`seat::seat`], and [`Kind::Input`] if `items` is not an array of items or messages.
+/// As [`seat::seat`], and [`ErrorKind::Input`] if `items` is not an array of items or messages.
 pub fn seat_items(engine: &Engine, ask: ItemsAsk) -> Result<ItemsDone> {
-    let source = Memory::new("request", ask.items);
+    let source = MemorySource::new("request", ask.items);
     let mut opened = read(Box::new(source), Some(ask.format), None)?;
     let rollout = ask.thread.as_deref().and_then(|it| rollout(engine, it));
     let meta = match &rollout {
@@ -49,7 +49,7 @@ pub fn seat_items(engine: &Engine, ask: ItemsAsk) -> Result<ItemsDone> {
     let model = ask.model.map(Into::into).or(meta.model.clone());
     let mut messages = std::mem::take(&mut opened.session.history).into_messages();
     for it in &mut messages {
-        told_apart(it);
+        mark_client_text(it);
     }
     opened.session.history = History::new(messages, Meta { model, ..meta });
     // The client does not say whether the user or the limit asked.
@@ -57,7 +57,7 @@ pub fn seat_items(engine: &Engine, ask: ItemsAsk) -> Result<ItemsDone> {
         seat::seat(engine, opened, rollout.as_ref(), &SeatAsk { cause: Cause::Auto, ..SeatAsk::default() })?;
     let text = seated.one_text(ask.prompts);
     if text.is_empty() {
-        return Err(Error::new(Kind::Rejected, "expected a summary, found none"));
+        return Err(Error::new(ErrorKind::Rejected, "expected a summary, found none"));
     }
     let messages = match ask.format == Format::OPENAI_RESPONSES {
         true => None,
@@ -85,15 +85,15 @@ fn valid_messages(history: &History, format: Format) -> Result<Vec<u8>> {
     match sessions::validate::check(format, &messages).first() {
         Some(first) => {
             let what = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
-            Err(Error::new(Kind::Rejected, what))
+            Err(Error::new(ErrorKind::Rejected, what))
         }
         None => Ok(messages),
     }
 }
 
-/// What the client put into the user's place is not the user's; a summary of ours stands alone, without the words that the
-/// client puts in front of any.
-fn told_apart(message: &mut Message) {
+/// What the client put into the user's place is not the user's; a summary of ours stands alone, without the words that
+/// the client puts in front of any.
+fn mark_client_text(message: &mut Message) {
     if message.role != Role::User {
         return;
     }
@@ -125,7 +125,7 @@ mod tests {
     fn the_clients_words_are_not_the_users() {
         let of = |kind: history::Kind, text: &str| {
             let mut message = Message::text(Role::User, kind, text);
-            told_apart(&mut message);
+            mark_client_text(&mut message);
             (message.kind, message.plain())
         };
         let context = "<environment_context>\n<cwd>/p</cwd>\n</environment_context>";

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Above so many bytes, the older half goes.
+/// Size in bytes above which the older half is dropped.
 const LARGEST: u64 = 256 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -30,7 +30,7 @@ pub struct SeatEntry {
     pub failed: Option<String>,
 }
 
-/// Adds an entry. The agent waits: what goes wrong here is only told on standard error.
+/// Adds an entry. The agent waits: what goes wrong here is only reported on standard error.
 pub fn append(folder: &Path, entry: &SeatEntry) {
     let path = folder.join("seat.jsonl");
     let add = || -> std::io::Result<()> {

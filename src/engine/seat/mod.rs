@@ -22,21 +22,20 @@ use crate::engine::{
 use crate::store::{Applied, AppliedMode, AuditVerb, Digest};
 use compaction::plan::{self, Cause, Plan};
 use compaction::profile::{Keep, Pass, Profile};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::verbatim::{self, Prompts};
 use history::{History, Message, Part, Role, Text};
 use score::Score;
 use sessions::Session;
 
-/// Up to so many tokens a context is too small for a plan.
+/// Tokens up to which a context is too small for a plan.
 const SMALL: u64 = 3_000;
-/// Of such a context, so many tokens at the end always stay word for word.
+/// Tokens at the end of such a context that always stay word for word.
 const SMALL_END: u64 = 1_000;
-/// How long each command of the user's may take while an agent waits: with both, half of the shortest limit that a client's
-/// answer has.
+/// How long each command of the user's may take while an agent waits: with both, half of the shortest limit that a
+/// client's answer has.
 const HOOK_LIMIT: Duration = Duration::from_secs(2);
 
-/// How an agent asks.
 #[derive(Debug, Clone, Default)]
 pub struct SeatAsk {
     pub cause: Cause,
@@ -76,8 +75,8 @@ impl Seated {
 /// The user's own commands run before and after, as for any compaction that writes something.
 ///
 /// # Errors
-/// Where nothing was said, the user's command refused, or the original cannot be archived: the agent's own compaction
-/// should go on.
+/// Where there is no prompt or answer, the user's command refused, or the original cannot be archived: the agent's own
+/// compaction should go on.
 pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &SeatAsk) -> Result<Seated> {
     let history = without_request(opened.session.history);
     let unchanged = nothing_new(&history);
@@ -87,10 +86,10 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
     let original = original.unwrap_or(&opened);
     let tells = |it: &history::Message| matches!(it.kind, history::Kind::Said | history::Kind::Summary);
     if !history.messages().iter().any(tells) {
-        return Err(Error::new(Kind::Refused, "the conversation to compact has no prompt or answer"));
+        return Err(Error::new(ErrorKind::Refused, "the conversation to compact has no prompt or answer"));
     }
     if !engine.store.keeps() {
-        return Err(Error::new(Kind::Refused, "nothing is archived (persistence = \"none\")"));
+        return Err(Error::new(ErrorKind::Refused, "nothing is archived (persistence = \"none\")"));
     }
     let options = CompactOptions {
         trigger: Some(ask.cause),
@@ -118,7 +117,7 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
     let measured = measured::measure(engine, &opened.session, &ask);
     let started = events::started(&opened, &ask, &measured);
     events::tell(engine, &started);
-    events::before(engine, &started, HOOK_LIMIT).map_err(|why| Error::new(Kind::Refused, why))?;
+    events::before(engine, &started, HOOK_LIMIT).map_err(|why| Error::new(ErrorKind::Refused, why))?;
     #[cfg(feature = "otel")]
     let begun = std::time::Instant::now();
     let made = seat_made(engine, original, &measured, &ask);

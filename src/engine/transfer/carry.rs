@@ -10,12 +10,12 @@ use crate::engine::{Engine, Opened, compact::memories};
 use compaction::facts;
 use compaction::profile::{Section, SummarySpec, SummaryStyle};
 use compaction::summary::offline;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Role, Text};
 use sessions;
 use tokens::Estimator;
 
-/// A brief has at most so many tokens (o200k).
+/// Maximum tokens (o200k) of a brief.
 const BRIEF: u64 = 3_000;
 
 /// Makes a new session of `agent` that starts with `after`.
@@ -45,7 +45,7 @@ pub(crate) fn carry(
     let path = placed.clone().unwrap_or_else(|| engine.config.data_dir.join("carried").join(&name));
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| {
-            Error::new(Kind::Io, "making the folder of a session")
+            Error::new(ErrorKind::Io, "making the folder of a session")
                 .at(folder.display().to_string(), None)
                 .because(error)
         })?;
@@ -101,7 +101,7 @@ pub fn brief(engine: &Engine, opened: &Opened, goal: &str) -> Result<String> {
     let count = |text: &str| Estimator::O200k.text(text);
     let budget = BRIEF.checked_sub(count(&start) + 8).ok_or_else(|| {
         Error::new(
-            Kind::Arguments,
+            ErrorKind::Arguments,
             format!("handing off: expected a goal of less than {BRIEF} tokens, found a longer one"),
         )
     })?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::store::{Digest, FactTally, Handle, What, unwrapped};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
 /// What this program writes; it reads none above it.
@@ -21,7 +21,7 @@ const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 /// A manifest is no longer: some hundred thousand originals.
 const LONGEST_MANIFEST: u64 = 64 << 20;
 
-/// Repetitions are found so far back (32 MiB), which is also what unpacking takes in memory.
+/// Binary logarithm of the distance at which repetitions are found (32 MiB): what unpacking takes in memory, too.
 const WINDOW: u32 = 25;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -180,7 +180,7 @@ impl Read for Bodies<'_> {
                 && (now.bytes != body.bytes || now.digest().to_string() != body.sha256)
             {
                 let what = "the session was written to while it was exported; nothing was written; try again";
-                return Err(std::io::Error::other(Error::new(Kind::Changed, what)));
+                return Err(std::io::Error::other(Error::new(ErrorKind::Changed, what)));
             }
             let Some((body, open)) = self.left.next() else { return Ok(0) };
             self.now = Some((body, HashingReader::new(opened(open)?)));
@@ -195,7 +195,7 @@ fn opened<'a>(open: Open<'a>) -> std::io::Result<Box<dyn Read + 'a>> {
 /// Writes a container; how many bytes it has.
 ///
 /// # Errors
-/// [`Kind::Refused`] if a file of that name is there.
+/// [`ErrorKind::Refused`] if a file of that name is there.
 pub(crate) fn write<'a>(path: &Path, manifest: &'a Manifest, open: Vec<Open<'a>>) -> Result<u64> {
     let line = format!("{}\n", history::json::compact(manifest));
     let bodies = Bodies { left: manifest.bodies.iter().zip(open).collect::<Vec<_>>().into_iter(), now: None };
@@ -207,7 +207,7 @@ pub(crate) fn write<'a>(path: &Path, manifest: &'a Manifest, open: Vec<Open<'a>>
             it.include_checksum(true)?;
             Ok(it)
         })
-        .map_err(|error| Error::new(Kind::Bug, "compressing: expected to begin").because(error))?;
+        .map_err(|error| Error::new(ErrorKind::Bug, "compressing: expected to begin").because(error))?;
     crate::files::create_from(path, &mut packed)
 }
 
@@ -246,7 +246,7 @@ impl Source for StoredBody<'_> {
 
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
         crate::files::read_exact_at(self.file, self.from + at, buffer)
-            .map_err(|error| Error::new(Kind::Io, "reading what was unpacked").because(error))
+            .map_err(|error| Error::new(ErrorKind::Io, "reading what was unpacked").because(error))
     }
 }
 
@@ -263,7 +263,7 @@ impl Unpacked {
 pub(crate) fn unpack(path: &Path, folder: &Path) -> Result<Unpacked> {
     let broken = |found: &str| {
         let what = format!("expected a session exported by epitome, found {found}; nothing was imported");
-        Error::new(Kind::Input, what).at(path.display().to_string(), None)
+        Error::new(ErrorKind::Input, what).at(path.display().to_string(), None)
     };
     let damaged = |error: std::io::Error| broken("it cut or damaged").because(error);
     let packed = crate::files::open(path).map_err(damaged)?;
@@ -288,7 +288,7 @@ pub(crate) fn unpack(path: &Path, folder: &Path) -> Result<Unpacked> {
     }
     let place = folder.join(format!("importing-{}.tmp", std::process::id()));
     let io = |error: std::io::Error| {
-        Error::new(Kind::Io, "unpacking; nothing was imported")
+        Error::new(ErrorKind::Io, "unpacking; nothing was imported")
             .at(place.display().to_string(), None)
             .because(error)
     };

@@ -20,7 +20,7 @@ use crate::engine::write_back::Installed;
 use crate::engine::{Engine, Opened};
 use crate::files::File;
 use crate::store::{self, AuditVerb, Batch, Compaction, Handle, NewCompaction, Scope, SessionOrigin, What};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::{Format, Source};
 
 #[derive(Debug, Clone, Default)]
@@ -37,7 +37,7 @@ fn movable(format: Format) -> Result<AgentRef> {
     agents::of_format(format).filter(can).ok_or_else(|| {
         let names = agents::names(|it| can(&it));
         let what = format!("expected a session of {names}, found one of {}", format.name());
-        Error::new(Kind::Refused, what)
+        Error::new(ErrorKind::Refused, what)
     })
 }
 
@@ -52,7 +52,7 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
     let agent = movable(opened.session.format)?;
     let meta = &opened.session.history.meta;
     let id = meta.session.as_deref().ok_or_else(|| {
-        Error::new(Kind::Input, "exporting: expected a session with an id, found none in it")
+        Error::new(ErrorKind::Input, "exporting: expected a session with an id, found none in it")
     })?;
     let file = match &opened.path {
         Some(path) if path.exists() => path.file_name().map(|it| it.to_string_lossy().into_owned()),
@@ -73,7 +73,7 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
     let mut originals: Vec<Handle> = Vec::new();
     for sub_agent in std::iter::once(None).chain(sub_agents.iter().map(|it| Some(it.id.as_str()))) {
         for compaction in &compactions(engine, scope, sub_agent.unwrap_or(id))? {
-            let it = compacted(engine, scope, compaction, files, &mut originals)?;
+            let it = container_compaction(engine, scope, compaction, files, &mut originals)?;
             let sub_agent = sub_agent.map(str::to_owned);
             manifest.compactions.push(ContainerCompaction { sub_agent, ..it });
         }
@@ -159,7 +159,7 @@ fn content_of(found: &FoundSession) -> Result<Box<dyn Read>> {
         Some(database) => Ok(Box::new(Cursor::new(database.export(&found.path, &found.id)?))),
         None => {
             let file = crate::files::open(&found.path).map_err(|error| {
-                Error::new(Kind::Input, "opening the session of a sub-agent")
+                Error::new(ErrorKind::Input, "opening the session of a sub-agent")
                     .at(found.path.display().to_string(), None)
                     .because(error)
             })?;
@@ -169,7 +169,7 @@ fn content_of(found: &FoundSession) -> Result<Box<dyn Read>> {
 }
 
 /// A compaction with what it took. `bodies`: the originals that are written already, from the body `first` on.
-fn compacted(
+fn container_compaction(
     engine: &Engine,
     scope: &Scope,
     compaction: &Compaction,
@@ -230,7 +230,7 @@ struct Arrived<'a> {
     agent: AgentRef,
     id: String,
     file: String,
-    /// The directory that it comes from, and the home of whoever was there.
+    /// The directory that it comes from, and the user's home there.
     directory: Option<String>,
     home: Option<String>,
     source: Box<dyn Source + Send + 'a>,
@@ -283,7 +283,7 @@ fn loose(opened: Opened, path: &Path) -> Result<Arrived<'static>> {
     let agent = movable(opened.session.format)?;
     let id = opened.session.history.meta.session.as_deref().map(str::to_owned).ok_or_else(|| {
         let what = "importing: expected a session with an id, found none in it";
-        Error::new(Kind::Input, what).at(path.display().to_string(), None)
+        Error::new(ErrorKind::Input, what).at(path.display().to_string(), None)
     })?;
     let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
     let file = agent.file_name(&opened.session, &name);
@@ -324,7 +324,7 @@ fn put(
         let mut bytes = Vec::new();
         moved.read_to_end(&mut bytes).map_err(store::unwrapped)?;
         let fields = moved.fields;
-        let source = Box::new(sessions::Memory::new(arrived.file.as_str(), bytes));
+        let source = Box::new(sessions::MemorySource::new(arrived.file.as_str(), bytes));
         let opened = Opened { cwd: Some(cwd.clone()), ..read(source, Some(arrived.agent.format()), None)? };
         let files = arrived.sub_agents.iter().map(|(it, _)| PathBuf::from(&it.file));
         let places = Places { path: PathBuf::from(&arrived.file), sub_agents: files.collect() };
@@ -366,10 +366,10 @@ fn target(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<PathB
             let what = format!(
                 "its directory {directory} does not exist here; --here imports it into the current one"
             );
-            Err(Error::new(Kind::Arguments, what))
+            Err(Error::new(ErrorKind::Arguments, what))
         }
         None => Err(Error::new(
-            Kind::Arguments,
+            ErrorKind::Arguments,
             "it records no directory; --here imports it into the current one",
         )),
     }
@@ -406,7 +406,7 @@ fn places(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Places> 
         || !arrived.beside.iter().all(|it| plain(&it.0))
     {
         return Err(Error::new(
-            Kind::Input,
+            ErrorKind::Input,
             "importing: found a file name that points outside the session's folder; nothing was imported",
         ));
     }
@@ -421,7 +421,7 @@ fn places(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Places> 
             None => Ok(path),
             Some(found) => {
                 let what = format!("a session with the id {id} is there already; nothing was imported");
-                Err(Error::new(Kind::Refused, what).at(found.address(), None))
+                Err(Error::new(ErrorKind::Refused, what).at(found.address(), None))
             }
         }
     };
@@ -448,7 +448,7 @@ fn refuse_others(arrived: &Arrived<'_>, places: &Places, directories: &Directori
         let mut moved = Moved::new(BufReader::new(store::Body::Source(source).reader()), directories);
         if crate::files::holds_other(&path, &mut moved)? {
             let what = "expected no file of that name, found another one; nothing was imported";
-            return Err(Error::new(Kind::Refused, what).at(path.display().to_string(), None));
+            return Err(Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None));
         }
     }
     Ok(())
@@ -522,7 +522,7 @@ fn place_files(
     for (path, source) in files(arrived, places) {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|error| {
-                Error::new(Kind::Io, "making the folder of a session")
+                Error::new(ErrorKind::Io, "making the folder of a session")
                     .at(folder.display().to_string(), None)
                     .because(error)
             })?;

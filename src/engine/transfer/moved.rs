@@ -5,7 +5,7 @@ use std::io::{BufRead, Read};
 use memchr::memmem;
 use regex::bytes::{Captures, Regex};
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// Which fields of a session's records name directories, and what becomes of which directory.
 pub(crate) struct Directories {
@@ -19,7 +19,8 @@ impl Directories {
     /// `fields`: the keys whose values, a text or a list of texts, are directories.
     pub(crate) fn new(fields: &[&str], pairs: Vec<(String, String)>) -> Result<Self> {
         let compiled = |pattern: &str| {
-            Regex::new(pattern).map_err(|error| Error::new(Kind::Bug, "compiling a pattern").because(error))
+            Regex::new(pattern)
+                .map_err(|error| Error::new(ErrorKind::Bug, "compiling a pattern").because(error))
         };
         // Within a JSON text a quotation mark stands behind a backslash, so that no key of ours begins there.
         let text = r#""(?:[^"\\]|\\.)*""#;
@@ -65,7 +66,7 @@ pub(crate) struct Moved<'a, R> {
     line: std::io::Cursor<Vec<u8>>,
     /// Fields that named another directory.
     pub(crate) fields: u64,
-    /// Lines that still name the old project's, in what was said and done there.
+    /// Lines that still name the old project's directory, in messages and calls.
     pub(crate) mentions: u64,
 }
 

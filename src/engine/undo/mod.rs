@@ -1,6 +1,6 @@
 //! Undo: restores a session to its state before a compaction, followed by the later turns.
 //!
-//! Nothing that was said is lost in either direction. Where the session is still what was written, the original's own
+//! No message is lost in either direction. Where the session is still what was written, the original's own
 //! bytes come back. Where it went on, the original's messages and the later turns are written as the agent itself
 //! would go on. Where a new session was made, the old one was never touched.
 
@@ -19,9 +19,9 @@ use crate::engine::write_back::{Location, WrittenFingerprint, agent_of};
 use crate::engine::{Engine, Opened, repair, write_back::readback};
 use crate::files::Reading;
 use crate::store::{Applied, AppliedMode, AuditVerb, Compaction, Digest, Entry, Scope, What};
-use history::error::{Error, Hint, Kind, Result};
+use history::error::{Error, ErrorKind, Hint, Result};
 use history::{History, Message};
-use sessions::{self, Format, Memory, Mode, Session, Source};
+use sessions::{self, Format, MemorySource, Mode, Session, Source};
 
 /// What was found in the archive.
 pub struct Archived {
@@ -45,8 +45,8 @@ pub fn located(engine: &Engine, name: &str) -> Result<Archived> {
     Ok(Archived { scope, entry })
 }
 
-/// The newest compaction of this directory that is wanted. Nobody is in a sub-agent's session: its compactions are
-/// undone by their handles alone.
+/// The newest compaction of this directory that is wanted. The user is never in a sub-agent's session: its compactions
+/// are undone by their handles alone.
 fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope, Compaction)> {
     let wanted = |it: &Compaction| {
         if !wanted(it) {
@@ -70,7 +70,7 @@ fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope,
     found.ok_or_else(|| {
         let what = "expected a compaction of this directory, found none; name one by its handle (`epitome sessions` \
                     lists them), or go to the session's directory";
-        Error::new(Kind::Arguments, what)
+        Error::new(ErrorKind::Arguments, what)
     })
 }
 
@@ -99,7 +99,7 @@ fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> 
                     "{name}: expected a compaction to undo, found a {}; read it with recall",
                     entry.what.name()
                 );
-                return Err(Error::new(Kind::Arguments, what));
+                return Err(Error::new(ErrorKind::Arguments, what));
             }
         };
         (scope, compaction)
@@ -112,7 +112,8 @@ fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> 
 ///
 /// # Errors
 ///
-/// [`Changed`](Kind::Changed): the session was changed in other ways than by later turns; nothing was written then.
+/// [`Changed`](ErrorKind::Changed): the session was changed in other ways than by later turns; nothing was written
+/// then.
 pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
     take_back(engine, applied(engine, name)?)
 }
@@ -126,7 +127,7 @@ pub fn undo_of(engine: &Engine, opened: &Opened) -> Result<RestoreAnswer> {
     let none = || {
         let what = "undoing: expected a session that was compacted or pruned in place, found none; name what is to be \
                     undone by its handle";
-        Error::new(Kind::Arguments, what)
+        Error::new(ErrorKind::Arguments, what)
     };
     let history = &opened.session.history;
     let id = history.meta.session.as_deref().ok_or_else(none)?;
@@ -146,7 +147,7 @@ fn take_back(
     (scope, compaction, applied): (Scope, Compaction, Applied),
 ) -> Result<RestoreAnswer> {
     let mark: WrittenFingerprint = serde_json::from_str(&applied.fingerprint).map_err(|error| {
-        Error::new(Kind::Store, "undoing: expected to know what was written, found it unreadable")
+        Error::new(ErrorKind::Store, "undoing: expected to know what was written, found it unreadable")
             .hint(Hint::RestoreCopy)
             .because(error)
     })?;
@@ -157,10 +158,10 @@ fn take_back(
         AppliedMode::Repair => repair::undo_repair(engine, &scope, &compaction, &mark)?,
         AppliedMode::Patch | AppliedMode::Append | AppliedMode::New | AppliedMode::Seat => {
             let original = compaction.original.as_ref().ok_or_else(|| {
-                Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
+                Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
             })?;
             let bytes = engine.store.restore(&scope, original.as_str())?;
-            let source = Memory::new("the archived original", bytes);
+            let source = MemorySource::new("the archived original", bytes);
             let session = sessions::read(&source, Some(format))?;
             Undo { engine, compaction: &compaction, applied: &applied, mark, source, session }.run()?
         }
@@ -203,7 +204,7 @@ fn absolute(path: &str) -> Result<Location> {
     let place = Location::of(Some(Path::new(path)))?;
     if !place.path().is_absolute() {
         let what = format!("undoing: expected the whole path of the session in the archive, found {path:?}");
-        return Err(Error::new(Kind::Store, what).hint(Hint::RestoreCopy));
+        return Err(Error::new(ErrorKind::Store, what).hint(Hint::RestoreCopy));
     }
     Ok(place)
 }
@@ -213,7 +214,7 @@ fn is_gone(place: &Location, error: &Error) -> bool {
     match place {
         Location::File(path) => !path.exists(),
         // A database says so of a session that it does not hold.
-        Location::Rows(_, path, _) => !path.exists() || error.kind() == Kind::Arguments,
+        Location::Rows(_, path, _) => !path.exists() || error.kind() == ErrorKind::Arguments,
     }
 }
 
@@ -222,7 +223,7 @@ fn never_applied(name: &str) -> Error {
         "{name}: expected a compaction that was applied, found one that was only planned or written to a file; \
                         nothing is to be undone"
     );
-    Error::new(Kind::Arguments, what)
+    Error::new(ErrorKind::Arguments, what)
 }
 
 pub(crate) struct Undo<'a> {
@@ -230,7 +231,7 @@ pub(crate) struct Undo<'a> {
     pub(crate) compaction: &'a Compaction,
     applied: &'a Applied,
     mark: WrittenFingerprint,
-    pub(crate) source: Memory,
+    pub(crate) source: MemorySource,
     pub(crate) session: Session,
 }
 
@@ -256,13 +257,13 @@ impl Undo<'_> {
         Done { status, id: self.id(), output: output.display().to_string(), later: 0, warnings: Vec::new() }
     }
 
-    /// The original with what was said since, as messages: those that `now` still has keep their place in it.
+    /// The original with the later turns, as messages: those that `now` still has keep their place in it.
     fn after(&self, now: &Session) -> Result<(History, usize)> {
         let messages = now.history.messages();
         let said = messages.get(self.mark.messages.saturating_sub(self.mark.grown)..).ok_or_else(|| {
             let what = "undoing: expected at least the messages that were written, found fewer: the session was compacted or \
                         rewound since; undo that first";
-            Error::new(Kind::Changed, what).or_hint(Hint::RestoreCopy)
+            Error::new(ErrorKind::Changed, what).or_hint(Hint::RestoreCopy)
         })?;
         let mut next = 0;
         let mut all: Vec<Message> = Vec::new();
@@ -390,7 +391,7 @@ impl Undo<'_> {
         Ok(Done { later, ..self.done(RestoreStatus::Restored, Path::new(&output)) })
     }
 
-    /// A session of its own: the old one was never touched. What was said in the new one follows it in a third.
+    /// A session of its own: the old one was never touched. The messages of the new one follow it in a third.
     fn leave(&self, target: &Location) -> Result<Done> {
         let old = self.compaction.session.path.clone().unwrap_or_default();
         let old = absolute(&old)?;

@@ -1,6 +1,6 @@
 //! Undo of a compaction that the agent wrote down itself from our answer.
 //!
-//! What stands in its session is found by the handle in the summary's first line; what was said after it stays.
+//! What is in its session is found by the handle in the summary's first line; later turns stay.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::engine::undo::Undo;
 use crate::engine::undo::outcome::{Done, changed};
 use crate::engine::write_back::agent_of;
 use compaction::plan;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Role, Text};
 use sessions::{Mode, Source};
 
@@ -22,7 +22,7 @@ impl Undo<'_> {
     fn seat_handle(&self) -> Result<&str> {
         let handle = self.compaction.original.as_ref().map(crate::store::Handle::as_str);
         handle.ok_or_else(|| {
-            Error::new(Kind::Store, "undoing: expected the original in the archive, found none")
+            Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
         })
     }
 
@@ -38,7 +38,7 @@ impl Undo<'_> {
         Ok(Done { later, ..self.done(RestoreStatus::Restored, Path::new(&output)) })
     }
 
-    /// A file: the messages from before once more, then what was said since.
+    /// A file: the messages from before once more, then the later turns.
     pub(crate) fn seat_file(&self, path: &Path) -> Result<Done> {
         let handle = self.seat_handle()?;
         let agent = agent_of(self.session.format)?;

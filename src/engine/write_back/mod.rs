@@ -19,14 +19,14 @@ use crate::engine::{Engine, Opened};
 use crate::files::Reading;
 use crate::store::{Applied, AppliedMode, Digest, Handle, Scope};
 use history::History;
-use history::error::{Error, Hint, Kind, Result};
+use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::{Format, Mode, Piece, Source as _, Written};
 
 /// How long after a compaction a session is not compacted again, unless its profile says more: 30 seconds, the
 /// cool-down of opencode-supermemory 2.0.
 const COOL_DOWN_MS: i64 = 30_000;
 
-/// Within so many first bytes a session says which version wrote it.
+/// Bytes at the beginning of a session in which it says which version wrote it.
 const VERSION_IN: u64 = 262_144;
 
 /// A session that an agent can resume from.
@@ -70,7 +70,7 @@ impl Location {
     pub(crate) fn of(path: Option<&Path>) -> Result<Self> {
         let Some(path) = path else {
             let what = "applying: expected a session that an agent keeps, found messages";
-            return Err(Error::new(Kind::Arguments, what).hint(Hint::WriteCopy));
+            return Err(Error::new(ErrorKind::Arguments, what).hint(Hint::WriteCopy));
         };
         let address = path.to_string_lossy();
         Ok(match agents::split_address(&address).filter(|_| !path.exists()) {
@@ -90,7 +90,7 @@ impl Location {
 pub(crate) struct Target {
     pub(crate) agent: AgentRef,
     pub(crate) place: Location,
-    /// Whether the session is in use, as far as it can be told.
+    /// Whether the session is in use, as far as is known.
     live: bool,
     /// A file of an agent that keeps its sessions in a database: it is imported again.
     export: bool,
@@ -107,7 +107,7 @@ impl Target {
         if !engine.store.keeps() {
             let what = "the configuration says that nothing is archived (persistence = \"none\"), and nothing is replaced \
                         without its original";
-            return Err(Error::new(Kind::Refused, what).hint(Hint::WriteCopy));
+            return Err(Error::new(ErrorKind::Refused, what).hint(Hint::WriteCopy));
         }
         if !export {
             in_reach(engine, agent, &place)?;
@@ -124,7 +124,7 @@ impl Target {
              newer epitome",
             self.agent.info().title
         );
-        let refused = Error::new(Kind::Refused, what).or_hint(Hint::WriteCopy);
+        let refused = Error::new(ErrorKind::Refused, what).or_hint(Hint::WriteCopy);
         Err(refused.at(self.place.path().display().to_string(), None))
     }
 
@@ -138,7 +138,7 @@ impl Target {
     }
 }
 
-/// Whether a result of this kind could be written back, as far as it can be told without doing it.
+/// Whether a result of this kind could be written back, as far as is known without doing it.
 pub(crate) fn can_write_back(engine: &Engine, opened: &Opened, job: Job) -> bool {
     let checked = Target::of(engine, opened).and_then(|it| {
         it.agent.reach(job, it.live, it.export)?;
@@ -151,11 +151,11 @@ pub(crate) fn can_write_back(engine: &Engine, opened: &Opened, job: Job) -> bool
 pub(crate) fn agent_of(format: Format) -> Result<AgentRef> {
     agents::of_format(format).ok_or_else(|| {
         let what = format!("applying: expected the session of an agent, found {}", format.name());
-        Error::new(Kind::Arguments, what).hint(Hint::WriteCopy)
+        Error::new(ErrorKind::Arguments, what).hint(Hint::WriteCopy)
     })
 }
 
-/// Whether the session is in use, as far as it can be told.
+/// Whether the session is in use, as far as is known.
 pub(crate) fn is_live(engine: &Engine, opened: &Opened) -> bool {
     let (Ok(agent), Ok(place)) = (agent_of(opened.session.format), Location::of(opened.path.as_deref()))
     else {
@@ -165,7 +165,7 @@ pub(crate) fn is_live(engine: &Engine, opened: &Opened) -> bool {
     opened.live || reach::is_live(&engine.config.agents, agent, id, place.path())
 }
 
-/// When a session was last compacted by us or, as a hook told, by its agent; ms since 1970.
+/// When a session was last compacted by us or, as a hook reported, by its agent; ms since 1970.
 pub(crate) fn last_compaction(engine: &Engine, history: &History) -> Option<i64> {
     compaction_mark(engine, history).map(|it| it.at)
 }
@@ -273,9 +273,9 @@ fn mark(
 /// Only sessions that the agent itself would find, in files that may be replaced.
 pub(crate) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Result<()> {
     let path = place.path();
-    let refused = |what: String| Error::new(Kind::Refused, what).at(path.display().to_string(), None);
+    let refused = |what: String| Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None);
     let about = std::fs::symlink_metadata(path).map_err(|error| {
-        Error::new(Kind::Input, "applying").at(path.display().to_string(), None).because(error)
+        Error::new(ErrorKind::Input, "applying").at(path.display().to_string(), None).because(error)
     })?;
     if about.is_symlink() {
         let target = std::fs::read_link(path).unwrap_or_default();
@@ -325,7 +325,7 @@ fn rebased(before: &History, now: &History, after: &History) -> Result<(History,
     let (old, new) = (before.messages(), now.messages());
     if new.len() < old.len() || !old.iter().zip(new).all(|(one, other)| one.says_same(other)) {
         let what = "the session is not what it was when it was read; nothing was changed; run this again";
-        return Err(Error::new(Kind::Changed, what));
+        return Err(Error::new(ErrorKind::Changed, what));
     }
     let grown = &new[old.len()..];
     if grown.is_empty() {
@@ -364,12 +364,12 @@ fn edits(written: &Written, fresh: &Opened) -> Result<Vec<(u64, Vec<u8>)>> {
             Piece::Keep(_) => {
                 let what = "a placeholder is longer than the output it replaces, and nothing may move in a file that its \
                             client appends to; compact instead";
-                return Err(Error::new(Kind::Refused, what).or_hint(Hint::SkipOutput));
+                return Err(Error::new(ErrorKind::Refused, what).or_hint(Hint::SkipOutput));
             }
         }
     }
     if at != fresh.source.len() {
-        return Err(Error::new(Kind::Refused, "the file would change its length; nothing was written"));
+        return Err(Error::new(ErrorKind::Refused, "the file would change its length; nothing was written"));
     }
     Ok(out)
 }

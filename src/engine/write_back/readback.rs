@@ -1,14 +1,14 @@
-//! What was written is read back before anybody gets it.
+//! What was written is read back before it is used.
 
 use std::collections::BTreeSet;
 
 use crate::engine::Opened;
 use compaction::plan;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Part};
 use sessions::{self, Mode, Piece, Written};
 
-/// `after` in the session's own format, read back before anybody gets it.
+/// `after` in the session's own format, read back before it is used.
 pub(crate) fn written(
     opened: &Opened,
     after: &History,
@@ -57,7 +57,7 @@ fn mended(
                 "checking what was written: it breaks {}: message {}: {}; nothing was replaced",
                 first.rule, first.message, first.what
             );
-            Err(Error::new(Kind::Bug, what))
+            Err(Error::new(ErrorKind::Bug, what))
         }
     }
 }
@@ -120,5 +120,5 @@ fn compared(expected: &[String], found: &[String]) -> Result<()> {
         expected.len(),
         found.len()
     );
-    Err(Error::new(Kind::Bug, what))
+    Err(Error::new(ErrorKind::Bug, what))
 }

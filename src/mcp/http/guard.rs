@@ -19,9 +19,9 @@ use crate::mcp::server_state::Caller;
 
 /// All headers of a request together, in bytes.
 const MAX_HEADERS: usize = 32 * 1024;
-/// Within this time a request must have arrived whole.
+/// Maximum time until a request has arrived whole.
 const ARRIVAL: Duration = Duration::from_secs(60);
-/// Requests a second that one caller may go on making.
+/// Requests per second that one caller may make in the long run.
 const RATE: f64 = 1_000.0;
 /// Requests that one caller may make at once.
 const BURST: f64 = 2_000.0;
@@ -33,9 +33,9 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const FIRST_DELAY: Duration = Duration::from_millis(20);
 /// No answer is held back for longer.
 const LONGEST_DELAY: Duration = Duration::from_secs(1);
-/// After so long without a wrong token an address is forgotten.
+/// Time without a wrong token after which an address is forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(60);
-/// Answers that are held back at once: each takes a connection. Further wrong tokens are told to come again.
+/// Answers that are held back at once: each takes a connection. Further wrong tokens are answered with "try again".
 const HELD_BACK: usize = 32;
 
 pub(super) struct Guard {
@@ -116,7 +116,7 @@ impl Guard {
         self.tokens.is_some()
     }
 
-    /// Who calls. `Err`: whether a token was given that is nobody's.
+    /// Who calls. `Err`: whether an unknown token was given.
     pub(super) fn owner(&self, headers: &HeaderMap) -> Result<String, bool> {
         let Some(tokens) = &self.tokens else { return Ok("http".to_owned()) };
         let token = headers
@@ -152,7 +152,8 @@ impl Guard {
         }
     }
 
-    /// Notes who opened a session. `is_open`: which sessions are open still; the others are forgotten once there are many.
+    /// Notes who opened a session. `is_open`: which sessions are open still; the others are forgotten once there are
+    /// many.
     fn opened(&self, session: &HeaderValue, owner: &str, is_open: impl Fn(&str) -> bool) {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         if sessions.len() >= 2 * MAX_SESSIONS {
@@ -189,7 +190,7 @@ struct Guesses(Mutex<HashMap<IpAddr, (u32, Instant)>>);
 impl Guesses {
     /// Counts a wrong token; how long its answer is held back.
     fn delay(&self, address: IpAddr, now: Instant) -> Duration {
-        // Whoever has an IPv6 address has all of its 64-bit network.
+        // A caller with an IPv6 address has all of its 64-bit network.
         let address = match address {
             IpAddr::V6(it) => IpAddr::V6((it.to_bits() >> 64 << 64).into()),
             IpAddr::V4(_) => address,
@@ -243,7 +244,7 @@ impl IntoResponse for HttpRefusal {
     }
 }
 
-/// The one way in.
+/// The middleware that every request passes.
 pub(super) async fn check(
     State(shared): State<Shared>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,

@@ -1,5 +1,6 @@
 //! `PUT /sessions`: stores a caller's history; the handle it returns is a `session` for the tools. `epitome push` says
-//! besides which session it is: `?session=ID&project=PATH&at=MILLISECONDS`. Such a one is stored even if it cannot be read.
+//! besides which session it is: `?session=ID&project=PATH&at=MILLISECONDS`. Such a one is stored even if it cannot be
+//! read.
 
 use axum::Extension;
 use axum::Json;
@@ -15,8 +16,8 @@ use crate::answers::Document;
 use crate::mcp::server_state::{Caller, ServerState};
 use crate::store::{AuditVerb, Batch, Body, Original, SessionOrigin, What};
 use history::History;
-use history::error::{Error, Kind, Result};
-use sessions::{self, Memory};
+use history::error::{Error, ErrorKind, Result};
+use sessions::{self, MemorySource};
 
 /// What a push says of a session.
 #[derive(Debug, Default, Deserialize)]
@@ -39,7 +40,7 @@ pub(super) async fn store(
         Ok(Ok(answer)) => (StatusCode::CREATED, json!(Document::of(&answer))),
         Ok(Err(error)) => {
             let status = match error.kind() {
-                Kind::Input | Kind::Arguments => StatusCode::UNPROCESSABLE_ENTITY,
+                ErrorKind::Input | ErrorKind::Arguments => StatusCode::UNPROCESSABLE_ENTITY,
                 _ => StatusCode::INTERNAL_SERVER_ERROR,
             };
             (status, json!({"error": {"code": error.code(), "message": error.full()}}))
@@ -53,7 +54,7 @@ pub(super) async fn store(
 }
 
 fn put(state: &ServerState, caller: &Caller, pushed: &Pushed, bytes: &[u8]) -> Result<Value> {
-    let read = sessions::read(&Memory::new("the history", bytes), None);
+    let read = sessions::read(&MemorySource::new("the history", bytes), None);
     let (history, format) = match (read, &pushed.session) {
         (Ok(session), _) => (session.history, session.format.name()),
         (Err(_), Some(_)) => (History::default(), ""),
@@ -87,7 +88,7 @@ fn put(state: &ServerState, caller: &Caller, pushed: &Pushed, bytes: &[u8]) -> R
     let handle = stored
         .handles
         .first()
-        .ok_or_else(|| Error::new(Kind::Bug, "storing a history: expected its handle"))?;
+        .ok_or_else(|| Error::new(ErrorKind::Bug, "storing a history: expected its handle"))?;
     engine.audit(AuditVerb::Store, &scope, Some(&batch.session.id), Some(handle.as_str()));
     Ok(json!({
         "handle": handle.as_str(),

@@ -1,4 +1,4 @@
-//! Takes connections: so many at once, each with time limits that axum's own loop does not have.
+//! Accepts connections: a bounded number at once, each with time limits that axum's own loop does not have.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
@@ -77,7 +77,7 @@ pub(super) async fn accept(
     }
     drop(listener);
     open.close();
-    // Whoever has not ended by then is cut off with the process.
+    // Connections that are still open then end with the process.
     let _ = tokio::time::timeout(last, open.wait()).await;
 }
 
@@ -115,10 +115,10 @@ async fn connection(
     let _ = connection.await;
 }
 
-/// Says that there is no room. What was just opened has room for that, so nobody waits, and no descriptor is held.
+/// Answers that there is no room. The socket's empty buffer takes that at once, so no descriptor is held.
 fn refuse(stream: TcpStream) {
     const ANSWER: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    // Not tokio's `try_write`, which first has to hear that it may. Who is gone already need not be told.
+    // Not tokio's `try_write`, which waits for readiness first. A client that is gone needs no answer.
     let _ = stream.into_std().and_then(|mut it| it.write_all(ANSWER));
 }
 

@@ -33,7 +33,7 @@ use crate::config::Config;
 use crate::gateway::Gateway;
 use crate::store::StoreAt;
 use guard::Guard;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sse::Streams;
 use tokens::TokenFile;
 
@@ -71,7 +71,7 @@ struct Shared {
     gateway: Arc<Gateway>,
 }
 
-/// Serves until a signal comes. `now`: instead of the clock, in milliseconds since 1970. `ready` is told the address.
+/// Serves until a signal comes. `now`: instead of the clock, in milliseconds since 1970. `ready` gets the address.
 pub fn serve(
     config: Config,
     now: Option<i64>,
@@ -98,12 +98,12 @@ pub fn serve_with<H: ServerHandler + Clone>(
             http.address,
             tokens::SHORTEST
         );
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
     let roots = http.roots.iter().map(|it| resolved_root(it)).collect::<Result<_>>()?;
     let folder = config.data_dir.clone();
     let server = Server::new(ServerState::new(config, now, Some(Remote { roots })));
-    // A team's store that cannot be reached is said now, and not to the first caller.
+    // A team's store that cannot be reached is an error now, and not for the first caller.
     if let StoreAt::Team(_) = server.state.config.store {
         server.state.store()?;
     }
@@ -112,12 +112,12 @@ pub fn serve_with<H: ServerHandler + Clone>(
         .enable_all()
         .max_blocking_threads(32)
         .build()
-        .map_err(|error| Error::new(Kind::Io, "starting the server").because(error))?;
+        .map_err(|error| Error::new(ErrorKind::Io, "starting the server").because(error))?;
     let served = runtime.block_on(async {
         let listener = listen::bind(address)
-            .map_err(|error| Error::new(Kind::Io, format!("listening on {address}")).because(error))?;
+            .map_err(|error| Error::new(ErrorKind::Io, format!("listening on {address}")).because(error))?;
         let bound =
-            listener.local_addr().map_err(|error| Error::new(Kind::Io, "listening").because(error))?;
+            listener.local_addr().map_err(|error| Error::new(ErrorKind::Io, "listening").because(error))?;
         let stop = CancellationToken::new();
         let guard = Guard::new(bound, &http.hosts, tokens);
         let handler = handler(&server);
@@ -139,7 +139,7 @@ pub fn serve_with<H: ServerHandler + Clone>(
 fn resolve(address: &str) -> Result<SocketAddr> {
     let wrong = || {
         let what = format!("--http: expected an address such as 127.0.0.1:8765, found {address:?}");
-        Error::new(Kind::Arguments, what)
+        Error::new(ErrorKind::Arguments, what)
     };
     let found = address.to_socket_addrs().map_err(|error| wrong().because(error))?.next();
     found.ok_or_else(wrong)
@@ -147,14 +147,14 @@ fn resolve(address: &str) -> Result<SocketAddr> {
 
 fn resolved_root(root: &std::path::Path) -> Result<PathBuf> {
     let found = std::fs::canonicalize(root).map_err(|error| {
-        Error::new(Kind::Arguments, "--allow-root: expected a folder")
+        Error::new(ErrorKind::Arguments, "--allow-root: expected a folder")
             .at(root.display().to_string(), None)
             .because(error)
     })?;
     if found.is_dir() {
         return Ok(found);
     }
-    Err(Error::new(Kind::Arguments, "--allow-root: expected a folder, found a file")
+    Err(Error::new(ErrorKind::Arguments, "--allow-root: expected a folder, found a file")
         .at(root.display().to_string(), None))
 }
 

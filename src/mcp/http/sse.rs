@@ -110,7 +110,7 @@ pub(super) async fn message(
 ) -> Response {
     let incoming = {
         let open = shared.streams.open.lock().unwrap_or_else(PoisonError::into_inner);
-        // Somebody else's stream is one that is not there.
+        // Another caller's stream is reported as missing.
         open.get(to.session.as_str()).filter(|it| it.owner == caller.owner).map(|it| it.incoming.clone())
     };
     let Some(incoming) = incoming else {

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// A shorter token could be guessed.
 pub(super) const SHORTEST: usize = 16;
@@ -37,7 +37,7 @@ impl TokenFile {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = stamp(&self.path);
         if changed != known.changed {
-            // A file that cannot be read lets nobody in: it may be there to shut somebody out.
+            // A file that cannot be read admits no caller: it may have been changed to revoke a token.
             known.tokens = read(&self.path).unwrap_or_else(|error| {
                 tracing::error!("{}; nobody may call until it can be read", error.full());
                 Vec::new()
@@ -64,7 +64,7 @@ fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
 fn read(path: &Path) -> Result<Vec<(String, [u8; 32])>> {
     let place = || path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
-        Error::new(Kind::Arguments, "reading the tokens").at(place(), None).because(error)
+        Error::new(ErrorKind::Arguments, "reading the tokens").at(place(), None).because(error)
     })?;
     let mut out: Vec<(String, [u8; 32])> = Vec::new();
     for (number, line) in text.lines().enumerate() {
@@ -72,7 +72,8 @@ fn read(path: &Path) -> Result<Vec<(String, [u8; 32])>> {
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let wrong = |what: String| Error::new(Kind::Arguments, what).at(place(), Some(number as u64 + 1));
+        let wrong =
+            |what: String| Error::new(ErrorKind::Arguments, what).at(place(), Some(number as u64 + 1));
         let (name, token) = line.split_once(':').ok_or_else(|| {
             wrong("reading the tokens: expected name:token, found a line without a colon".to_owned())
         })?;
@@ -95,7 +96,7 @@ fn read(path: &Path) -> Result<Vec<(String, [u8; 32])>> {
     }
     if out.is_empty() {
         return Err(Error::new(
-            Kind::Arguments,
+            ErrorKind::Arguments,
             "reading the tokens: expected a line name:token, found none",
         )
         .at(place(), None));

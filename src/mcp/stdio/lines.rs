@@ -80,7 +80,7 @@ impl LineBuffer {
     }
 }
 
-/// A line as a message, or the answer to what is none; nothing where nobody waits for an answer.
+/// A line as a message, or the answer to what is none; nothing where no answer is expected.
 pub(super) fn taken(line: InputLine<'_>) -> Option<std::result::Result<Incoming, Vec<u8>>> {
     let reply = match line {
         InputLine::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => return None,
@@ -138,7 +138,7 @@ fn parsed(line: &[u8]) -> std::result::Result<Incoming, Option<Value>> {
             Some(_) => {
                 Err(Some(error_reply(Value::Null, -32600, "expected an id that is a text or a whole number")))
             }
-            // Nobody waits for an answer to a notification.
+            // A notification gets no answer.
             None if it.contains_key("method") => Err(None),
             None => Err(Some(error_reply(Value::Null, -32600, "expected a JSON-RPC 2.0 request"))),
         },

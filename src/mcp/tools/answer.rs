@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::arguments::Arguments;
 use crate::mcp::tools;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// An answer's fields by name, in the order in which they are shown.
 pub(in crate::mcp) type Answer = Map<String, Value>;
@@ -54,5 +54,5 @@ pub(in crate::mcp) fn warn(out: &mut Answer, more: impl IntoIterator<Item = Stri
 }
 
 pub(in crate::mcp) fn value<T: serde::Serialize>(answer: &T) -> Result<Value> {
-    serde_json::to_value(answer).map_err(|error| Error::new(Kind::Bug, "writing JSON").because(error))
+    serde_json::to_value(answer).map_err(|error| Error::new(ErrorKind::Bug, "writing JSON").because(error))
 }

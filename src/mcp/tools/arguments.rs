@@ -7,9 +7,10 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::engine::values;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
-/// Other names by which models call an argument: who names a session in their own words means that one, not the current.
+/// Other names by which models call an argument: who names a session in their own words means that one, not the
+/// current.
 const ALIASES: [(&str, &[&str]); 2] = [
     (
         "session",
@@ -117,7 +118,7 @@ impl Arguments {
 /// An error of what an argument says, with its name.
 pub(crate) fn of(name: &str, error: &Error) -> Error {
     match error.kind() {
-        Kind::Arguments => Error::of_argument(name, error.full()),
+        ErrorKind::Arguments => Error::of_argument(name, error.full()),
         kind => Error::new(kind, format!("{name}: {}", error.full())),
     }
 }
@@ -204,7 +205,7 @@ mod tests {
             ),
         ] {
             let error = arguments(wrong).options::<CompactOptions>(&known()).unwrap_err();
-            assert_eq!((error.kind(), error.detail()), (Kind::Arguments, says));
+            assert_eq!((error.kind(), error.detail()), (ErrorKind::Arguments, says));
         }
     }
 

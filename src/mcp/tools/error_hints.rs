@@ -1,4 +1,4 @@
-//! What a model that made a mistake is told to do: in the words of the tools, with a call that works.
+//! The error that a model gets for a wrong call: in the words of the tools, with a call that works.
 
 use serde_json::{Map, Value, json};
 
@@ -7,11 +7,16 @@ use super::hints::hint_words;
 use crate::agents;
 use crate::mcp::server_state::ServerState;
 use crate::mcp::tools;
-use history::error::{Error, Kind};
+use history::error::{Error, ErrorKind};
 
-pub(in crate::mcp) fn told(state: &ServerState, tool: &str, arguments: &Arguments, error: &Error) -> String {
+pub(in crate::mcp) fn explain(
+    state: &ServerState,
+    tool: &str,
+    arguments: &Arguments,
+    error: &Error,
+) -> String {
     let text = error.full_in(hint_words);
-    if !matches!(error.kind(), Kind::Arguments | Kind::Input | Kind::Ambiguous) {
+    if !matches!(error.kind(), ErrorKind::Arguments | ErrorKind::Input | ErrorKind::Ambiguous) {
         return text;
     }
     match example(state, tool, arguments, error) {
@@ -20,8 +25,8 @@ pub(in crate::mcp) fn told(state: &ServerState, tool: &str, arguments: &Argument
     }
 }
 
-/// Arguments that work: the caller's own source, unless the error may be about it; else one that is there. Nothing for an
-/// undo: any other one would take back what nobody named.
+/// Arguments that work: the caller's own source, unless the error may be about it; else one that is there. Nothing for
+/// an undo: any other one would take back what was not named.
 fn example(
     state: &ServerState,
     tool: &str,
@@ -47,7 +52,7 @@ fn is_of_another(tool: &str, error: &Error) -> bool {
     !source && (name == "arguments" || tools::known(tool).iter().any(|it| it == name))
 }
 
-/// What the caller named. Messages are too long to be said again.
+/// What the caller named. Messages are too long to be repeated.
 fn own_source(tool: &str, arguments: &Arguments) -> Option<Map<String, Value>> {
     let names: &[&str] = if tool == "recall" { &["handle", "query"] } else { &["session"] };
     if tool != "recall" && arguments.has("messages") {

@@ -10,7 +10,7 @@ pub(in crate::mcp) fn hint_words(hint: Hint) -> String {
         Hint::WriteMessages => r#"use "to": "file", which writes plain messages"#.to_owned(),
         Hint::NameFormat => "if you know the format, pass it with `format`".to_owned(),
         Hint::GiveWindow => "pass `window` in tokens, or the `model`".to_owned(),
-        // No tool is told of the next prompt.
+        // No tool takes the next prompt.
         Hint::GiveNext => String::new(),
         Hint::SkipOutput => "leave that output out (`only`)".to_owned(),
         Hint::AllScopes => r#"use "scope": "all""#.to_owned(),

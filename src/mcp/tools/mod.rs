@@ -1,8 +1,8 @@
 //! The tools, a file each: what the model is offered, and what a call of it does.
 //!
-//! **Invariants.** Every parameter is optional. Schemas are flat: no `$ref`, no `anyOf`, no boolean schemas, no formats,
-//! since one client drops all tools of a server for one schema it cannot read. Unknown arguments are tolerated: one
-//! client adds its own. Everything here is paid for by the model in every request, so a test counts it.
+//! **Invariants.** Every parameter is optional. Schemas are flat: no `$ref`, no `anyOf`, no boolean schemas, no
+//! formats, since one client drops all tools of a server for one schema it cannot read. Unknown arguments are
+//! tolerated: one client adds its own. Everything here is paid for by the model in every request, so a test counts it.
 
 pub(in crate::mcp) mod answer;
 pub(in crate::mcp) mod arguments;
@@ -28,7 +28,7 @@ use crate::answers::CONTRACT;
 use crate::mcp::server_state::{Caller, ServerState};
 use answer::{Answer, shown};
 use arguments::Arguments;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use request::CallContext;
 
 /// What a profile may be called; a test compares it with the built-in ones.
@@ -41,8 +41,8 @@ pub(in crate::mcp) fn all(open_world: bool) -> Vec<Tool> {
     vec![estimate::tool(), split::tool(), prune::tool(), recall::tool(), summarize::tool(open_world)]
 }
 
-/// Calls a tool. An error is for the model: it can mend its arguments. `waiting`: whoever waits for it, who may call it
-/// off while a model writes.
+/// Calls a tool. An error is for the model: it can mend its arguments. `waiting`: the client that
+/// waits for it, and may cancel it while a model writes.
 pub(in crate::mcp) fn call(
     state: &ServerState,
     caller: &Caller,
@@ -67,7 +67,9 @@ pub(in crate::mcp) fn call(
         prune::NAME => prune::call(state, caller, arguments),
         summarize::NAME => summarize::call(state, caller, arguments, waiting),
         recall::NAME => recall::call(state, caller, arguments),
-        other => Err(Error::new(Kind::Arguments, format!("expected a tool of this server, found {other:?}"))),
+        other => {
+            Err(Error::new(ErrorKind::Arguments, format!("expected a tool of this server, found {other:?}")))
+        }
     };
     answer.map(with_contract)
 }
@@ -95,7 +97,7 @@ pub(in crate::mcp) fn known(tool: &str) -> &'static [String] {
     KNOWN.get(tool).map_or(&[], Vec::as_slice)
 }
 
-/// Whether a tool may be told where to write.
+/// Whether a tool takes a place to write to.
 pub(in crate::mcp) fn writes(tool: &str) -> bool {
     known(tool).iter().any(|it| it == "to")
 }

@@ -7,7 +7,7 @@ use rmcp::model::Tool;
 
 use super::answer::{Answer, name, names, shown, warn, warn_of_ignored};
 use super::arguments::Arguments;
-use super::request::{add_undo, ask, carried_out, goal, messages_as, target, warn_of_format};
+use super::request::{add_undo, ask, call_to_carry_out, goal, messages_as, target, warn_of_format};
 use super::schema::{
     self, any_object, format, integer, messages, meta, object, objects, option, options, profile, required,
     session, text, to, writing,
@@ -60,7 +60,7 @@ pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arg
     ask.prune.exclude_tools = exclude_tools;
     let mut answer = engine::prune(&engine, &opened, &ask)?;
     if answer.status == Status::Planned && ask.to == To::Plan {
-        answer.next = carried_out(state, &engine, &opened, NAME, Job::Prune);
+        answer.next = call_to_carry_out(state, &engine, &opened, NAME, Job::Prune);
     }
     let mut out = shorten::pick(&answer, &SHOWN)?;
     if answer.next.who == Who::Nobody {
@@ -89,7 +89,7 @@ pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arg
     Ok(out)
 }
 
-/// The tools' names as the history has them, however the caller writes them; and what is said of those it has not.
+/// The tools' names as the history has them, however the caller writes them; and a warning about those it has not.
 fn tools_of(opened: &Opened, names: &[String]) -> (Vec<String>, Option<String>) {
     let messages = opened.session.history.messages();
     let called = messages.iter().flat_map(history::Message::calls).map(|it| &*it.name);

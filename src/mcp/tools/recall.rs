@@ -128,7 +128,7 @@ fn by_query(
         Query { text: query.to_owned(), extent: SearchExtent::Project, only: Vec::new(), limit, offset };
     let search = |query: Query, wanted: Option<SearchScope>| match &state.remote {
         None => {
-            let session = session.clone().map_or(SessionRef::Unsaid, SessionRef::Named);
+            let session = session.clone().map_or(SessionRef::Unnamed, SessionRef::Named);
             engine::recall(engine, &query, wanted, session)
         }
         Some(_) => from_elsewhere(state, engine, caller, arguments, query, wanted),
@@ -221,7 +221,7 @@ fn from_elsewhere(
             search(SearchExtent::Session(id), &engine.scope(history))
         }
         Some(SearchScope::Project) => search(SearchExtent::Project, &scope),
-        // Unsaid: what is near, else whatever there is.
+        // Unnamed: what is near, else whatever there is.
         None => match search(SearchExtent::Project, &scope)? {
             it if it.found.hits.is_empty() => search(SearchExtent::All, &scope),
             it => Ok(it),

@@ -10,7 +10,7 @@ use crate::engine::{self, Amount, Ask, Counting, Engine, Opened, To};
 use crate::llm::run::{Sampling, Watch};
 use crate::mcp::server_state::ServerState;
 use crate::mcp::tools;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 
 /// What the waiting client offers during a call.
@@ -46,7 +46,7 @@ pub(in crate::mcp) fn goal(state: &ServerState, arguments: &Arguments) -> Result
     if goal != Goal::Plan && state.remote.is_some() {
         let what = "to: this server runs apart from your agent: it writes no files and no sessions for you. Leave `to` out \
                     and splice `replace` or the `pruned` texts into your messages";
-        return Err(Error::new(Kind::Refused, what));
+        return Err(Error::new(ErrorKind::Refused, what));
     }
     Ok(goal)
 }
@@ -99,7 +99,7 @@ pub(in crate::mcp) fn warn_of_format(out: &mut Answer, opened: &Opened) {
 }
 
 /// The call that a plan leads to: the same one with the `to` that works for this session.
-pub(in crate::mcp) fn carried_out(
+pub(in crate::mcp) fn call_to_carry_out(
     state: &ServerState,
     engine: &Engine,
     opened: &Opened,
@@ -131,7 +131,7 @@ pub(in crate::mcp) fn ask(state: &ServerState, tool: &str, arguments: &Arguments
     if state.remote.is_some() && name.ends_with(".toml") {
         let what =
             "profile: expected the name of a profile, found a file; this server reads no files of yours";
-        return Err(Error::new(Kind::Refused, what));
+        return Err(Error::new(ErrorKind::Refused, what));
     }
     let profile = state.config.profile(&name).map_err(|error| of("profile", &error))?;
     let known = tools::known(tool);
@@ -147,7 +147,7 @@ pub(in crate::mcp) fn counting(state: &ServerState, tool: &str, arguments: &Argu
 }
 
 /// Sizes of which it is doubtful that tokens were meant.
-pub(in crate::mcp) fn meant(sizes: &[(&str, Option<Amount>)]) -> Vec<String> {
+pub(in crate::mcp) fn doubtful_sizes(sizes: &[(&str, Option<Amount>)]) -> Vec<String> {
     let doubtful = |(name, size): &(&str, Option<Amount>)| match size {
         Some(Amount::Tokens(tokens @ 1..=100)) => {
             Some(format!("{name}: {tokens} means {tokens} tokens; a share is \"{tokens}%\""))

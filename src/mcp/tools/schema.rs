@@ -122,7 +122,7 @@ pub(super) fn read_only() -> ToolAnnotations {
     ToolAnnotations::new().read_only(true).destructive(false).idempotent(true).open_world(false)
 }
 
-/// Adds, never destroys. One client refuses a tool that is not read-only unless all three are said.
+/// Adds, never destroys. One client refuses a tool that is not read-only unless all three are given.
 pub(super) fn writing(open_world: bool) -> ToolAnnotations {
     ToolAnnotations::new().read_only(false).destructive(false).idempotent(false).open_world(open_world)
 }

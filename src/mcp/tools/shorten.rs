@@ -8,11 +8,11 @@ use crate::answers::Document;
 use history::error::Result;
 use tokens::Estimator;
 
-/// No answer is larger than this, in tokens.
+/// Maximum tokens of an answer.
 pub(in crate::mcp) const ANSWER: u64 = 8_000;
-/// A plan, in tokens.
+/// Maximum tokens of a plan.
 pub(in crate::mcp) const PLAN: u64 = 1_500;
-/// What is said after something was written, in tokens.
+/// Maximum tokens of the answer after something was written.
 pub(in crate::mcp) const WRITTEN: u64 = 400;
 
 /// Tokens of an answer as a client shows it. Base64 has a token for less than two bytes, so only what has fewer bytes

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::answer::{Answer, name, names, warn, warn_of_ignored};
 use super::arguments::Arguments;
-use super::request::{ask, meant};
+use super::request::{ask, doubtful_sizes};
 use super::schema::{
     self, any_object, format, integer, messages, meta, object, objects, option, profile, read_only, required,
     session, text,
@@ -46,7 +46,7 @@ pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arg
     let ask = ask(state, NAME, arguments)?;
     let mut out = shorten::pick(&engine::split(&engine, &opened, &ask)?, &SHOWN)?;
     out.entry(name!(SplitAnswer: reason)).or_insert(json!(""));
-    warn(&mut out, meant(&[("keep", ask.options.keep)]));
+    warn(&mut out, doubtful_sizes(&[("keep", ask.options.keep)]));
     warn_of_ignored(&mut out, NAME, arguments);
     shorten::first(&mut out, name!(SplitAnswer: ranges), 20);
     shorten::first(&mut out, name!(SplitAnswer: alternatives), 5);

@@ -9,7 +9,8 @@ use super::answer::{Answer, name, names, warn, warn_of_ignored};
 use super::arguments::Arguments;
 use super::edit;
 use super::request::{
-    CallContext, Goal, add_undo, ask, carried_out, goal, meant, messages_as, target, warn_of_format,
+    CallContext, Goal, add_undo, ask, call_to_carry_out, doubtful_sizes, goal, messages_as, target,
+    warn_of_format,
 };
 use super::schema::{
     self, any_object, choice, described, format, integer, messages, meta, object, option, options, property,
@@ -23,7 +24,7 @@ use crate::engine::{
     self, Amount, Ask, CompactOptions, CompactOutcome, Compacted, Counting, Delivered, Engine, Opened, To,
 };
 use crate::mcp::server_state::{Caller, ServerState};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use tokens::Estimator;
 
 pub(super) const NAME: &str = "summarize_history";
@@ -105,7 +106,7 @@ pub(in crate::mcp) fn call(
             None => engine::undo_of(&engine, &state.open(&engine, arguments)?)?,
             Some(_) => {
                 let what = "handle: expected with \"to\": \"undo\" either a handle or a session, found both; nothing was done";
-                return Err(Error::new(Kind::Arguments, what));
+                return Err(Error::new(ErrorKind::Arguments, what));
             }
         };
         let mut out = shorten::pick(&undone, &UNDONE)?;
@@ -114,7 +115,7 @@ pub(in crate::mcp) fn call(
     }
     let (made, opened) = match second {
         (Some(handle), Some(answer)) => {
-            // Where it goes was said in the first call, unless it is said again.
+            // The first call named where the result goes; this one may name another place.
             let to = |opened: &Opened| match goal {
                 Goal::Plan | Goal::Undo => Ok(None),
                 Goal::Session | Goal::File => target(state, opened, goal, "replace").map(Some),
@@ -173,7 +174,7 @@ fn answer(
         }
         (CompactOutcome::Planned(_), _) if ask.to == To::Plan => {
             let job = if answer.summary.is_none() { Job::Prune } else { Job::Compact };
-            answer.next = carried_out(state, engine, opened, NAME, job);
+            answer.next = call_to_carry_out(state, engine, opened, NAME, job);
         }
         _ => {}
     }
@@ -210,11 +211,11 @@ fn shown(
     if answer.usage.requests == 0 {
         out.remove(name!(CompactAnswer: usage));
     }
-    // Where the result goes may have been said in the first call.
+    // The first call may have named where the result goes.
     if matches!(&made.outcome, CompactOutcome::Compacted { output: Delivered::File(_), .. }) {
         warn_of_format(&mut out, opened);
     }
-    warn(&mut out, meant(&[("budget", ask.options.budget), ("keep", ask.options.keep)]));
+    warn(&mut out, doubtful_sizes(&[("budget", ask.options.budget), ("keep", ask.options.keep)]));
     warn_of_ignored(&mut out, NAME, arguments);
     let warnings = names!(CompactAnswer: warnings);
     if matches!(made.outcome, CompactOutcome::NeedsAnswer(_)) {

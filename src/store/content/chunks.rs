@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::pack;
 use crate::store::database::sql::{Connection, Optional as _, Pool, failed, locked, params};
 use crate::store::{Digest, Handle};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// Bytes of a content that are searched: its beginning. Bounds what one giant log can cost.
 pub(in crate::store) const SEARCHED: usize = 4 << 20;
@@ -258,7 +258,7 @@ pub(in crate::store) fn corrupted(handle: Handle, found: &str) -> Error {
         "reading {handle}: expected the bytes that were stored, found {found}; nothing of it was restored; \
          `epitome doctor` says what else is damaged"
     );
-    Error::new(Kind::Store, what)
+    Error::new(ErrorKind::Store, what)
 }
 
 pub(in crate::store) fn open<'a>(connection: &'a Pool, handle: Handle, content: i64) -> Result<Reader<'a>> {
@@ -279,7 +279,7 @@ pub(in crate::store) fn open<'a>(connection: &'a Pool, handle: Handle, content: 
     })
 }
 
-/// The beginning of a content, as much as is searched; up to what is damaged, which is told when it is read.
+/// The beginning of a content, as much as is searched; up to what is damaged, which is an error when it is read.
 pub(in crate::store) fn head(connection: &Connection, content: i64) -> Result<Vec<u8>> {
     // All but the last chunk have at least the smallest size.
     let parts = connection

@@ -20,7 +20,7 @@ use crate::store::handle::identity;
 use crate::store::item::signed;
 use crate::store::{Body, Digest, Scope, unwrapped};
 use chunks::{LARGEST_CHUNK, PACK, Packs, SEARCHED, SMALLEST_CHUNK, find};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use pack::Packed;
 
 /// Bytes of a chunk, as a rule.
@@ -197,7 +197,7 @@ impl<'a> Packer<'a> {
 
 fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut packed = zstd::bulk::compress(bytes, LEVEL).map_err(|error| {
-        Error::new(Kind::Store, format!("{STORING}: expected to compress")).because(error)
+        Error::new(ErrorKind::Store, format!("{STORING}: expected to compress")).because(error)
     })?;
     // It has room for bytes that do not compress; packs that wait would keep it.
     packed.shrink_to_fit();
@@ -224,7 +224,7 @@ pub(in crate::store) fn put_packs(transaction: &Transaction<'_>, owner: &str, pa
     Ok(())
 }
 
-/// Stores a content whose packs were stored; its id. `None`: another process has let go of a chunk in the meantime, and
+/// Stores a content whose packs were stored; its id. `None`: another process has deleted a chunk in the meantime, and
 /// it has to be prepared again.
 pub(in crate::store) fn put_content(
     transaction: &Transaction<'_>,
@@ -282,13 +282,13 @@ fn put_parts(transaction: &Transaction<'_>, content: i64, chunks: &[i64]) -> Res
     Ok(())
 }
 
-/// Deletes those of these chunks that no content has, and the packs of which no chunk is left. Returns the bytes on disk
-/// that this frees.
+/// Deletes those of these chunks that no content has, and the packs of which no chunk is left. Returns the bytes on
+/// disk that this frees.
 pub(in crate::store) fn sweep(
     transaction: &Transaction<'_>,
     chunks: impl IntoIterator<Item = i64>,
 ) -> Result<u64> {
-    let doing = "letting go of what is old";
+    let doing = "deleting what is old";
     let mut packs = HashSet::new();
     for chunk in chunks {
         let pack: Option<i64> = transaction

@@ -14,7 +14,7 @@ pub(in crate::store) struct Packed {
 
 enum PackPlace {
     Here(Vec<u8>),
-    /// The object of that name holds so many bytes.
+    /// An object's name and size in bytes.
     #[cfg(feature = "team")]
     Object(String, usize),
 }
@@ -86,7 +86,7 @@ pub(in crate::store) fn sweep_objects(connection: &Connection, at: i64) -> Resul
             let named: Vec<String> = connection
                 .prepare("SELECT name FROM pack")
                 .and_then(|mut it| it.query_map(params![], |row| row.get(0)))
-                .map_err(failed("letting go of what is old"))?;
+                .map_err(failed("deleting what is old"))?;
             session.blobs().sweep(&named.into_iter().collect(), at)
         }
     }

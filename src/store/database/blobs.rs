@@ -16,7 +16,7 @@ use ring::rand::SecureRandom as _;
 use tokio::runtime::Runtime;
 
 use crate::store::Digest;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// How long a request is tried again that a server answered with 500, or not.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -36,10 +36,10 @@ impl Blobs {
             .worker_threads(1)
             .enable_all()
             .build()
-            .map_err(|error| Error::new(Kind::Io, "opening the store's objects").because(error))?;
+            .map_err(|error| Error::new(ErrorKind::Io, "opening the store's objects").because(error))?;
         let wrong = |what: &str| {
             let expected = "expected s3://bucket or file:///directory";
-            Error::new(Kind::Arguments, format!("--blobs: {expected}, found {what}"))
+            Error::new(ErrorKind::Arguments, format!("--blobs: {expected}, found {what}"))
         };
         let store: Arc<dyn ObjectStore> = if let Some(directory) = url.strip_prefix("file://") {
             if !directory.starts_with('/') {
@@ -51,7 +51,7 @@ impl Blobs {
                 .map_err(|error| wrong("one that cannot be opened").because(error))?;
             Arc::new(files.with_fsync(true))
         } else if let Some(bucket) = url.strip_prefix("s3://") {
-            // Whoever was first has installed the same one.
+            // It fails only where the same one is installed already.
             let _ = rustls::crypto::ring::default_provider().install_default();
             let retry = RetryConfig { max_retries: 5, retry_timeout: PATIENCE, ..RetryConfig::default() };
             let client =
@@ -86,7 +86,7 @@ impl Blobs {
         let mut chance = [0; 8];
         ring::rand::SystemRandom::new()
             .fill(&mut chance)
-            .map_err(|_| Error::new(Kind::Io, "archiving originals: expected random bytes"))?;
+            .map_err(|_| Error::new(ErrorKind::Io, "archiving originals: expected random bytes"))?;
         let owner = Digest::of(owner.as_bytes()).to_string();
         let owner = owner.get(..16).unwrap_or_default();
         let name = format!("packs/{owner}/{sha}-{:016x}", u64::from_le_bytes(chance));
@@ -110,7 +110,7 @@ impl Blobs {
 
     /// Deletes the objects that are not among these names and not young. `at`: milliseconds since 1970.
     pub(in crate::store) fn sweep(&self, named: &HashSet<String>, at: i64) -> Result<()> {
-        let doing = "letting go of what is old";
+        let doing = "deleting what is old";
         let prefix = Path::from("packs");
         let found: Vec<_> = self.wait(self.store.list(Some(&prefix)).try_collect()).map_err(failed(doing))?;
         let is_old = |it: &&object_store::ObjectMeta| it.last_modified.timestamp_millis() < at - YOUNG;
@@ -136,6 +136,6 @@ pub(in crate::store) fn aside<T>(job: impl FnOnce() -> T) -> T {
 fn failed(doing: &'static str) -> impl Fn(object_store::Error) -> Error {
     move |error| {
         let found = "the object store did not answer; nothing was changed. Check --blobs and AWS_*";
-        Error::new(Kind::Io, format!("{doing}: {found}")).because(error)
+        Error::new(ErrorKind::Io, format!("{doing}: {found}")).because(error)
     }
 }

@@ -15,26 +15,27 @@ use std::time::Duration;
 
 use crate::store::memory::remembered;
 use crate::store::search::passages;
-use crate::store::search::words::Words;
+use crate::store::search::words::{Terms, Words};
 use crate::store::{
     Applied, AuditEntry, Batch, Checked, Collected, Compaction, Entry, Filter, Found, FoundPassage, Handle,
-    Imported, Mark, Memory, MemoryFilter, MemoryScope, Note, Passage, PassageMatch, Query, Range, Retention,
-    Scope, SearchExtent, Slice, Stats, StoreAt, Stored, TeamStore, Tidied, Unindexed, archive, audit, care,
-    item, marks, range, search, unwrapped,
+    Imported, Mark, Memory, MemoryFilter, MemoryScope, NewMemory, Passage, PassageMatch, Query, Range,
+    Retention, Scope, SearchExtent, Slice, Stats, StoreAt, Stored, TeamStore, Tidied, Unindexed, archive,
+    audit, care, item, marks, range, search, unwrapped,
 };
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 use sql::{Connection, Pool, locked};
 
-/// How long a preview, or an entry of the audit log, waits for a store that another process holds: what was asked for is of
-/// use without being kept.
+/// How long a preview, or an entry of the audit log, waits for a store that another process holds: what was asked for
+/// is of use without being kept.
 const PREVIEW_PATIENCE: Duration = Duration::from_millis(300);
 
 /// Where originals and memories are kept. All methods may be called from several threads, and several processes may
-/// share one store; waiting for another process is bounded (30 s, then [`Kind::Locked`]).
+/// share one store; waiting for another process is bounded (30 s, then [`ErrorKind::Locked`]).
 ///
 /// A handle is given as the text a caller has. One that is malformed, does not exist or is another owner's is
-/// [`Kind::Arguments`]; one of another project is [`Kind::Refused`]. What the database cannot do is [`Kind::Store`], with the remedy.
+/// [`ErrorKind::Arguments`]; one of another project is [`ErrorKind::Refused`]. What the database cannot do is
+/// [`ErrorKind::Store`], with the remedy.
 pub struct Store {
     pub(in crate::store) pool: Pool,
     directory: Option<PathBuf>,
@@ -50,10 +51,10 @@ impl std::fmt::Debug for Store {
     }
 }
 
-/// An error that is said again by everything that would store.
+/// The error that everything returns that would store.
 #[derive(Debug)]
 struct Refusal {
-    kind: Kind,
+    kind: ErrorKind,
     why: String,
 }
 
@@ -192,19 +193,19 @@ impl Store {
         passages::put(&self.pool, scope, handle, agent, found, &self.redactor)
     }
 
-    /// Passages that hold all words (or some, if not `all`), newest first, each text once.
+    /// Passages that hold the words, newest first, each text once.
     pub fn search_passages(
         &self,
         scope: &Scope,
         extent: &SearchExtent,
         words: &Words,
-        all: bool,
+        wanted: Terms,
         filter: &Filter,
     ) -> Result<Vec<PassageMatch>> {
-        passages::search(&self.pool, scope, extent, words, all, filter)
+        passages::search(&self.pool, scope, extent, words, wanted, filter)
     }
 
-    /// A match with its text; nothing if another process has let go of it.
+    /// A match with its text; nothing if another process has deleted it.
     pub fn passage(&self, owner: &str, id: i64) -> Result<Option<FoundPassage>> {
         passages::passage(&self.lock(), owner, id)
     }
@@ -212,13 +213,13 @@ impl Store {
     // ── Memory ──
 
     /// Remembers something. The same content again is the same memory, made new.
-    pub fn remember(&self, scope: &Scope, note: &Note, at: i64) -> Result<Memory> {
+    pub fn remember(&self, scope: &Scope, note: &NewMemory, at: i64) -> Result<Memory> {
         self.storing()?;
         remembered::remember(&mut self.lock(), scope, note, at, &self.redactor)
     }
 
     /// Remembers many, all but the refused ones.
-    pub fn import(&self, scope: &Scope, notes: &[Note], at: i64) -> Result<Imported> {
+    pub fn import(&self, scope: &Scope, notes: &[NewMemory], at: i64) -> Result<Imported> {
         remembered::import(&mut self.lock(), scope, notes, at, &self.redactor)
     }
 
@@ -262,7 +263,8 @@ impl Store {
         marks::update_mark(&mut self.lock(), scope, name, new)
     }
 
-    /// Puts a value down where another one stands, or none; whether it did. Of two processes that do it at once, one does.
+    /// Puts a value down where another one stands, or none; whether it did. Of two processes that do it at once, one
+    /// does.
     pub fn mark_anew(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<bool> {
         marks::mark_anew(&self.lock(), scope, name, value, at)
     }
@@ -288,14 +290,15 @@ impl Store {
         kept
     }
 
-    /// That state; [`Kind::Refused`] when it expired.
+    /// That state; [`ErrorKind::Refused`] when it expired.
     pub fn ask(&self, scope: &Scope, handle: &str, at: i64) -> Result<String> {
         marks::ask(&self.lock(), scope, handle, at)
     }
 
     // ── Audit ──
 
-    /// Notes what was done; the oldest entries give way. A store that another process holds is not waited for.
+    /// Adds an entry to the audit log; the oldest ones are deleted. A store that another process holds is not waited
+    /// for.
     pub fn put_audit(&self, entry: &AuditEntry) -> Result<()> {
         self.storing()?;
         let mut connection = self.lock();
@@ -312,12 +315,13 @@ impl Store {
 
     // ── Care ──
 
-    /// Lets go of what is old; with `dry_run` only says what it would.
+    /// Deletes what is old; with `dry_run` only reports what it would.
     pub fn collect(&self, retention: &Retention, at: i64, dry_run: bool) -> Result<Collected> {
         care::collect(&mut self.lock(), retention, at, dry_run)
     }
 
-    /// Stores originals anew that an older version stored in another way; how many. To be killed in between loses nothing.
+    /// Stores originals anew that an older version stored in another way; how many. To be killed in between loses
+    /// nothing.
     pub fn modernize(&self) -> Result<u64> {
         care::modernize(&self.pool)
     }
@@ -376,5 +380,5 @@ fn open_team(team: &TeamStore) -> Result<Vec<Connection>> {
 fn open_team(_team: &TeamStore) -> Result<Vec<Connection>> {
     let what = "opening the store: expected a build with PostgreSQL, found one without; build it with \
                 `cargo install epitome --features team`";
-    Err(Error::new(Kind::Arguments, what))
+    Err(Error::new(ErrorKind::Arguments, what))
 }

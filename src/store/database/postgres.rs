@@ -17,7 +17,7 @@ use unicode_normalization::char::is_combining_mark;
 use super::blobs::{Blobs, aside};
 use super::schema::PATIENCE;
 use super::value::{SqlError, SqlResult, Value, odd};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// Connections of one server to its database.
 const CONNECTIONS: usize = 8;
@@ -32,7 +32,8 @@ const ROW_WORDS: usize = 4_000;
 const SHARED_WORDS: usize = 32;
 
 /// The steps of the schema, oldest first, as those of SQLite: a step is never changed once released.
-const STEPS: &[&str] = &[include_str!("postgres/1.sql"), include_str!("postgres/2.sql")];
+const STEPS: &[&str] =
+    &[include_str!("postgres/1.sql"), include_str!("postgres/2.sql"), include_str!("postgres/3.sql")];
 
 /// The version that this program writes.
 pub(in crate::store) const VERSION: u32 = STEPS.len() as u32;
@@ -46,7 +47,7 @@ pub(in crate::store) fn open(
     let doing = "opening the store";
     let wrong = |error: Box<dyn std::error::Error + Send + Sync>| {
         let expected = "expected an address such as postgres://user:password@host/database";
-        Error::new(Kind::Arguments, format!("--store: {expected}")).because(error)
+        Error::new(ErrorKind::Arguments, format!("--store: {expected}")).because(error)
     };
     let mut config: Config = database.parse().map_err(|error: postgres::Error| wrong(error.into()))?;
     config.application_name("epitome").keepalives_idle(Duration::from_secs(30));
@@ -55,10 +56,10 @@ pub(in crate::store) fn open(
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(Duration::from_secs(10));
     }
-    // Whoever was first has installed the same one.
+    // It fails only where the same one is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let tls = rustls::ClientConfig::with_platform_verifier()
-        .map_err(|error| Error::new(Kind::Io, "reading this system's certificates").because(error))?;
+        .map_err(|error| Error::new(ErrorKind::Io, "reading this system's certificates").because(error))?;
     let server = Arc::new(PgServer {
         config,
         tls: MakeRustlsConnect::new(tls),
@@ -68,7 +69,7 @@ pub(in crate::store) fn open(
     first.migrate().map_err(|it| match it {
         SqlError::Postgres(error) => failed(doing, error),
         other => Error::new(
-            Kind::Store,
+            ErrorKind::Store,
             format!("{doing}: expected to make the tables, found {other:?}; try again"),
         ),
     })??;
@@ -151,7 +152,7 @@ impl PgSession {
         })
     }
 
-    /// How many rows a statement changed. It is not tried again: nobody knows whether it was done.
+    /// How many rows a statement changed. It is not tried again: it may have been done.
     pub(in crate::store) fn execute(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<usize> {
         // Preparing it shows whether the connection is there.
         let statement = self.on(true, |open| {
@@ -252,18 +253,19 @@ fn is_lost(error: &postgres::Error) -> bool {
 pub(in crate::store) fn failed(doing: &'static str, error: postgres::Error) -> Error {
     let (kind, found) = match error.code() {
         Some(it) if *it == SqlState::LOCK_NOT_AVAILABLE => {
-            (Kind::Locked, "expected the store to be free, found it locked by another server; try again")
+            (ErrorKind::Locked, "expected the store to be free, found it locked by another server; try again")
         }
         Some(it) if *it == SqlState::DISK_FULL => {
-            (Kind::Store, "the database's disk is full; nothing was stored")
+            (ErrorKind::Store, "the database's disk is full; nothing was stored")
         }
         Some(it) if *it == SqlState::INSUFFICIENT_PRIVILEGE => {
-            (Kind::Store, "this database user lacks a privilege; see docs/team.md")
+            (ErrorKind::Store, "this database user lacks a privilege; see docs/team.md")
         }
-        Some(_) => (Kind::Store, "the database refused; run `epitome doctor`"),
-        None => {
-            (Kind::Io, "expected to reach the database; nothing was changed; check the address after --store")
-        }
+        Some(_) => (ErrorKind::Store, "the database refused; run `epitome doctor`"),
+        None => (
+            ErrorKind::Io,
+            "expected to reach the database; nothing was changed; check the address after --store",
+        ),
     };
     Error::new(kind, format!("{doing}: {found}")).because(error)
 }
@@ -360,7 +362,7 @@ mod tests {
     fn a_database_out_of_reach_is_no_damage() {
         // Nothing listens on port 1.
         let error = postgres::Client::connect("postgres://me@127.0.0.1:1/db", postgres::NoTls).err().unwrap();
-        assert_eq!(failed("reading", error).kind(), Kind::Io);
+        assert_eq!(failed("reading", error).kind(), ErrorKind::Io);
     }
 
     #[test]

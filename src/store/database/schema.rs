@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// The file in the data directory.
 pub(in crate::store) const FILE: &str = "epitome.db";
@@ -222,6 +222,9 @@ CREATE TABLE audit (
   handle  TEXT
 ) STRICT;
 CREATE INDEX audit_owner ON audit(owner, id);
+", "
+-- Token counts are in a file of their own.
+DROP TABLE count;
 "];
 
 /// The version that this program writes.
@@ -235,7 +238,7 @@ pub(in crate::store) fn open(directory: Option<&Path>) -> Result<Connection> {
             let at = file.display().to_string();
             prepare(directory, &file).map_err(|error| {
                 Error::new(
-                    Kind::Store,
+                    ErrorKind::Store,
                     "opening the store: expected a directory to write in; check its permissions or name another \
                      with --store",
                 )
@@ -308,7 +311,7 @@ fn set_up(connection: &mut Connection) -> Result<()> {
     if version != VERSION {
         let transaction =
             connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(doing))?;
-        // Somebody else may have been faster.
+        // Another process may have been faster.
         let (version, _) = state(&transaction)?;
         not_newer(version)?;
         for step in STEPS.iter().skip(version as usize) {
@@ -331,12 +334,12 @@ pub(in crate::store) fn newer(found: u32, known: u32) -> Error {
         "opening the store: database of a newer version {found}; this is {known}; upgrade epitome, or name another \
          store with --store"
     );
-    Error::new(Kind::Store, what)
+    Error::new(ErrorKind::Store, what)
 }
 
 fn foreign() -> Error {
     Error::new(
-        Kind::Store,
+        ErrorKind::Store,
         "opening the store: expected a database of epitome, found one of another program; name another directory \
          with --store",
     )
@@ -418,29 +421,30 @@ pub(in crate::store) fn check(connection: &Connection) -> rusqlite::Result<Vec<S
 pub(in crate::store) fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
     move |error| {
         let (kind, found) = match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                (Kind::Locked, "expected the store to be free, found it locked by another process; try again")
-            }
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (
+                ErrorKind::Locked,
+                "expected the store to be free, found it locked by another process; try again",
+            ),
             Some(ErrorCode::DiskFull) => (
-                Kind::Store,
+                ErrorKind::Store,
                 "expected room on the disk, found it full; free some, or run `epitome memory gc`",
             ),
             Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied) => (
-                Kind::Store,
+                ErrorKind::Store,
                 "expected to be allowed to write; check the permissions of the store, or name another with --store",
             ),
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (
-                Kind::Store,
+                ErrorKind::Store,
                 "expected a sound database, found it damaged; `epitome doctor` says what is left, and with the file \
                  moved away a new one is made",
             ),
             Some(ErrorCode::SystemIoFailure) => (
-                Kind::Store,
+                ErrorKind::Store,
                 "expected to read and write, the operating system said no (disk full, a limit on file sizes, or a \
                  failing disk); nothing was stored",
             ),
-            Some(ErrorCode::TooBig) => (Kind::Store, "expected less than 1 GB in one piece, found more"),
-            _ => (Kind::Store, "expected the database to do it, it did not; `epitome doctor` checks it"),
+            Some(ErrorCode::TooBig) => (ErrorKind::Store, "expected less than 1 GB in one piece, found more"),
+            _ => (ErrorKind::Store, "expected the database to do it, it did not; `epitome doctor` checks it"),
         };
         Error::new(kind, format!("{doing}: {found}")).because(error)
     }
@@ -458,7 +462,7 @@ mod tests {
         connection.pragma_update(None, "user_version", VERSION + 7).unwrap();
         drop(connection);
         let error = open(Some(&place)).unwrap_err();
-        assert_eq!(error.kind(), Kind::Store);
+        assert_eq!(error.kind(), ErrorKind::Store);
         let expected =
             format!("database of a newer version {}; this is {VERSION}; upgrade epitome", VERSION + 7);
         assert!(error.to_string().contains(&expected), "{error}");

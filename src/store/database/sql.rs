@@ -1,5 +1,5 @@
-//! The store's SQL, in the dialect that SQLite and PostgreSQL both speak: parameters are `?1`, numbers are 64 bits wide,
-//! and what the two write differently is a function of [`Connection`].
+//! The store's SQL, in the dialect that SQLite and PostgreSQL both speak: parameters are `?1`, numbers are 64 bits
+//! wide, and what the two write differently is a function of [`Connection`].
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::postgres;
 use super::schema;
 pub(in crate::store) use super::value::{SqlError, SqlResult, Value, odd};
-use history::error::{Error, Kind};
+use history::error::{Error, ErrorKind};
 
 pub(in crate::store) trait Param {
     fn value(&self) -> Value<'_>;
@@ -171,16 +171,16 @@ pub(in crate::store) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Erro
         SqlError::Lost => {
             let found =
                 "expected the database to answer, found the connection lost; nothing was changed; try again";
-            Error::new(Kind::Locked, format!("{doing}: {found}"))
+            Error::new(ErrorKind::Locked, format!("{doing}: {found}"))
         }
         #[cfg(feature = "team")]
         SqlError::Unsure => {
             let found = "expected the database to confirm it, found the connection lost; it is not known whether it was \
                          done; try again: what is there already is stored once";
-            Error::new(Kind::Locked, format!("{doing}: {found}"))
+            Error::new(ErrorKind::Locked, format!("{doing}: {found}"))
         }
-        SqlError::NoRow => Error::new(Kind::Store, format!("{doing}: {other} (a row is missing)")),
-        SqlError::Odd(found) => Error::new(Kind::Store, format!("{doing}: {other} ({found})")),
+        SqlError::NoRow => Error::new(ErrorKind::Store, format!("{doing}: {other} (a row is missing)")),
+        SqlError::Odd(found) => Error::new(ErrorKind::Store, format!("{doing}: {other} ({found})")),
     }
 }
 
@@ -395,7 +395,7 @@ fn begin<'a>(
     doing: &'static str,
 ) -> Result<Transaction<'a>, Error> {
     match connection {
-        // SQLite has one writer at a time, whoever's.
+        // SQLite has one writer at a time, of all owners.
         Connection::Sqlite(it) => {
             let _ = owner;
             it.execute_batch("BEGIN IMMEDIATE").map_err(schema::failed(doing))?;
@@ -419,8 +419,8 @@ impl Pool {
     }
 }
 
-/// Takes a connection: one that is free, or the next one when it is. A panic of another thread has rolled its transaction
-/// back, so that connection is as good as before.
+/// Takes a connection: one that is free, or the next one when it is. A panic of another thread has rolled its
+/// transaction back, so that connection is as good as before.
 pub(in crate::store) fn locked(pool: &Pool) -> MutexGuard<'_, Connection> {
     let free = pool.connections.iter().find_map(|it| it.try_lock().ok());
     let next = || pool.next.fetch_add(1, Ordering::Relaxed) % pool.connections.len();
@@ -440,7 +440,7 @@ mod tests {
         let (mut one, mut two) = (Connection::Sqlite(one), Connection::Sqlite(two));
         let held = write(&mut one, "me", "testing").unwrap();
         let error = write(&mut two, "me", "archiving originals").err().unwrap();
-        assert_eq!(error.kind(), Kind::Locked);
+        assert_eq!(error.kind(), ErrorKind::Locked);
         assert!(error.to_string().contains("locked by another process; try again"), "{error}");
         drop(held);
         write(&mut two, "me", "archiving originals").unwrap();

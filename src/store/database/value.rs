@@ -18,7 +18,7 @@ pub(in crate::store) enum SqlError {
     /// The connection is gone: nothing of a transaction that was open on it is stored.
     #[cfg(feature = "team")]
     Lost,
-    /// The connection went while a transaction was committed: nobody knows whether it was.
+    /// The connection was lost while a transaction was committed: it is not known whether it was.
     #[cfg(feature = "team")]
     Unsure,
     NoRow,

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use crate::store::{Handle, Tidied};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// What a compaction's summary begins with when it is saved as a memory (opencode-supermemory 2.0).
 pub const SESSION_SUMMARY: &str = "[Session Summary]";
@@ -65,15 +65,17 @@ impl MemoryKind {
     pub fn named(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
-            Error::new(Kind::Arguments, format!("expected a type ({}), found {name:?}", names.join(", ")))
+            Error::new(
+                ErrorKind::Arguments,
+                format!("expected a type ({}), found {name:?}", names.join(", ")),
+            )
         })
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Note {
+pub struct NewMemory {
     pub content: String,
-    /// What it is about.
     #[serde(rename = "type", default)]
     pub kind: MemoryKind,
     #[serde(default)]
@@ -90,7 +92,7 @@ pub struct Note {
     pub created: Option<i64>,
 }
 
-impl Note {
+impl NewMemory {
     /// A session's summary, as a memory of the project.
     pub fn summary(session: &str, summary: &str) -> Self {
         Self {
@@ -107,7 +109,6 @@ pub struct Memory {
     pub id: Handle,
     /// The text, without private passages and secrets.
     pub content: String,
-    /// What it is about.
     #[serde(rename = "type")]
     pub kind: MemoryKind,
     pub scope: MemoryScope,
@@ -151,16 +152,16 @@ pub fn to_markdown(memories: &[Memory]) -> String {
 }
 
 /// Reads what [`to_json`] wrote, or an array of objects that have at least `content`.
-pub fn from_json(text: &str) -> Result<Vec<Note>> {
+pub fn from_json(text: &str) -> Result<Vec<NewMemory>> {
     #[derive(Deserialize)]
     #[serde(untagged)]
     enum Document {
-        Whole { memories: Vec<Note> },
-        Bare(Vec<Note>),
+        Whole { memories: Vec<NewMemory> },
+        Bare(Vec<NewMemory>),
     }
     let wrong = |error| {
         Error::new(
-            Kind::Input,
+            ErrorKind::Input,
             "importing memories: expected a JSON array of objects with `content`, or an object that holds one as \
              `memories`, found something else",
         )
@@ -171,10 +172,10 @@ pub fn from_json(text: &str) -> Result<Vec<Note>> {
     }
 }
 
-/// Reads what [`to_markdown`] wrote, and any other Markdown: each point of a list and each paragraph is a note, with what
-/// is indented below it and the code that follows it. Headings only say the type, where they name one.
-pub fn from_markdown(text: &str) -> Vec<Note> {
-    let mut out: Vec<Note> = Vec::new();
+/// Reads what [`to_markdown`] wrote, and any other Markdown: each point of a list and each paragraph is a note, with
+/// what is indented below it and the code that follows it. Headings only say the type, where they name one.
+pub fn from_markdown(text: &str) -> Vec<NewMemory> {
+    let mut out: Vec<NewMemory> = Vec::new();
     let mut kind = MemoryKind::default();
     // What belongs to the note that is open: lines indented so far, or code until its fence closes.
     let (mut open, mut indent, mut fence) = (false, 0, None::<&str>);
@@ -185,7 +186,7 @@ pub fn from_markdown(text: &str) -> Vec<Note> {
             .or_else(|| rest.strip_prefix("* "))
             .filter(|_| start.len() < indent.max(1));
         let mark = ["```", "~~~"].into_iter().find(|it| rest.starts_with(it));
-        let add = |out: &mut Vec<Note>, line: &str| {
+        let add = |out: &mut Vec<NewMemory>, line: &str| {
             if let Some(note) = out.last_mut() {
                 note.content.push('\n');
                 note.content.push_str(line.get(indent.min(start.len())..).unwrap_or_default());
@@ -207,19 +208,19 @@ pub fn from_markdown(text: &str) -> Vec<Note> {
             (open, indent) = (false, 0);
         } else if let Some(point) = point {
             (open, indent) = (true, start.len() + 2);
-            out.push(Note { content: point.to_owned(), kind, ..Note::default() });
+            out.push(NewMemory { content: point.to_owned(), kind, ..NewMemory::default() });
         } else if open && (indent == 0 || start.len() >= indent) {
             add(&mut out, line);
         } else {
             (open, indent) = (true, 0);
-            out.push(Note { content: rest.to_owned(), kind, ..Note::default() });
+            out.push(NewMemory { content: rest.to_owned(), kind, ..NewMemory::default() });
         }
     }
     out.into_iter().map(described).collect()
 }
 
 /// A note with what [`to_markdown`] says about it taken from its end: ` #tag (project, pinned, `id`)`.
-fn described(note: Note) -> Note {
+fn described(note: NewMemory) -> NewMemory {
     let about = |text: &str| {
         let (rest, about) = text.strip_suffix("`)")?.rsplit_once(" (")?;
         let (scope, id) = about.split_once(", `").filter(|(_, id)| Handle::parse(id).is_some())?;
@@ -242,7 +243,7 @@ fn described(note: Note) -> Note {
         tags.insert(0, tag.to_owned());
         content.truncate(rest.len());
     }
-    Note { content, scope, pinned, tags, ..note }
+    NewMemory { content, scope, pinned, tags, ..note }
 }
 
 /// Which memories say the same as a newer one. `memories` come newest first; so do the results.
@@ -386,6 +387,6 @@ mod tests {
         ];
         assert_eq!(got, expected);
         assert_eq!(from_json(r#"[{"content":"x"}]"#).unwrap()[0].kind, MemoryKind::LearnedPattern);
-        assert_eq!(from_json("{}").unwrap_err().kind(), Kind::Input);
+        assert_eq!(from_json("{}").unwrap_err().kind(), ErrorKind::Input);
     }
 }

@@ -7,9 +7,9 @@ use crate::store::item::{Item, NewItem, Place, delete_item, item, put_item, put_
 use crate::store::search::index;
 use crate::store::search::words::indexed;
 use crate::store::{
-    Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Scope, Tidied, What,
+    Handle, Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Scope, Tidied, What,
 };
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 
 const WRITING: &str = "remembering";
@@ -26,7 +26,7 @@ fn scoped(scope: &Scope, of: MemoryScope) -> Scope {
 pub(in crate::store) fn remember(
     connection: &mut Connection,
     scope: &Scope,
-    note: &Note,
+    note: &NewMemory,
     at: i64,
     redactor: &Redactor,
 ) -> Result<Memory> {
@@ -40,7 +40,7 @@ pub(in crate::store) fn remember(
 pub(in crate::store) fn import(
     connection: &mut Connection,
     scope: &Scope,
-    notes: &[Note],
+    notes: &[NewMemory],
     at: i64,
     redactor: &Redactor,
 ) -> Result<Imported> {
@@ -50,7 +50,7 @@ pub(in crate::store) fn import(
         match put(&transaction, scope, note, at, redactor) {
             Ok((_, false)) => out.added += 1,
             Ok((_, true)) => out.known += 1,
-            Err(error) if matches!(error.kind(), Kind::Refused | Kind::Arguments) => {
+            Err(error) if matches!(error.kind(), ErrorKind::Refused | ErrorKind::Arguments) => {
                 out.refused.push((number, error.detail().to_owned()));
             }
             Err(error) => return Err(error),
@@ -64,13 +64,13 @@ pub(in crate::store) fn import(
 fn put(
     transaction: &Transaction<'_>,
     scope: &Scope,
-    note: &Note,
+    note: &NewMemory,
     at: i64,
     redactor: &Redactor,
 ) -> Result<(i64, bool)> {
     if note.content.trim().is_empty() {
         return Err(Error::new(
-            Kind::Arguments,
+            ErrorKind::Arguments,
             "remembering: expected content, found none; say what to remember",
         ));
     }
@@ -78,7 +78,7 @@ fn put(
     if redactor.is_all_private(&content) {
         // The words of opencode-supermemory 2.0.
         return Err(Error::new(
-            Kind::Refused,
+            ErrorKind::Refused,
             "Cannot store fully private content: expected something outside of what is marked private",
         ));
     }
@@ -159,7 +159,7 @@ fn memory_item(connection: &Connection, scope: &Scope, handle: &str) -> Result<I
     }
     let found = format!("expected the id of a memory, found that of a {}", item.sort);
     Err(Error::new(
-        Kind::Arguments,
+        ErrorKind::Arguments,
         format!("looking up {}: {found}; `epitome memory list` shows ids", item.handle),
     ))
 }

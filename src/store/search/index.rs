@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::words::Words;
+use super::words::{Terms, Words};
 use crate::store::What;
 #[cfg(feature = "team")]
 use crate::store::database::postgres;
@@ -80,18 +80,23 @@ impl FoundBy {
     }
 }
 
-/// Items with these words (`all` of them, or some). The first parameter has the number `first`.
-pub(in crate::store) fn items(connection: &Connection, words: &Words, all: bool, first: usize) -> FoundBy {
+/// Items with these words. The first parameter has the number `first`.
+pub(in crate::store) fn items(
+    connection: &Connection,
+    words: &Words,
+    wanted: Terms,
+    first: usize,
+) -> FoundBy {
     match connection {
         Connection::Sqlite(_) => FoundBy {
             from: "words CROSS JOIN item i ON i.id = words.rowid",
             id: "words.rowid",
             condition: format!("words MATCH ?{first}"),
-            expressions: vec![words.expression(all)],
+            expressions: vec![words.expression(wanted)],
         },
         #[cfg(feature = "team")]
         Connection::Postgres(_) => {
-            let (condition, expressions) = in_rows("i.id", "item FROM words", words, all, &[], first);
+            let (condition, expressions) = in_rows("i.id", "item FROM words", words, wanted, &[], first);
             FoundBy { from: "item i", id: "i.id", condition, expressions }
         }
     }
@@ -101,7 +106,7 @@ pub(in crate::store) fn items(connection: &Connection, words: &Words, all: bool,
 pub(in crate::store) fn passages(
     connection: &Connection,
     words: &Words,
-    all: bool,
+    wanted: Terms,
     about: &[String],
     first: usize,
 ) -> FoundBy {
@@ -112,14 +117,14 @@ pub(in crate::store) fn passages(
             condition: format!("w.passage_words MATCH ?{first}"),
             expressions: vec![format!(
                 "body : ({}) AND about : ({})",
-                words.expression(all),
+                words.expression(wanted),
                 about.join(" AND ")
             )],
         },
         #[cfg(feature = "team")]
         Connection::Postgres(_) => {
             let (condition, expressions) =
-                in_rows("s.id", "passage FROM passage_words", words, all, about, first);
+                in_rows("s.id", "passage FROM passage_words", words, wanted, about, first);
             FoundBy { from: "passage s", id: "s.id", condition, expressions }
         }
     }
@@ -131,14 +136,14 @@ fn in_rows(
     id: &str,
     rows: &str,
     words: &Words,
-    all: bool,
+    wanted: Terms,
     about: &[String],
     first: usize,
 ) -> (String, Vec<String>) {
     let phrases: Vec<&str> = words.phrases().collect();
-    let expressions: Vec<String> = match all {
-        true => phrases.iter().map(|it| postgres::query(&[it], about)).collect(),
-        false => vec![postgres::query(&phrases, about)],
+    let expressions: Vec<String> = match wanted {
+        Terms::All => phrases.iter().map(|it| postgres::query(&[it], about)).collect(),
+        Terms::Any => vec![postgres::query(&phrases, about)],
     };
     let one = |(number, _)| {
         format!("SELECT {rows} WHERE body @@ CAST(CAST(?{} AS TEXT) AS tsquery)", first + number)

@@ -11,7 +11,7 @@ use crate::store::memory::remembered;
 use crate::store::{Found, Hit, Query, Scope, SearchExtent, What, archive};
 use history::error::Result;
 use index::{index, is_indexed, readable};
-use words::{Words, indexed};
+use words::{Terms, Words, indexed};
 
 /// Results of one search, at most.
 const MAX_HITS: u32 = 100;
@@ -26,7 +26,8 @@ const WEIGHED: usize = 1 << 20;
 
 const DOING: &str = "searching";
 
-/// Puts the words into the index that were left to the next search, some at a time, so that nobody waits long.
+/// Puts the words into the index that were left to the next search, some at a time, so that no other process waits
+/// long.
 fn catch_up(store: &Pool, owner: &str) -> Result<()> {
     loop {
         let some: Vec<(i64, i64, String)> = locked(store)
@@ -51,7 +52,7 @@ fn catch_up(store: &Pool, owner: &str) -> Result<()> {
         let mut connection = locked(store);
         let transaction = write(&mut connection, owner, DOING)?;
         for (item, words) in words {
-            // Another process may have been faster, or have let go of it.
+            // Another process may have been faster, or have deleted it.
             let taken = transaction
                 .prepare("DELETE FROM pending WHERE item = ?1")
                 .and_then(|mut it| it.execute([item]))
@@ -75,10 +76,10 @@ struct Match {
 pub(in crate::store) fn search(store: &Pool, scope: &Scope, query: &Query) -> Result<Found> {
     let words = Words::parse(&query.text)?;
     catch_up(store, &scope.owner)?;
-    let mut found = matching(&locked(store), scope, query, &words, true)?;
+    let mut found = matching(&locked(store), scope, query, &words, Terms::All)?;
     let partial = found.is_empty() && words.count() > 1;
     if partial {
-        found = matching(&locked(store), scope, query, &words, false)?;
+        found = matching(&locked(store), scope, query, &words, Terms::Any)?;
     }
     weigh(&locked(store), &words, &mut found)?;
     let (from, limit) = (query.offset as usize, query.limit.clamp(1, MAX_HITS) as usize);
@@ -151,7 +152,7 @@ fn matching(
     scope: &Scope,
     query: &Query,
     words: &Words,
-    all: bool,
+    wanted: Terms,
 ) -> Result<Vec<Match>> {
     let (session, only) = limits(query);
     let project = match query.extent {
@@ -176,7 +177,7 @@ fn matching(
         };
         Ok(Match { id: row.get(0)?, content: row.get(1)?, what, score: 0.0 })
     };
-    let found_by = index::items(connection, words, all, 8);
+    let found_by = index::items(connection, words, wanted, 8);
     let (tables, condition, id) = (&found_by.from, &found_by.condition, found_by.id);
     let params =
         [params![scope.owner, project, session, only, RANKED, from, to], &found_by.params()].concat();

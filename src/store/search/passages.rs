@@ -1,4 +1,4 @@
-//! What was said in archived sessions, for searching: each text once a session, with where it stands.
+//! The passages of archived sessions, for searching: each text once per session, with its place.
 //!
 //! A passage keeps its text beside the index, since the archive holds whole sessions: to show a line of one would be to
 //! unpack and read all of it.
@@ -6,7 +6,7 @@
 use twox_hash::{XxHash3_64, XxHash3_128};
 
 use super::index;
-use super::words::{Words, indexed};
+use super::words::{Terms, Words, indexed};
 use crate::store::database::sql::{
     Connection, Optional as _, Pool, Row, Transaction, failed, locked, params, write,
 };
@@ -87,14 +87,14 @@ pub struct Unindexed {
 pub struct PassageMatch {
     pub id: i64,
     pub kinds: Vec<PassageKind>,
-    /// When it was said, in milliseconds since 1970.
+    /// Its message's time, in milliseconds since 1970.
     pub at: i64,
 }
 
 /// A passage that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPassage {
-    /// The newest archived session that holds it; `message` is the passage's, `at` when it was said.
+    /// The newest archived session that holds it; `message` and `at` are the passage's.
     pub entry: Entry,
     pub text: String,
 }
@@ -211,13 +211,13 @@ fn token(letter: char, value: &str) -> String {
     format!("{letter}{:016x}", XxHash3_64::oneshot(value.as_bytes()))
 }
 
-/// The passages that hold the words (`all` of them, or some), the newest first; each text once.
+/// The passages that hold the words, the newest first; each text once.
 pub(in crate::store) fn search(
     store: &Pool,
     scope: &Scope,
     extent: &SearchExtent,
     words: &Words,
-    all: bool,
+    wanted: Terms,
     filter: &Filter,
 ) -> Result<Vec<PassageMatch>> {
     let mut about = vec![token('o', &scope.owner)];
@@ -234,7 +234,7 @@ pub(in crate::store) fn search(
     };
     // What the index says is checked in the row: a token is a hash.
     let connection = locked(store);
-    let found_by = index::passages(&connection, words, all, &about, 6);
+    let found_by = index::passages(&connection, words, wanted, &about, 6);
     let (from, condition, id) = (&found_by.from, &found_by.condition, found_by.id);
     let sql = format!(
         "SELECT s.id, s.kinds, s.at, s.hash FROM {from} CROSS JOIN conversation c
@@ -259,7 +259,7 @@ fn kinds(bits: i64) -> Vec<PassageKind> {
     PassageKind::ALL.into_iter().filter(|it| bits & it.bit() != 0).collect()
 }
 
-/// The text of a match and where it stands; nothing if another process has let go of it.
+/// The text of a match and where it stands; nothing if another process has deleted it.
 pub(in crate::store) fn passage(
     connection: &Connection,
     owner: &str,

@@ -6,9 +6,9 @@
 
 use regex::{Regex, RegexBuilder};
 
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
-/// Longer words (base64, minified code) are neither indexed nor searched for: nobody types them, and each would be a
+/// Longer words (base64, minified code) are neither indexed nor searched for: they are never typed, and each would be a
 /// term of its own.
 const MAX_WORD: usize = 128;
 
@@ -115,6 +115,14 @@ fn pairs(chars: &str, out: &mut String) {
     }
 }
 
+/// How many of a query's terms a text must hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Terms {
+    All,
+    /// At least one.
+    Any,
+}
+
 /// A query as it was understood.
 #[derive(Debug, Clone)]
 pub struct Words {
@@ -141,8 +149,8 @@ pub struct Snippet {
 }
 
 impl Words {
-    /// Reads a query: words, all of which are looked for; `"…"` is a phrase. Stop words, and words that ask for a decision,
-    /// are left out where others remain. A query without a letter or digit is [`Kind::Arguments`].
+    /// Reads a query: words, all of which are looked for; `"…"` is a phrase. Stop words, and words that ask for a
+    /// decision, are left out where others remain. A query without a letter or digit is [`ErrorKind::Arguments`].
     pub fn parse(query: &str) -> Result<Self> {
         let end = query.char_indices().nth(MAX_QUERY).map_or(query.len(), |(at, _)| at);
         let query = &query[..end];
@@ -175,7 +183,7 @@ impl Words {
         let pattern = (!all.is_empty()).then(|| insensitive(&all.join("|"))).flatten().ok_or_else(|| {
             let shown: String = query.chars().take(40).collect();
             Error::new(
-                Kind::Arguments,
+                ErrorKind::Arguments,
                 format!(
                     "searching: expected a query with a word in it, found {shown:?}; give letters or digits"
                 ),
@@ -184,10 +192,13 @@ impl Words {
         Ok(Self { terms, pattern, asks_for_decision })
     }
 
-    /// The FTS5 expression that wants all terms, or any.
-    pub(in crate::store) fn expression(&self, all: bool) -> String {
+    /// The FTS5 expression for texts that hold these of its terms.
+    pub(in crate::store) fn expression(&self, wanted: Terms) -> String {
         let phrases: Vec<_> = self.terms.iter().map(|it| it.phrase.as_str()).collect();
-        phrases.join(if all { " AND " } else { " OR " })
+        phrases.join(match wanted {
+            Terms::All => " AND ",
+            Terms::Any => " OR ",
+        })
     }
 
     /// Its terms as FTS5 has them.
@@ -324,7 +335,7 @@ mod tests {
             ("what we decided", r#""decided""#),
             ("what is it", r#""what" AND "is" AND "it""#),
         ] {
-            assert_eq!(Words::parse(query).unwrap().expression(true), expression, "{query}");
+            assert_eq!(Words::parse(query).unwrap().expression(Terms::All), expression, "{query}");
         }
     }
 
@@ -341,7 +352,7 @@ mod tests {
     fn a_query_without_words_is_an_error() {
         for query in ["", "  ", "!!! ??", "\"\"", "😀", "。、"] {
             let error = Words::parse(query).unwrap_err();
-            assert_eq!(error.kind(), Kind::Arguments);
+            assert_eq!(error.kind(), ErrorKind::Arguments);
             assert!(error.detail().contains("letters or digits"), "{error}");
         }
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use epitome::history::{History, Kind, Message, Part, Role};
 use epitome::sessions::agents::claude_code::{read, sniff, write};
 use epitome::sessions::parse::lines::each_line;
-use epitome::sessions::{Memory, Mode, Piece, Session, Source as _};
+use epitome::sessions::{MemorySource, Mode, Piece, Session, Source as _};
 
 use crate::corpus;
 
@@ -14,8 +14,8 @@ fn sessions(test: &str) -> Vec<PathBuf> {
     corpus::sessions(test, &[corpus::corpus().join("claude-code"), corpus::samples().join("claude")])
 }
 
-fn open(path: &Path) -> (Memory, Session) {
-    let source = Memory::new(path.to_string_lossy(), std::fs::read(path).unwrap());
+fn open(path: &Path) -> (MemorySource, Session) {
+    let source = MemorySource::new(path.to_string_lossy(), std::fs::read(path).unwrap());
     let session = read(&source).unwrap();
     (source, session)
 }
@@ -110,7 +110,7 @@ fn a_cleared_output_changes_its_record_alone() {
             old[range.clone()] != new[range]
         });
         assert_eq!(differ.count(), 1, "{path:?}");
-        let again = read(&Memory::new(source.name(), new)).unwrap();
+        let again = read(&MemorySource::new(source.name(), new)).unwrap();
         assert_eq!(said(again.history.messages()), said(after.messages()), "{path:?}");
     }
 }
@@ -142,7 +142,7 @@ fn what_is_written_reads_the_same() {
                 let written = write(&source, &session, &after, mode).unwrap();
                 assert_eq!(written.warnings, Vec::<String>::new());
                 let bytes = written.bytes(&source).unwrap();
-                let again = read(&Memory::new(source.name(), bytes)).unwrap();
+                let again = read(&MemorySource::new(source.name(), bytes)).unwrap();
                 assert_eq!(
                     said(again.history.messages()),
                     said(after.messages()),

@@ -2,12 +2,12 @@
 
 use epitome::history::{History, Kind, Message, Output, Part, Role};
 use epitome::sessions::agents::codex;
-use epitome::sessions::{Format, Memory, Mode, Session, wire};
+use epitome::sessions::{Format, MemorySource, Mode, Session, wire};
 
 use super::{after_laws, compacted, sessions, shape, stub_largest};
 
 /// Lines of a rollout: `tag payload`, numbered like a paginated one if `ordinals`.
-fn rollout(ordinals: bool, lines: &[(&str, &str)]) -> Memory {
+fn rollout(ordinals: bool, lines: &[(&str, &str)]) -> MemorySource {
     let mut text = String::new();
     for (number, (tag, payload)) in lines.iter().enumerate() {
         let ordinal = if ordinals { format!("\"ordinal\":{number},") } else { String::new() };
@@ -15,7 +15,7 @@ fn rollout(ordinals: bool, lines: &[(&str, &str)]) -> Memory {
             "{{\"timestamp\":\"2026-01-02T03:04:{number:02}.000Z\",{ordinal}\"type\":\"{tag}\",\"payload\":{payload}}}\n"
         );
     }
-    Memory::new("rollout.jsonl", text)
+    MemorySource::new("rollout.jsonl", text)
 }
 
 const META: (&str, &str) = (
@@ -42,7 +42,7 @@ fn said(role: &str, text: &str) -> (String, String) {
     )
 }
 
-fn of(lines: &[(String, String)]) -> Memory {
+fn of(lines: &[(String, String)]) -> MemorySource {
     let lines: Vec<(&str, &str)> = lines.iter().map(|(tag, payload)| (&**tag, &**payload)).collect();
     rollout(false, &lines)
 }
@@ -322,7 +322,7 @@ fn counts_each_report_once() {
     assert_eq!(session.history.meta.window, Some(2000));
     let lines: Vec<_> =
         String::from_utf8(source_bytes(&source)).unwrap().lines().take(9).map(str::to_owned).collect();
-    let session = codex::read(&Memory::new("m", lines.join("\n"))).unwrap();
+    let session = codex::read(&MemorySource::new("m", lines.join("\n"))).unwrap();
     let usages: Vec<_> = session
         .history
         .messages()
@@ -332,7 +332,7 @@ fn counts_each_report_once() {
     assert_eq!(usages, [None, None, Some((30, 60, 10, 7, 2)), None, Some((60, 60, 0, 8, 0))]);
 }
 
-fn source_bytes(source: &Memory) -> Vec<u8> {
+fn source_bytes(source: &MemorySource) -> Vec<u8> {
     use epitome::sessions::Source;
     source.bytes(0..source.len()).unwrap()
 }
@@ -366,14 +366,14 @@ fn bad_lines_become_notes() {
     text.extend(br#"{"timestamp":7,"type":"unknown_line","payload":{}}"#);
     text.extend(b"\n{\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"x\\ud83d\"}]}}\r\n");
     text.extend(br#"{"type":"response_item","payload":{"type":"mess"#);
-    let source = Memory::new("m", text);
+    let source = MemorySource::new("m", text);
     let session = codex::read(&source).unwrap();
     assert_eq!(texts(&session), ["User Said x\u{fffd}"]);
     assert_eq!(session.notes.iter().map(|it| it.line).collect::<Vec<_>>(), [1, 2, 3, 4, 7]);
     after_laws(&source, codex::read, codex::write, &session);
-    let error = codex::read(&Memory::new("m", "{\"type\":\"user\"}\n")).unwrap_err();
+    let error = codex::read(&MemorySource::new("m", "{\"type\":\"user\"}\n")).unwrap_err();
     assert_eq!(error.exit_code(), 2);
-    assert!(codex::read(&Memory::new("m", "")).is_err());
+    assert!(codex::read(&MemorySource::new("m", "")).is_err());
 }
 
 #[test]
@@ -453,7 +453,7 @@ fn appends_in_the_native_form() {
     let before = String::from_utf8(source_bytes(&source)).unwrap();
     insta::assert_snapshot!("codex_append", text.strip_prefix(&before).unwrap());
 
-    let back = codex::read(&Memory::new("m", text)).unwrap();
+    let back = codex::read(&MemorySource::new("m", text)).unwrap();
     assert_eq!(
         texts(&back),
         [
@@ -504,7 +504,7 @@ fn a_task_of_another_agent_is_a_prompt_and_its_item_stays_whole() {
         let compacted = text.lines().last().unwrap();
         assert!(compacted.contains(&task) && compacted.contains(&message), "{compacted}");
         assert_eq!(compacted.matches("NEW_TASK").count(), 1, "{compacted}");
-        let back = codex::read(&Memory::new("m", text.as_str())).unwrap();
+        let back = codex::read(&MemorySource::new("m", text.as_str())).unwrap();
         let back: Vec<_> = back.history.messages().iter().map(|it| (it.role, it.kind)).collect();
         assert_eq!(back, kinds);
     }
@@ -638,7 +638,7 @@ mod laws {
             let at = at.index(text.len());
             text[at] = byte;
             text.truncate(keep.index(text.len()).max(text.len() / 2));
-            let source = Memory::new("m", text);
+            let source = MemorySource::new("m", text);
             if let Ok(session) = codex::read(&source) {
                 after_laws(&source, codex::read, codex::write, &session);
             }

@@ -2,7 +2,7 @@
 
 use epitome::history::{History, Kind, Message, Part, Role};
 use epitome::sessions::agents::gemini_cli;
-use epitome::sessions::{self, Format, Memory, Mode, Session, Source};
+use epitome::sessions::{self, Format, MemorySource, Mode, Session, Source};
 use epitome::tokens::{TokenCounter, Tokenizer};
 
 use super::{after_laws, compacted, sessions, shape, stub_largest};
@@ -35,11 +35,11 @@ fn set(messages: &[String]) -> String {
     format!(r#"{{"$set":{{"messages":[{}],"lastUpdated":"2026-01-02T03:05:00.000Z"}}}}"#, messages.join(","))
 }
 
-fn of(lines: &[String]) -> Memory {
-    Memory::new("session.jsonl", format!("{META}\n{}\n", lines.join("\n")))
+fn of(lines: &[String]) -> MemorySource {
+    MemorySource::new("session.jsonl", format!("{META}\n{}\n", lines.join("\n")))
 }
 
-fn bytes(source: &Memory) -> String {
+fn bytes(source: &MemorySource) -> String {
     String::from_utf8(source.bytes(0..source.len()).unwrap()).unwrap()
 }
 
@@ -47,7 +47,7 @@ fn texts(session: &Session) -> Vec<String> {
     session.history.messages().iter().map(shape).collect()
 }
 
-fn read(source: &Memory) -> Session {
+fn read(source: &MemorySource) -> Session {
     let session = gemini_cli::read(source).unwrap();
     after_laws(source, gemini_cli::read, gemini_cli::write, &session);
     session
@@ -223,7 +223,7 @@ fn reads_and_rewrites_the_older_document() {
         model("b", "two", &format!(r#","toolCalls":[{}]"#, tool("c", &response("c", "ok"))))
     );
     for text in [text.clone(), text.replace('\n', "")] {
-        let source = Memory::new("s.json", text);
+        let source = MemorySource::new("s.json", text);
         let session = read(&source);
         assert_eq!(
             texts(&session),
@@ -283,7 +283,7 @@ fn a_message_that_would_not_be_sent_is_made_one_that_is() {
     );
     let written = gemini_cli::write(&source, &session, &after, Mode::Append).unwrap();
     assert_eq!(written.warnings.len(), 1);
-    let back = gemini_cli::read(&Memory::new("m", written.bytes(&source).unwrap())).unwrap();
+    let back = gemini_cli::read(&MemorySource::new("m", written.bytes(&source).unwrap())).unwrap();
     assert_eq!(texts(&back), ["User Said Note: /p was read"]);
 }
 
@@ -292,12 +292,16 @@ fn bad_lines_become_notes() {
     let mut text = format!("\u{feff}{META}\r\nno json\0\n{{\"x\":1}}\n[1]\n").into_bytes();
     text.extend(format!("{}\r\n", user("a", "Z").replace('Z', "\\ud83d")).bytes());
     text.extend(br#"{"$set":{"messages":[{"id":"b","type":"us"#);
-    let source = Memory::new("m", text);
+    let source = MemorySource::new("m", text);
     let session = read(&source);
     assert_eq!(texts(&session), ["User Said \u{fffd}"]);
     assert_eq!(session.notes.iter().map(|it| it.line).collect::<Vec<_>>(), [2, 3, 4, 6]);
     for foreign in ["", "{}", "[{\"role\":\"user\"}]", "{\"type\":\"user\"}\n"] {
-        assert_eq!(gemini_cli::read(&Memory::new("m", foreign)).unwrap_err().exit_code(), 2, "{foreign}");
+        assert_eq!(
+            gemini_cli::read(&MemorySource::new("m", foreign)).unwrap_err().exit_code(),
+            2,
+            "{foreign}"
+        );
     }
 }
 
@@ -367,7 +371,7 @@ mod laws {
             let at = at.index(text.len());
             text[at] = byte;
             text.truncate(keep.index(text.len()).max(text.len() / 2));
-            let source = Memory::new("m", text);
+            let source = MemorySource::new("m", text);
             if let Ok(session) = gemini_cli::read(&source) {
                 after_laws(&source, gemini_cli::read, gemini_cli::write, &session);
             }
@@ -387,11 +391,11 @@ fn a_hash_that_is_a_number_is_not_carried_on() {
             model("g1", "gone", "")
         );
         for text in [lines, whole] {
-            let source = Memory::new("session", text.as_str());
+            let source = MemorySource::new("session", text.as_str());
             let session = gemini_cli::read(&source).unwrap();
             assert_eq!(texts(&session), ["User Said go", "Assistant Said gone"], "{text}");
             let written = gemini_cli::write(&source, &session, &session.history, Mode::New).unwrap();
-            let written = Memory::new("written", written.bytes(&source).unwrap());
+            let written = MemorySource::new("written", written.bytes(&source).unwrap());
             let again = sessions::read(&written, None).unwrap();
             assert_eq!(again.format, Format::GEMINI_CLI, "{text}");
             assert_eq!(texts(&again), texts(&session), "{text}");
@@ -407,7 +411,7 @@ fn two_calls_of_one_id_have_their_results_once() {
     let source = of(&[user("u1", "go"), model("g1", "", &tools), user("u2", "on")]);
     let session = read(&source);
     let written = gemini_cli::write(&source, &session, &session.history, Mode::New).unwrap();
-    let again = gemini_cli::read(&Memory::new("again", written.bytes(&source).unwrap())).unwrap();
+    let again = gemini_cli::read(&MemorySource::new("again", written.bytes(&source).unwrap())).unwrap();
     let parts = |it: &Session| it.history.messages().iter().map(|it| it.parts.clone()).collect::<Vec<_>>();
     let outputs = session.history.messages().iter().flat_map(Message::outputs);
     assert_eq!(outputs.map(|it| it.text.as_str()).collect::<Vec<_>>(), ["one"]);

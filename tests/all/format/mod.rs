@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use epitome::history::error::Result;
 use epitome::history::{History, Kind, Message, Part, Role};
-use epitome::sessions::{Memory, Mode, Session, Source, Written};
+use epitome::sessions::{MemorySource, Mode, Session, Source, Written};
 
 use crate::corpus;
 
@@ -20,12 +20,12 @@ type Read = fn(&dyn Source) -> Result<Session>;
 type Write = fn(&dyn Source, &Session, &History, Mode) -> Result<Written>;
 
 /// The sessions of the corpus and of the client samples; says so where there are none.
-pub fn sessions(test: &str, corpus: &str, clients: &[&str]) -> Vec<(String, Memory)> {
+pub fn sessions(test: &str, corpus: &str, clients: &[&str]) -> Vec<(String, MemorySource)> {
     let mut folders = vec![corpus::corpus().join(corpus)];
     folders.extend(clients.iter().map(|it| corpus::samples().join(it)));
     let memory = |path: PathBuf| {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        (name.clone(), Memory::new(name, std::fs::read(&path).unwrap()))
+        (name.clone(), MemorySource::new(name, std::fs::read(&path).unwrap()))
     };
     corpus::sessions(test, &folders).into_iter().map(memory).collect()
 }
@@ -66,7 +66,7 @@ fn bytes(source: &dyn Source) -> Vec<u8> {
 }
 
 /// Unchanged: a patch is the same bytes; appended or new, the same history is read back.
-pub fn after_laws(source: &Memory, read: Read, write: Write, session: &Session) {
+pub fn after_laws(source: &MemorySource, read: Read, write: Write, session: &Session) {
     for (number, message) in session.history.messages().iter().enumerate() {
         assert_eq!(message.from, Some(number as u32));
         for record in &session.origins[number] {
@@ -84,7 +84,7 @@ pub fn after_laws(source: &Memory, read: Read, write: Write, session: &Session) 
 }
 
 /// Appended and new, `after` is read back; appended, the old bytes stay.
-pub fn read_back(source: &Memory, read: Read, write: Write, session: &Session, after: &History) {
+pub fn read_back(source: &MemorySource, read: Read, write: Write, session: &Session, after: &History) {
     for mode in [Mode::Append, Mode::New] {
         let written = match write(source, session, after, mode) {
             Ok(written) => written,
@@ -92,7 +92,7 @@ pub fn read_back(source: &Memory, read: Read, write: Write, session: &Session, a
             Err(error) => panic!("{error}"),
         };
         let text = written.bytes(source).unwrap();
-        let back = read(&Memory::new(source.name(), text.clone())).unwrap();
+        let back = read(&MemorySource::new(source.name(), text.clone())).unwrap();
         let (expected, found) = (shapes(after), shapes(&back.history));
         for (number, (expected, found)) in expected.iter().zip(&found).enumerate() {
             assert_eq!(found, expected, "{} {mode:?} message {number}", source.name());
@@ -102,13 +102,14 @@ pub fn read_back(source: &Memory, read: Read, write: Write, session: &Session, a
         assert!(again == written, "{}: not the same bytes twice", source.name());
         assert_eq!(written.session.is_some(), mode == Mode::New);
         // Written again from what was read back: nothing piles up.
-        let patched = write(&Memory::new("m", text.clone()), &back, &back.history, Mode::Patch).unwrap();
-        assert!(patched.bytes(&Memory::new("m", text.clone())).unwrap() == text);
+        let patched =
+            write(&MemorySource::new("m", text.clone()), &back, &back.history, Mode::Patch).unwrap();
+        assert!(patched.bytes(&MemorySource::new("m", text.clone())).unwrap() == text);
     }
 }
 
 /// With the largest output cleared, only its records differ, and it is read back.
-pub fn stub_largest(source: &Memory, read: Read, write: Write, session: &Session) {
+pub fn stub_largest(source: &MemorySource, read: Read, write: Write, session: &Session) {
     let mut messages = session.history.messages().to_vec();
     let size = |it: &Message| it.outputs().map(|it| it.text.weight().bytes).sum::<u64>();
     let Some(index) =
@@ -128,7 +129,7 @@ pub fn stub_largest(source: &Memory, read: Read, write: Write, session: &Session
         return;
     }
     let text = written.bytes(source).unwrap();
-    let back = read(&Memory::new(source.name(), text.clone())).unwrap();
+    let back = read(&MemorySource::new(source.name(), text.clone())).unwrap();
     let clean = |history: &History| {
         shapes(history).iter().map(|it| it.replacen(" failed ", " ", 1)).collect::<Vec<_>>()
     };
@@ -147,7 +148,7 @@ pub fn stub_largest(source: &Memory, read: Read, write: Write, session: &Session
 }
 
 /// A summary, an acknowledgement, and the second half of the units.
-pub fn compacted(source: &Memory, read: Read, write: Write, session: &Session) {
+pub fn compacted(source: &MemorySource, read: Read, write: Write, session: &Session) {
     let history = &session.history;
     let cut = history.cut_at_or_before(history.messages().len() / 2);
     // What the client put first stays first.

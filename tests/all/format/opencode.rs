@@ -2,7 +2,7 @@
 
 use epitome::history::{History, Kind, Message, Part, Role};
 use epitome::sessions::agents::opencode;
-use epitome::sessions::{Format, Memory, Mode, Session, Source};
+use epitome::sessions::{Format, MemorySource, Mode, Session, Source};
 
 use super::sessions;
 
@@ -11,9 +11,9 @@ fn said(messages: &[Message]) -> Vec<(Role, Vec<Part>)> {
     messages.iter().map(|it| (it.role, it.parts.clone())).collect()
 }
 
-fn written(source: &Memory, session: &Session, after: &History, mode: Mode) -> Memory {
+fn written(source: &MemorySource, session: &Session, after: &History, mode: Mode) -> MemorySource {
     let written = opencode::write(source, session, after, mode).unwrap();
-    Memory::new(source.name(), written.bytes(source).unwrap())
+    MemorySource::new(source.name(), written.bytes(source).unwrap())
 }
 
 fn with(session: &Session, messages: Vec<Message>) -> History {
@@ -91,7 +91,7 @@ fn a_new_session_says_the_same() {
         let out = opencode::write(&source, &session, &session.history, Mode::New).unwrap();
         let id = out.session.clone().unwrap();
         assert_eq!(out.warnings, [] as [String; 0], "{name}");
-        let again = Memory::new("new", out.bytes(&source).unwrap());
+        let again = MemorySource::new("new", out.bytes(&source).unwrap());
         let again = opencode::read(&again).unwrap();
         assert_eq!(said(again.history.messages()), said(session.history.messages()), "{name}");
         assert_eq!(again.history.meta.session.as_deref(), Some(&*id));
@@ -148,7 +148,7 @@ fn what_is_cut_off_is_read_up_to_there() {
     for (name, source) in sessions("what_is_cut_off_is_read_up_to_there", "opencode", &["opencode"]) {
         let bytes = source.bytes(0..source.len()).unwrap();
         let whole = opencode::read(&source).unwrap();
-        let cut = Memory::new("cut", &bytes[..bytes.len() * 9 / 10]);
+        let cut = MemorySource::new("cut", &bytes[..bytes.len() * 9 / 10]);
         let session = opencode::read(&cut).unwrap();
         assert!(!session.notes.is_empty() && session.records.len() < whole.records.len(), "{name}");
         assert_eq!(session.records, whole.records[..session.records.len()], "{name}");

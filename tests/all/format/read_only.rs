@@ -3,7 +3,7 @@
 use epitome::history::Message;
 use epitome::history::error::Result;
 use epitome::sessions::agents::{opencode, pi, swe_agent};
-use epitome::sessions::{Memory, Mode, Session, Source, write};
+use epitome::sessions::{MemorySource, Mode, Session, Source, write};
 
 use crate::corpus;
 
@@ -14,7 +14,7 @@ fn laws(folder: &str, sniff: fn(&str) -> bool, read: Read) {
         let name = path.display();
         let bytes = std::fs::read(&path).unwrap();
         assert!(sniff(&epitome::history::json::mend(&bytes[..bytes.len().min(65_536)])), "{name}");
-        let source = Memory::new(name.to_string(), bytes.clone());
+        let source = MemorySource::new(name.to_string(), bytes.clone());
         let session = read(&source).unwrap();
         let messages = session.history.messages();
         assert!(messages.len() >= 4 && messages.iter().any(Message::is_prompt), "{name}");
@@ -30,7 +30,7 @@ fn laws(folder: &str, sniff: fn(&str) -> bool, read: Read) {
         assert!(calls - outputs <= 1, "{name}: {calls} calls, {outputs} outputs");
         let out = write(&source, &session, &session.history, Mode::Patch).unwrap();
         assert_eq!(out.bytes(&source).unwrap(), bytes, "{name}");
-        let cut = Memory::new("cut", &bytes[..bytes.len() * 9 / 10]);
+        let cut = MemorySource::new("cut", &bytes[..bytes.len() * 9 / 10]);
         let cut = read(&cut).unwrap();
         assert!(!cut.notes.is_empty() || folder == "sweagent-traj", "{name}");
         assert_eq!(cut.records[..cut.records.len() - 1], session.records[..cut.records.len() - 1], "{name}");

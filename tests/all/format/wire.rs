@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use epitome::history::{
     Call, History, Kind, Media, MediaKind, Message, Meta, Opaque, Output, Part, Reasoning, Role, Text,
 };
-use epitome::sessions::{Format, Memory, Mode, Piece, Session, validate, wire};
+use epitome::sessions::{Format, MemorySource, Mode, Piece, Session, validate, wire};
 use proptest::prelude::*;
 
 use crate::corpus;
@@ -13,11 +13,11 @@ use crate::corpus;
 const APIS: [Format; 4] = [Format::ANTHROPIC, Format::OPENAI_CHAT, Format::OPENAI_RESPONSES, Format::GEMINI];
 
 fn read(text: &str, format: Format) -> Session {
-    wire::read(&Memory::new("messages", text), format).unwrap()
+    wire::read(&MemorySource::new("messages", text), format).unwrap()
 }
 
 fn written(text: &str, session: &Session, after: &History, mode: Mode) -> (String, Vec<String>) {
-    let source = Memory::new("messages", text);
+    let source = MemorySource::new("messages", text);
     let written = wire::write(&source, session, after, mode).unwrap();
     (String::from_utf8(written.bytes(&source).unwrap()).unwrap(), written.warnings)
 }
@@ -241,8 +241,8 @@ fn sniffs_by_shape() {
 #[test]
 fn bad_input_is_an_error_or_a_note() {
     for text in ["", "  ", "x", "null", r#"{"a":1}"#, r#"{"messages":"x"}"#, r#"{"input":{}}"#, "\0["] {
-        let error = wire::read(&Memory::new("m", text), Format::ANTHROPIC).unwrap_err();
-        assert_eq!(error.kind(), epitome::history::error::Kind::Input, "{text}");
+        let error = wire::read(&MemorySource::new("m", text), Format::ANTHROPIC).unwrap_err();
+        assert_eq!(error.kind(), epitome::history::error::ErrorKind::Input, "{text}");
         assert!(error.full().contains("expected a JSON array"), "{}", error.full());
     }
     let (deep, back) = ("[".repeat(100_000), "]".repeat(100_000));
@@ -326,8 +326,8 @@ fn splicing_keeps_the_documents_style() {
         let after = History::new(messages, session.history.meta.clone());
         assert_eq!(written(text, &session, &after, Mode::Append).0, expected);
         assert_eq!(written(text, &session, &after, Mode::New).0, expected);
-        let refused = wire::write(&Memory::new("m", text), &session, &after, Mode::Patch).unwrap_err();
-        assert_eq!(refused.kind(), epitome::history::error::Kind::Bug, "a summary is no patch");
+        let refused = wire::write(&MemorySource::new("m", text), &session, &after, Mode::Patch).unwrap_err();
+        assert_eq!(refused.kind(), epitome::history::error::ErrorKind::Bug, "a summary is no patch");
         let (none, _) = written(text, &session, &History::default(), Mode::New);
         assert!(read(&none, Format::ANTHROPIC).history.messages().is_empty(), "{none}");
     }
@@ -337,15 +337,15 @@ fn splicing_keeps_the_documents_style() {
 fn a_source_that_changed_is_not_written_to() {
     let text = r#"[{"role":"user","content":"a"},{"role":"user","content":"b"}]"#;
     let session = read(text, Format::ANTHROPIC);
-    let other = Memory::new("m", text.replace("\"a\"", "\"aa\""));
+    let other = MemorySource::new("m", text.replace("\"a\"", "\"aa\""));
     let error = wire::write(&other, &session, &History::default(), Mode::New).unwrap_err();
-    assert_eq!(error.kind(), epitome::history::error::Kind::Changed);
+    assert_eq!(error.kind(), epitome::history::error::ErrorKind::Changed);
 }
 
 #[test]
 fn bytes_that_cannot_be_read_are_kept() {
     let bytes = b"[{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"a\",\"content\":\"x\"},{\"type\":\"text\",\"text\":\"\\ud83d \xff\"}]}]";
-    let source = Memory::new("m", &bytes[..]);
+    let source = MemorySource::new("m", &bytes[..]);
     let session = wire::read(&source, Format::ANTHROPIC).unwrap();
     let after = cleared(&session.history);
     let out = wire::write(&source, &session, &after, Mode::Patch).unwrap().bytes(&source).unwrap();
@@ -588,7 +588,7 @@ proptest! {
             let text = text.unwrap();
             let session = read(&text, api);
             for mode in [Mode::Patch, Mode::Append, Mode::New] {
-                let source = Memory::new("m", text.as_str());
+                let source = MemorySource::new("m", text.as_str());
                 let written = wire::write(&source, &session, &session.history, mode).unwrap();
                 prop_assert!(written.pieces.iter().all(|it| matches!(it, Piece::Keep(_))));
                 prop_assert_eq!(written.bytes(&source).unwrap(), text.as_bytes());
@@ -620,7 +620,7 @@ proptest! {
             wire::sniff(&epitome::history::json::mend(bytes));
             for format in APIS {
                 validate::check(format, bytes);
-                let source = Memory::new("m", bytes);
+                let source = MemorySource::new("m", bytes);
                 let Ok(session) = wire::read(&source, format) else { continue };
                 prop_assert_eq!(session.history.messages().len(), session.records.len());
                 let written = wire::write(&source, &session, &session.history, Mode::New).unwrap();

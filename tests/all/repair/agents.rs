@@ -100,7 +100,7 @@ fn the_agents_resume_what_was_mended() {
             };
             let outcomes: Value = serde_json::from_slice(&outcomes).unwrap();
             let format = Format::named(agent).unwrap();
-            let source = epitome::sessions::Memory::new(damages::file_name(agent), made.bytes);
+            let source = epitome::sessions::MemorySource::new(damages::file_name(agent), made.bytes);
             let expected = texts(&repaired(&source, format).1, format);
             let [before, after] = ["damaged", "mended"].map(|way| {
                 let mut sent = String::new();

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use epitome::history::Message;
 use epitome::sessions::repair::{Damage, Repair, repair};
-use epitome::sessions::{self, Format, Memory, Source, validate};
+use epitome::sessions::{self, Format, MemorySource, Source, validate};
 use serde_json::Value;
 
 pub(crate) const AGENTS: [&str; 4] = ["claude-code", "codex", "gemini-cli", "opencode"];
@@ -27,7 +27,7 @@ fn repaired(source: &dyn Source, format: Format) -> (Repair, Vec<u8>) {
 
 /// What a session says, message by message; nothing if it cannot be read.
 fn texts(bytes: &[u8], format: Format) -> Vec<String> {
-    let read = sessions::read(&Memory::new("session", bytes), Some(format));
+    let read = sessions::read(&MemorySource::new("session", bytes), Some(format));
     read.map(|it| it.history.messages().iter().map(Message::plain).collect()).unwrap_or_default()
 }
 
@@ -118,7 +118,7 @@ fn every_kind_of_damage_is_found_and_mended() {
         for damage in Damage::ALL {
             let Some(made) = damages::made(agent, *damage) else { continue };
             let cell = format!("{} of {agent}", damage.name());
-            let source = Memory::new(damages::file_name(agent), made.bytes.as_slice());
+            let source = MemorySource::new(damages::file_name(agent), made.bytes.as_slice());
             let (found, mended) = repaired(&source, format);
             let mut check = |holds: bool, what: String| {
                 if !holds {
@@ -130,11 +130,12 @@ fn every_kind_of_damage_is_found_and_mended() {
             let expected: BTreeSet<_> = [*damage].into_iter().chain(made.also.iter().copied()).collect();
             let more: Vec<_> = found.counts.keys().filter(|it| !expected.contains(it)).collect();
             check(more.is_empty(), format!("also found {more:?}"));
-            let (again, same) = repaired(&Memory::new(damages::file_name(agent), mended.as_slice()), format);
+            let (again, same) =
+                repaired(&MemorySource::new(damages::file_name(agent), mended.as_slice()), format);
             check(!again.is_needed() && same == mended, format!("again {:?}", again.counts));
             let left = refused(agent, &mended);
             check(left.is_empty(), format!("refused: {left:?}"));
-            let read = sessions::read(&Memory::new("mended", mended.as_slice()), Some(format)).unwrap();
+            let read = sessions::read(&MemorySource::new("mended", mended.as_slice()), Some(format)).unwrap();
             check(read.notes.is_empty(), format!("notes: {:?}", read.notes));
             let after = texts(&mended, format);
             let lost = missing(&before, &after);

@@ -1,6 +1,6 @@
 //! What is not damaged keeps every byte.
 
-use epitome::sessions::{self, Format, Memory};
+use epitome::sessions::{self, Format, MemorySource};
 
 use super::{AGENTS, damages, repaired};
 use crate::corpus::{corpus, of_corpus, samples, sessions as in_folders};
@@ -20,7 +20,7 @@ fn examples_have_nothing_to_repair() {
     for agent in AGENTS {
         let bytes = damages::example(agent);
         let format = Format::named(agent).unwrap();
-        let (found, same) = repaired(&Memory::new(damages::file_name(agent), bytes.as_slice()), format);
+        let (found, same) = repaired(&MemorySource::new(damages::file_name(agent), bytes.as_slice()), format);
         assert!(found.findings.is_empty() && !found.is_needed() && same == bytes, "{agent}: {found:?}");
     }
 }
@@ -34,7 +34,7 @@ fn real_sessions_keep_every_byte() {
     let (mut seen, mut damaged) = (0, Vec::new());
     for path in paths {
         let bytes = std::fs::read(&path).unwrap();
-        let source = Memory::new(path.display().to_string(), bytes.as_slice());
+        let source = MemorySource::new(path.display().to_string(), bytes.as_slice());
         let Some(format) = sessions::sniff(&source).ok().filter(|it| it.is_repaired()) else { continue };
         let (found, mended) = repaired(&source, format);
         seen += 1;

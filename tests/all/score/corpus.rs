@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use epitome::sessions::{self, Memory, Session};
+use epitome::sessions::{self, MemorySource, Session};
 
 use crate::corpus;
 
 /// A session of the corpus by its path in it, such as `codex/NAME.jsonl`.
 pub(crate) fn read(folder: &Path, name: &str) -> Option<Session> {
-    let source = Memory::new(name, std::fs::read(folder.join(name)).ok()?);
+    let source = MemorySource::new(name, std::fs::read(folder.join(name)).ok()?);
     sessions::read(&source, None).ok()
 }
 

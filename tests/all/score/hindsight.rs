@@ -2,10 +2,10 @@
 
 use epitome::engine::{self, Ask, CompactionWay, Engine, SessionCut};
 use epitome::history::{History, Kind, Message, Role};
-use epitome::report::scorecard::{Looked, LookedRow};
+use epitome::report::scorecard::{HindsightResult, HindsightRow};
 use epitome::score::baselines::Baseline;
 use epitome::score::{UsedKind, hindsight, used_later};
-use epitome::sessions::{self, Memory};
+use epitome::sessions::{self, MemorySource};
 
 use crate::corpus;
 
@@ -20,7 +20,7 @@ fn history(calls: &[(&str, serde_json::Value, &str)]) -> History {
             {"type": "tool_result", "tool_use_id": id, "content": output}]}));
     }
     let text = serde_json::Value::from(messages).to_string();
-    sessions::read(&Memory::new("made.json", text), None).unwrap().history
+    sessions::read(&MemorySource::new("made.json", text), None).unwrap().history
 }
 
 #[test]
@@ -134,9 +134,9 @@ fn what_was_used_later_is_kept() {
     let cuts = all_cuts(&engine, &ask, &folder);
     let row = |tuned: bool, way: CompactionWay, percent: Option<u64>| {
         let mine = cuts.iter().filter(|it| is_tuned(&it.0) == tuned);
-        let looks: Vec<Looked> =
-            mine.filter_map(|it| engine::looked(&engine, &it.1, &ask, way, percent)).collect();
-        let row = LookedRow { way: way.name(&ask), percent, looks };
+        let looks: Vec<HindsightResult> =
+            mine.filter_map(|it| engine::evaluate_way(&engine, &it.1, &ask, way, percent)).collect();
+        let row = HindsightRow { way: way.name(&ask), percent, looks };
         let kinds: Vec<String> = UsedKind::ALL
             .iter()
             .map(|it| format!("{} {:.2}", it.name(), row.kind(*it).unwrap_or(f64::NAN)))
@@ -166,13 +166,15 @@ fn what_was_used_later_is_kept() {
     }
     let (mut own, mut ours) = (Vec::new(), Vec::new());
     for (name, cut) in &cuts {
-        let Some(native) = engine::looked(&engine, cut, &ask, CompactionWay::Native, None) else { continue };
+        let Some(native) = engine::evaluate_way(&engine, cut, &ask, CompactionWay::Native, None) else {
+            continue;
+        };
         let Some(same) =
-            engine::looked_within(&engine, cut, &ask, CompactionWay::Profile, Some(native.tokens))
+            engine::evaluate_way_within(&engine, cut, &ask, CompactionWay::Profile, Some(native.tokens))
         else {
             continue;
         };
-        let share = |it: &Looked| it.hindsight.share().unwrap_or(1.0);
+        let share = |it: &HindsightResult| it.hindsight.share().unwrap_or(1.0);
         eprintln!(
             "{name}, {}: {} tokens, its own {:.2}, ours {:.2}",
             cut.at,

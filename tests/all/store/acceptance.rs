@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use epitome::history::Message;
 use epitome::history::secrets::Redactor;
-use epitome::sessions::{self, Memory};
+use epitome::sessions::{self, MemorySource};
 use epitome::store::{Compaction, Scope, Store, StoreAt};
 
 use super::program::{answer, asked, claude, codex, command, epitome, keep, refused, rounds, said, store};
@@ -51,7 +51,7 @@ fn sessions() -> Vec<PathBuf> {
 
 /// What each handle of an answer must give back: the text of the output or message that it stands for.
 fn expected(original: &[u8], answer: &Value) -> BTreeMap<String, String> {
-    let history = sessions::read(&Memory::new("original", original), None).unwrap().history;
+    let history = sessions::read(&MemorySource::new("original", original), None).unwrap().history;
     let text = |it: &Value| {
         let message: &Message = &history.messages()[it["message"].as_u64().unwrap() as usize];
         let call = it["call_id"].as_str().unwrap_or_default();
@@ -177,7 +177,7 @@ fn random(seed: &mut u64) -> u64 {
 fn assert_whole(store: &Store, scope: &Scope, compaction: &Compaction, original: &[u8]) {
     let session = compaction.original.unwrap();
     assert!(store.restore(scope, session.as_str()).unwrap() == original, "{session}");
-    let history = sessions::read(&Memory::new("original", original), None).unwrap().history;
+    let history = sessions::read(&MemorySource::new("original", original), None).unwrap().history;
     for it in &compaction.removed {
         let text = store.restore(scope, it.handle.as_str()).unwrap();
         let message = &history.messages()[it.message.unwrap() as usize];

@@ -2,9 +2,9 @@
 
 use std::io::Read as _;
 
-use epitome::history::error::Kind;
+use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
-use epitome::sessions::{Memory as Bytes, Source};
+use epitome::sessions::{MemorySource as Bytes, Source};
 use epitome::store::{
     Applied, AppliedMode, Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, Range, Scope,
     SessionOrigin, Store, StoreAt, What,
@@ -107,7 +107,7 @@ impl Source for Endless {
     }
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> epitome::Result<()> {
         if self.short && at > 2 << 20 {
-            return Err(epitome::Error::new(Kind::Changed, "expected more"));
+            return Err(epitome::Error::new(ErrorKind::Changed, "expected more"));
         }
         buffer.iter_mut().zip(at..).for_each(|(byte, at)| *byte = (at / 1_000 % 251) as u8);
         Ok(())
@@ -136,7 +136,7 @@ pub(super) fn a_source_is_streamed_and_one_that_shrinks_leaves_nothing() {
     let source = Endless { len: 20 << 20, short: true };
     let originals = vec![output(b"first", "a", 1), Original { body: Body::Source(&source), ..whole(b"") }];
     let error = store.put_all(&me(), &batch("s", 1, originals)).unwrap_err();
-    assert_eq!(error.kind(), Kind::Changed);
+    assert_eq!(error.kind(), ErrorKind::Changed);
     let stats = store.stats().unwrap();
     assert_eq!((stats.bytes, stats.items.len()), (0, 0));
 }
@@ -146,7 +146,8 @@ pub(super) fn another_project_is_refused_and_another_user_finds_nothing() {
     let store = memory();
     let stored = store.put_all(&me(), &batch("s", 1, vec![output(b"mine", "a", 1)])).unwrap();
     let handle = stored.handles[0].as_str();
-    for (other, kind) in [(scope("me", "/q"), Kind::Refused), (scope("you", "/p"), Kind::Arguments)] {
+    for (other, kind) in [(scope("me", "/q"), ErrorKind::Refused), (scope("you", "/p"), ErrorKind::Arguments)]
+    {
         for error in [
             store.restore(&other, handle).unwrap_err(),
             store.entry(&other, handle).unwrap_err(),
@@ -185,7 +186,7 @@ pub(super) fn handles_that_are_malformed_or_missing_say_so() {
             store.finish(&me(), handle, &applied).unwrap_err(),
             store.forget(&me(), handle).unwrap_err(),
         ] {
-            assert_eq!(error.kind(), Kind::Arguments);
+            assert_eq!(error.kind(), ErrorKind::Arguments);
             assert!(error.to_string().contains(says), "{error}");
         }
     }
@@ -234,7 +235,7 @@ pub(super) fn a_compaction_keeps_what_it_removed() {
     assert_eq!(store.compactions(&me(), Some("s"), 1).unwrap()[0].applied, Some(applied));
     assert!(store.compactions(&me(), Some("t"), 1).unwrap().is_empty());
     let error = store.compaction(&me(), stored.handles[1].as_str()).unwrap_err();
-    assert_eq!(error.kind(), Kind::Arguments);
+    assert_eq!(error.kind(), ErrorKind::Arguments);
 }
 
 #[test]

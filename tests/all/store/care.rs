@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use super::chunks::noise;
-use epitome::history::error::Kind;
+use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, NewCompaction, Note, Original, Retention, Scope, SessionOrigin, Store, StoreAt, Stored, What,
+    Batch, Body, NewCompaction, NewMemory, Original, Retention, Scope, SessionOrigin, Store, StoreAt, Stored,
+    What,
 };
 
 const DAY: i64 = 24 * 60 * 60 * 1_000;
@@ -57,13 +58,13 @@ pub(super) fn an_ask_expires_after_a_day() {
     let handle = store.put_ask(&me(), &state, 1_000).unwrap();
     assert_eq!(store.ask(&me(), handle.as_str(), 1_000 + DAY - 1).unwrap(), state);
     let error = store.ask(&me(), handle.as_str(), 1_000 + DAY).unwrap_err();
-    assert_eq!(error.kind(), Kind::Refused);
+    assert_eq!(error.kind(), ErrorKind::Refused);
     assert!(error.to_string().contains("expired"), "{error}");
     // Asked again, it lives on.
     assert_eq!(store.put_ask(&me(), &state, DAY).unwrap(), handle);
     assert!(store.ask(&me(), handle.as_str(), 1_000 + DAY).is_ok());
     assert_eq!(store.collect(&Retention::default(), 3 * DAY, false).unwrap().expired, 1);
-    assert_eq!(store.ask(&me(), handle.as_str(), DAY).unwrap_err().kind(), Kind::Arguments);
+    assert_eq!(store.ask(&me(), handle.as_str(), DAY).unwrap_err().kind(), ErrorKind::Arguments);
 }
 
 #[test]
@@ -83,7 +84,7 @@ pub(super) fn lets_go_of_what_is_old_but_not_of_what_a_newer_compaction_holds() 
     assert_eq!(store.collect(&retention, 10 * DAY, false).unwrap(), planned);
     assert_eq!(store.restore(&me(), held.handles[0].as_str()).unwrap(), noise(2, 10_000));
     for gone in [old.handles[0], loose.handles[0], old.compaction.unwrap()] {
-        assert_eq!(store.entry(&me(), gone.as_str()).unwrap_err().kind(), Kind::Arguments);
+        assert_eq!(store.entry(&me(), gone.as_str()).unwrap_err().kind(), ErrorKind::Arguments);
     }
     // By size, what a compaction newer than the age holds stays even so.
     let retention = Retention { before: Some(5 * DAY), max_bytes: Some(0), originals_only: false };
@@ -93,7 +94,7 @@ pub(super) fn lets_go_of_what_is_old_but_not_of_what_a_newer_compaction_holds() 
     let retention = Retention { before: None, max_bytes: Some(15_000), originals_only: false };
     let collected = store.collect(&retention, 10 * DAY, false).unwrap();
     assert_eq!((collected.compactions, collected.originals), (1, 1));
-    assert_eq!(store.entry(&me(), held.handles[0].as_str()).unwrap_err().kind(), Kind::Arguments);
+    assert_eq!(store.entry(&me(), held.handles[0].as_str()).unwrap_err().kind(), ErrorKind::Arguments);
     assert!(store.check(true).unwrap().problems.is_empty());
     assert_eq!(store.stats().unwrap().bytes, 10_000);
 }
@@ -102,7 +103,7 @@ pub(super) fn lets_go_of_what_is_old_but_not_of_what_a_newer_compaction_holds() 
 pub(super) fn letting_go_also_takes_superseded_memories() {
     let store = memory();
     for (at, content) in [(1, "a"), (2, "A"), (3, "a!"), (4, "b")] {
-        store.remember(&me(), &Note { content: content.into(), ..Note::default() }, at).unwrap();
+        store.remember(&me(), &NewMemory { content: content.into(), ..NewMemory::default() }, at).unwrap();
         store.tidy(&me(), None, false).unwrap();
     }
     assert_eq!(
@@ -135,7 +136,7 @@ fn a_directory_that_is_a_file_says_what_to_do() {
     std::fs::write(&file, "x").unwrap();
     for place in [file.clone(), file.join("below")] {
         let error = at(&place).unwrap_err();
-        assert_eq!(error.kind(), Kind::Store);
+        assert_eq!(error.kind(), ErrorKind::Store);
         assert!(error.to_string().contains("--store"), "{error}");
     }
     assert_eq!(std::fs::read(&file).unwrap(), b"x");
@@ -148,7 +149,7 @@ fn a_file_that_is_no_database_is_left_alone() {
         let file = directory.path().join("epitome.db");
         std::fs::write(&file, &bytes).unwrap();
         let error = at(directory.path()).unwrap_err();
-        assert_eq!(error.kind(), Kind::Store, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Store, "{error}");
         assert!(error.to_string().contains("found it damaged"), "{error}");
         assert_eq!(std::fs::read(&file).unwrap(), bytes);
     }
@@ -175,7 +176,7 @@ fn a_truncated_database_is_an_error_not_a_loss() {
         let got = at(directory.path()).and_then(|store| store.restore(&me(), handle.as_str()));
         match got {
             Ok(got) => assert!(got == noise(1, 2 << 20)),
-            Err(error) => assert_eq!(error.kind(), Kind::Store, "{error}"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Store, "{error}"),
         }
     }
     let error = at(directory.path()).and_then(|store| store.check(true)).map(|it| it.problems.len());
@@ -198,7 +199,7 @@ fn bytes_that_rotted_are_never_given_back_and_storing_again_mends_them() {
 
     let store = at(directory.path()).unwrap();
     let error = store.restore(&me(), handle.as_str()).unwrap_err();
-    assert_eq!(error.kind(), Kind::Store);
+    assert_eq!(error.kind(), ErrorKind::Store);
     assert!(error.to_string().contains("corrupted"), "{error}");
     let checked = store.check(true).unwrap();
     assert_eq!((checked.originals, checked.problems.len()), (0, 1));

@@ -1,10 +1,11 @@
 //! Memories: what is remembered, for whom, and what must never be.
 
-use epitome::history::error::Kind;
+use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
 use epitome::store::memory::{from_json, to_json};
 use epitome::store::{
-    Memory, MemoryFilter, MemoryKind, MemoryScope, Note, Query, Scope, SearchExtent, Store, StoreAt, What,
+    Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Query, Scope, SearchExtent, Store, StoreAt,
+    What,
 };
 
 fn me() -> Scope {
@@ -19,8 +20,8 @@ fn memory() -> Store {
     super::fresh(Redactor::new(&["internal-[0-9]+"]).unwrap())
 }
 
-fn note(content: &str) -> Note {
-    Note { content: content.into(), ..Note::default() }
+fn note(content: &str) -> NewMemory {
+    NewMemory { content: content.into(), ..NewMemory::default() }
 }
 
 fn contents(memories: &[Memory]) -> Vec<&str> {
@@ -45,13 +46,13 @@ fn hits(store: &Store, text: &str) -> usize {
 #[test]
 pub(super) fn remembers_lists_and_forgets() {
     let store = memory();
-    let summary = store.remember(&me(), &Note::summary("ses_1", "Goal: ship"), 1).unwrap();
+    let summary = store.remember(&me(), &NewMemory::summary("ses_1", "Goal: ship"), 1).unwrap();
     assert_eq!(summary.content, "[Session Summary]\nGoal: ship");
     assert_eq!((summary.kind, summary.scope), (MemoryKind::Conversation, MemoryScope::Project));
-    let mine = Note { scope: MemoryScope::User, kind: MemoryKind::Preference, ..note("likes tabs") };
+    let mine = NewMemory { scope: MemoryScope::User, kind: MemoryKind::Preference, ..note("likes tabs") };
     let mine = store.remember(&me(), &mine, 2).unwrap();
     store
-        .remember(&me(), &Note { tags: vec!["ci".into()], pinned: true, ..note("run just test") }, 3)
+        .remember(&me(), &NewMemory { tags: vec!["ci".into()], pinned: true, ..note("run just test") }, 3)
         .unwrap();
 
     assert_eq!(all(&store, &me()), ["run just test", "likes tabs", "[Session Summary]\nGoal: ship"]);
@@ -66,7 +67,7 @@ pub(super) fn remembers_lists_and_forgets() {
     assert_eq!(contents(&store.memories(&me(), &filter).unwrap()), ["likes tabs"]);
 
     assert_eq!(store.memory(&elsewhere(), mine.id.as_str()).unwrap(), mine);
-    assert_eq!(store.memory(&elsewhere(), summary.id.as_str()).unwrap_err().kind(), Kind::Refused);
+    assert_eq!(store.memory(&elsewhere(), summary.id.as_str()).unwrap_err().kind(), ErrorKind::Refused);
     assert_eq!(store.restore(&me(), mine.id.as_str()).unwrap(), b"likes tabs");
     store.pin(&me(), mine.id.as_str(), true).unwrap();
     assert_eq!(store.pinned(&elsewhere()).unwrap().len(), 1);
@@ -74,7 +75,7 @@ pub(super) fn remembers_lists_and_forgets() {
     assert_eq!(hits(&store, "ship"), 1);
     store.forget(&me(), summary.id.as_str()).unwrap();
     assert_eq!(hits(&store, "ship"), 0);
-    assert_eq!(store.memory(&me(), summary.id.as_str()).unwrap_err().kind(), Kind::Arguments);
+    assert_eq!(store.memory(&me(), summary.id.as_str()).unwrap_err().kind(), ErrorKind::Arguments);
 }
 
 #[test]
@@ -82,8 +83,9 @@ pub(super) fn the_same_again_is_the_same_memory() {
     let store = memory();
     let first = store.remember(&me(), &note("one"), 1).unwrap();
     store.remember(&me(), &note("two"), 2).unwrap();
-    let again =
-        store.remember(&me(), &Note { pinned: true, tags: vec!["t".into()], ..note(" one\n") }, 3).unwrap();
+    let again = store
+        .remember(&me(), &NewMemory { pinned: true, tags: vec!["t".into()], ..note(" one\n") }, 3)
+        .unwrap();
     assert_eq!((again.id, again.created, again.pinned), (first.id, 3, true));
     assert_eq!(again.tags, ["t"]);
     assert_eq!(all(&store, &me()), ["one", "two"]);
@@ -96,17 +98,17 @@ fn private_passages_and_secrets_are_never_kept() {
     let store = Store::open(&place, Redactor::new(&["internal-[0-9]+"]).unwrap()).unwrap();
     let key = ["gh", "p_", "0123456789abcdefghijABCDEFGHIJ012345"].concat();
     let text = format!("use <Private>door code\n4711</PRIVATE> and {key} and internal-42 daily");
-    let kept = store.remember(&me(), &Note { tags: vec![key.clone()], ..note(&text) }, 1).unwrap();
+    let kept = store.remember(&me(), &NewMemory { tags: vec![key.clone()], ..note(&text) }, 1).unwrap();
     assert_eq!(kept.content, "use [REDACTED] and [REDACTED:github-token] and [REDACTED] daily");
     assert_eq!(kept.tags, ["[REDACTED:github-token]"]);
     for all_private in
         ["<private>x</private>", " <private>x</private>\n<PRIVATE>y</private>", "internal-7", &key]
     {
         let error = store.remember(&me(), &note(all_private), 2).unwrap_err();
-        assert_eq!(error.kind(), Kind::Refused);
+        assert_eq!(error.kind(), ErrorKind::Refused);
         assert!(error.to_string().contains("Cannot store fully private content"), "{error}");
     }
-    assert_eq!(store.remember(&me(), &note(" \n"), 2).unwrap_err().kind(), Kind::Arguments);
+    assert_eq!(store.remember(&me(), &note(" \n"), 2).unwrap_err().kind(), ErrorKind::Arguments);
     assert_eq!(all(&store, &me()).len(), 1);
     drop(store);
     for file in std::fs::read_dir(directory.path()).unwrap() {
@@ -121,7 +123,7 @@ fn private_passages_and_secrets_are_never_kept() {
 pub(super) fn tidy_lets_the_newer_stand() {
     let store = memory();
     for (at, text) in [(1, "Use tabs."), (2, "other"), (3, "use  TABS"), (4, "Use tabs!")] {
-        store.remember(&me(), &Note { pinned: at == 1, ..note(text) }, at).unwrap();
+        store.remember(&me(), &NewMemory { pinned: at == 1, ..note(text) }, at).unwrap();
     }
     let before = all(&store, &me());
     let planned = store.tidy(&me(), None, true).unwrap();
@@ -143,7 +145,7 @@ pub(super) fn tidy_lets_the_newer_stand() {
     assert_eq!(hits(&store, "tabs"), 2);
     // Forgetting takes along what it stood for.
     store.forget(&me(), planned[0].kept.as_str()).unwrap();
-    assert_eq!(store.memory(&me(), old.as_str()).unwrap_err().kind(), Kind::Arguments);
+    assert_eq!(store.memory(&me(), old.as_str()).unwrap_err().kind(), ErrorKind::Arguments);
     assert!(store.check(true).unwrap().problems.is_empty());
 }
 
@@ -151,7 +153,7 @@ pub(super) fn tidy_lets_the_newer_stand() {
 pub(super) fn what_is_exported_can_be_imported() {
     let (from, to) = (memory(), memory());
     for (at, scope) in [(1, MemoryScope::User), (2, MemoryScope::Project)] {
-        let note = Note {
+        let note = NewMemory {
             scope,
             kind: MemoryKind::ErrorSolution,
             pinned: at == 1,

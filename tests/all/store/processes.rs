@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use epitome::history::error::Kind;
+use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
     Batch, Body, NewCompaction, Original, Query, Retention, Scope, SearchExtent, SessionOrigin, Store,
@@ -202,7 +202,7 @@ fn a_full_disk_is_an_error_and_nothing_half_stored() {
         child.wait().unwrap();
         let failed: Vec<_> = lines.iter().filter_map(|it| it.strip_prefix("failed ")).collect();
         assert_eq!(failed.len(), 1, "{lines:?}");
-        assert!(failed[0].starts_with(&format!("{:?} ", Kind::Store)), "{failed:?}");
+        assert!(failed[0].starts_with(&format!("{:?} ", ErrorKind::Store)), "{failed:?}");
         assert!(failed[0].contains("disk"), "{failed:?}");
         // With room again, what was stored is whole, and it goes on.
         let store = open(directory.path()).unwrap();
@@ -225,7 +225,8 @@ fn shared(name: &str) -> Vec<u8> {
     [name.as_bytes(), b" ", &noise(0, 300_000), &noise(seed, own)].concat()
 }
 
-/// Stores what is to stay, and what is not; lets go of that; brings an old archive up to date. The handle of what stays.
+/// Stores what is to stay, and what is not; lets go of that; brings an old archive up to date. The handle of what
+/// stays.
 fn churn(store: &Store, who: &str, n: u64) -> epitome::Result<Option<String>> {
     let name = format!("{who}-{n}");
     let (bytes, stays) = (shared(&name), n % 4 < 2);

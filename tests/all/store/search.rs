@@ -2,10 +2,10 @@
 
 use proptest::prelude::*;
 
-use epitome::history::error::Kind;
+use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
 use epitome::store::{
-    Batch, Body, MemoryScope, NewCompaction, Note, Original, Query, Scope, SearchExtent, SessionOrigin,
+    Batch, Body, MemoryScope, NewCompaction, NewMemory, Original, Query, Scope, SearchExtent, SessionOrigin,
     Store, What,
 };
 
@@ -128,7 +128,9 @@ pub(super) fn finds_messages_summaries_and_memories_too() {
     let compaction = NewCompaction { summary: "## Goal\nthe needle".into(), ..NewCompaction::default() };
     store.put_all(&me, &Batch { session, at: 3, originals: vec![], compaction: Some(compaction) }).unwrap();
     for (scope, content) in [(MemoryScope::User, "my needle"), (MemoryScope::Project, "our needle")] {
-        store.remember(&me, &Note { content: content.into(), scope, ..Note::default() }, 4).unwrap();
+        store
+            .remember(&me, &NewMemory { content: content.into(), scope, ..NewMemory::default() }, 4)
+            .unwrap();
     }
     let kinds = |only: &[What], extent| {
         let query = Query { only: only.to_vec(), ..query("needle", extent) };
@@ -212,7 +214,7 @@ pub(super) fn odd_queries_are_answered_or_refused_never_an_accident() {
     put(&store, &me, "s", 1, What::Output, "needle AND OR NOT NEAR body");
     for text in ["", " ", "?!", "\"\"", "***", "()", "\u{0}", "—…", "😀"] {
         let error = store.search(&me, &query(text, SearchExtent::Project)).unwrap_err();
-        assert_eq!(error.kind(), Kind::Arguments, "{text:?}");
+        assert_eq!(error.kind(), ErrorKind::Arguments, "{text:?}");
     }
     for text in [
         "needle AND",
@@ -262,7 +264,7 @@ proptest! {
         let me = scope("me", "/p");
         put(&store, &me, "s", 1, What::Output, "a 数 AND");
         if let Err(error) = store.search(&me, &query(&text, SearchExtent::Project)) {
-            prop_assert_eq!(error.kind(), Kind::Arguments, "{}", error);
+            prop_assert_eq!(error.kind(), ErrorKind::Arguments, "{}", error);
         }
     }
 }

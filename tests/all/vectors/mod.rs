@@ -21,7 +21,7 @@ use epitome::compaction::plan::{
 };
 use epitome::compaction::profile::Profile;
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role, Text};
-use epitome::sessions::{self, Format, Memory};
+use epitome::sessions::{self, Format, MemorySource};
 use epitome::tokens::{Estimator, TokenCounter, Tokenizer};
 
 /// A row: its name in the index, and what must hold.
@@ -127,7 +127,7 @@ pub(crate) fn history(mut messages: Vec<Message>) -> History {
 }
 
 pub(crate) fn read(json: &str, format: Format) -> History {
-    sessions::read(&Memory::new("case", json), Some(format)).unwrap().history
+    sessions::read(&MemorySource::new("case", json), Some(format)).unwrap().history
 }
 
 /// What a case asks for.

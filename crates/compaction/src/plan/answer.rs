@@ -8,7 +8,7 @@ use history::{Kind, Message, Part, Role, Text};
 use std::ops::Range;
 
 /// Tokens below which nothing readable is left of an answer.
-pub(super) const LEAST: u64 = 50;
+pub(super) const MIN_TOKENS: u64 = 50;
 
 /// The position of the unit that ends the history with the model's words and calls nothing.
 pub(super) fn position(draft: &Draft<'_>) -> Option<usize> {
@@ -31,7 +31,7 @@ pub(super) fn shorten(draft: &mut Draft<'_>, start: usize, room: u64) -> bool {
     let room = room.saturating_sub(total_of(draft, end..draft.items.len()));
     let messages = draft.items[start..end].iter().filter_map(|it| draft.message(it));
     let plain = messages.map(Message::plain).filter(|it| !it.is_empty()).collect::<Vec<_>>().join("\n\n");
-    let Some(message) = number(draft, end - 1).filter(|_| room >= LEAST) else { return false };
+    let Some(message) = number(draft, end - 1).filter(|_| room >= MIN_TOKENS) else { return false };
     let handle = (draft.request.handle)(&plain);
     let recall = draft.request.recall.replace("{handle}", &handle);
     let size = draft.counter.text(&Text::new(plain.as_str()));

@@ -50,7 +50,7 @@ pub(super) struct Draft<'a> {
     pub(super) split: Option<usize>,
     sizes: Vec<u64>,
     tools: HashMap<&'a str, &'a str>,
-    /// Ids of all outputs, once somebody asks.
+    /// Ids of all outputs; made when first needed.
     answered: OnceCell<HashSet<&'a str>>,
 }
 
@@ -117,7 +117,6 @@ impl<'a> Draft<'a> {
         })
     }
 
-    /// Tokens of all items.
     pub(super) fn tokens(&self) -> u64 {
         self.items.iter().map(|it| self.size(it)).sum()
     }

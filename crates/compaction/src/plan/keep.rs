@@ -9,14 +9,14 @@ use crate::profile::{Budget, Cut, Keep, Slot, Snip, Summarize, SummaryRole, Turn
 use history::{Kind, Message, Part, Role, Text};
 use tokens::middle;
 
-/// Below this, a summary would cost more than it saves. Tokens.
+/// Tokens below which a summary would cost more than it saves.
 const SMALLEST: u64 = 2_000;
 
 /// Tokens that a summary's first line, its rules and the last request need in a session below that.
-const LEAST: u64 = 500;
+const MIN_BUDGET: u64 = 500;
 
-/// Of what a summary may take, the part that the answer to the last request leaves it. Per cent.
-const LEAST_SUMMARY: u64 = 75;
+/// Percent of a summary's budget that the answer to the last request must leave it.
+const MIN_SUMMARY_PERCENT: u64 = 75;
 
 /// What a summary replaces and what stays.
 pub(super) struct KeptRegion {
@@ -247,7 +247,7 @@ fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> KeptRegion {
         (0..end).filter(|at| draft.message(&draft.items[*at]).is_some_and(begins_turn)).collect();
     let (mut left, mut tail) = (budget, end);
     for &start in starts.iter().rev().take(rule.count.unwrap_or(usize::MAX)) {
-        // What is said beside an output stays with its call.
+        // Text beside an output stays with its call.
         let start = begins[start];
         let turn = size(start.min(tail), tail);
         if turn <= left {
@@ -272,7 +272,7 @@ fn turns(draft: &Draft<'_>, step: &Summarize, rule: &Turns) -> KeptRegion {
     KeptRegion { tail, ..plain(step, why) }
 }
 
-/// Whether a turn begins: somebody, or the client in the user's place, says something that is no compaction mark.
+/// Whether a turn begins: the user, or the client in the user's place, says something that is no compaction mark.
 fn begins_turn(message: &Message) -> bool {
     message.is_prompt() || (message.role == Role::User && message.kind == Kind::Continue)
 }
@@ -290,9 +290,9 @@ fn allowed(draft: &Draft<'_>, budget: Budget) -> Result<u64, Reason> {
     let share = ((draft.whole() as f64 * budget.share) as u64).clamp(budget.minimum, budget.maximum);
     let own = share.min((total / 2).max(budget.minimum));
     let allowed = draft.request.budget.unwrap_or(own);
-    if total < SMALLEST && allowed < LEAST {
+    if total < SMALLEST && allowed < MIN_BUDGET {
         let text = format!(
-            "{total} tokens; below {SMALLEST}, only a budget of {LEAST} or more leaves room for a summary"
+            "{total} tokens; below {SMALLEST}, only a budget of {MIN_BUDGET} or more leaves room for a summary"
         );
         return refuse(text);
     }
@@ -326,7 +326,7 @@ fn within(
             let asked = prompt.map_or(0, |it| draft.size(&draft.items[it]));
             let end = asked + total_of(draft, answer..draft.items.len()) + ack;
             let left = allowed.saturating_sub(fixed + end).min(most);
-            if left >= most * LEAST_SUMMARY / 100 { left } else { most }
+            if left >= most * MIN_SUMMARY_PERCENT / 100 { left } else { most }
         }
         None => most,
     };
@@ -395,7 +395,7 @@ fn acknowledgement(draft: &Draft<'_>, step: &Summarize) -> u64 {
 
 /// A last turn that does not fit whole.
 struct LastTurn {
-    /// Its prompt, word for word if it can; nothing where it was answered and is told by the summary alone.
+    /// Its prompt, word for word if it can; nothing where it was answered and is in the summary alone.
     words: Option<Segment>,
     /// Where the newest units begin that still fit.
     tail: usize,
@@ -416,7 +416,7 @@ fn last_turn(
     let asked = draft.size(&draft.items[prompt]);
     if let Some((at, spare)) = answer {
         let done = draft.others.len();
-        let least = total_of(draft, at..end).min(answer::LEAST.max(room / 8));
+        let least = total_of(draft, at..end).min(answer::MIN_TOKENS.max(room / 8));
         let words = if asked + least <= room {
             Some(apart(draft, &draft.items[prompt]))
         } else if asked <= room * 2 {
@@ -428,7 +428,7 @@ fn last_turn(
         let room = room.saturating_sub(words.as_ref().map_or(0, |it| draft.size(it)));
         let (mut tail, mut left) = fitting(draft, prompt + 1, room);
         if tail > at {
-            if !answer::shorten(draft, at, room.saturating_sub(spare).max(room.min(answer::LEAST))) {
+            if !answer::shorten(draft, at, room.saturating_sub(spare).max(room.min(answer::MIN_TOKENS))) {
                 draft.others.truncate(done);
                 return Ok(LastTurn { words: None, tail: end, left: room });
             }
@@ -470,7 +470,7 @@ fn moved(draft: &mut Draft<'_>, prompt: usize) {
     draft.others.push(Op::Move { message, why });
 }
 
-/// Whether a message of the end holds a call that nobody answered.
+/// Whether a message of the end holds a call without an output.
 fn is_pending(draft: &Draft<'_>, message: &Message) -> bool {
     message.from.is_some_and(|it| it as usize + 1 >= draft.history.messages().len())
         && has_unanswered(draft, message)
@@ -493,7 +493,7 @@ pub(super) fn pending(draft: &Draft<'_>) -> usize {
     }
 }
 
-/// Whether a message holds a call that nobody answered.
+/// Whether a message holds a call without an output.
 fn has_unanswered(draft: &Draft<'_>, message: &Message) -> bool {
     message.calls().any(|it| !draft.is_answered(&it.id))
 }

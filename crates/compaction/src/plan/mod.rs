@@ -44,7 +44,7 @@ use draft::Draft;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cause {
-    /// Somebody asked for it.
+    /// The user asked for it.
     #[default]
     Manual,
     /// The context filled up.
@@ -107,7 +107,7 @@ pub struct PlanRequest<'a> {
     pub limits: ModelLimits<'a>,
     /// A stored summary of this session.
     pub snapshot: Option<Snapshot<'a>>,
-    /// What a file holds now, by its path, where somebody asked for that instead of what the history holds.
+    /// What a file holds now, by its path, where the user asked for that instead of what the history holds.
     pub on_disk: Option<&'a dyn Fn(&str) -> Option<String>>,
     /// The handle under which a text will be archived.
     pub handle: &'a dyn Fn(&str) -> String,
@@ -188,7 +188,6 @@ pub struct OutputOp {
     pub message: usize,
     /// Number of the part in it.
     pub part: usize,
-    /// The call it answers.
     pub call_id: String,
     pub tool: String,
     /// Tokens of the original.
@@ -229,8 +228,8 @@ pub struct Need {
     pub to: usize,
     /// Tokens that it may take.
     pub max_tokens: u64,
-    /// Tokens that it could have taken before its size was known: since then the kept end has its part, and what is left
-    /// has no other use. Nothing before.
+    /// Tokens that it could have taken before its size was known: since then the kept end has its part, and what is
+    /// left has no other use. Nothing before.
     #[serde(skip)]
     pub reserved: Option<u64>,
     /// First message that is shown to a model; the ones before it would make the input too long.
@@ -251,7 +250,6 @@ pub struct HistoryPrefix {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
     pub profile: String,
-    /// Why it was made.
     pub cause: Cause,
     /// The history it was made for.
     pub made_for: HistoryPrefix,
@@ -528,7 +526,7 @@ pub fn counts(message: &history::Message) -> bool {
     message.role != Role::System
 }
 
-/// Whether somebody's work is in it, as opposed to what a client or an earlier compaction put there.
+/// Whether it holds more than what a client or an earlier compaction put there.
 fn is_work(message: &history::Message) -> bool {
     match message.kind {
         Kind::Said => true,

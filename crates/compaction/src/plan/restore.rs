@@ -1,7 +1,7 @@
 //! What is put back of the summarised part: files as they were last read, the plan, outputs of some tools.
 //!
 //! Whether a file is as it was read is decided by the last reading of each path and the edits after it. The text comes
-//! from the history; from disk only where somebody asked for it.
+//! from the history; from disk only where the user asked for it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,9 +22,9 @@ struct Restorable<'a> {
 
 enum RestoredText<'a> {
     Whole(Cow<'a, str>),
-    /// Only the name is said, and why: what the history holds is not what the file holds.
+    /// By name only, with the reason: what the history holds is not what the file holds.
     Stale(&'static str),
-    /// Only the name is said, and why: the text stands elsewhere in the new history.
+    /// By name only, with the reason: the text stands elsewhere in the new history.
     Kept(&'static str),
 }
 

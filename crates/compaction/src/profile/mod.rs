@@ -11,7 +11,7 @@ mod summary;
 
 use serde::{Deserialize, Serialize};
 
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use tokens::Estimator;
 
 pub use pass::{
@@ -45,7 +45,7 @@ pub struct Profile {
     /// The system's own names for what came out.
     #[serde(default, skip_serializing_if = "is_default")]
     pub native: NativeStatus,
-    /// What the user is told meanwhile.
+    /// What the user is shown meanwhile.
     #[serde(default, skip_serializing_if = "is_default")]
     pub notices: Notices,
     /// What is remembered of a compaction.
@@ -78,8 +78,8 @@ pub struct Trigger {
     /// Tokens left free besides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<u64>,
-    /// Where the maker tells the largest input apart: tokens kept free of that instead, or the largest output if that is
-    /// less.
+    /// Where the maker tells the largest input apart: tokens kept free of that instead, or the largest output if that
+    /// is less.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_buffer: Option<u64>,
     /// That buffer was set by hand, so it is not held to the largest output.
@@ -109,7 +109,7 @@ pub struct Trigger {
     /// Maximum failures in a row, after which it is not done automatically. 0: no such limit.
     #[serde(skip_serializing_if = "is_default")]
     pub failures: u32,
-    /// The window to assume for a model nobody knows.
+    /// The window to assume for an unknown model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
     /// The window, however large the model's is.
@@ -168,7 +168,7 @@ pub struct NativeStatus {
     pub uncounted: String,
 }
 
-/// What the user is told; `{percent}` of the window is filled in.
+/// What the user is shown; `{percent}` of the window is filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Notices {

@@ -10,9 +10,9 @@ use super::summary::{PromptFiles, SummarySpec};
 pub enum When {
     #[default]
     Always,
-    /// When the trigger is passed, or somebody asked, or the model refused the input as too long.
+    /// When the trigger is passed, or the user asked, or the model refused the input as too long.
     Due,
-    /// When the trigger is still passed after the steps before it, or somebody asked; not when the model refused the
+    /// When the trigger is still passed after the steps before it, or the user asked; not when the model refused the
     /// input as too long.
     Planned,
     /// Only when the model refused the input as too long.
@@ -51,7 +51,7 @@ impl Pass {
 pub struct Outputs {
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub when: When,
-    /// Left out unless somebody asks for a prune, or a setting turns it on.
+    /// Left out unless the user asks for a prune, or a setting turns it on.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub off: bool,
     pub select: Select,
@@ -212,8 +212,8 @@ pub struct Summarize {
     /// Reject an outcome that saves less than this share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub least_gain: Option<f64>,
-    /// Where there is nothing to summarise, what was done before it is taken back; and unless it runs by itself, nothing
-    /// else is done either.
+    /// Where there is nothing to summarise, what was done before it is taken back; and unless it runs by itself,
+    /// nothing else is done either.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub or_nothing: bool,
     /// By itself, left out after a compaction that failed.

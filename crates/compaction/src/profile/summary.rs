@@ -6,7 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::facts::Topic;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// How the summary is written.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -32,7 +32,8 @@ pub struct SummarySpec {
     /// Globs of the files that come first, the most important one first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub first_files: Vec<String>,
-    /// What lines begin with instead: our word for what was done to a file, or for a step of the plan, and the system's.
+    /// What lines begin with instead: our word for what was done to a file, or for a step of the plan, and the
+    /// system's.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub words: BTreeMap<String, String>,
     /// Minutes of the stretches into which what is summarised is cut, each under its own heading. 0: not cut.
@@ -80,7 +81,7 @@ pub struct Section {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct PromptFiles {
-    /// What the summarizer is told first.
+    /// The summarizer's system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
     /// What it is asked for after the messages, in front of the form that every summary has.
@@ -147,7 +148,7 @@ impl FromStr for SummaryStyle {
             "technical" => Ok(Self::Technical),
             other => {
                 let what = format!("expected brief, detailed or technical, found {other:?}");
-                Err(Error::new(Kind::Arguments, what))
+                Err(Error::new(ErrorKind::Arguments, what))
             }
         }
     }

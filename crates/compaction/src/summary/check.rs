@@ -11,7 +11,6 @@ use crate::profile::{SummaryShape, SummarySpec};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "fault")]
 pub enum Fault {
-    /// There is no text.
     Empty,
     /// It ends in the middle.
     CutOff,
@@ -20,7 +19,9 @@ pub enum Fault {
     /// It is a tool call.
     ToolCall,
     /// These sections are missing, although there is something to say.
-    Missing { titles: Vec<String> },
+    Missing {
+        titles: Vec<String>,
+    },
     /// It is longer than what it stands for.
     Grown {
         tokens: u64,
@@ -28,7 +29,10 @@ pub enum Fault {
         of: u64,
     },
     /// It is longer than allowed.
-    TooLong { tokens: u64, most: u64 },
+    TooLong {
+        tokens: u64,
+        most: u64,
+    },
     /// It is in another language.
     Foreign {
         /// The language it is in.
@@ -63,7 +67,7 @@ impl Fault {
 pub struct Parsed {
     /// In the order of the spec, each at most once.
     pub sections: Vec<(usize, String)>,
-    /// Sections that nobody asked for; they are left out.
+    /// Sections that were not asked for; they are left out.
     pub strangers: usize,
 }
 
@@ -260,7 +264,7 @@ pub fn form(reply: &Reply, form: &AnswerForm<'_>) -> Result<Parsed, (Vec<Fault>,
     if faults.is_empty() { Ok(parsed) } else { Err((faults, Some(parsed))) }
 }
 
-/// A text without code, quotations and paths: what is left is somebody's language.
+/// A text without code, quotations and paths: what is left is in one language.
 pub fn prose(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {

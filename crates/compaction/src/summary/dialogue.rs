@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The state serialises and holds nothing of the conversation but what the model wrote, so that a dialogue can go on in
-//! another process, hours later ([`SummaryRequest`] is made again from the session). Giving up is no failure of the caller's:
-//! the offline summary stands for it, with the reason.
+//! another process, hours later ([`SummaryRequest`] is made again from the session). Giving up is no failure of the
+//! caller's: the offline summary stands for it, with the reason.
 
 mod ask;
 
@@ -23,10 +23,10 @@ use ask::AfterAnswer;
 
 use super::check::{self, AnswerForm, Fault};
 use super::failure::{Failure, FailureCause};
-use super::grounding::{self, Ground, Mended};
+use super::grounding::{self, Ground, GroundedSummary};
 use super::language;
 use super::model::{Endpoint, ModelRequest, Prefix, Reply, TokenUsage};
-use super::prompt::{PromptOverrides, Texts};
+use super::prompt::{PromptOverrides, PromptTexts};
 use super::render::{self, Passage, Position};
 use crate::facts::Ledger;
 use crate::profile::{SummarySpec, SummaryStyle};
@@ -56,7 +56,6 @@ pub const INPUT_REDUCTIONS: [InputReduction; 5] = [
     InputReduction::Chunks,
 ];
 
-/// What bounds one dialogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
     /// Tries of one request, the first included.
@@ -92,7 +91,7 @@ pub struct SummaryRequest<'a> {
     /// The language to write in: what was asked for, or that of the conversation.
     pub language: Option<&'a str>,
     /// The wording of what is asked.
-    pub texts: &'a Texts,
+    pub texts: &'a PromptTexts,
     /// The profile's own texts.
     pub own: &'a PromptOverrides,
     /// The ways to make the input smaller, in order.
@@ -108,7 +107,6 @@ pub struct SummaryRequest<'a> {
     pub count: &'a dyn Fn(&str) -> u64,
     /// The passages of the region, masked.
     pub passages: &'a [Passage],
-    /// What bounds the dialogue.
     pub bounds: Bounds,
 }
 
@@ -127,7 +125,6 @@ pub fn language_of(history: &History) -> Option<&'static str> {
     language::of(&text).map(|it| it.name)
 }
 
-/// Where a dialogue is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Stage {
@@ -193,7 +190,7 @@ impl GaveUp {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     Ask(Box<ModelRequest>),
-    /// Milliseconds to wait before [`Dialogue::waited`] is called. The text is for whoever watches.
+    /// Milliseconds to wait before [`Dialogue::waited`] is called. The text is for the progress callback.
     Wait(u64, String),
     Done(String, Vec<String>),
     /// There is none; write the offline one.
@@ -215,7 +212,6 @@ pub struct Dialogue {
     wait: Option<(u64, String)>,
     /// What all requests took, as reported.
     pub tokens: TokenUsage,
-    /// Requests that were sent.
     pub requests: u32,
     /// Tokens that were sent, by our own count.
     pub sent: u64,
@@ -227,12 +223,12 @@ pub struct Dialogue {
 
 /// The shortest wait before a second try.
 const FIRST_WAIT: u64 = 500;
-/// The longest that is waited of one's own accord.
+/// Maximum milliseconds of a wait that the provider did not ask for.
 const LONGEST_WAIT: u64 = 30_000;
-/// Of a window that is only known by our own count, the share that is used.
+/// Percent used of a window whose fill is known only by our own count.
 const SAFE_PERCENT: u64 = 85;
-/// Below this, an input says too little to be worth asking.
-const LEAST_INPUT: u64 = 300;
+/// Tokens below which an input says too little to be worth a request.
+const MIN_INPUT: u64 = 300;
 
 impl Dialogue {
     /// Begins. The same seed waits the same.
@@ -281,12 +277,12 @@ impl Dialogue {
         Step::Ask(Box::new(ask))
     }
 
-    /// The wait is over.
+    /// To be called when the wait is over.
     pub fn waited(&mut self) {
         self.wait = None;
     }
 
-    /// Which part of about how many is being asked for, for whoever watches.
+    /// Which part of about how many is being asked for, for the progress callback.
     pub fn part(&self, request: &SummaryRequest<'_>) -> Option<(usize, usize)> {
         match &self.stage {
             Stage::Chunk { number, .. } => Some((*number, self.parts(request).max(*number))),
@@ -300,7 +296,7 @@ impl Dialogue {
     }
 
     /// Takes in what came of the last ask. `elapsed`: milliseconds since the dialogue began.
-    pub fn on_reply(&mut self, request: &SummaryRequest<'_>, heard: Result<Reply, Failure>, elapsed: u64) {
+    pub fn on_reply(&mut self, request: &SummaryRequest<'_>, result: Result<Reply, Failure>, elapsed: u64) {
         let (asked, next) = match self.ask(request) {
             Ok(it) => it,
             Err(why) => {
@@ -310,12 +306,12 @@ impl Dialogue {
         };
         let size = (request.count)(&asked.text());
         self.requests += 1;
-        // Where nobody answered the call, nothing went out.
-        if !matches!(&heard, Err(it) if it.status.is_none() && matches!(it.cause, FailureCause::Network | FailureCause::Tls))
+        // Where there was no connection, nothing was sent.
+        if !matches!(&result, Err(it) if it.status.is_none() && matches!(it.cause, FailureCause::Network | FailureCause::Tls))
         {
             self.sent += size;
         }
-        match heard {
+        match result {
             Ok(reply) => {
                 self.tokens.add(reply.tokens);
                 self.model = reply.model.clone().or(self.model.take());
@@ -389,7 +385,7 @@ impl Dialogue {
 
     /// The input was too long: what is known of the limit, and the next way to make it smaller.
     fn shrink(&mut self, request: &SummaryRequest<'_>, limit: u64, failure: Failure) {
-        if limit < LEAST_INPUT {
+        if limit < MIN_INPUT {
             self.stage = Stage::Over { why: GaveUp::Failed(failure) };
             return;
         }
@@ -552,7 +548,7 @@ impl Dialogue {
 }
 
 /// Holds a summary against the request.
-pub fn mended(request: &SummaryRequest<'_>, parsed: check::Parsed) -> Mended {
+pub fn mended(request: &SummaryRequest<'_>, parsed: check::Parsed) -> GroundedSummary {
     let ground = Ground {
         history: request.history,
         ledger: request.ledger,

@@ -1,4 +1,4 @@
-//! What can go wrong between us and a model, told apart by what helps against it. Pure.
+//! What can go wrong between us and a model, classified by the remedy. Pure.
 
 use std::sync::LazyLock;
 
@@ -30,7 +30,7 @@ pub enum FailureCause {
     /// The provider wants us to wait.
     Busy,
     Server,
-    /// Nobody there, or the connection broke.
+    /// No connection, or it broke.
     Network,
     /// The certificate or handshake was not accepted.
     Tls,
@@ -201,8 +201,8 @@ static KEY: LazyLock<Option<Regex>> = LazyLock::new(|| {
 });
 static CREDIT: LazyLock<Option<Regex>> =
     LazyLock::new(|| compiled(r"(?i)insufficient_quota|credit balance|billing|exceeded your current quota"));
-/// `213462 tokens > 200000 maximum`, `(1050001) exceeds the maximum number of tokens allowed (1048576)`, `maximum context
-/// length is 8192 tokens. However, your messages resulted in 9000 tokens`.
+/// `213462 tokens > 200000 maximum`, `(1050001) exceeds the maximum number of tokens allowed (1048576)`, `maximum
+/// context length is 8192 tokens. However, your messages resulted in 9000 tokens`.
 static SENT_FIRST: LazyLock<Option<Regex>> = LazyLock::new(|| {
     compiled(r"(?i)(\d{3,})\)? ?(?:tokens?)?\)? ?(?:>|exceeds?[^0-9]{0,60}|\+ \d+ >) ?\(?(\d{3,})")
 });

@@ -1,6 +1,6 @@
 //! Which language a text is in, as far as a check needs it: by script, and by the small words of the Latin ones. Pure.
 
-/// A language that is told apart.
+/// A language that is recognised.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Language {
     /// Its name in English, for prompts.

@@ -1,4 +1,4 @@
-//! What is said to a model and what it says, whoever its provider is.
+//! Requests to a model and its replies, independent of the provider.
 
 use std::fmt;
 
@@ -70,7 +70,7 @@ pub struct Prefix {
 /// What a model is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelRequest {
-    /// What it is told first.
+    /// The system prompt.
     pub system: String,
     /// What was said; the last turn is ours.
     pub turns: Vec<Turn>,
@@ -99,11 +99,10 @@ impl ModelRequest {
     }
 }
 
-/// Why a model stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StopReason {
-    /// It was done, or nobody said.
+    /// It was done, or no reason was given.
     #[default]
     End,
     /// It ran into the limit of its answer.
@@ -144,7 +143,6 @@ impl TokenUsage {
     }
 }
 
-/// What a model said.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reply {
     /// Its text, thinking left out.
@@ -163,7 +161,7 @@ pub struct PartialReply {
     pub finished: bool,
 }
 
-/// A key. Shows itself to nobody: neither `Debug` nor `Display` nor any serialiser has its text.
+/// A key. Never shown: neither `Debug` nor `Display` nor any serialiser has its text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 

@@ -17,14 +17,14 @@ use regex::Regex;
 
 use layout::{Layout, says};
 use line::{LineStyle, SummaryLine};
-use priority::Kind;
+use priority::LineKind;
 
 /// What a summary is asked for.
 #[derive(Debug, Clone)]
 pub struct OfflineRequest<'a> {
     /// The messages it replaces.
     pub region: Range<usize>,
-    /// Messages that stay but lose their outputs: what came of commands there would be told nowhere else. Rising.
+    /// Messages that stay but lose their outputs: what came of commands there would be nowhere else. Ascending.
     pub cleared: &'a [usize],
     /// Its sections and shape.
     pub spec: &'a SummarySpec,
@@ -46,7 +46,7 @@ pub struct OfflineRequest<'a> {
 /// A line that was admitted, or is not yet.
 struct Candidate<'a> {
     fact: &'a Fact,
-    kind: Kind,
+    kind: LineKind,
     section: usize,
     /// What it stands under there.
     topic: Topic,
@@ -58,8 +58,8 @@ struct Candidate<'a> {
     now: Option<(SummaryLine, u64)>,
 }
 
-/// Writes a summary of `ask.region`. Never above `ask.max_tokens` by `count`: pins that do not fit even alone are left out,
-/// so a caller that must keep them checks that they are there.
+/// Writes a summary of `ask.region`. Never above `ask.max_tokens` by `count`: pins that do not fit even alone are left
+/// out, so a caller that must keep them checks that they are there.
 pub fn write(
     history: &History,
     ledger: &Ledger,
@@ -72,7 +72,7 @@ pub fn write(
     }
     let spec = SummarySpec { slice_minutes: 0, ..ask.spec.clone() };
     let mut out = String::new();
-    // Newest first: what an older slice does not need is nobody's any more, so each may take its share of what is left.
+    // Newest first: each may take its share of what is left.
     let mut parts: Vec<String> = Vec::new();
     let mut left = ask.max_tokens;
     for (number, (title, region)) in slices.iter().enumerate().rev() {
@@ -157,7 +157,7 @@ fn write_slice(
     let below = pursued.filter(|it| *it >= ask.region.end);
     let style =
         LineStyle { answered, below, roots: roots(&items), errors_apart, words: ask.spec.words.clone() };
-    let quoted = items.iter().filter(|it| it.kind == Kind::Quoted).count();
+    let quoted = items.iter().filter(|it| it.kind == LineKind::Quoted).count();
     let mut page = Layout { ask, style, quoted, costs: HashMap::new(), count, used: 0 };
     page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
     let header = ask.header.is_some() && page.used <= ask.max_tokens;
@@ -248,9 +248,9 @@ fn items<'a>(ledger: &'a Ledger, step: Option<&'a Fact>, ask: &OfflineRequest) -
         }
         // The only request is both; it gives way as late as the last one does.
         let kind = match fact.topic {
-            Topic::Goal if last.contains(&me) => Kind::Last,
-            Topic::UserMessages if every(fact) => Kind::Quoted,
-            _ => Kind::of(fact),
+            Topic::Goal if last.contains(&me) => LineKind::Last,
+            Topic::UserMessages if every(fact) => LineKind::Quoted,
+            _ => LineKind::of(fact),
         };
         let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
         let focused = focus.iter().any(|it| lower.contains(it));
@@ -290,7 +290,7 @@ fn focus_words(focus: &str) -> Vec<String> {
     words.filter(|it| it.chars().count() > 2).map(Into::into).collect()
 }
 
-/// Commands that failed, each told once: with the error that it ended with.
+/// Commands that failed, each once, with the error that it ended with.
 #[derive(Default)]
 struct Failures<'a> {
     /// The commands that an error tells.
@@ -355,7 +355,8 @@ fn quoted_whole(rule: &Fact, facts: &[&Fact]) -> bool {
     facts.iter().filter(short).any(|it| says(it, rule))
 }
 
-/// Whether what the user said stands among the rules, but for a word or two. `facts` are in the order of their messages.
+/// Whether what the user said stands among the rules, but for a word or two. `facts` are in the order of their
+/// messages.
 fn told_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
     if said.text.len() > LONGEST_PROMPT {
         return false;
@@ -375,14 +376,14 @@ const LONGEST_PROMPT: usize = 16_000;
 /// Directories that hold several of the files outside the working directory, or that were only found: their paths are
 /// written from there, the directory once a line. Each is the one that saves most of what is left.
 fn roots(items: &[Candidate]) -> Vec<String> {
-    /// Fewer files are told with their whole paths.
+    /// Fewer files are listed with their whole paths.
     const FILES: usize = 4;
     /// Characters that a root must save.
     const SAVED: usize = 160;
     let mut paths: Vec<&str> = items
         .iter()
         .filter(|it| it.fact.topic == Topic::Files)
-        .filter(|it| it.fact.text.starts_with('/') || it.kind == Kind::Found)
+        .filter(|it| it.fact.text.starts_with('/') || it.kind == LineKind::Found)
         .map(|it| it.fact.text.as_str())
         .collect();
     let mut out: Vec<String> = Vec::new();

@@ -1,9 +1,9 @@
-//! What a model is told.
+//! The prompts of a dialogue with a model.
 
 use super::check::Fault;
 use crate::profile::{SummaryShape, SummarySpec, SummaryStyle};
 
-/// A text that a model is told, by its place in a dialogue.
+/// A prompt, by its place in a dialogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PromptText {
     /// First, and before everything else.
@@ -28,7 +28,7 @@ pub enum PromptText {
 
 /// The wording of each [`PromptText`], with `{names}` to fill in. They come with the program.
 #[derive(Debug, Clone, Copy)]
-pub struct Texts {
+pub struct PromptTexts {
     pub system: &'static str,
     pub ask: &'static str,
     pub again: &'static str,
@@ -41,7 +41,7 @@ pub struct Texts {
     pub host: &'static str,
 }
 
-impl Texts {
+impl PromptTexts {
     fn of(&self, text: PromptText) -> &'static str {
         match text {
             PromptText::System => self.system,
@@ -61,7 +61,7 @@ impl Texts {
 /// A profile's own texts, instead of or behind ours.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PromptOverrides {
-    /// Behind what the model is told first: what the profile's system asks for.
+    /// Behind the system prompt: what the profile's system asks for.
     pub system: Option<String>,
     /// In front of the form that we ask for: what the profile asks for.
     pub ask: Option<String>,
@@ -73,7 +73,7 @@ pub struct PromptOverrides {
 
 /// What is filled into a text.
 pub struct Fill<'a> {
-    pub texts: &'a Texts,
+    pub texts: &'a PromptTexts,
     /// The word that fences what is data.
     pub fence: &'a str,
     pub transcript: &'a str,
@@ -179,7 +179,7 @@ mod tests {
     fn what_is_filled_in_is_not_looked_at_again() {
         let spec: SummarySpec =
             toml::from_str("sections = [{title = \"Goal\", holds = [\"goal\"]}]").unwrap();
-        let none = Texts {
+        let none = PromptTexts {
             system: "",
             ask: "",
             again: "",

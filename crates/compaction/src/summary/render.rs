@@ -47,7 +47,7 @@ pub fn passages(history: &History, region: Range<usize>, redactor: &dyn Fn(&str)
                         let mime = if media.mime.is_empty() { "attachment" } else { &media.mime };
                         (speaker(message).to_owned(), format!("[attached: {mime}]"), false)
                     }
-                    // Thinking is the model's own business, and what only one API understands is nobody's.
+                    // Neither thinking nor what only one API understands is shown.
                     Part::Reasoning(_) | Part::Opaque(_) => continue,
                 };
                 if !text.trim().is_empty() {
@@ -85,7 +85,7 @@ pub fn fence<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> String {
         let mut hash = twox_hash::XxHash3_64::with_seed(seed);
         texts.clone().for_each(|it| hash.write(it.as_bytes()));
         let word = format!("{:08x}", hash.finish() as u32);
-        // One try is enough unless somebody guessed a 32-bit hash of a text that contains the guess.
+        // One try is enough unless a text contains its own 32-bit hash.
         if !texts.clone().any(|it| it.contains(&word)) || seed > 16 {
             return word;
         }

@@ -1,8 +1,9 @@
 //! pi's session files (`.jsonl`; versions 1 to 3 of the format), read only.
 //!
-//! A header line, then entries. From version 2 on they form a tree by `parentId`, and the last entry is the leaf; before,
-//! they are a list. A compaction entry names the first entry that is kept. What is read is what pi sends: the summary,
-//! the kept entries, what came after; without answers that failed or were stopped, and with an output for every call.
+//! A header line, then entries. From version 2 on they form a tree by `parentId`, and the last entry is the leaf;
+//! before, they are a list. A compaction entry names the first entry that is kept. What is read is what pi sends: the
+//! summary, the kept entries, what came after; without answers that failed or were stopped, and with an output for
+//! every call.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -12,7 +13,7 @@ use crate::format::{Api, Row};
 use crate::parse::lines::each_line;
 use crate::requests::{Collector, each_row, text, time};
 use crate::{Format, Note, PastCompaction, Session, Source, derive, is_cleared};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Reasoning, Role, Usage};
 
 pub(crate) static ROW: Row = Row {
@@ -403,7 +404,7 @@ fn request(row: &Value, out: &mut Collector) {
 mod tests {
     use super::*;
     use crate::tests::shown;
-    use crate::{Memory, Mode, write};
+    use crate::{MemorySource, Mode, write};
 
     const V1: &str = r#"{"type":"session","id":"s","timestamp":"2025-01-01T00:00:00.000Z","cwd":"/p"}"#;
     const V3: &str =
@@ -417,7 +418,7 @@ mod tests {
                 && !sniff(r#"{"type":"session_meta","payload":{}}"#)
                 && !sniff(r#"{"type":"session"}"#)
         );
-        assert!(read(&Memory::new("t", r#"{"type":"user"}"#)).is_err());
+        assert!(read(&MemorySource::new("t", r#"{"type":"user"}"#)).is_err());
     }
 
     #[test]
@@ -480,7 +481,7 @@ mod tests {
 
     #[test]
     fn writes_nothing_else() {
-        let source = Memory::new(
+        let source = MemorySource::new(
             "t",
             format!("{V1}\n{}", r#"{"type":"message","message":{"role":"user","content":"go"}}"#),
         );

@@ -1,9 +1,10 @@
 //! Qwen Code's sessions (`~/.qwen/projects/<project>/chats/<session id>.jsonl`), read only.
 //!
-//! A fork of Gemini CLI. Its records look like Claude Code's (`uuid`, `parentUuid`, `sessionId`), its messages are Gemini
-//! contents. Facts are those of its sources of 2026 (`chatRecordingService`, `transcript-records`, `session-api-history`),
-//! versions 0.5 to 0.22: what a resume sends is the chain of `parentUuid` from the last record back; records of one `uuid`
-//! are one message; a `chat_compression` record holds the whole history that replaces what was before.
+//! A fork of Gemini CLI. Its records look like Claude Code's (`uuid`, `parentUuid`, `sessionId`), its messages are
+//! Gemini contents. Facts are those of its sources of 2026 (`chatRecordingService`, `transcript-records`,
+//! `session-api-history`), versions 0.5 to 0.22: what a resume sends is the chain of `parentUuid` from the last record
+//! back; records of one `uuid` are one message; a `chat_compression` record holds the whole history that replaces what
+//! was before.
 //!
 //! Not followed: what a goal's end changes about where a message of the user joins (`goal_turn_end`).
 
@@ -15,14 +16,14 @@ use super::gemini_cli::ACK;
 use crate::format::{Api, Row};
 use crate::parse::lines::each_line;
 use crate::requests::{Collector, each_row, text, time};
-use crate::{Format, Memory, Note, PastCompaction, Session, Source, derive, wire};
-use history::error::{Error, Kind as ErrorKind, Result};
+use crate::{Format, MemorySource, Note, PastCompaction, Session, Source, derive, wire};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Kind, Meta, Role};
 
 pub(crate) static ROW: Row = Row {
     name: "qwen-code",
     api: Api::Gemini,
-    // It talks to many providers, so nobody knows who signed.
+    // It talks to many providers, so the signer is not known.
     is_signed: false,
     folder: Some(("/.qwen/projects/", &[".jsonl"])),
     recognise: Some(sniff),
@@ -46,8 +47,8 @@ const SIDE: [&str; 6] = [
     "managed_session_commit_v1",
 ];
 
-/// Whether a line is a record with Gemini's `parts`, or one of the program's own with its `systemPayload`: Claude Code's
-/// rows, which are like it otherwise, have neither.
+/// Whether a line is a record with Gemini's `parts`, or one of the program's own with its `systemPayload`: Claude
+/// Code's rows, which are like it otherwise, have neither.
 pub fn sniff(first_lines: &str) -> bool {
     let is_record = |line: &str| match serde_json::from_str::<Value>(line) {
         Ok(it) => {
@@ -286,7 +287,7 @@ fn session(
     meta: Meta,
 ) -> Result<Session> {
     let contents: Vec<Value> = out.all.iter_mut().map(|it| it.value.take()).collect();
-    let array = Memory::new("contents", history::json::compact(&contents).into_bytes());
+    let array = MemorySource::new("contents", history::json::compact(&contents).into_bytes());
     let read = wire::read(&array, Format::GEMINI)?;
     notes
         .extend(read.notes.into_iter().map(|it| Note { line: line_of(&out, lines, it.line), what: it.what }));
@@ -455,7 +456,7 @@ mod tests {
         );
         let usage = session.history.messages()[1].usage.unwrap();
         assert_eq!((usage.input, usage.cache_read, usage.output), (60, 40, 10));
-        let source = Memory::new("t", lines.join("\n"));
+        let source = MemorySource::new("t", lines.join("\n"));
         assert_eq!(crate::sniff(&source).unwrap(), Format::QWEN_CODE);
         let requests = crate::requests::requests(&source, &session).unwrap();
         assert_eq!((requests.all.len(), requests.prompts), (2, vec!["List the files".to_owned()]));
@@ -518,17 +519,17 @@ mod tests {
         let (out, session) = shown(&[said("a", "b", "one"), said("b", "a", "two")]);
         assert_eq!((out.lines().count(), session.notes.len()), (2, 1));
         for text in ["", "{}", "[]", "x", r#"{"uuid":"a"}"#] {
-            assert_eq!(read(&Memory::new("t", text)).unwrap_err().kind(), ErrorKind::Input, "{text}");
+            assert_eq!(read(&MemorySource::new("t", text)).unwrap_err().kind(), ErrorKind::Input, "{text}");
         }
     }
 
     #[test]
     fn rows_of_claude_code_are_not_taken_for_it() {
         let claude = r#"{"parentUuid":null,"isSidechain":false,"type":"user","message":{"role":"user","content":"say \"parts\":[ and \"systemPayload\":"},"uuid":"u","sessionId":"s"}"#;
-        assert_eq!(crate::sniff(&Memory::new("t", claude)).unwrap(), Format::CLAUDE_CODE);
+        assert_eq!(crate::sniff(&MemorySource::new("t", claude)).unwrap(), Format::CLAUDE_CODE);
         let long = said("a", "", &"long ".repeat(20_000));
-        assert_eq!(crate::sniff(&Memory::new("t", long)).unwrap(), Format::QWEN_CODE);
-        let source = Memory::new("t", said("a", "", "go"));
+        assert_eq!(crate::sniff(&MemorySource::new("t", long)).unwrap(), Format::QWEN_CODE);
+        let source = MemorySource::new("t", said("a", "", "go"));
         let session = read(&source).unwrap();
         let error = write(&source, &session, &History::default(), Mode::Append).unwrap_err();
         assert_eq!((error.kind(), error.detail()), (ErrorKind::Refused, "qwen-code is read only"));

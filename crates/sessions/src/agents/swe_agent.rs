@@ -1,8 +1,8 @@
 //! SWE-agent's trajectories (`.traj`), read only.
 //!
 //! One JSON document. `history` is what its model was last sent; files that have only `trajectory` are read from its
-//! steps. In the function-calling style, calls and results are as in OpenAI chat. In the older style a command stands in
-//! the text and its output is the next user message: they are read as a call of a tool named `bash` that takes free
+//! steps. In the function-calling style, calls and results are as in OpenAI chat. In the older style a command stands
+//! in the text and its output is the next user message: they are read as a call of a tool named `bash` that takes free
 //! text, and its output, so that commands and what they led to are visible as such.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::format::{Api, Row};
 use crate::parse::document;
 use crate::wire::media_of_url;
 use crate::{Format, Note, Record, Session, Source};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{Call, History, Kind, MediaKind, Message, Meta, Output, Part, Role};
 
 pub(crate) static ROW: Row = Row {
@@ -241,10 +241,10 @@ fn content(content: &Value) -> Vec<Part> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memory;
+    use crate::MemorySource;
 
     fn shown(text: &str) -> (String, Session) {
-        let session = read(&Memory::new("t", text)).unwrap();
+        let session = read(&MemorySource::new("t", text)).unwrap();
         let mut out = String::new();
         for message in session.history.messages() {
             out.push_str(&format!("{:?} {:?}:", message.role, message.kind));
@@ -279,7 +279,7 @@ mod tests {
         ] {
             assert!(!sniff(other), "{other}");
         }
-        assert!(read(&Memory::new("t", "{}")).is_err());
+        assert!(read(&MemorySource::new("t", "{}")).is_err());
     }
 
     #[test]

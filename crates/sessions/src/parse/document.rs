@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::spans::{space, string_end, value_end};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// A member of an object, or an element of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ impl Children {
 }
 
 /// The children of the object or array that begins at `span.start` (white space before it is skipped). Values are
-/// delimited, not validated: whoever reads one parses it. Anything else than an object or array has no children.
+/// delimited, not validated: that is left to their readers. Anything else than an object or array has no children.
 pub fn children(text: &str, span: Range<usize>) -> Children {
     let bytes = text.as_bytes();
     let bytes = &bytes[..span.end.min(bytes.len())];
@@ -122,11 +122,11 @@ pub fn from_first_element<'a>(text: &'a str, key: &str) -> Option<&'a str> {
 /// Parses a span. The sentence says what it was expected to be.
 ///
 /// # Errors
-/// [`Kind::Input`] where it is no JSON.
+/// [`ErrorKind::Input`] where it is no JSON.
 pub fn value(text: &str, span: Range<usize>, what: &str) -> Result<Value> {
     let text = text.get(span).unwrap_or_default();
     serde_json::from_str(text)
-        .map_err(|it| Error::new(Kind::Input, format!("expected {what}, found broken JSON")).because(it))
+        .map_err(|it| Error::new(ErrorKind::Input, format!("expected {what}, found broken JSON")).because(it))
 }
 
 /// The span of the unfinished member `key` that begins after `from`.

@@ -91,12 +91,20 @@ pub fn each_line_in(
 /// The beginning of a source, in which it says what it is.
 pub const HEAD: u64 = 64 * 1024;
 
+/// How much of a source is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coverage {
+    Whole,
+    /// No more than the history depends on, unless the source is small.
+    History,
+}
+
 /// How much is looked at first; later more at once.
 const BLOCK: u64 = if cfg!(test) { 4 * 1024 } else { 512 * 1024 };
 
 /// Goes through a source from its end to its beginning, on all cores: `look` makes something of the lines that begin in
-/// a range, `take` is given that and where the range begins, the last range first, and says whether to go on. How far it
-/// got; a little more may have been looked at.
+/// a range, `take` is given that and where the range begins, the last range first, and says whether to go on. How far
+/// it got; a little more may have been looked at.
 ///
 /// # Errors
 /// Those of `look`.
@@ -107,8 +115,8 @@ pub fn backwards<T: Send>(
 ) -> Result<u64> {
     let len = source.len();
     let cores = len.div_ceil(BLOCK).min(parallel::threads() as u64);
-    // Where what nobody has looked at ends. Ranges are in proportion to what was needed so far, so that little is looked
-    // at in vain.
+    // End of what was not looked at yet. Ranges are in proportion to what was needed so far, so that little is looked
+    // at without need.
     let rest = AtomicU64::new(len);
     let claim = || {
         let begin = |end: u64| end.saturating_sub(((len - end) / 4).clamp(BLOCK, 16 * BLOCK));
@@ -117,7 +125,7 @@ pub fn backwards<T: Send>(
     };
     let look_at = |range: Range<u64>| (range.end, range.start, look(range));
     std::thread::scope(|scope| {
-        // Whoever is a few ranges ahead waits: what it looks at next may not be needed.
+        // A thread that is a few ranges ahead waits: what it looks at next may not be needed.
         let (send, found) = mpsc::sync_channel(1);
         for _ in 1..cores {
             let (send, claim, look_at) = (send.clone(), &claim, &look_at);
@@ -183,13 +191,13 @@ fn give(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memory;
+    use crate::MemorySource;
 
     #[test]
     fn every_line_is_in_one_range() {
         let text: String = (0..500).map(|it| format!("{}{it}\n", "y".repeat(it * 7 % 90))).collect();
         let text = format!("{text}\n\nlast");
-        let source = Memory::new("t", text.as_bytes());
+        let source = MemorySource::new("t", text.as_bytes());
         let lines = |range: Range<u64>| {
             let mut out = Vec::new();
             let count = each_line_in(&source, range, |_, record, _| {
@@ -212,7 +220,7 @@ mod tests {
     #[test]
     fn goes_backwards_as_far_as_it_must() {
         let text = "0123456789abcde\n".repeat(400_000);
-        let source = Memory::new("t", text.as_bytes());
+        let source = MemorySource::new("t", text.as_bytes());
         let count = |range| each_line_in(&source, range, |_, _, _| Ok(true));
         let mut sum = 0;
         let mut take = |most: u64| {
@@ -233,7 +241,7 @@ mod tests {
     fn gives_lines_and_places() {
         let long = "x".repeat(3 * CHUNK / 2);
         let text = format!("\u{feff}one\r\n\n  two \n{long}\n{long}\nlast");
-        let source = Memory::new("t", text.as_bytes());
+        let source = MemorySource::new("t", text.as_bytes());
         let mut out = Vec::new();
         each_line(&source, |number, record, bytes| {
             assert_eq!(source.bytes(record.range()).unwrap(), bytes);

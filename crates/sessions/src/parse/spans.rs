@@ -1,7 +1,7 @@
 //! Where the values of a JSON text stand: spans, found without parsing what is in them.
 //!
 //! It walks text that may be cut off or broken, never recurses, and looks at each byte a bounded number of times.
-//! It does not say that a value is valid JSON; whoever parses a span finds out.
+//! It does not say that a value is valid JSON: that is left to the parser of a span.
 
 use std::ops::Range;
 

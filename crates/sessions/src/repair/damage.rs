@@ -4,7 +4,6 @@ use serde::{Serialize, Serializer};
 
 macro_rules! damages {
     ($($variant:ident $name:literal $why:literal $mend:literal)*) => {
-        /// A kind of damage.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Damage { $(#[doc = $why] $variant),* }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 use crate::{Piece, Source};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 /// A source as it reads with its edits made. Only what is new is held.
 pub struct Mended<'a> {
@@ -40,7 +40,8 @@ impl<'a> Mended<'a> {
         self.pieces
     }
 
-    /// With more edits: ranges of it as it reads now, and what takes their place. Of edits that overlap the first counts.
+    /// With more edits: ranges of it as it reads now, and what takes their place. Of edits that overlap the first
+    /// counts.
     pub(super) fn edited(self, mut edits: Vec<(Range<u64>, Vec<u8>)>) -> Self {
         if edits.is_empty() {
             return self;
@@ -134,7 +135,7 @@ impl Source for Mended<'_> {
         }
         if filled < buffer.len() {
             let what = format!("expected {} bytes at {at}, found fewer", buffer.len());
-            return Err(Error::new(Kind::Changed, what).at(self.name(), None));
+            return Err(Error::new(ErrorKind::Changed, what).at(self.name(), None));
         }
         Ok(())
     }
@@ -143,11 +144,11 @@ impl Source for Mended<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memory;
+    use crate::MemorySource;
 
     #[test]
     fn edits_upon_edits() {
-        let source = Memory::new("t", b"0123456789".as_slice());
+        let source = MemorySource::new("t", b"0123456789".as_slice());
         let text = |it: &Mended| String::from_utf8(it.bytes(0..it.len()).unwrap()).unwrap();
         let edit = |range: Range<u64>, new: &str| (range, new.as_bytes().to_vec());
         let whole = Mended::whole(&source).edited(vec![]);

@@ -203,14 +203,14 @@ pub(crate) fn whole_line(source: &dyn Source, record: Record) -> Result<Range<u6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memory;
+    use crate::MemorySource;
 
     #[test]
     fn a_line_goes_to_its_break() {
         for (blank, behind, whole) in
             [(9_000, "\nx", 9_004), (4_096, "x\n", 4_099), (5, "", 8), (0, "\n\n", 4)]
         {
-            let source = Memory::new("t", format!("{{1}}{}{behind}", " ".repeat(blank)));
+            let source = MemorySource::new("t", format!("{{1}}{}{behind}", " ".repeat(blank)));
             assert_eq!(
                 whole_line(&source, Record { at: 0, len: 3 }).unwrap(),
                 0..whole,

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 use super::{Format, Piece, Record, Source};
 use crate::parse::raw::{Fields, list, place, text};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 
 pub use damage::Damage;
 pub(crate) use document::document;
@@ -136,11 +136,11 @@ pub(crate) fn hash(text: &[u8]) -> u64 {
 /// Finds what is wrong with a session of this format, and mends it. `handle_of` gives the handles for notes.
 ///
 /// # Errors
-/// [`Kind::Arguments`] for a format whose sessions are not repaired; what [`Source::read_at`] gives.
+/// [`ErrorKind::Arguments`] for a format whose sessions are not repaired; what [`Source::read_at`] gives.
 pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> Result<Repair> {
     if format.0.repair.is_empty() {
         let what = format!("sessions of the format {} are not repaired", format.name());
-        return Err(Error::new(Kind::Arguments, what));
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
     let mut mended = Mended::whole(source);
     let (mut findings, mut counts, mut taken) = (Vec::new(), BTreeMap::new(), Vec::new());

@@ -1,8 +1,8 @@
 //! Whether an API would accept an array of messages, judged on the bytes alone.
 //!
 //! It shares no code with what reads and writes, and never sees a history: what is wrong there must not be wrong
-//! here in the same way. Each rule has a name, a source and a test that breaks it. An array may end with calls that
-//! nobody has answered yet: whoever holds it is about to.
+//! here in the same way. Each rule has a name, a source and a test that breaks it. An array may end with calls
+//! that are not answered yet: the caller is about to.
 
 mod anthropic;
 mod gemini;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{Violations, is_address, is_base64, is_plain, short, string};
 
 pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, found: &mut Violations) {
-    // The calls of the last assistant message, and those of them that nobody has answered yet.
+    // The calls of the last assistant message, and those of them that are not answered yet.
     let (mut calls, mut open, mut asked): (HashSet<&str>, HashSet<&str>, usize) = Default::default();
     for (message, element) in elements.iter().enumerate() {
         let role = string(element, "role");

@@ -15,7 +15,7 @@ struct Call<'a> {
 
 pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, found: &mut Violations) {
     let mut calls: HashMap<&str, Call<'_>> = HashMap::new();
-    // Where the last turn begins, with words of somebody else or after an output: only calls in it may be waiting.
+    // Where the last turn begins, with a message of another role or after an output: only calls in it may be waiting.
     let (mut turn, mut after_output) = (0, false);
     for (item, element) in elements.iter().enumerate() {
         let kind = match string(element, "type") {

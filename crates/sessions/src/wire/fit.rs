@@ -15,7 +15,7 @@ const NO_RESULT: &str = "[no result recorded]";
 /// Opens a history whose first message is not the user's, for APIs that want one.
 const OPENING: &str = "[The conversation starts here.]";
 /// What the assistant says between a summary and the next words of the user, where roles must alternate. Without it
-/// both would be one message, and nobody could tell the user's words from the summary again.
+/// both would be one message, and the user's words could not be told from the summary again.
 pub(super) const ACK: &str = "Understood.";
 
 /// What an API asks of ids, names and roles.
@@ -287,7 +287,7 @@ impl Fitted<'_> {
         }
     }
 
-    /// Adds to what somebody else says.
+    /// Adds to what another role says.
     fn other(&mut self, new_source: bool, role: Role, kind: Kind, part: Part) {
         self.close(true);
         if self.rules.alternates
@@ -334,7 +334,7 @@ impl Fitted<'_> {
     }
 
     /// Ends the assistant's turn: thinking that leads to nothing goes, and its calls are answered. If nothing follows,
-    /// calls may stay open: whoever holds the history is about to answer them.
+    /// calls may stay open: the caller is about to answer them.
     fn close(&mut self, more_follows: bool) {
         self.drop_thoughts();
         self.answered = false;

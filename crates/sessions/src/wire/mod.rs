@@ -29,7 +29,7 @@ use super::format::{Api, Row};
 use super::{Format, Note, PastCompaction, Record, Session, Source, glimpse, refusal};
 use crate::agents::{gemini_cli, opencode};
 use crate::parse::spans::{self, Items, Span};
-use history::error::{Error, Kind as Fault, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::json;
 use history::{
     Call, History, Kind, Media, MediaKind, Message, Meta, Opaque, Output, Part, Role, Text, TextSize, Usage,
@@ -65,7 +65,7 @@ const DEEPEST: usize = 100;
 /// A document that is cut off in its last element gives the elements before it and a note.
 ///
 /// # Errors
-/// [`Fault::Input`] if it is not a JSON array or an object that holds one under one of the four keys.
+/// [`ErrorKind::Input`] if it is not a JSON array or an object that holds one under one of the four keys.
 pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
     let bytes = source.bytes(0..source.len())?;
     let text = json::mend(&bytes);
@@ -160,7 +160,7 @@ const fn row(name: &'static str, api: Api, is_signed: bool, read: fn(&dyn Source
 }
 
 pub(crate) static ANTHROPIC: Row = row("anthropic", Api::Anthropic, true, |it| read(it, Format::ANTHROPIC));
-// Many providers speak it, so nobody knows who signed.
+// Many providers speak it, so the signer is not known.
 pub(crate) static OPENAI_CHAT: Row =
     row("openai-chat", Api::OpenAiChat, false, |it| read(it, Format::OPENAI_CHAT));
 pub(crate) static OPENAI_RESPONSES: Row =
@@ -253,7 +253,7 @@ fn frame(text: &str) -> Option<Frame> {
 fn array(source: &dyn Source, text: &str) -> Result<(Frame, Items)> {
     let expected = "while reading plain messages, expected a JSON array, or an object that holds one as `messages`, `input`, `contents` or `history`";
     let fail = |found: String| {
-        Error::new(Fault::Input, format!("{expected}, found {found}; name the format if it is another"))
+        Error::new(ErrorKind::Input, format!("{expected}, found {found}; name the format if it is another"))
             .at(source.name(), None)
     };
     let Some(frame) = frame(text) else {

@@ -1,4 +1,4 @@
-//! Which API a document speaks, told from its beginning.
+//! Which API's messages a document holds, by its beginning.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::{frame, string};
 use crate::Format;
 use crate::parse::spans;
 
-/// Top-level keys of documents that are somebody else's: Gemini CLI (`sessionId`, `projectHash`), OpenCode (`info`),
+/// Top-level keys of documents of other formats: Gemini CLI (`sessionId`, `projectHash`), OpenCode (`info`),
 /// SWE-agent (`trajectory`, `replay_config`), Claude Code and pi lines (`uuid`, `parentUuid`).
 const FOREIGN: [&str; 8] =
     ["sessionId", "sessionID", "projectHash", "info", "trajectory", "replay_config", "uuid", "parentUuid"];
@@ -14,7 +14,7 @@ const FOREIGN: [&str; 8] =
 /// How many elements are looked at.
 const LOOK_AT: usize = 200;
 
-/// The API whose messages a document holds, told from its mended beginning; nothing if it is not plain messages.
+/// The API whose messages a document holds, by its mended beginning; nothing if it is not plain messages.
 ///
 /// The first element that only one API could hold decides: `parts` (Gemini); an item `type` besides `role`, or
 /// `input_…`/`output_…` content (Responses); `tool_calls`, role `tool`, `function` or `developer`, `image_url`

@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::{Api, array, fit};
 use crate::parse::spans::{self, Items, Span};
 use crate::{Mode, Piece, Record, Session, Source, Written, replaced};
-use history::error::{Error, Kind as Fault, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::json;
 use history::{History, Message, Part};
 
@@ -18,8 +18,8 @@ use history::{History, Message, Part};
 /// white space between elements that the document uses.
 ///
 /// # Errors
-/// [`Fault::Bug`] if [`Mode::Patch`] is asked for with messages added, taken out or moved; [`Fault::Input`] or
-/// [`Fault::Changed`] if the source no longer is what was read.
+/// [`ErrorKind::Bug`] if [`Mode::Patch`] is asked for with messages added, taken out or moved; [`ErrorKind::Input`] or
+/// [`ErrorKind::Changed`] if the source no longer is what was read.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     let mut warnings = vec![];
     let api = session.format.0.api;
@@ -41,7 +41,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
             let what = format!(
                 "while replacing outputs in place, expected the {expected} messages that were read, in their order, found {found} others"
             );
-            return Err(Error::new(Fault::Bug, what).at(source.name(), None));
+            return Err(Error::new(ErrorKind::Bug, what).at(source.name(), None));
         }
         Mode::Patch => {
             let mut by = BTreeMap::new();
@@ -148,7 +148,7 @@ fn spliced(
     let open = frame.array.as_ref().map_or(0, |it| it.1);
     if items.spans.len() != session.records.len() || !items.spans.iter().zip(&session.records).all(same) {
         let what = "while writing messages back, expected the document that was read, found another";
-        return Err(Error::new(Fault::Changed, what).at(source.name(), None));
+        return Err(Error::new(ErrorKind::Changed, what).at(source.name(), None));
     }
     let style = Style::of(&text, open, &items);
     let mut pieces = Pieces::default();

@@ -222,7 +222,7 @@ impl Vocabulary {
         }
     }
 
-    /// How many tokens a piece has, `each` being told where they end.
+    /// How many tokens a piece has; `each` gets where they end.
     ///
     /// It is merged stretch by stretch, so that the time is that of its length. Tokens are those of a text if and only
     /// if any two neighbours, merged by themselves, stay as they are. So the last tokens of a stretch, which what

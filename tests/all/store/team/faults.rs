@@ -1,9 +1,11 @@
 //! What goes wrong around a team's store: lost connections, lost objects, newer databases.
 
 use super::server::{self, Server, server};
-use epitome::history::error::Kind;
+use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Note, Original, Scope, SessionOrigin, Store, StoreAt, TeamStore, What};
+use epitome::store::{
+    Batch, Body, NewMemory, Original, Scope, SessionOrigin, Store, StoreAt, TeamStore, What,
+};
 
 pub fn scope(owner: &str) -> Scope {
     Scope { owner: owner.into(), project: "/p".into() }
@@ -42,7 +44,7 @@ fn a_newer_database_is_left_alone() {
         drop(open(&place).unwrap());
         server.admin(server::name(&place)).batch_execute("UPDATE epitome.version SET version = 99").unwrap();
         let error = open(&place).err().unwrap();
-        assert_eq!(error.kind(), Kind::Store);
+        assert_eq!(error.kind(), ErrorKind::Store);
         assert!(error.full().contains("database of a newer version 99"), "{}", error.full());
     });
 }
@@ -79,7 +81,9 @@ fn a_lost_connection_is_opened_again() {
         cut();
         store.mark(&scope("me"), "m", "1", 1).unwrap();
         cut();
-        store.remember(&scope("me"), &Note { content: "tabs".into(), ..Note::default() }, 1).unwrap();
+        store
+            .remember(&scope("me"), &NewMemory { content: "tabs".into(), ..NewMemory::default() }, 1)
+            .unwrap();
         assert_eq!(store.restore(&scope("me"), &other).unwrap(), bytes[..50_000]);
         assert_eq!(store.marked(&scope("me"), "m").unwrap().unwrap().value, "1");
     });
@@ -102,7 +106,7 @@ fn what_cannot_be_reached_says_what_to_check() {
         [("", "expected s3://"), ("http://x", "expected s3://"), ("file://x", "not absolute")]
     {
         let error = open(&TeamStore { blobs: blobs.into(), ..place.clone() }).err().unwrap();
-        assert_eq!(error.kind(), Kind::Arguments);
+        assert_eq!(error.kind(), ErrorKind::Arguments);
         assert!(error.full().contains(says), "{}", error.full());
     }
 }

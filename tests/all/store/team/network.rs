@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use super::faults::{open, put, scope, walk};
 use super::server::server;
-use epitome::history::error::Kind;
+use epitome::history::error::ErrorKind;
 use epitome::store::TeamStore;
 
 /// What becomes of a connection.
@@ -110,7 +110,11 @@ fn a_database_behind_a_network_that_fails() {
     for weather in [Weather::Cut, Weather::Half(3), Weather::Half(400), Weather::Half(900)] {
         proxy.turns(weather);
         let error = put(&store, &scope("me"), "t", &bytes[..100_000]).unwrap_err();
-        assert!(matches!(error.kind(), Kind::Store | Kind::Locked), "{weather:?}: {}", error.full());
+        assert!(
+            matches!(error.kind(), ErrorKind::Store | ErrorKind::Locked),
+            "{weather:?}: {}",
+            error.full()
+        );
         assert!(error.full().contains("nothing was changed"), "{weather:?}: {}", error.full());
         let near = open(&direct).unwrap();
         assert_eq!(near.stats().unwrap().items["session"], 1, "{weather:?}");
@@ -192,11 +196,11 @@ fn objects_in_s3_behind_a_network_that_fails() {
         proxy.turns(weather);
         let more = super::super::chunks::noise(8, 200_000);
         let error = put(&store, &scope("me"), "t", &more).unwrap_err();
-        assert_eq!(error.kind(), Kind::Store, "{weather:?}");
+        assert_eq!(error.kind(), ErrorKind::Store, "{weather:?}");
         assert!(error.full().contains("object storage"), "{weather:?}: {}", error.full());
         assert!(!error.full().contains("secret"), "{}", error.full());
         let error = store.restore(&scope("me"), &handle).unwrap_err();
-        assert_eq!(error.kind(), Kind::Store, "{weather:?}");
+        assert_eq!(error.kind(), ErrorKind::Store, "{weather:?}");
         assert_eq!(store.stats().unwrap().items["session"], 2);
         proxy.turns(Weather::Fair);
         assert!(store.restore(&scope("me"), &handle).unwrap() == bytes, "{weather:?}");

@@ -1,12 +1,11 @@
 //! What is asked: as much of the transcript as fits, in the place that the dialogue has come to.
 
-use super::{Dialogue, Fault, GaveUp, InputReduction, LEAST_INPUT, SAFE_PERCENT, Stage, SummaryRequest};
+use super::{Dialogue, Fault, GaveUp, InputReduction, MIN_INPUT, SAFE_PERCENT, Stage, SummaryRequest};
 use crate::summary::model::{ModelRequest, Speaker, Turn};
 use crate::summary::offline;
 use crate::summary::prompt::{self, Fill, PromptText};
 use crate::summary::render::{self, Passage, Position};
 
-/// What follows an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterAnswer {
     /// It is the summary.
@@ -226,7 +225,7 @@ impl Dialogue {
         };
         let fill = self.fill(request, "", "", &[], (1, 1));
         let frame = prompt::filled(PromptText::System, &fill) + &prompt::filled(PromptText::Ask, &fill);
-        Some(most.saturating_sub((request.count)(&frame)).max(LEAST_INPUT / 2))
+        Some(most.saturating_sub((request.count)(&frame)).max(MIN_INPUT / 2))
     }
 
     /// Tokens that the model may answer.

@@ -11,7 +11,6 @@ use super::lexicon::{self, WORDS, actions, clauses, keys, likely_actions, overla
 use crate::facts::{ClaimPlace, Detail, Ledger, Topic};
 use history::{History, Kind, Message, Part, Role};
 
-/// A passage somebody said.
 struct Passage {
     keys: BTreeSet<String>,
     /// Each clause: what it is about, whether it says no, its actions.
@@ -33,7 +32,7 @@ pub(in crate::summary) fn negations(text: &str) -> usize {
     WORDS.as_ref().map_or(0, |it| it.no.find_iter(text).count())
 }
 
-/// White space made one.
+/// The text with each run of white space as one space.
 fn flat(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -102,7 +101,7 @@ pub struct Sources<'a> {
 /// Why a sentence was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unfounded {
-    /// Put in the user's mouth, or a rule that nobody gave.
+    /// Attributed to the user, or a rule that was never given.
     InventedUserStatement,
     /// Speaks to the model.
     Order,
@@ -125,7 +124,6 @@ impl Unfounded {
 }
 
 impl<'a> Sources<'a> {
-    /// Of a whole history.
     pub fn new(history: &'a History, ledger: &'a Ledger) -> Self {
         let mut out = Self {
             history,
@@ -348,7 +346,7 @@ impl<'a> Sources<'a> {
             let mut shown: Option<bool> = None;
             for fact in self.ledger.about(Topic::Commands).filter(|it| claim.command.is_match(&it.text)) {
                 if let Detail::Command { outcome, .. } = &fact.detail {
-                    // The last one that can be told counts.
+                    // The last one that is known counts.
                     shown = outcome.ok.or(shown).or(Some(true));
                 }
             }
@@ -390,7 +388,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// Whether a sentence begins by bidding the reader: `Merge it`, not `Merged` or `merges`.
+/// Whether a sentence begins with an imperative: `Merge it`, not `Merged` or `merges`.
 fn is_imperative(sentence: &str) -> bool {
     let bare = sentence.trim_start_matches(|c: char| !c.is_alphanumeric());
     lexicon::any(|it| &it.imperative, bare)
@@ -402,7 +400,7 @@ fn paragraphs(text: &str) -> impl Iterator<Item = &str> {
         .filter(|it| !it.trim().is_empty())
 }
 
-/// Whether pools have said what a sentence says: enough of what it is about, and every deed with consequences in the
+/// Whether pools have said what a sentence says: enough of what it is about, and every action with consequences in the
 /// same direction.
 fn supported(sentence: &str, pools: &[&[Passage]]) -> bool {
     let bare = WORDS.as_ref().map_or_else(|| sentence.into(), |it| it.attributed.replace_all(sentence, " "));
@@ -414,7 +412,7 @@ fn supported(sentence: &str, pools: &[&[Passage]]) -> bool {
         let about = keys(clause);
         for action in actions(clause) {
             consequences |= !no;
-            // The action in the same direction, and of the same thing if it is said of which.
+            // The action in the same direction, and of the same thing if one is named.
             let said = all().any(|it| {
                 let aims = |theirs: &BTreeSet<String>| {
                     about.len() < 2

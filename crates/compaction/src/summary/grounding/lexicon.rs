@@ -1,4 +1,4 @@
-//! What a sentence is about and which way it points, as far as that can be told without a model: its keys (words cut to
+//! What a sentence is about and which way it points, as far as that is possible without a model: its keys (words cut to
 //! their stems, pairs of signs), whether it says no, and the actions it names. The words are data
 //! (`lexicon.toml`). Pure.
 
@@ -46,9 +46,9 @@ struct LexiconFile {
 pub struct Claim {
     /// What is claimed: `tests`, `deployed`.
     pub name: String,
-    /// How it is said.
+    /// Its wording.
     pub said: Regex,
-    /// What it is said of, with a word of success besides.
+    /// What it is about, where a word of success is in the sentence, too.
     pub subject: Option<Regex>,
     /// The commands that may show it.
     pub command: Regex,
@@ -57,7 +57,7 @@ pub struct Claim {
 /// The lists, each one expression.
 pub struct Words {
     pub no: Regex,
-    /// Puts it in the user's mouth.
+    /// Attributes it to the user.
     pub attributed: Regex,
     /// A wish, a condition, a plan.
     pub open: Regex,
@@ -65,16 +65,16 @@ pub struct Words {
     pub order: Regex,
     pub permit: Regex,
     pub binding: Regex,
-    /// Somebody whose word counts.
+    /// Names a person with authority.
     pub authority: Regex,
-    /// Begins by bidding the reader.
+    /// Begins with an imperative.
     pub imperative: Regex,
     /// Says where it was read.
     pub cited: Regex,
     /// A word of success.
     pub success: Regex,
     pub flawless: Regex,
-    /// Deeds with consequences, and how others may have said them.
+    /// Actions with consequences, and other words for them.
     pub actions: Vec<(String, Regex, Option<Regex>)>,
     pub claims: Vec<Claim>,
 }

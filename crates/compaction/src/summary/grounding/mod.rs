@@ -1,4 +1,4 @@
-//! Holds what a summary says against the ledger: what must be said and is not is added word for word, what has no
+//! Checks a summary against the ledger: facts that must be in it and are not are added word for word, what has no
 //! source is taken out and counted. Pure.
 
 pub mod claims;
@@ -30,7 +30,7 @@ pub struct Ground<'a> {
 
 /// A summary that can be used, and what was done to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Mended {
+pub struct GroundedSummary {
     pub text: String,
     /// Facts that were added word for word.
     pub added: usize,
@@ -42,7 +42,7 @@ pub struct Mended {
     pub cut: usize,
 }
 
-impl Mended {
+impl GroundedSummary {
     /// Whether anything was done.
     pub fn touched(&self) -> bool {
         self.added + self.removed.len() + self.renamed.len() + self.cut > 0
@@ -78,9 +78,9 @@ const ADDED: &str = "Facts checked against the session";
 /// Of the budget, what the added facts may take, in percent.
 const ADDED_SHARE: u64 = 50;
 
-pub fn mend(mut parsed: Parsed, ground: &Ground<'_>) -> Mended {
+pub fn mend(mut parsed: Parsed, ground: &Ground<'_>) -> GroundedSummary {
     let sources = Sources::new(ground.history, ground.ledger);
-    let mut out = Mended::default();
+    let mut out = GroundedSummary::default();
     for (number, body) in &mut parsed.sections {
         let holds = ground.spec.sections.get(*number).map_or(&[][..], |it| &it.holds);
         *body = founded(body, ClaimPlace::of(holds), &sources, &mut out);
@@ -96,7 +96,7 @@ pub fn mend(mut parsed: Parsed, ground: &Ground<'_>) -> Mended {
 }
 
 /// A section's body without the sentences that have no source.
-fn founded(body: &str, place: ClaimPlace, sources: &Sources<'_>, out: &mut Mended) -> String {
+fn founded(body: &str, place: ClaimPlace, sources: &Sources<'_>, out: &mut GroundedSummary) -> String {
     let mut lines = Vec::new();
     let mut code = false;
     for line in body.lines() {
@@ -142,7 +142,7 @@ struct Sentence<'a> {
     keys: BTreeSet<String>,
 }
 
-/// The facts that must be said and are not.
+/// The facts that must be in the summary and are not.
 fn missing(parsed: &Parsed, ground: &Ground<'_>) -> Ledger {
     let whole: String = parsed
         .sections

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::line::{self, LineStyle, SummaryLine};
-use super::priority::{self, Kind};
+use super::priority::{self, LineKind};
 use super::{Candidate, OfflineRequest, patterns};
 use crate::facts::{self, Detail, Fact, Topic, Voice};
 use crate::profile::{Section, SummaryShape};
 use history::History;
 
-/// How much of the room a last request may take that is told whole, in percent: files and the plan need some too.
+/// Percent of the room that a last request may take which is quoted whole: files and the plan need some too.
 const WHOLE: u64 = 70;
 
 /// Whether a rule stands in a prompt.
@@ -22,7 +22,7 @@ fn quotes(line: &SummaryLine, prompt: &Fact, rule: &Fact) -> bool {
     says(prompt, rule) && line.text.contains(&facts::flat(&rule.text))
 }
 
-/// Bytes of a line that lists commands: what is said of all of them stands in front, and must not be far.
+/// Maximum bytes of a line that lists commands: what holds for all of them stands in front, and must not be far.
 const LISTED: usize = 240;
 
 /// A list as lines of at most `bytes`, each with one piece at least.
@@ -64,10 +64,10 @@ impl Layout<'_, '_> {
     pub(super) fn fill(&mut self, items: &mut [Candidate], history: &History) -> Vec<usize> {
         debug_assert!(self.ask.region.end <= history.messages().len());
         let mut order = Vec::new();
-        let mut spent: HashMap<Kind, u64> = HashMap::new();
+        let mut spent: HashMap<LineKind, u64> = HashMap::new();
         let mut open: HashSet<usize> = HashSet::new();
         let mut labels: HashSet<(usize, String, String)> = HashSet::new();
-        let mut by_kind: HashMap<Kind, Vec<usize>> = HashMap::new();
+        let mut by_kind: HashMap<LineKind, Vec<usize>> = HashMap::new();
         for (number, item) in items.iter().enumerate() {
             by_kind.entry(item.kind).or_default().push(number);
         }
@@ -87,7 +87,7 @@ impl Layout<'_, '_> {
         }
         if let Some((number, line, cost)) = self.whole(items) {
             let fact = items[number].fact;
-            for kind in [Kind::Rule, Kind::Directive] {
+            for kind in [LineKind::Rule, LineKind::Directive] {
                 if let Some(orders) = by_kind.get_mut(&kind) {
                     orders.retain(|it| !quotes(&line, fact, items[*it].fact));
                 }
@@ -137,7 +137,7 @@ impl Layout<'_, '_> {
     /// The last request, if it fits whole but not together with the rules that stand in it: then it says them itself.
     fn whole(&mut self, items: &[Candidate]) -> Option<(usize, SummaryLine, u64)> {
         let room = self.ask.max_tokens.saturating_sub(self.used) * WHOLE / 100;
-        let asked = |it: &Candidate| it.kind == Kind::Last && it.fact.voice() == Voice::User;
+        let asked = |it: &Candidate| it.kind == LineKind::Last && it.fact.voice() == Voice::User;
         let number = items.iter().rposition(asked)?;
         let fact = items[number].fact;
         let line = line::line(fact, None, usize::MAX, &self.style);
@@ -147,7 +147,9 @@ impl Layout<'_, '_> {
         }
         let rules: Vec<&Fact> = items
             .iter()
-            .filter(|it| matches!(it.kind, Kind::Rule | Kind::Directive) && quotes(&line, fact, it.fact))
+            .filter(|it| {
+                matches!(it.kind, LineKind::Rule | LineKind::Directive) && quotes(&line, fact, it.fact)
+            })
             .map(|it| it.fact)
             .collect();
         let apart: u64 =
@@ -224,15 +226,16 @@ impl Layout<'_, '_> {
             sorted.sort_by_key(|it| it.0.topic == Topic::Unconfirmed);
             if *topic == Topic::Commands {
                 // Stable: what checks and delivers first, what only looked last, each in the order they were run.
-                sorted
-                    .sort_by_key(|it| (Kind::of(it.0) == Kind::Look, !facts::checks_or_delivers(&it.0.text)));
+                sorted.sort_by_key(|it| {
+                    (LineKind::of(it.0) == LineKind::Look, !facts::checks_or_delivers(&it.0.text))
+                });
             }
             if *topic == Topic::Goal {
                 // What is pursued now before what was answered.
                 sorted.sort_by_key(|it| self.style.answered > Some(it.0.message));
             }
             if *topic == Topic::Errors {
-                sorted.sort_by_key(|it| Kind::of(it.0) == Kind::Mended);
+                sorted.sort_by_key(|it| LineKind::of(it.0) == LineKind::Mended);
             }
             let mut answered = None;
             for (_, line) in sorted {
@@ -265,7 +268,7 @@ impl Layout<'_, '_> {
                 }
             }
         }
-        let quoted = items.iter().filter(|it| it.section == number && it.kind == Kind::Quoted).count();
+        let quoted = items.iter().filter(|it| it.section == number && it.kind == LineKind::Quoted).count();
         if section.every && quoted < self.quoted && !items.is_empty() {
             let missing = self.quoted - quoted;
             out.push_str(&format!(

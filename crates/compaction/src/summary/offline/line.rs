@@ -57,7 +57,7 @@ pub(super) fn line(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &L
     SummaryLine { label: label.map(one_line), group, text: one_line(text) }
 }
 
-/// A text without what ends a line for anybody: paths, commands and names are what the session says, and none may begin
+/// A text without any line break character: paths, commands and names are what the session says, and none may begin
 /// a heading or an item of its own.
 fn one_line(text: String) -> String {
     let breaks = |it: char| it != '\t' && it.is_control() || matches!(it, '\u{2028}' | '\u{2029}');
@@ -70,7 +70,7 @@ fn one_line(text: String) -> String {
 fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyle) -> SummaryLine {
     let at = format!("[#{}]", fact.message);
     let single = |text: String| {
-        // What is told may begin with the mark that the line gets.
+        // The text may begin with the mark that the line gets.
         let text = text.trim_start_matches("- ");
         SummaryLine { label: None, group: String::new(), text: format!("{text} {at}") }
     };
@@ -256,7 +256,7 @@ fn below<'a>(path: &'a str, root: &str) -> Option<&'a str> {
     path.strip_prefix(root)?.strip_prefix('/').filter(|it| !it.is_empty())
 }
 
-/// Somebody's words: the user's in quotation marks, cut in the middle so that both ends stay verbatim.
+/// Words of the user or the model: the user's in quotation marks, cut in the middle so that both ends stay verbatim.
 fn words(fact: &Fact, chars: usize) -> String {
     if fact.voice() != Voice::User {
         return told(&fact.text, chars);
@@ -298,18 +298,18 @@ fn unboxed(text: &str) -> String {
 /// Characters that may be pasted between a user's words and stay there.
 const ASIDE: usize = 120;
 
-/// Characters of a log that are told at most, both ends of it: it is looked up, not read.
+/// Maximum characters of a log, both ends of it: it is looked up, not read.
 const LOGGED: usize = 1_200;
 
-/// Characters of a diff that are told at most.
+/// Maximum characters of a diff.
 const DIFF: usize = 300;
 
-/// Characters of what a harness says to every model that are told at most: what binds stands among the orders.
+/// Maximum characters of a harness's instructions to every model: what binds stands among the orders.
 const MANUAL: usize = 400;
 
 /// A stretch that was pasted into a prompt.
 struct Pasted {
-    /// Characters that are told at most.
+    /// Maximum characters.
     most: usize,
     text: String,
 }

@@ -5,9 +5,8 @@
 use crate::facts::{self, Detail, Fact, FileOp, Name, Polarity, Topic, Voice};
 use crate::profile::SummaryStyle;
 
-/// A kind of line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Kind {
+pub(super) enum LineKind {
     Directory,
     Last,
     Rule,
@@ -50,7 +49,7 @@ pub(super) enum Kind {
     Finding,
 }
 
-impl Kind {
+impl LineKind {
     /// Which kind of line a fact becomes.
     pub(super) fn of(fact: &Fact) -> Self {
         match fact.topic {
@@ -94,118 +93,118 @@ impl Kind {
 
 /// A tier: lines of `kind` up to `chars` characters of text each, together at most `share` percent of the budget.
 pub(super) struct Tier {
-    pub(super) kind: Kind,
+    pub(super) kind: LineKind,
     pub(super) chars: usize,
     pub(super) share: u64,
 }
 
-const fn tier(kind: Kind, chars: usize, share: u64) -> Tier {
+const fn tier(kind: LineKind, chars: usize, share: u64) -> Tier {
     Tier { kind, chars, share }
 }
 
 /// What no style does without: first some of everything, so that none starves the others, then more of what binds.
 const PINNED: &[Tier] = &[
-    tier(Kind::Directory, 300, 100),
-    tier(Kind::Quoted, 160, 35),
-    tier(Kind::Quoted, 600, 45),
-    tier(Kind::Last, 500, 30),
-    tier(Kind::Rule, 220, 25),
-    tier(Kind::Directive, 220, 20),
-    tier(Kind::Decision, 200, 20),
-    tier(Kind::Goal, 400, 25),
-    tier(Kind::Broken, 160, 12),
-    tier(Kind::Step, 200, 15),
-    tier(Kind::Changed, 200, 25),
-    tier(Kind::Command, 100, 15),
-    tier(Kind::Name, 120, 5),
-    tier(Kind::Rule, 220, 35),
-    tier(Kind::Directive, 220, 30),
-    tier(Kind::Decision, 200, 35),
-    tier(Kind::Changed, 200, 40),
-    tier(Kind::Step, 200, 35),
-    tier(Kind::Broken, 160, 25),
-    tier(Kind::Unconfirmed, 160, 10),
-    tier(Kind::Rule, 450, 60),
-    tier(Kind::Decision, 300, 50),
-    tier(Kind::Directive, 220, 55),
-    tier(Kind::Current, 240, 10),
-    tier(Kind::Last, 4_000, 55),
-    tier(Kind::Directive, 450, 60),
-    tier(Kind::Quoted, 9_000, 60),
+    tier(LineKind::Directory, 300, 100),
+    tier(LineKind::Quoted, 160, 35),
+    tier(LineKind::Quoted, 600, 45),
+    tier(LineKind::Last, 500, 30),
+    tier(LineKind::Rule, 220, 25),
+    tier(LineKind::Directive, 220, 20),
+    tier(LineKind::Decision, 200, 20),
+    tier(LineKind::Goal, 400, 25),
+    tier(LineKind::Broken, 160, 12),
+    tier(LineKind::Step, 200, 15),
+    tier(LineKind::Changed, 200, 25),
+    tier(LineKind::Command, 100, 15),
+    tier(LineKind::Name, 120, 5),
+    tier(LineKind::Rule, 220, 35),
+    tier(LineKind::Directive, 220, 30),
+    tier(LineKind::Decision, 200, 35),
+    tier(LineKind::Changed, 200, 40),
+    tier(LineKind::Step, 200, 35),
+    tier(LineKind::Broken, 160, 25),
+    tier(LineKind::Unconfirmed, 160, 10),
+    tier(LineKind::Rule, 450, 60),
+    tier(LineKind::Decision, 300, 50),
+    tier(LineKind::Directive, 220, 55),
+    tier(LineKind::Current, 240, 10),
+    tier(LineKind::Last, 4_000, 55),
+    tier(LineKind::Directive, 450, 60),
+    tier(LineKind::Quoted, 9_000, 60),
 ];
 
 /// One line for the rest.
 const BRIEF: &[Tier] =
-    &[tier(Kind::Command, 100, 25), tier(Kind::Current, 200, 15), tier(Kind::Name, 120, 10)];
+    &[tier(LineKind::Command, 100, 25), tier(LineKind::Current, 200, 15), tier(LineKind::Name, 120, 10)];
 
 const DETAILED: &[Tier] = &[
-    tier(Kind::Said, 140, 22),
-    tier(Kind::Symbol, 80, 8),
-    tier(Kind::Command, 110, 30),
-    tier(Kind::Current, 240, 15),
-    tier(Kind::Said, 140, 35),
-    tier(Kind::Read, 200, 35),
-    tier(Kind::Name, 120, 18),
-    tier(Kind::Tried, 200, 15),
-    tier(Kind::Unconfirmed, 240, 20),
-    tier(Kind::Mended, 140, 20),
-    tier(Kind::Done, 300, 20),
-    tier(Kind::Decision, 600, 40),
-    tier(Kind::Said, 500, 60),
-    tier(Kind::Goal, 1_500, 55),
-    tier(Kind::Command, 260, 60),
-    tier(Kind::Symbol, 80, 6),
-    tier(Kind::Untested, 200, 12),
-    tier(Kind::Broken, 300, 40),
-    tier(Kind::Setup, 160, 10),
-    tier(Kind::Current, 700, 25),
-    tier(Kind::Finding, 200, 30),
-    tier(Kind::Goal, 9_000, 80),
-    tier(Kind::Last, 9_000, 90),
-    tier(Kind::Said, 2_500, 90),
-    tier(Kind::Mended, 300, 50),
-    tier(Kind::Name, 300, 100),
-    tier(Kind::Symbol, 80, 100),
-    tier(Kind::Read, 200, 100),
-    tier(Kind::Found, 200, 12),
-    tier(Kind::Defined, 80, 6),
-    tier(Kind::Finding, 500, 100),
-    tier(Kind::Look, 90, 4),
+    tier(LineKind::Said, 140, 22),
+    tier(LineKind::Symbol, 80, 8),
+    tier(LineKind::Command, 110, 30),
+    tier(LineKind::Current, 240, 15),
+    tier(LineKind::Said, 140, 35),
+    tier(LineKind::Read, 200, 35),
+    tier(LineKind::Name, 120, 18),
+    tier(LineKind::Tried, 200, 15),
+    tier(LineKind::Unconfirmed, 240, 20),
+    tier(LineKind::Mended, 140, 20),
+    tier(LineKind::Done, 300, 20),
+    tier(LineKind::Decision, 600, 40),
+    tier(LineKind::Said, 500, 60),
+    tier(LineKind::Goal, 1_500, 55),
+    tier(LineKind::Command, 260, 60),
+    tier(LineKind::Symbol, 80, 6),
+    tier(LineKind::Untested, 200, 12),
+    tier(LineKind::Broken, 300, 40),
+    tier(LineKind::Setup, 160, 10),
+    tier(LineKind::Current, 700, 25),
+    tier(LineKind::Finding, 200, 30),
+    tier(LineKind::Goal, 9_000, 80),
+    tier(LineKind::Last, 9_000, 90),
+    tier(LineKind::Said, 2_500, 90),
+    tier(LineKind::Mended, 300, 50),
+    tier(LineKind::Name, 300, 100),
+    tier(LineKind::Symbol, 80, 100),
+    tier(LineKind::Read, 200, 100),
+    tier(LineKind::Found, 200, 12),
+    tier(LineKind::Defined, 80, 6),
+    tier(LineKind::Finding, 500, 100),
+    tier(LineKind::Look, 90, 4),
 ];
 
 /// Files, commands, errors and identifiers first.
 const TECHNICAL: &[Tier] = &[
-    tier(Kind::Command, 260, 50),
-    tier(Kind::Read, 200, 40),
-    tier(Kind::Found, 200, 10),
-    tier(Kind::Name, 160, 30),
-    tier(Kind::Mended, 300, 40),
-    tier(Kind::Tried, 300, 30),
-    tier(Kind::Symbol, 80, 30),
-    tier(Kind::Untested, 300, 20),
-    tier(Kind::Setup, 300, 20),
-    tier(Kind::Current, 700, 30),
-    tier(Kind::Finding, 400, 40),
-    tier(Kind::Done, 200, 30),
-    tier(Kind::Said, 300, 60),
-    tier(Kind::Decision, 600, 60),
-    tier(Kind::Goal, 9_000, 80),
-    tier(Kind::Last, 9_000, 90),
-    tier(Kind::Said, 2_500, 100),
-    tier(Kind::Look, 160, 10),
+    tier(LineKind::Command, 260, 50),
+    tier(LineKind::Read, 200, 40),
+    tier(LineKind::Found, 200, 10),
+    tier(LineKind::Name, 160, 30),
+    tier(LineKind::Mended, 300, 40),
+    tier(LineKind::Tried, 300, 30),
+    tier(LineKind::Symbol, 80, 30),
+    tier(LineKind::Untested, 300, 20),
+    tier(LineKind::Setup, 300, 20),
+    tier(LineKind::Current, 700, 30),
+    tier(LineKind::Finding, 400, 40),
+    tier(LineKind::Done, 200, 30),
+    tier(LineKind::Said, 300, 60),
+    tier(LineKind::Decision, 600, 60),
+    tier(LineKind::Goal, 9_000, 80),
+    tier(LineKind::Last, 9_000, 90),
+    tier(LineKind::Said, 2_500, 100),
+    tier(LineKind::Look, 160, 10),
 ];
 
-/// What takes the room that is nobody else's any more: what one looks things up in, without shares.
+/// What takes the room that is left over: facts to look things up in, without shares.
 const REST: &[Tier] = &[
-    tier(Kind::Changed, 200, 100),
-    tier(Kind::Command, 110, 100),
-    tier(Kind::Read, 200, 100),
-    tier(Kind::Mended, 140, 100),
-    tier(Kind::Symbol, 80, 100),
-    tier(Kind::Found, 200, 100),
-    tier(Kind::Look, 90, 30),
-    tier(Kind::Defined, 80, 15),
-    tier(Kind::Look, 90, 100),
+    tier(LineKind::Changed, 200, 100),
+    tier(LineKind::Command, 110, 100),
+    tier(LineKind::Read, 200, 100),
+    tier(LineKind::Mended, 140, 100),
+    tier(LineKind::Symbol, 80, 100),
+    tier(LineKind::Found, 200, 100),
+    tier(LineKind::Look, 90, 30),
+    tier(LineKind::Defined, 80, 15),
+    tier(LineKind::Look, 90, 100),
 ];
 
 /// The tiers of a style, from the top. `rest`: room that is left has no other use.

@@ -57,7 +57,7 @@ fn mark(messages: &mut [Value]) {
     }
 }
 
-/// Takes an event in.
+/// Adds an event of the stream to the reply.
 pub fn event(draft: &mut PartialReply, event: &Value) {
     let reply = &mut draft.reply;
     let usage = |path: &str, old: u64| number(event, path).max(old);

@@ -37,7 +37,7 @@ pub fn body(ask: &ModelRequest) -> Value {
     out
 }
 
-/// Takes a chunk in.
+/// Adds a chunk of the stream to the reply.
 pub fn event(draft: &mut PartialReply, event: &Value) {
     let reply = &mut draft.reply;
     if let Some(model) = text(event, "/modelVersion") {

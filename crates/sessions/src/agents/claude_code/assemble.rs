@@ -226,7 +226,6 @@ struct Piece {
 }
 
 impl Piece {
-    /// Number of the row.
     fn row(&self) -> Option<usize> {
         self.origin.as_ref().map(|it| it.row)
     }

@@ -7,7 +7,6 @@ use crate::parse::cursor::Cursor;
 use crate::wire::anthropic;
 use history::{Media, MediaKind, Part};
 
-/// Whose blocks these are.
 pub(super) const API: &str = "anthropic";
 
 /// How texts begin that stand in a user row and are not the user's words.

@@ -11,7 +11,7 @@ use super::load::loaded;
 use super::row::{Row, RowKind};
 use super::{ROW_TYPES, SIDE_TYPES};
 use crate::media::SharedData;
-use crate::parse::lines::{HEAD, backwards, each_line_in};
+use crate::parse::lines::{Coverage, HEAD, backwards, each_line_in};
 use crate::parse::raw::Fields;
 use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive, glimpse};
 use history::error::Result;
@@ -34,15 +34,15 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Looks at the lines from the last one backwards, on all cores: at all of them, or at no more than the chain depends
-    /// on and at the first (or at all if they are few).
+    /// Looks at the lines from the last one backwards, on all cores: at all of them, or at no more than the chain
+    /// depends on and at the first.
     ///
     /// What rows say is read with them as far back as the chain is likely to lead: to the last place where a compaction
     /// cut. Rows before it that it leads to all the same are left to be read once more.
-    pub(super) fn of(source: &dyn Source, keep: &Keep, all: bool) -> Result<Self> {
+    pub(super) fn of(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<Self> {
         let mut parts: Vec<Self> = Vec::new();
         let bounded = AtomicBool::new(false);
-        let all = all || source.len() <= LOOKED_AT_WHOLE;
+        let all = coverage == Coverage::Whole || source.len() <= LOOKED_AT_WHOLE;
         let look = |range| Self::within(source, range, Some(keep).filter(|_| !bounded.load(Relaxed)));
         // Where it was last asked whether they are enough: again when there is a quarter more.
         let mut asked = source.len();
@@ -131,7 +131,7 @@ impl Index {
     }
 
     /// Whether nothing before it can change what is live: behind the last boundary everything hangs together, what that
-    /// boundary preserves is there, and so is what is told of the session.
+    /// boundary preserves is there, and so is what is known of the session.
     fn is_enough(&self) -> bool {
         let Some(boundary) = self.boundary() else { return false };
         let Some(compact) = &self.rows[boundary].compact else { return false };

@@ -31,7 +31,7 @@ pub(super) struct Line<'a> {
     pub(super) cwd: Option<Cow<'a, str>>,
     pub(super) leaf: Option<Cow<'a, str>>,
     pub(super) compact: Option<Box<Compact>>,
-    pub(super) message: Option<Said<'a>>,
+    pub(super) message: Option<RowContent<'a>>,
     message_at: Range<usize>,
     /// What a command of the client printed.
     pub(super) content: Option<Text>,
@@ -79,7 +79,7 @@ pub(super) struct Kept {
 
 /// What a message says.
 #[derive(Default)]
-pub(super) struct Said<'a> {
+pub(super) struct RowContent<'a> {
     pub(super) parts: Vec<Part>,
     /// Whether a text or an attachment of it is the user's own.
     is_own: bool,
@@ -93,7 +93,7 @@ pub(super) struct Said<'a> {
     pub(super) usage: Option<Usage>,
 }
 
-impl Said<'_> {
+impl RowContent<'_> {
     /// Whose words they are.
     pub(super) fn kind(&self) -> Kind {
         if self.is_own { Kind::Said } else { Kind::Context }
@@ -191,8 +191,8 @@ impl<'k> Reader<'k> {
         Some(())
     }
 
-    fn message<'a>(&mut self, it: &mut Cursor<'a>) -> Option<Said<'a>> {
-        let mut said = Said::default();
+    fn message<'a>(&mut self, it: &mut Cursor<'a>) -> Option<RowContent<'a>> {
+        let mut said = RowContent::default();
         it.object(|it, name| {
             match name {
                 "id" => said.id = it.optional_string()?,
@@ -207,7 +207,7 @@ impl<'k> Reader<'k> {
     }
 
     /// `content`: a text, or blocks.
-    fn content(&mut self, it: &mut Cursor<'_>, said: &mut Said<'_>) -> Option<()> {
+    fn content(&mut self, it: &mut Cursor<'_>, said: &mut RowContent<'_>) -> Option<()> {
         (said.is_own, said.is_summary, said.has_result) = (false, false, false);
         self.parts.clear();
         match (it.peek()?, self.texts.keep) {
@@ -227,15 +227,15 @@ impl<'k> Reader<'k> {
     }
 
     /// The parts of a content that stands alone.
-    pub(super) fn parts<'a>(&mut self, raw: &'a str) -> Said<'a> {
-        let mut said = Said::default();
+    pub(super) fn parts<'a>(&mut self, raw: &'a str) -> RowContent<'a> {
+        let mut said = RowContent::default();
         // What is no JSON says nothing.
         let _: Option<()> = Cursor::whole(raw.as_bytes(), |it| self.content(it, &mut said));
         said
     }
 
     /// A block; one that is not sent, or is no object, becomes nothing.
-    fn block(&mut self, it: &mut Cursor<'_>, said: &mut Said<'_>) -> Option<()> {
+    fn block(&mut self, it: &mut Cursor<'_>, said: &mut RowContent<'_>) -> Option<()> {
         if it.peek()? != b'{' {
             return it.pass();
         }
@@ -323,8 +323,8 @@ impl<'k> Reader<'k> {
         }
     }
 
-    /// What a tool answered: a text, or blocks, of which texts, attachments and what is not known count. Whose it is has
-    /// to be said still.
+    /// What a tool answered: a text, or blocks, of which texts, attachments and what is not known count. Its id is
+    /// set later.
     fn result(&mut self, it: &mut Cursor<'_>) -> Option<Output> {
         let texts = self.texts;
         let of = |text: &str, media| output(texts.of(text), text, media);

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::assemble::Item;
 use super::blocks::is_blank;
-use super::line::{Attached, Line, Reader, Said};
+use super::line::{Attached, Line, Reader, RowContent};
 use super::row::{Loaded, Row, RowKind};
 use crate::parse::raw::{Fields, list};
 use crate::parse::texts::{Texts, WHOLE};
@@ -99,7 +99,7 @@ fn reply(response: Arc<str>, model: Option<Arc<str>>, usage: Option<Usage>, part
 }
 
 /// What a user's row says.
-fn words(said: Said<'_>, meta: bool, summary: bool) -> Item {
+fn words(said: RowContent<'_>, meta: bool, summary: bool) -> Item {
     let kind = if meta { Kind::Context } else { said.kind() };
     let parts = said.parts;
     if parts.iter().any(|it| matches!(it, Part::Output(_))) {

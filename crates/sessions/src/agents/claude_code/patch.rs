@@ -2,8 +2,8 @@
 //!
 //! Blanks behind the placeholder, up to where the output ended, are not enough: a long output lies on many pages, of
 //! which the system writes one after the other, and the quote that ends the text would have to come up on the first and
-//! go from the last at once. So the quote at the end stays: what is left of the output becomes a text that nobody reads,
-//! in a field of ours behind the message, and only the few bytes between are written.
+//! go from the last at once. So the quote at the end stays: what is left of the output becomes a text that is never
+//! read, in a field of ours behind the message, and only the few bytes between are written.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use crate::parse::raw::{Fields, place};
 use crate::wire::anthropic;
 use crate::{Session, Source, Written, replaced};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::json;
 use history::{History, Message, Output, Part};
 
@@ -80,7 +80,7 @@ pub(super) fn patch(source: &dyn Source, session: &Session, after: &History) -> 
 /// The field that holds what is left of an output.
 pub(super) const ASIDE: &str = "epitome";
 
-/// Maximum bytes of its message that are said again behind an output: the ends of lists and objects, `is_error`.
+/// Maximum bytes of its message that are repeated behind an output: the ends of lists and objects, `is_error`.
 const SAID_AGAIN: usize = 256;
 
 /// What is to stand from the start of `content` on so that it is `new` and the rest of the row is as it was. Nothing if
@@ -96,7 +96,8 @@ fn set_aside(row: &str, content: &Range<usize>, new: &str) -> Option<String> {
 }
 
 /// The first place in a text at or behind `from` with room for `used` bytes between, and for what has to be opened so
-/// that what follows that place ends what it ended before: the objects and lists since the start of `range`, and the text.
+/// that what follows that place ends what it ended before: the objects and lists since the start of `range`, and the
+/// text.
 fn inside_a_text(row: &str, range: Range<usize>, from: usize, used: usize) -> Option<(usize, String)> {
     let bytes = row.as_bytes();
     let mut open: Vec<u8> = Vec::new();

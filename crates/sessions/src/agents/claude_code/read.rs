@@ -6,8 +6,9 @@ use super::assemble::{Assembled, Assembly, Item, Live, Origin, drop_orphans};
 use super::chain::Index;
 use super::load::load;
 use super::row::RowKind;
+use crate::parse::lines::Coverage;
 use crate::{Format, Keep, Note, PastCompaction, Session, Source};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Kind, Message, Meta, Role};
 
 /// Reads a transcript. The history is what Claude Code would send after a resume, but for what it adds afresh.
@@ -18,7 +19,7 @@ use history::{History, Kind, Message, Meta, Role};
 /// As [`crate::read`].
 pub fn read(source: &dyn Source) -> Result<Session> {
     let keep: &Keep = &|_, _| None;
-    session(source, keep, Index::of(source, keep, true)?)
+    session(source, keep, Index::of(source, keep, Coverage::Whole)?)
 }
 
 /// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
@@ -27,7 +28,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 /// # Errors
 /// As [`crate::scan`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
-    session(source, keep, Index::of(source, keep, false)?).map(Session::measured_only)
+    session(source, keep, Index::of(source, keep, Coverage::History)?).map(Session::measured_only)
 }
 
 fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session> {

@@ -44,6 +44,5 @@ pub(super) struct Row {
 /// What a row says.
 pub(super) struct Loaded {
     pub(super) item: Option<Box<Item>>,
-    /// The model that answered.
     pub(super) model: Option<Arc<str>>,
 }

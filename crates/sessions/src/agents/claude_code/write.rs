@@ -12,7 +12,7 @@ use crate::parse::lines::{each_line, ends_whole};
 use crate::parse::raw::Fields;
 use crate::parse::texts::WHOLE;
 use crate::{Format, Mode, Piece, Session, Source, Written, derive, refusal};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::json::{self, compact};
 use history::{History, Kind, Message, Output, Part, Role};
 

@@ -1,5 +1,5 @@
-//! A response item, read in one pass. A field of the wrong type counts as missing; of several of one name, the last counts,
-//! as in JavaScript.
+//! A response item, read in one pass. A field of the wrong type counts as missing; of several of one name, the last
+//! counts, as in JavaScript.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -51,7 +51,8 @@ impl<'k> Reader<'k> {
         Self { texts: Texts { keep, at }, held: Scratch::default() }
     }
 
-    /// Reads a response item. `given` is its type where that stands around it (`{"Message":{…}}`), else the item says it.
+    /// Reads a response item. `given` is its type where that stands around it (`{"Message":{…}}`), else the item says
+    /// it.
     /// `Ok(None)` is an item that is not sent to the model; `Err` says what was found instead of an item.
     pub(super) fn item(
         &mut self,
@@ -149,7 +150,7 @@ impl<'k> Reader<'k> {
             _ => (Role::Assistant, vec![sealed()?]),
         };
         let ours = unframed(role, &mut kind, &mut parts);
-        // What a message says is told by its texts first; all else is held already.
+        // The kind of a message depends on its texts; all else is held already.
         let late = parts.iter_mut().filter(|it| matches!(it, Part::Text(_) | Part::Opaque(_)));
         late.for_each(|it| self.texts.hold(it));
         Some(Ok(Some(Item { message: Message { id, ..Message::new(role, kind, parts) }, pair, ours })))
@@ -281,7 +282,7 @@ impl<'k> Reader<'k> {
         })
     }
 
-    /// What a tool answered; whose it is has to be said still.
+    /// What a tool answered; its id is set later.
     fn output(&mut self, it: &mut Cursor<'_>) -> Option<Output> {
         let texts = self.texts;
         let of = |text: &str| output_of(text, texts);
@@ -404,7 +405,7 @@ fn make_call(id: &Arc<str>, name: Arc<str>, input: Text, freeform: bool) -> Part
     Part::Call(Call { id: id.clone(), name, input, freeform, signature: None })
 }
 
-/// An output that is nothing but text, kept as `keep` leaves it; whose it is has to be said still.
+/// An output that is nothing but text, kept as `keep` leaves it; its id is set later.
 fn output_of(text: &str, texts: Texts) -> Output {
     let refusal = refusal::codex(text).map(Box::new);
     Output {

@@ -57,7 +57,6 @@ pub(super) enum Family {
     Search,
 }
 
-/// A response item, read.
 pub(super) struct Item {
     pub(super) message: Message,
     pub(super) pair: Pair,
@@ -146,9 +145,12 @@ pub(super) fn items(
             // The item says it.
             Part::Text(_) if from_agent => {}
             Part::Text(text) if role == "user" && message.kind == Kind::Summary => {
-                said.push(text_item(false, &framed_summary(text.as_str())));
+                said.push(text_item("input_text", &framed_summary(text.as_str())));
             }
-            Part::Text(text) => said.push(text_item(role == "assistant", text.as_str())),
+            Part::Text(text) => {
+                let kind = if role == "assistant" { "output_text" } else { "input_text" };
+                said.push(text_item(kind, text.as_str()));
+            }
             Part::Media(media) => said.push(media_item(media)),
             Part::Opaque(it) if &*it.api == API => match is_item(it) {
                 true => {
@@ -192,14 +194,13 @@ pub(super) fn output_value(output: &Output) -> String {
     if output.media.is_empty() {
         return quoted(output.text.as_str());
     }
-    let mut list = vec![text_item(false, output.text.as_str())];
+    let mut list = vec![text_item("input_text", output.text.as_str())];
     list.extend(output.media.iter().map(media_item));
     array(&list)
 }
 
-fn text_item(said: bool, text: &str) -> String {
-    let tag = if said { "output_text" } else { "input_text" };
-    format!(r#"{{"type":"{tag}","text":{}}}"#, quoted(text))
+fn text_item(kind: &str, text: &str) -> String {
+    format!(r#"{{"type":"{kind}","text":{}}}"#, quoted(text))
 }
 
 fn media_item(media: &Media) -> String {

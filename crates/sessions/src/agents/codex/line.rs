@@ -23,11 +23,11 @@ pub(super) struct Payload {
     /// How large the window is, if an event says so.
     pub(super) window: Option<u64>,
     /// What it says, or what is wrong with it.
-    pub(super) said: Result<Said, String>,
+    pub(super) said: Result<LineContent, String>,
 }
 
 /// What a line says.
-pub(super) enum Said {
+pub(super) enum LineContent {
     SessionMeta {
         is_paginated: bool,
         /// Whether the thread goes on from one in another file.
@@ -102,11 +102,11 @@ impl Reader<'_> {
         let said = match tag {
             "event_msg" => match it.optional(b'{', event)? {
                 Some((said, window)) => return Some(Payload { window, said: Ok(said) }),
-                None => Ok(Said::Nothing),
+                None => Ok(LineContent::Nothing),
             },
             "response_item" => {
                 let (item, place) = it.span(|it| self.item(it, None))?;
-                item.map(|it| Said::Item(it, place))
+                item.map(|it| LineContent::Item(it, place))
             }
             "rollout_item" => self.wrapped(it)?,
             "inter_agent_communication" => {
@@ -115,24 +115,24 @@ impl Reader<'_> {
             }
             "session_meta" => Ok(it.optional(b'{', session_meta)?.unwrap_or(SESSION_META)),
             "compacted" => Ok(it.optional(b'{', compacted)?.unwrap_or(COMPACTED)),
-            "turn_context" => Ok(Said::TurnContext(
+            "turn_context" => Ok(LineContent::TurnContext(
                 it.member("turn_id", Cursor::optional_string)?.flatten().map(Cow::into_owned),
             )),
             "world_state" => match it.member("full", |it| it.begins_with(b't'))? {
-                Some(true) => Ok(Said::WorldState),
-                Some(false) | None => Ok(Said::Nothing),
+                Some(true) => Ok(LineContent::WorldState),
+                Some(false) | None => Ok(LineContent::Nothing),
             },
             "token_usage_record" => {
                 let report = it.optional(b'{', |it| count(it, "usage", "thread_token_usage"))?;
-                Ok(report.and_then(|it| it.0).map_or(Said::Nothing, Said::Reported))
+                Ok(report.and_then(|it| it.0).map_or(LineContent::Nothing, LineContent::Reported))
             }
-            _ => it.pass().map(|()| Ok(Said::Nothing))?,
+            _ => it.pass().map(|()| Ok(LineContent::Nothing))?,
         };
         Some(Payload { window: None, said })
     }
 
-    /// The seed's illustration of a rollout: the variant's name stands around its body.
-    fn wrapped(&mut self, it: &mut Cursor<'_>) -> Option<Result<Said, String>> {
+    /// A line in which the variant's name is the key of its body (illustrations of the format).
+    fn wrapped(&mut self, it: &mut Cursor<'_>) -> Option<Result<LineContent, String>> {
         let (payload, start) = it.span(Cursor::raw).map(|(it, place)| (it, place.start))?;
         let body = Fields::of(payload);
         let Some((name, inner)) = body.as_ref().and_then(|it| it.iter().next()) else {
@@ -145,7 +145,8 @@ impl Reader<'_> {
             ("ResponseItem", Some(variant)) => match variant.iter().next() {
                 Some((tag, body)) => {
                     let place = at(body)?;
-                    self.item(&mut it.at(place.start), Some(snake(tag)))?.map(|it| Said::Item(it, place))
+                    self.item(&mut it.at(place.start), Some(snake(tag)))?
+                        .map(|it| LineContent::Item(it, place))
                 }
                 None => Err("expected a response item, found an empty object".into()),
             },
@@ -157,10 +158,10 @@ impl Reader<'_> {
 }
 
 /// What a line without a body of these types says.
-const SESSION_META: Said = Said::SessionMeta { is_paginated: false, goes_on: false };
-const COMPACTED: Said = Said::Compacted { message: String::new(), has_history: false };
+const SESSION_META: LineContent = LineContent::SessionMeta { is_paginated: false, goes_on: false };
+const COMPACTED: LineContent = LineContent::Compacted { message: String::new(), has_history: false };
 
-fn session_meta(it: &mut Cursor<'_>) -> Option<Said> {
+fn session_meta(it: &mut Cursor<'_>) -> Option<LineContent> {
     let (mut is_paginated, mut goes_on) = (false, false);
     it.object(|it, name| {
         match name {
@@ -170,10 +171,10 @@ fn session_meta(it: &mut Cursor<'_>) -> Option<Said> {
         }
         Some(())
     })?;
-    Some(Said::SessionMeta { is_paginated, goes_on })
+    Some(LineContent::SessionMeta { is_paginated, goes_on })
 }
 
-fn compacted(it: &mut Cursor<'_>) -> Option<Said> {
+fn compacted(it: &mut Cursor<'_>) -> Option<LineContent> {
     let (mut message, mut has_history) = (None, false);
     it.object(|it, name| {
         match name {
@@ -183,11 +184,11 @@ fn compacted(it: &mut Cursor<'_>) -> Option<Said> {
         }
         Some(())
     })?;
-    Some(Said::Compacted { message: message.unwrap_or_default().into_owned(), has_history })
+    Some(LineContent::Compacted { message: message.unwrap_or_default().into_owned(), has_history })
 }
 
 /// What an event says, and how large the window is.
-fn event(it: &mut Cursor<'_>) -> Option<(Said, Option<u64>)> {
+fn event(it: &mut Cursor<'_>) -> Option<(LineContent, Option<u64>)> {
     let (mut tag, mut turn, mut window, mut turns) = (None, None, None, None);
     let (mut counted, mut is_users) = (None, false);
     it.object(|it, name| {
@@ -207,19 +208,19 @@ fn event(it: &mut Cursor<'_>) -> Option<(Said, Option<u64>)> {
     })?;
     let turn = turn.map(Cow::into_owned);
     let said = match tag.as_deref().unwrap_or_default() {
-        "task_started" | "turn_started" => Said::TurnStarted(turn),
-        "task_complete" | "turn_complete" | "turn_aborted" => Said::TurnEnded(turn),
-        "thread_rolled_back" => Said::RolledBack(turns.unwrap_or(0)),
-        "user_message" => Said::UserMessage,
-        "item_completed" if is_users => Said::UserItem,
+        "task_started" | "turn_started" => LineContent::TurnStarted(turn),
+        "task_complete" | "turn_complete" | "turn_aborted" => LineContent::TurnEnded(turn),
+        "thread_rolled_back" => LineContent::RolledBack(turns.unwrap_or(0)),
+        "user_message" => LineContent::UserMessage,
+        "item_completed" if is_users => LineContent::UserItem,
         "token_count" => match counted {
             Some((report, of_count)) => {
                 window = of_count.or(window);
-                Said::Counted(report)
+                LineContent::Counted(report)
             }
-            None => Said::Nothing,
+            None => LineContent::Nothing,
         },
-        _ => Said::Nothing,
+        _ => LineContent::Nothing,
     };
     Some((said, window))
 }
@@ -250,13 +251,13 @@ mod tests {
         Reader::new(Some(WHOLE), 0).line(line.as_bytes())
     }
 
-    fn said(line: &str) -> Result<Said, String> {
+    fn said(line: &str) -> Result<LineContent, String> {
         read(line)?.payload.said
     }
 
     fn item(payload: &str) -> Item {
         let line = format!(r#"{{"type":"response_item","payload": {payload}}}"#);
-        let Ok(Said::Item(Some(item), place)) = said(&line) else { panic!("{payload}") };
+        let Ok(LineContent::Item(Some(item), place)) = said(&line) else { panic!("{payload}") };
         assert_eq!(&line[place], payload);
         item
     }
@@ -274,7 +275,7 @@ mod tests {
             assert_eq!((item.message.role, item.message.plain()), (Role::Assistant, "x".to_owned()));
         }
         let line = r#"{"payload":{"turn_id":"t"},"type":"event_msg","type":"turn_context"}"#;
-        assert!(matches!(said(line), Ok(Said::TurnContext(Some(it))) if it == "t"));
+        assert!(matches!(said(line), Ok(LineContent::TurnContext(Some(it))) if it == "t"));
     }
 
     #[test]
@@ -286,7 +287,7 @@ mod tests {
         let line =
             r#"{"type":"event_msg","payload":{"type":"task_started","turn_id":7,"model_context_window":-1}}"#;
         let payload = read(line).unwrap().payload;
-        assert!(matches!((payload.said, payload.window), (Ok(Said::TurnStarted(None)), None)));
+        assert!(matches!((payload.said, payload.window), (Ok(LineContent::TurnStarted(None)), None)));
         for (line, what) in [
             ("[]", "expected a JSON object"),
             (r#"{"type":1,"payload":{}}"#, "a line with a type"),
@@ -318,24 +319,24 @@ mod tests {
         let line = r#"{"type":"event_msg","payload":{"info":{"last_token_usage":{"input_tokens":5,"total_tokens":7},
             "model_context_window":9},"model_context_window":8,"type":"token_count"}}"#;
         let payload = read(line).unwrap().payload;
-        let Ok(Said::Counted(Some(report))) = payload.said else { panic!("{line}") };
+        let Ok(LineContent::Counted(Some(report))) = payload.said else { panic!("{line}") };
         assert_eq!((report.total, report.usage.sent(), payload.window), (7, 5, Some(9)));
         let line =
             r#"{"type":"event_msg","payload":{"item":{"type":"UserMessage"},"type":"item_completed"}}"#;
-        assert!(matches!(said(line), Ok(Said::UserItem)));
+        assert!(matches!(said(line), Ok(LineContent::UserItem)));
         let line = r#"{"type":"event_msg","payload":{"type":"agent_message","message":"x","turn_id":"t"}}"#;
-        assert!(matches!(said(line), Ok(Said::Nothing)));
+        assert!(matches!(said(line), Ok(LineContent::Nothing)));
     }
 
     #[test]
     fn a_name_may_stand_around_an_item() {
         let line = r#"{"type":"rollout_item","payload":{"ResponseItem":{"Message":{"role":"assistant",
             "content":[{"OutputText":{"text":"a"}}]}}}}"#;
-        let Ok(Said::Item(Some(item), place)) = said(line) else { panic!("{line}") };
+        let Ok(LineContent::Item(Some(item), place)) = said(line) else { panic!("{line}") };
         assert_eq!(item.message.plain(), "a");
         assert!(line[place].starts_with(r#"{"role""#));
         let line =
             r#"{"type":"rollout_item","payload":{"Compacted":{"message":"s","replacement_history":[]}}}"#;
-        assert!(matches!(said(line), Ok(Said::Compacted { has_history: true, .. })));
+        assert!(matches!(said(line), Ok(LineContent::Compacted { has_history: true, .. })));
     }
 }

@@ -13,6 +13,7 @@ mod usage;
 mod write;
 
 use crate::format::{Api, Row};
+use crate::parse::lines::Coverage;
 use crate::parse::raw::Fields;
 use crate::{Format, Keep, Session, Source};
 use history::error::Result;
@@ -93,10 +94,10 @@ pub fn is_before_payload(first_lines: &str) -> bool {
 /// Codex leaves them out. Of several `session_meta` the first counts.
 ///
 /// # Errors
-/// [`Input`](history::error::Kind::Input) if no line is Codex's; what [`Source::read_at`] gives.
+/// [`Input`](history::error::ErrorKind::Input) if no line is Codex's; what [`Source::read_at`] gives.
 pub fn read(source: &dyn Source) -> Result<Session> {
     let keep: &Keep = &|_, _| None;
-    session(source, keep, Rollout::of(source, keep, true)?)
+    session(source, keep, Rollout::of(source, keep, Coverage::Whole)?)
 }
 
 /// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
@@ -105,7 +106,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 /// # Errors
 /// As [`read`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
-    let rollout = Rollout::of(source, keep, false)?;
+    let rollout = Rollout::of(source, keep, Coverage::History)?;
     // A compaction that carries no history keeps the words of user messages: they must be there.
     if rollout.needs_words() {
         return read(source);

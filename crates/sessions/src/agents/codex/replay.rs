@@ -15,7 +15,7 @@ use foldhash::{HashMap, HashSet, HashSetExt};
 
 use super::item::Reader;
 use super::items::{Family, Item, Live, Pair, is_task};
-use super::line::Said;
+use super::line::LineContent;
 use super::rollout::{Rollout, RolloutEntry, live};
 use crate::media::SharedData;
 use crate::parse::cursor::Cursor;
@@ -186,7 +186,7 @@ impl Rollout {
         let mut reader = Reader::new(Some(keep), record.at);
         let Ok(line) = reader.line(&source.bytes(record.range())?) else { return Ok(None) };
         Ok(match line.payload.said {
-            Ok(Said::Item(Some(item), place)) => Some(live(item, line.at, place, *record)),
+            Ok(LineContent::Item(Some(item), place)) => Some(live(item, line.at, place, *record)),
             _ => None,
         })
     }

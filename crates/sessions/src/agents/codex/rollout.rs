@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::item::Reader;
 use super::items::{Item, Live};
-use super::line::{Line, Said};
+use super::line::{Line, LineContent};
 use super::usage::Report;
 use crate::media::SharedData;
-use crate::parse::lines;
+use crate::parse::lines::{self, Coverage};
 use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::json;
 use history::{Kind, Message, Role};
 
@@ -82,15 +82,15 @@ pub(super) struct Rollout {
 
 impl Rollout {
     /// Looks at the lines from the last one backwards, on all cores: at all of them, or at no more than what a resume
-    /// would send is made of and at the first (or at all if they are few). What may be missing then are compactions
-    /// before the newest one that survived, and what they were like; the history is the same.
+    /// would send is made of and at the first. What may be missing then are compactions before the newest one that
+    /// survived, and what they were like; the history is the same.
     ///
     /// Items are kept as far back as a replay is likely to need them: to the last compaction that carries a history.
     /// Those before it that it needs all the same are left to be read once more.
-    pub(super) fn of(source: &dyn Source, keep: &Keep, all: bool) -> Result<Self> {
+    pub(super) fn of(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<Self> {
         let mut parts: Vec<Self> = Vec::new();
         let based = AtomicBool::new(false);
-        let all = all || source.len() <= LOOKED_AT_WHOLE;
+        let all = coverage == Coverage::Whole || source.len() <= LOOKED_AT_WHOLE;
         let look = |range| Self::within(source, range, Some(keep).filter(|_| !based.load(Relaxed)));
         // Offset at the last check for completeness; checked again when a quarter more was read.
         let mut asked = source.len();
@@ -117,7 +117,7 @@ impl Rollout {
         let head = Self::within(source, 0..lines::HEAD.min(from), None)?;
         // A file that does not begin with what all begin with is looked at from the beginning.
         if head.session_meta != Some(0) {
-            return Self::of(source, keep, true);
+            return Self::of(source, keep, Coverage::Whole);
         }
         let lines = if rollout.notes.is_empty() {
             0
@@ -162,7 +162,7 @@ impl Rollout {
         self.entries.iter().any(|it| matches!(it, RolloutEntry::Compacted { has_history: true, .. }))
     }
 
-    /// Whether a history is found in it that nothing before can change, and all else that is told of a session.
+    /// Whether a history is found in it that nothing before can change, and everything else about the session.
     fn is_enough(&self) -> bool {
         self.survivors().1 && self.turn_context.is_some() && self.window.is_some()
     }
@@ -222,7 +222,7 @@ impl Rollout {
         self.times = line.at.into_iter().fold(self.times, derive::widened);
         self.window = line.payload.window.or(self.window);
         Ok(match line.payload.said? {
-            Said::SessionMeta { is_paginated, goes_on } => {
+            LineContent::SessionMeta { is_paginated, goes_on } => {
                 if self.session_meta.is_none() {
                     (self.session_meta, self.paginated) = (Some(number), is_paginated);
                     if goes_on {
@@ -232,40 +232,40 @@ impl Rollout {
                 }
                 RolloutEntry::Other
             }
-            Said::Item(Some(item), place) => {
+            LineContent::Item(Some(item), place) => {
                 let starts_turn = starts_turn(&item);
                 let live = is_kept.then(|| Box::new(live(item, line.at, place, record)));
                 RolloutEntry::Item { starts_turn, live }
             }
-            Said::Item(None, _) | Said::Nothing => RolloutEntry::Other,
-            Said::Compacted { message, has_history } => {
+            LineContent::Item(None, _) | LineContent::Nothing => RolloutEntry::Other,
+            LineContent::Compacted { message, has_history } => {
                 self.last_compacted = Some(number);
                 RolloutEntry::Compacted { message, has_history }
             }
-            Said::TurnContext(turn) => {
+            LineContent::TurnContext(turn) => {
                 self.turn_context = Some(number);
                 RolloutEntry::TurnContext(turn)
             }
-            Said::WorldState => {
+            LineContent::WorldState => {
                 self.world_state = Some(number);
                 RolloutEntry::Other
             }
-            Said::Counted(report) => {
+            LineContent::Counted(report) => {
                 self.token_count = Some(number);
                 report.map_or(RolloutEntry::Other, |it| RolloutEntry::Report(Box::new(it)))
             }
-            Said::Reported(report) => RolloutEntry::Report(Box::new(report)),
-            Said::TurnStarted(turn) => {
+            LineContent::Reported(report) => RolloutEntry::Report(Box::new(report)),
+            LineContent::TurnStarted(turn) => {
                 (self.turn, self.turn_seen) = (turn.clone(), true);
                 RolloutEntry::TurnStarted(turn)
             }
-            Said::TurnEnded(turn) => RolloutEntry::TurnEnded(turn),
-            Said::RolledBack(turns) => RolloutEntry::RolledBack(turns),
-            Said::UserMessage => {
+            LineContent::TurnEnded(turn) => RolloutEntry::TurnEnded(turn),
+            LineContent::RolledBack(turns) => RolloutEntry::RolledBack(turns),
+            LineContent::UserMessage => {
                 self.first_prompt.get_or_insert(number);
                 RolloutEntry::UserMessage
             }
-            Said::UserItem => {
+            LineContent::UserItem => {
                 self.first_prompt.get_or_insert(number);
                 RolloutEntry::Other
             }

@@ -85,7 +85,7 @@ fn request(row: &Value, out: &mut Collector) {
         (Some("compacted"), _) => out.compaction(),
         (Some("event_msg"), Some("token_count")) => {
             let (last, total) = (&body["info"]["last_token_usage"], &body["info"]["total_token_usage"]);
-            // The same report comes again when limits are told.
+            // The same report comes again with the limits.
             let key = total["total_tokens"].as_u64().map(|it| format!("{it}")).unwrap_or_default();
             out.response(&key, at, usage(&json::compact(last)), false);
         }

@@ -7,10 +7,10 @@ use super::items::{FROM_AGENT, NOT_SENT, is_task, items, kind_of, output_value};
 use super::replay::{Replayed, kind_name};
 use super::rollout::Rollout;
 use crate::agents::foreign;
-use crate::parse::lines::ends_whole;
+use crate::parse::lines::{Coverage, ends_whole};
 use crate::parse::raw::{Fields, array, place, quoted, spliced};
 use crate::{Keep, Mode, Piece, Session, Source, Written, derive, wire};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::json;
 use history::{History, Kind, Message, Part, Role, Text};
 
@@ -30,7 +30,7 @@ use history::{History, Kind, Message, Part, Role, Text};
 /// [`Input`](ErrorKind::Input) if a new thread is wanted of a rollout without `session_meta`.
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
     let keep: &Keep = &|_, _| None;
-    let mut rollout = Rollout::of(source, keep, true)?;
+    let mut rollout = Rollout::of(source, keep, Coverage::Whole)?;
     let replayed = rollout.replay(source, keep)?;
     match mode {
         Mode::Patch => patch(source, &replayed, after),
@@ -228,8 +228,8 @@ fn read_back(message: &Message, summary: &str) -> Kind {
     }
 }
 
-/// The first stretch of what Codex itself put into the live history, as far as `after` does not have it: by its number, or,
-/// where an older history is put back, by what it says.
+/// The first stretch of what Codex itself put into the live history, as far as `after` does not have it: by its number,
+/// or, where an older history is put back, by what it says.
 fn missing_context<'a>(replayed: &'a Replayed, after: &History) -> Vec<&'a Message> {
     let kept: HashSet<u32> = after.messages().iter().filter_map(|it| it.from).collect();
     let is_context = |it: &Live| it.message.kind == Kind::Context;

@@ -56,12 +56,12 @@ pub(super) fn converted(journal: &mut Journal, origins: bool) -> Vec<Live> {
         match std::mem::take(&mut entry.item.draft) {
             Draft::Nothing => {}
             Draft::User { parts, kind, snapshot, summary } => {
-                let said = Said { role: Which::User, kind, snapshot, summary };
+                let said = MessageInfo { role: Which::User, kind, snapshot, summary };
                 all.push(&entry, parts, said);
             }
             Draft::Model { parts, kind, results } => {
                 all.answered.clear();
-                let said = |role| Said { role, kind, snapshot: false, summary: false };
+                let said = |role| MessageInfo { role, kind, snapshot: false, summary: false };
                 all.push(&entry, parts, said(Which::Model));
                 all.push(&entry, results, said(Which::Results));
             }
@@ -83,7 +83,7 @@ struct Messages {
 
 /// What is known of a message besides its parts.
 #[derive(Clone, Copy)]
-struct Said {
+struct MessageInfo {
     role: Which,
     kind: Option<Kind>,
     snapshot: bool,
@@ -92,7 +92,7 @@ struct Said {
 
 impl Messages {
     /// Adds a message, without the responses that the turn already has.
-    fn push(&mut self, entry: &JournalEntry, mut pieces: Vec<Piece>, said: Said) {
+    fn push(&mut self, entry: &JournalEntry, mut pieces: Vec<Piece>, said: MessageInfo) {
         let here = self.live.len();
         let item = &entry.item;
         let mut repeated = BTreeSet::new();
@@ -147,7 +147,7 @@ impl Messages {
         }
         let before = self.live.last().map(|it| &it.message);
         let kind = match (said.role, said.kind) {
-            // What stands beside a tool's response is the tool's, not somebody's words.
+            // What stands beside a tool's response is the tool's, not the user's words.
             (Which::User | Which::Results, None) if is_beside(&parts) => Kind::Context,
             (Which::Results, _) => Kind::Said,
             (_, Some(kind)) => kind,

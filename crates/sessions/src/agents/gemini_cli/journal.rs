@@ -105,7 +105,7 @@ impl Journal {
         first.take(Seen::of(source, 0..lines::HEAD.min(base), wanted)?, 0);
         (journal.meta, journal.times, journal.cwd) = (first.meta, first.times, first.cwd);
         journal.take_all(seen.parts);
-        // Who answered last is told of a session; if nobody has since, it was before.
+        // The model that answered last, which may stand before this part.
         if journal.model.is_none() {
             return Self::of(source, wanted);
         }
@@ -365,8 +365,8 @@ impl Backwards {
         Ok(all)
     }
 
-    /// Takes from records what stands nowhere in the end. Whether the newest compaction was found, if that is asked; the
-    /// part then begins with it.
+    /// Takes from records what stands nowhere in the end. Whether the newest compaction was found, if that is asked;
+    /// the part then begins with it.
     fn look(&mut self, part: &mut Seen, to_compaction: bool) -> bool {
         for index in (0..part.said.len()).rev() {
             let (_, record, Ok(line)) = &mut part.said[index] else { continue };

@@ -20,7 +20,7 @@ use crate::parse::raw::Fields;
 use crate::parse::texts::WHOLE;
 use crate::requests::{Collector, each_message, each_row, text, time};
 use crate::{Format, Keep, PastCompaction, Session, Source};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::{History, Kind, Message, Meta};
 use serde_json::Value;
 

@@ -1,5 +1,5 @@
-//! The parts of a content: texts, calls, responses, attachments, and what is kept as it stands. Each says how long it is
-//! as compact JSON, in UTF-16.
+//! The parts of a content: texts, calls, responses, attachments, and what is kept as it stands. Each says how long it
+//! is as compact JSON, in UTF-16.
 
 use std::borrow::Cow;
 
@@ -285,7 +285,7 @@ pub(super) fn piece(part: Part, len: u64, raw: Option<Value>) -> Piece {
     Piece { part, len, blank: false, is_thought: false, is_signed: false, raw: raw.map(Box::new) }
 }
 
-/// An output by its text before it was kept; whose it is has to be said still.
+/// An output by its text before it was kept; its id is set later.
 fn output(said: &str, text: Text) -> Output {
     let cleared = memmem::find(said.as_bytes(), MASKED.as_bytes()).is_some() || is_cleared(said);
     Output { cleared, ..Output::new("", text) }

@@ -101,7 +101,7 @@ pub(super) fn journal(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
         let id = if is_hex { format!("{begin}{}", &id[8..]) } else { id };
         let time = time.unwrap_or_else(|| derive::time(0));
         found.note(Damage::MissingHeader, at, format!("no sessionId; {id} is made from the file's name"));
-        // Which project it is of is told by the folder alone; the client opens no session without a hash.
+        // Which project it is of is known by the folder alone; the client opens no session without a hash.
         let project = project_hash(&Meta::default());
         let header = json!({
             "sessionId": id, "projectHash": project, "startTime": time, "lastUpdated": time, "kind": "main",
@@ -321,8 +321,8 @@ impl Look<'_, '_> {
     }
 }
 
-/// "Must start with a letter or an underscore. Must be alphanumeric, underscores, dots, colons or dashes, with a maximum
-/// length of 64" (`FunctionDeclaration.name`).
+/// "Must start with a letter or an underscore. Must be alphanumeric, underscores, dots, colons or dashes, with a
+/// maximum length of 64" (`FunctionDeclaration.name`).
 fn is_name(name: &str) -> bool {
     name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
         && name.len() <= 64

@@ -15,7 +15,7 @@ use crate::parse::lines::ends_whole;
 use crate::parse::raw::{Fields, array, list, place, quoted, spliced, text};
 use crate::wire::{gemini, input};
 use crate::{Mode, Piece, Session, Source, Written, derive};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::json as text_json;
 use history::{History, Message, Meta, Output, Part, Role};
 
@@ -97,7 +97,7 @@ pub fn fresh(session: &Session, after: &History) -> Result<Written> {
     let mut written = Written::default();
     let ms = after.meta.times.map_or(0, |(_, last)| last + 1);
     let old = session.history.meta.session.as_deref().unwrap_or_default();
-    let nothing = crate::Memory::new("nothing", Vec::new());
+    let nothing = crate::MemorySource::new("nothing", Vec::new());
     let messages: Vec<Message> = after
         .messages()
         .iter()

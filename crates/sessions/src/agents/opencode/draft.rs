@@ -8,11 +8,11 @@ use super::element::{Live, usage};
 use super::make::{Change, Like, VERSION, file, no_tokens, say, slots, text};
 use super::read::Export;
 use crate::{Piece, Session, Written, derive};
-use history::error::{Error, Kind as ErrorKind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::json::{compact, set};
 use history::{Call, History, Kind, Message, Output, Part, Role};
 
-/// All old elements, then the compaction and what of the kept messages must be said again.
+/// All old elements, then the compaction and what of the kept messages must be repeated.
 pub(super) fn append(export: &Export<'_>, session: &Session, after: &History) -> Result<Written> {
     let refuse =
         |why: &str| Error::new(ErrorKind::Refused, format!("appending to an OpenCode session: {why}"));

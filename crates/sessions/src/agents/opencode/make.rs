@@ -68,7 +68,7 @@ impl Like {
     }
 }
 
-/// Which parts of `old` those of `new` are, in order, and how they changed; nothing if it cannot be told.
+/// Which parts of `old` those of `new` are, in order, and how they changed; nothing if that is not known.
 pub(super) fn slots<'m>(new: &'m Message, old: &Message) -> Option<Vec<(usize, Change<'m>)>> {
     let mut out = Vec::new();
     let mut at = 0;

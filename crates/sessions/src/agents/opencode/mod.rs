@@ -20,10 +20,10 @@ use crate::requests::{Collector, each_message};
 use crate::{Format, Keep, Mode, Session, Source, Written};
 use element::usage;
 use history::History;
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use serde_json::Value;
 
-// It talks to many providers, so nobody knows who signed.
+// It talks to many providers, so the signer is not known.
 pub(crate) static ROW: Row = Row {
     name: "opencode",
     api: Api::OpenAiChat,
@@ -110,7 +110,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         (Mode::Append, Some(export)) => draft::append(&export, session, after),
         (Mode::New, export) => Ok(draft::new(export.as_ref(), session, after)),
         (Mode::Patch | Mode::Append, None) => Err(Error::new(
-            Kind::Refused,
+            ErrorKind::Refused,
             format!(
                 "expected an OpenCode export to write into, found {}; make a new session",
                 session.format.name()

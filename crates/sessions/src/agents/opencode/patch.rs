@@ -10,7 +10,7 @@ use super::element::is_compacted;
 use super::read::Export;
 use crate::parse::document::{children, find};
 use crate::{Session, Written, replaced};
-use history::error::{Error, Kind, Result};
+use history::error::{Error, ErrorKind, Result};
 use history::json::compact;
 use history::{History, Output, Part};
 
@@ -65,7 +65,7 @@ pub(super) fn patch(
 
 fn refused(why: &str) -> Error {
     Error::new(
-        Kind::Refused,
+        ErrorKind::Refused,
         format!(
             "patching an OpenCode export: expected only outputs to differ, but {why}; append or make a new session"
         ),
@@ -73,7 +73,7 @@ fn refused(why: &str) -> Error {
 }
 
 fn lost(part: usize, record: u32) -> Error {
-    Error::new(Kind::Bug, format!("expected a tool part {part} in message {record} again, found none"))
+    Error::new(ErrorKind::Bug, format!("expected a tool part {part} in message {record} again, found none"))
 }
 
 type Edit = (Range<usize>, String);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::element::{Live, assistant, is_completed, usage, user};
 use crate::parse::document;
 use crate::{Format, Keep, Note, PastCompaction, Record, Session, derive, hold};
-use history::error::{Error, Kind as ErrorKind, Result as OrError};
+use history::error::{Error, ErrorKind, Result as OrError};
 use history::parallel;
 use history::{History, Kind, Meta};
 

@@ -85,14 +85,14 @@ proptest::proptest! {
             if history.messages().is_empty() {
                 continue;
             }
-            let again = read(&Memory::new("t", bytes)).unwrap();
+            let again = read(&MemorySource::new("t", bytes)).unwrap();
             proptest::prop_assert_eq!(said(&again.history), said(history), "{:?}\n{}", mode, thrown(&dice).text());
         }
         // Cut anywhere, with rubbish behind it: something is read, and nothing is lost of what is written back.
         let mut bytes = source.bytes(0..source.len()).unwrap();
         bytes.truncate(cut);
         bytes.extend_from_slice(b"\xFF{\0");
-        let source = Memory::new("t", bytes.clone());
+        let source = MemorySource::new("t", bytes.clone());
         if let Ok(session) = read(&source) {
             let same = write(&source, &session, &session.history, Mode::Patch).unwrap();
             proptest::prop_assert_eq!(same.bytes(&source).unwrap(), bytes);

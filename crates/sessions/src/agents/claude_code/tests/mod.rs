@@ -5,7 +5,7 @@ mod writing;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Memory, Mode, Session};
+use crate::{MemorySource, Mode, Session};
 use history::{History, Kind, Message, Part, Role};
 
 /// A transcript under construction: each row hangs on the one before, unless `parentUuid` is given.
@@ -71,8 +71,8 @@ impl Rows {
     fn text(&self) -> String {
         self.lines.iter().map(|it| format!("{it}\n")).collect()
     }
-    fn source(&self) -> Memory {
-        Memory::new("t.jsonl", self.text())
+    fn source(&self) -> MemorySource {
+        MemorySource::new("t.jsonl", self.text())
     }
     fn shown(&self) -> String {
         show(&read(&self.source()).unwrap().history)

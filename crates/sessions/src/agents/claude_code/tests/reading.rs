@@ -19,7 +19,7 @@ fn reads_what_is_sent() {
 #[test]
 fn file_name_is_the_session_id() {
     let id = "0195f3a0-1111-8abc-9def-000000000001";
-    let source = Memory::new(format!("/x/{id}.jsonl"), busy().text());
+    let source = MemorySource::new(format!("/x/{id}.jsonl"), busy().text());
     assert_eq!(read(&source).unwrap().history.meta.session.as_deref(), Some(id));
 }
 
@@ -183,8 +183,8 @@ fn the_path_ends_in_a_message_whatever_comes_last() {
     assert_eq!(plain, ["never change migrations/", "Good."]);
 }
 
-/// Where a parent is lost, the client goes on from the last row written within 5 s before, wherever it stands, and sends
-/// nothing from before the hole where there is none; measured on 2.1.328.
+/// Where a parent is lost, the client goes on from the last row written within 5 s before, wherever it stands, and
+/// sends nothing from before the hole where there is none; measured on 2.1.328.
 #[test]
 fn a_hole_in_the_chain_is_bridged_or_told() {
     for (seconds, messages, told) in [("05.900", 3, "goes on from line 2"), ("06.600", 1, "2 rows")] {
@@ -365,7 +365,7 @@ fn broken_lines_are_noted_and_kept() {
         .user("u1", "p1, again: the later counts, and closes a cycle");
     let text = it.text().replace('\u{fffd}', "\\ud83d").replace('\n', "\r\n")
         + "{\"type\":\"assistant\",\"uuid\":\"a2\",\"mess";
-    let source = Memory::new("t", text.clone());
+    let source = MemorySource::new("t", text.clone());
     let session = read(&source).unwrap();
     assert_eq!(
         show(&session.history),
@@ -381,12 +381,12 @@ fn broken_lines_are_noted_and_kept() {
 #[test]
 fn what_is_no_transcript() {
     for text in ["", "\n\n", "{\"type\":\"session_meta\",\"payload\":{}}\n", "hello", "[]"] {
-        let error = read(&Memory::new("t", text)).unwrap_err();
-        assert_eq!(error.kind(), history::error::Kind::Input, "{text}");
+        let error = read(&MemorySource::new("t", text)).unwrap_err();
+        assert_eq!(error.kind(), history::error::ErrorKind::Input, "{text}");
         assert!(!sniff(text), "{text}");
     }
     let side = "{\"type\":\"mode\",\"mode\":\"normal\",\"sessionId\":\"s\"}\n";
-    assert_eq!(show(&read(&Memory::new("t", side)).unwrap().history), "");
+    assert_eq!(show(&read(&MemorySource::new("t", side)).unwrap().history), "");
 }
 
 #[test]
@@ -448,7 +448,7 @@ fn without_any_link_the_order_counts() {
     it.user("u1", "p1").says("a1", "a1").user("u2", "p2");
     let text = it.text().replace("\"parentUuid\":\"u1\"", "\"parentUuid\":null");
     let text = text.replace("\"parentUuid\":\"a1\"", "\"parentUuid\":null");
-    let session = read(&Memory::new("t", text)).unwrap();
+    let session = read(&MemorySource::new("t", text)).unwrap();
     assert_eq!(show(&session.history), "user: p1\nmodel: a1\nuser: p2\n");
     assert_eq!(session.notes.len(), 1);
 }

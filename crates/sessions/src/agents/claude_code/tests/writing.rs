@@ -30,14 +30,14 @@ fn a_patch_moves_nothing() {
     let lines: Vec<_> = after.lines().zip(expected.lines()).filter(|it| it.0 != it.1).collect();
     let [(line, wanted)] = lines[..] else { panic!("{lines:?}") };
     assert_eq!(line, wanted.replace("\"[cut]\"", &format!("\"[cut]\"{}", " ".repeat(short))));
-    let again = read(&Memory::new("t", after)).unwrap();
+    let again = read(&MemorySource::new("t", after)).unwrap();
     assert_eq!(show(&again.history), BUSY.replace("three, and quite a lot of it", "[cut]"));
 
     // Blocks become a text; the mark of failure stays; the second copy in `toolUseResult` is nobody's context.
     for (id, from) in [("c1", "c1=one"), ("c2", "c2=two\n2")] {
         let after = edit(&session, id, "x \"y\" \\ \u{1}");
         let bytes = write(&source, &session, &after, Mode::Patch).unwrap().bytes(&source).unwrap();
-        let again = read(&Memory::new("t", bytes)).unwrap();
+        let again = read(&MemorySource::new("t", bytes)).unwrap();
         assert_eq!(show(&again.history), BUSY.replace(from, &format!("{id}=x \"y\" \\ \u{1}")));
     }
     let longer = write(&source, &session, &edit(&session, "c1", &"long ".repeat(30)), Mode::Patch).unwrap();
@@ -60,7 +60,7 @@ fn a_response_that_goes_on_behind_its_own_result_keeps_its_order() {
     assert_eq!(show(&session.history), order);
     for mode in [Mode::New, Mode::Append] {
         let bytes = write(&source, &session, &session.history, mode).unwrap().bytes(&source).unwrap();
-        assert_eq!(show(&read(&Memory::new("t", bytes)).unwrap().history), order, "{mode:?}");
+        assert_eq!(show(&read(&MemorySource::new("t", bytes)).unwrap().history), order, "{mode:?}");
     }
 }
 
@@ -80,7 +80,7 @@ fn a_long_output_is_set_aside_by_a_short_write() {
         // Escapes fall differently, and a failed one keeps its mark.
         let content = content.to_string().replacen("line", &"line"[..start], 1);
         let row = it.text().replace("\"RESULT\"", &format!("{content},\"is_error\":true"));
-        let source = Memory::new("t", row.clone());
+        let source = MemorySource::new("t", row.clone());
         let session = read(&source).unwrap();
         let mut messages = session.history.messages().to_vec();
         for part in messages.iter_mut().flat_map(|it| &mut it.parts) {
@@ -97,7 +97,7 @@ fn a_long_output_is_set_aside_by_a_short_write() {
         assert!(last - first < 300, "{}: {}", last - first, &patched[first..last]);
         assert_eq!(patched.lines().count(), row.lines().count());
         assert!(patched.lines().all(|it| serde_json::from_str::<Value>(it).is_ok()), "{content:.200}");
-        let patched = Memory::new("t", patched);
+        let patched = MemorySource::new("t", patched);
         let again = read(&patched).unwrap();
         assert_eq!(show(&again.history), "user: go\nmodel: c1?\nuser: c1=[cleared: \"x\"]!\nuser: on\n");
         // What was set aside stays in that file.
@@ -114,7 +114,7 @@ fn a_patch_keeps_what_is_not_valid_text() {
     let mut bytes = it.text().into_bytes();
     let at = bytes.windows(6).rposition(|it| it == b"\"/w\",\"").unwrap();
     bytes.splice(at + 1..at + 2, [0xFF]);
-    let source = Memory::new("t", bytes.clone());
+    let source = MemorySource::new("t", bytes.clone());
     let session = read(&source).unwrap();
     let out =
         write(&source, &session, &edit(&session, "c1", "ab"), Mode::Patch).unwrap().bytes(&source).unwrap();
@@ -152,7 +152,7 @@ fn a_new_session_starts_compacted() {
     let text = String::from_utf8(written.bytes(&source).unwrap()).unwrap();
     let id = written.session.unwrap();
     assert_eq!(written.file_name, Some(format!("{id}.jsonl")));
-    let again = read(&Memory::new(format!("{id}.jsonl"), text.clone())).unwrap();
+    let again = read(&MemorySource::new(format!("{id}.jsonl"), text.clone())).unwrap();
     let expected =
         "summary: what was \"done\"\nuser: second prompt\nmodel: c3?\nuser: c3=[cut]\nmodel: Done.\n";
     assert_eq!(show(&again.history), expected);
@@ -183,26 +183,26 @@ fn edit_session(session: &Session, id: &str, text: &str) -> Session {
 
 #[test]
 fn appended_it_goes_on() {
-    let source = Memory::new("t.jsonl", busy().text() + "{\"type\":\"cut off");
+    let source = MemorySource::new("t.jsonl", busy().text() + "{\"type\":\"cut off");
     let session = read(&source).unwrap();
     let after = compacted(&session);
     let written = write(&source, &session, &after, Mode::Append).unwrap();
     assert_eq!((&written.session, &written.file_name), (&None, &None));
     let bytes = written.bytes(&source).unwrap();
     assert!(bytes.starts_with(&source.bytes(0..source.len()).unwrap()));
-    let again = read(&Memory::new("t.jsonl", bytes)).unwrap();
+    let again = read(&MemorySource::new("t.jsonl", bytes)).unwrap();
     assert_eq!(
         show(&again.history),
         "summary: what was \"done\"\nuser: second prompt\nmodel: c3?\nuser: c3=three, and quite a lot of it\nmodel: Done.\n"
     );
 
     // And once more on top of that: nothing is nested, nothing collides.
-    let source = Memory::new("t.jsonl", written.bytes(&source).unwrap());
+    let source = MemorySource::new("t.jsonl", written.bytes(&source).unwrap());
     let mut messages = compacted(&again).into_messages();
     messages[0] = Message::text(Role::User, Kind::Summary, "shorter");
     let twice =
         write(&source, &again, &History::new(messages, again.history.meta.clone()), Mode::Append).unwrap();
-    let last = read(&Memory::new("t.jsonl", twice.bytes(&source).unwrap())).unwrap();
+    let last = read(&MemorySource::new("t.jsonl", twice.bytes(&source).unwrap())).unwrap();
     assert!(show(&last.history).starts_with("summary: shorter\nuser: second prompt\nmodel: c3?\n"));
     assert_eq!(last.past.len(), 2);
 }
@@ -221,7 +221,7 @@ fn responses_whose_rows_alternate_read_the_same_once_written() {
     assert_eq!(session.history.messages()[2].calls().count(), 2, "c3 runs");
     for mode in [Mode::New, Mode::Append] {
         let written = write(&source, &session, &session.history, mode).unwrap();
-        let again = read(&Memory::new("t", written.bytes(&source).unwrap())).unwrap();
+        let again = read(&MemorySource::new("t", written.bytes(&source).unwrap())).unwrap();
         assert_eq!(show(&again.history), show(&session.history));
     }
 }
@@ -242,7 +242,7 @@ fn changed_messages_are_written_anew() {
     for mode in [Mode::New, Mode::Append] {
         let written = write(&source, &session, &after, mode).unwrap();
         assert_eq!(written.warnings, Vec::<String>::new());
-        let again = read(&Memory::new("t", written.bytes(&source).unwrap())).unwrap();
+        let again = read(&MemorySource::new("t", written.bytes(&source).unwrap())).unwrap();
         let expected = BUSY
             .replace(" | Looking.", "")
             .replace("second prompt\n", "second\nprompt, shortened\nmodel: I see.\ncontext: Go on.\n");
@@ -261,7 +261,7 @@ fn changed_messages_are_written_anew() {
 
 #[test]
 fn another_agents_session_is_carried_over() {
-    let source = Memory::new("rollout", "not ours");
+    let source = MemorySource::new("rollout", "not ours");
     let call = history::Call {
         id: "call_1".into(),
         name: "apply_patch".into(),
@@ -291,7 +291,7 @@ fn another_agents_session_is_carried_over() {
     };
     let written = write(&source, &session, &session.history, Mode::New).unwrap();
     assert_eq!(written.warnings, ["message 1: thinking that is not signed for this API is left out"]);
-    let again = read(&Memory::new("t", written.bytes(&source).unwrap())).unwrap();
+    let again = read(&MemorySource::new("t", written.bytes(&source).unwrap())).unwrap();
     assert_eq!(show(&again.history), "user: do it\nmodel: call_1?\nuser: call_1=Exit code 1!\nmodel: done\n");
     assert_eq!(
         again.history.messages()[1].calls().next().unwrap().input.as_str(),

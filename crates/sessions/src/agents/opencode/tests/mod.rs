@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::{CLEARED, History, Mode, Result, Session, read, sniff, write};
 use crate::Source;
-use crate::{Memory, PastCompaction};
+use crate::{MemorySource, PastCompaction};
 use history::{Kind, Message, Part, Role};
 
 /// A small session: elements get ids `msg_1`…, their parts ids and times.
-fn export(elements: Vec<Value>) -> Memory {
+fn export(elements: Vec<Value>) -> MemorySource {
     let mut elements = elements;
     for (index, element) in elements.iter_mut().enumerate() {
         let (info, id) = (&mut element["info"], format!("msg_{}", index + 1));
@@ -26,7 +26,10 @@ fn export(elements: Vec<Value>) -> Memory {
     }
     let info =
         json!({ "id": "ses_1", "slug": "s", "title": "t", "directory": "/p", "time": { "updated": 2_000 } });
-    Memory::new("test", serde_json::to_string_pretty(&json!({ "info": info, "messages": elements })).unwrap())
+    MemorySource::new(
+        "test",
+        serde_json::to_string_pretty(&json!({ "info": info, "messages": elements })).unwrap(),
+    )
 }
 
 fn user(text: &str) -> Value {
@@ -72,7 +75,7 @@ fn done(id: &str, output: &str) -> Value {
 }
 
 /// One line a message, one word a part.
-fn shown(source: &Memory) -> String {
+fn shown(source: &MemorySource) -> String {
     lines(read(source).unwrap().history.messages())
 }
 
@@ -108,7 +111,7 @@ fn lines(messages: &[Message]) -> String {
     out
 }
 
-fn changed(source: &Memory, text: &str) -> Result<String> {
+fn changed(source: &MemorySource, text: &str) -> Result<String> {
     let session = read(source)?;
     let mut messages = session.history.messages().to_vec();
     for part in messages.iter_mut().flat_map(|it| &mut it.parts) {
@@ -119,7 +122,7 @@ fn changed(source: &Memory, text: &str) -> Result<String> {
     }
     let after = History::new(messages, session.history.meta.clone());
     let out = write(source, &session, &after, Mode::Patch)?.bytes(source)?;
-    let again = Memory::new("again", out);
+    let again = MemorySource::new("again", out);
     assert_eq!(lines(after.messages()).replace(" cleared", ""), shown(&again).replace(" cleared", ""));
     Ok(String::from_utf8(again.bytes(0..again.len())?).unwrap())
 }

@@ -11,7 +11,7 @@ fn sniffs() {
         ["", "{}", r#"{"info":{"id":"x"},"messages":[]}"#, r#"{"messages":[{"role":"user"}]}"#, "[1]", "x"]
     {
         assert!(!sniff(other), "{other}");
-        assert!(other.contains("info") || read(&Memory::new("x", other)).is_err());
+        assert!(other.contains("info") || read(&MemorySource::new("x", other)).is_err());
     }
 }
 
@@ -100,7 +100,7 @@ fn errors_and_reverts() {
     let text = String::from_utf8(source.bytes(0..source.len()).unwrap()).unwrap();
     let reverted = text.replacen(r#""slug": "s""#, r#""revert": {"messageID": "msg_6"}"#, 1);
     assert_eq!(
-        shown(&Memory::new("r", reverted)),
+        shown(&MemorySource::new("r", reverted)),
         "User Said: \"one\"\nAssistant Said: \"half an answer\"\n"
     );
 }
@@ -196,7 +196,7 @@ fn broken_elements_are_notes() {
     let text = String::from_utf8(source.bytes(0..source.len()).unwrap()).unwrap();
     let broken =
         text.replacen(r#""messages": ["#, r#""messages": [7, {"info": {}}, {"info": 1, "parts": []},"#, 1);
-    let session = read(&Memory::new("b", broken)).unwrap();
+    let session = read(&MemorySource::new("b", broken)).unwrap();
     assert_eq!(session.notes.iter().map(|it| it.line).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!(session.history.messages().len(), 2);
     assert!(session.origins.iter().eq([[3], [4]]));
@@ -224,7 +224,7 @@ fn broken_parts_are_written() {
             export(vec![user("one"), answer(json!([tool("a", json!("STATE"))])), says("two"), user("x")]);
         let text = String::from_utf8(source.bytes(0..source.len()).unwrap()).unwrap();
         let text = text.replace(r#""STATE""#, state);
-        let source = Memory::new("broken", text);
+        let source = MemorySource::new("broken", text);
         let session = read(&source).unwrap();
         let mut messages = session.history.messages().to_vec();
         assert!(
@@ -249,7 +249,7 @@ fn broken_parts_are_written() {
                 assert_eq!(mode, Mode::Patch, "{state}");
                 continue;
             };
-            let out = Memory::new("again", out.bytes(&source).unwrap());
+            let out = MemorySource::new("again", out.bytes(&source).unwrap());
             let again = read(&out).unwrap();
             let outputs = |it: &History| it.messages().iter().map(|it| it.outputs().count()).sum::<usize>();
             assert_eq!(outputs(&again.history), outputs(after), "{state} {mode:?}");

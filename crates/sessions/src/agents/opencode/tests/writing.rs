@@ -8,7 +8,7 @@ fn a_call_without_an_id_keeps_its_name_in_a_new_session() {
     let source = export(vec![user("go"), answer(json!([])), answer(json!([nameless]))]);
     let session = read(&source).unwrap();
     let out = write(&source, &session, &session.history, Mode::New).unwrap();
-    let again = read(&Memory::new("again", out.bytes(&source).unwrap())).unwrap();
+    let again = read(&MemorySource::new("again", out.bytes(&source).unwrap())).unwrap();
     let ids = |it: &Session| -> Vec<String> {
         it.history.messages().iter().flat_map(Message::calls).map(|it| it.id.to_string()).collect()
     };
@@ -25,9 +25,9 @@ fn patches_in_place() {
     // OpenCode's own placeholder keeps the output in storage, as its prune does.
     let native = changed(&source, CLEARED).unwrap();
     assert!(native.contains("long output") && native.contains("\"compacted\":2001"), "{native}");
-    assert_eq!(changed(&Memory::new("n", native.clone()), CLEARED).unwrap(), native);
+    assert_eq!(changed(&MemorySource::new("n", native.clone()), CLEARED).unwrap(), native);
     // Another text for what OpenCode cleared: a false time, a new output.
-    let other = changed(&Memory::new("n", native), "[gone]").unwrap();
+    let other = changed(&MemorySource::new("n", native), "[gone]").unwrap();
     assert!(other.contains("\"compacted\":0") && !other.contains("long output"));
 
     let media = tool(
@@ -46,7 +46,7 @@ fn patches_in_place() {
 
     let running = tool("g", json!({ "status": "running", "input": {} }));
     let source = export(vec![user("one"), answer(json!([running])), says("end")]);
-    assert_eq!(changed(&source, "[gone]").unwrap_err().kind(), history::error::Kind::Refused);
+    assert_eq!(changed(&source, "[gone]").unwrap_err().kind(), history::error::ErrorKind::Refused);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn appends_with_a_named_tail() {
     let tail = &session.history.messages()[2..];
     let out = write(&source, &session, &after(tail), Mode::Append).unwrap();
     let bytes = out.bytes(&source).unwrap();
-    let again = Memory::new("again", bytes.clone());
+    let again = MemorySource::new("again", bytes.clone());
     assert_eq!(
         shown(&again),
         "User Marker: \"What did we do so far?\"\nAssistant Summary: \"sum\"\nUser Said: \"two\"\nAssistant Said: \"second\"\n"
@@ -88,11 +88,11 @@ fn appends_with_a_named_tail() {
         .collect();
     assert!(ids.is_sorted() && ids.iter().all(|it| it.len() == 30), "{ids:?}");
 
-    let cut = Memory::new("cut", &source.bytes(0..source.len() - 3).unwrap()[..]);
+    let cut = MemorySource::new("cut", &source.bytes(0..source.len() - 3).unwrap()[..]);
     let session = read(&cut).unwrap();
     assert_eq!(
         write(&cut, &session, &after(&[]), Mode::Append).unwrap_err().kind(),
-        history::error::Kind::Refused
+        history::error::ErrorKind::Refused
     );
 }
 
@@ -138,9 +138,9 @@ fn carries_over_from_elsewhere() {
         past: vec![],
         history: history.clone(),
     };
-    let source = Memory::new("x", "");
+    let source = MemorySource::new("x", "");
     let out = write(&source, &session, &history, Mode::New).unwrap();
-    let again = Memory::new("again", out.bytes(&source).unwrap());
+    let again = MemorySource::new("again", out.bytes(&source).unwrap());
     insta::assert_snapshot!(shown(&again), @r##"
     User Marker: "What did we do so far?"
     Assistant Summary: "sum"
@@ -154,7 +154,7 @@ fn carries_over_from_elsewhere() {
     assert_eq!(read(&again).unwrap().history.meta.model.as_deref(), Some("claude-x"));
     assert_eq!(
         write(&source, &session, &history, Mode::Append).unwrap_err().kind(),
-        history::error::Kind::Refused
+        history::error::ErrorKind::Refused
     );
 }
 
@@ -201,7 +201,7 @@ mod laws {
         })
     }
 
-    fn written(history: &History) -> (Memory, Session) {
+    fn written(history: &History) -> (MemorySource, Session) {
         let session = Session {
             format: crate::Format::CODEX,
             records: vec![],
@@ -210,9 +210,9 @@ mod laws {
             past: vec![],
             history: history.clone(),
         };
-        let source = Memory::new("none", "");
+        let source = MemorySource::new("none", "");
         let out = write(&source, &session, history, Mode::New).unwrap();
-        let source = Memory::new("new", out.bytes(&source).unwrap());
+        let source = MemorySource::new("new", out.bytes(&source).unwrap());
         let session = read(&source).unwrap();
         (source, session)
     }
@@ -242,7 +242,7 @@ mod laws {
             let after = History::new([head, tail].concat(), session.history.meta.clone());
             for mode in [Mode::Append, Mode::New] {
                 let out = write(&source, &session, &after, mode).unwrap();
-                let again = read(&Memory::new("again", out.bytes(&source).unwrap())).unwrap();
+                let again = read(&MemorySource::new("again", out.bytes(&source).unwrap())).unwrap();
                 prop_assert_eq!(said(again.history.messages()), said(after.messages()), "{:?}", mode);
                 prop_assert_eq!(again.past.len(), 1);
             }
@@ -256,13 +256,13 @@ mod laws {
                 let at = at.index(bytes.len());
                 if byte % 5 == 0 { bytes.truncate(at.max(1)) } else { bytes[at] = byte }
             }
-            let source = Memory::new("broken", bytes.clone());
+            let source = MemorySource::new("broken", bytes.clone());
             if let Ok(session) = read(&source) {
                 let out = write(&source, &session, &session.history, Mode::Patch).unwrap();
                 prop_assert_eq!(out.bytes(&source).unwrap(), bytes);
                 // A copy of what can be read can be read.
                 let out = write(&source, &session, &session.history, Mode::New).unwrap();
-                prop_assert!(read(&Memory::new("copy", out.bytes(&source).unwrap())).is_ok());
+                prop_assert!(read(&MemorySource::new("copy", out.bytes(&source).unwrap())).is_ok());
             }
         }
     }
