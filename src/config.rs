@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::agents::{self, AgentRef, Env};
-use crate::cost::{Prices, prices};
 use crate::store::{StoreAt, TeamStore};
 use compaction::profile::Profile;
+use cost::{Prices, prices};
 use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 use profiles::{BUILT_IN, meant};

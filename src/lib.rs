@@ -23,13 +23,14 @@
 //! | [`tokens`] | how large it is |
 //! | [`sessions`] | agents' files and APIs' messages: read, write, validate |
 //! | [`compaction`] | profiles, plans, facts, summaries |
+//! | [`cost`] | what its requests cost, and when a compaction pays |
 //! | [`score`] | what survived |
 //!
 //! The effects are here: [`engine`] reads, plans, archives, asks, writes and reads back, each verb a function;
 //! [`config`] is the resolved configuration, [`store`] keeps originals, [`agents`] knows where agents keep their
 //! sessions, [`answers`] are the documents that verbs give.
 
-pub use ::{compaction, history, score, sessions, tokens};
+pub use ::{compaction, cost, history, score, sessions, tokens};
 
 pub mod store;
 pub mod agents;
@@ -38,8 +39,6 @@ pub mod answers;
 pub mod engine;
 
 // For the program, its tests and benches only.
-#[doc(hidden)]
-pub mod cost;
 #[doc(hidden)]
 pub mod report;
 #[doc(hidden)]

@@ -1,6 +1,6 @@
 //! Which of two forms of asking for a summary is cheaper. Pure.
 
-use crate::cost::Price;
+use cost::Price;
 use history::Usage;
 
 /// How a request can be built.
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_warm_cache_wins_and_a_cold_one_loses() {
-        let prices = crate::cost::Prices::default();
+        let prices = cost::Prices::default();
         let it = prices.of("claude-haiku-4-5").unwrap();
         let sizes = RequestSizes {
             own: 60_000,

@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::answers::{CostInfo, EstimateAnswer, MethodInfo};
 use crate::config::{Choice, Override, Summarizers};
-use crate::cost::{Price, cents};
 use crate::engine::compact::compacted::percent;
 use crate::engine::input::measured::Measured;
 use crate::engine::{Ask, Engine, Opened, inspect::estimate};
@@ -16,6 +15,7 @@ use crate::store::Mark;
 use compaction::plan::Need;
 use compaction::summary::dialogue::{Dialogue, SummaryRequest};
 use compaction::summary::model::{Api, Endpoint, Prefix};
+use cost::{Price, cents};
 use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 use sessions::{self, Format};

@@ -6,14 +6,14 @@ use crate::answers::{
     ContentSpent, CostAnswer, MomentInfo, NextCost, PaidAgain, PriceInfo, Spent, SpentInfo, TurnSpent,
     UnpricedInfo,
 };
-use crate::cost::bill::{Amounts, Charge};
-use crate::cost::forecast::{Forecast, ForecastSizes, forecast};
-use crate::cost::policy::{self, Policy, Remainder};
-use crate::cost::replay::{MissCause, Replay};
-use crate::cost::{Bill, Price, cents};
 use crate::engine::input::measured::{Measured, warnings};
 use crate::engine::{Ask, Engine, Opened, input::measured, session_info};
 use compaction::profile::{Keep, Profile};
+use cost::bill::{Amounts, Charge};
+use cost::forecast::{Forecast, ForecastSizes, forecast};
+use cost::policy::{self, Policy, Remainder};
+use cost::replay::{MissCause, Replay};
+use cost::{Bill, Price, cents};
 use history::error::Result;
 use history::{Usage, secrets};
 use sessions::derive::time;

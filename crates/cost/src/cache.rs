@@ -43,9 +43,7 @@ struct CacheTable {
 /// The rule of a model, or nothing where none is known.
 pub fn rule(model: &str) -> Option<&'static Rule> {
     static TABLE: LazyLock<Vec<Rule>> = LazyLock::new(|| {
-        toml::from_str::<CacheTable>(include_str!("../../prompts/caches.toml"))
-            .map(|it| it.cache)
-            .unwrap_or_default()
+        toml::from_str::<CacheTable>(include_str!("caches.toml")).map(|it| it.cache).unwrap_or_default()
     });
     let model = bare(model);
     let fit = |rule: &'static Rule| {
@@ -124,9 +122,9 @@ mod tests {
 
     #[test]
     fn every_rule_has_a_date_and_a_source() {
-        let table: CacheTable = toml::from_str(include_str!("../../prompts/caches.toml")).unwrap();
+        let table: CacheTable = toml::from_str(include_str!("caches.toml")).unwrap();
         for rule in &table.cache {
-            assert!(crate::cost::is_day(&rule.date), "{:?}", rule.models);
+            assert!(crate::is_day(&rule.date), "{:?}", rule.models);
             assert!(rule.source.starts_with("https://"), "{:?}", rule.models);
             assert!(
                 rule.step > 0 && rule.seconds > 0 && rule.hour_seconds >= rule.seconds,

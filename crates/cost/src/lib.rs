@@ -15,7 +15,7 @@ pub use cache::Rule;
 pub use prices::{Price, Prices};
 
 /// To a hundredth of a cent: more is not known beforehand.
-pub(crate) fn cents(dollars: f64) -> f64 {
+pub fn cents(dollars: f64) -> f64 {
     (dollars * 1e4).round() / 1e4
 }
 

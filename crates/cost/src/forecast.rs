@@ -67,7 +67,7 @@ impl Forecast {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cost::{Prices, cache};
+    use crate::{Prices, cache};
 
     const SIZES: ForecastSizes =
         ForecastSizes { context: 120_000, after: 40_000, same: 20_000, growth: 1_000 };

@@ -116,8 +116,8 @@ impl WrittenRates {
 
 /// The table, one price a name.
 static TABLE: LazyLock<Vec<Price>> = LazyLock::new(|| {
-    let table: PriceTable = toml::from_str(include_str!("../../prompts/prices.toml"))
-        .unwrap_or_else(|_| PriceTable { list: Vec::new() });
+    let table: PriceTable =
+        toml::from_str(include_str!("prices.toml")).unwrap_or_else(|_| PriceTable { list: Vec::new() });
     let prices = |list: List| {
         let (date, source) = (list.date, list.source);
         list.model.into_iter().flat_map(move |model| {
@@ -241,11 +241,11 @@ mod tests {
 
     #[test]
     fn every_price_has_a_date_and_a_source() {
-        let table: PriceTable = toml::from_str(include_str!("../../prompts/prices.toml")).unwrap();
+        let table: PriceTable = toml::from_str(include_str!("prices.toml")).unwrap();
         assert!(table.list.iter().all(|it| !it.model.is_empty()) && !table.list.is_empty());
         assert!(TABLE.len() > 40);
         for price in TABLE.iter() {
-            assert!(crate::cost::is_day(&price.date), "{}: {}", price.name, price.date);
+            assert!(crate::is_day(&price.date), "{}: {}", price.name, price.date);
             assert!(price.source.starts_with("https://"), "{}: {}", price.name, price.source);
             for rates in std::iter::once(&price.rates).chain(price.over.iter().map(|it| &it.1)) {
                 assert!(0.0 < rates.read && rates.read < rates.input, "{price:?}");
@@ -258,7 +258,7 @@ mod tests {
         for without in
             ["date = \"2026-10-24\"", "source = \"https://platform.claude.com/docs/en/about-claude/pricing\""]
         {
-            let text = include_str!("../../prompts/prices.toml").replacen(without, "", 1);
+            let text = include_str!("prices.toml").replacen(without, "", 1);
             assert!(toml::from_str::<PriceTable>(&text).is_err(), "{without}");
         }
     }
