@@ -153,10 +153,17 @@ fn write_slice(
     let mut items = items(ledger, step.as_ref(), ask);
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let answered = facts::last_answered(history);
-    let pursued = ledger.about(Topic::Goal).map(|it| it.message).max();
+    let goals = ledger.about(Topic::Goal).filter(|it| !it.text.starts_with(facts::UNREADABLE));
+    let pursued = goals.map(|it| it.message).max();
     let below = pursued.filter(|it| *it >= ask.region.end);
-    let style =
-        LineStyle { answered, below, roots: roots(&items), errors_apart, words: ask.spec.words.clone() };
+    let style = LineStyle {
+        answered,
+        answers: facts::answers(history),
+        below,
+        roots: roots(&items),
+        errors_apart,
+        words: ask.spec.words.clone(),
+    };
     let quoted = items.iter().filter(|it| it.kind == LineKind::Quoted).count();
     let mut page = Layout { ask, style, quoted, costs: HashMap::new(), count, used: 0 };
     page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));

@@ -11,6 +11,7 @@ use super::step_index::MAX_CANDIDATES;
 use crate::facts::plan::TaskUpdate;
 use crate::facts::talk::is_trivial;
 use crate::facts::talk::orders::{for_one_request, polarity};
+use crate::facts::talk::report::speaks;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
@@ -254,6 +255,20 @@ pub fn last_answered(history: &History) -> Option<usize> {
         }
     }
     answered_before_summary(messages)
+}
+
+/// The last message of the model before each request but the first, in order: what answered the request before it.
+pub fn answers(history: &History) -> Vec<usize> {
+    let mut out = Vec::new();
+    let mut said = None;
+    for (number, message) in history.messages().iter().enumerate() {
+        if is_request(message) {
+            out.extend(said.take());
+        } else if message.role == Role::Assistant && message.kind == Kind::Said && speaks(message) {
+            said = Some(number);
+        }
+    }
+    out
 }
 
 /// The second to last of the prompts before the first summary, if a compaction removed the replies: all but the last

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::facts::text::stretches::{Stretch, stretches};
 use crate::facts::text::{clip, clip_end, flat, without_cut_announcement};
-use crate::facts::{ANSWERED, Detail, Fact, FileOp, Name, Outcome, Topic, Voice};
+use crate::facts::{ANSWERED, Detail, Fact, FileOp, Name, Outcome, Topic, UNREADABLE, Voice};
 
 /// A fact as written: lines with the same label and directory are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub(super) struct LineStyle {
     pub(super) errors_apart: bool,
     /// The report of the model since which the user asks for something else.
     pub(super) answered: Option<usize>,
+    /// What answered each request, in order.
+    pub(super) answers: Vec<usize>,
     /// The request that stands behind the summary word for word, if it is what is pursued now.
     pub(super) below: Option<usize>,
     /// The system's words for ours.
@@ -121,7 +123,9 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             Topic::Goal => {
                 let goal = single(words(fact, chars));
                 // What is asked now stands elsewhere.
-                let Some(by) = style.answered.filter(|it| *it > fact.message) else { return goal };
+                let over = style.answered.filter(|it| *it > fact.message && !fact.text.starts_with(UNREADABLE));
+                let Some(last) = over else { return goal };
+                let by = style.answers.iter().find(|it| **it > fact.message).map_or(last, |it| last.min(*it));
                 let now = style.below.map(|it| format!("; asked now: [#{it}], below"));
                 goal.ending(&format!("{ANSWERED}{by}]{})", now.unwrap_or_default()))
             }
