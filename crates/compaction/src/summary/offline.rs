@@ -159,6 +159,7 @@ fn write_slice(
     let style = LineStyle {
         answered,
         answers: facts::answers(history),
+        planned_done: is_planned_done(ledger),
         below,
         roots: roots(&items),
         errors_apart,
@@ -188,6 +189,12 @@ fn write_slice(
         keep = keep.saturating_sub(step);
         step *= 2;
     }
+}
+
+/// Whether the session had a plan of which nothing is left.
+fn is_planned_done(ledger: &Ledger) -> bool {
+    let left = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+    ledger.about(Topic::Done).any(|it| it.voice() == Voice::Model) && !ledger.facts.iter().any(left)
 }
 
 fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Candidate<'a>> {

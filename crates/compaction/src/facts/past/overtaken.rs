@@ -18,6 +18,17 @@ const CHANGED_SINCE: &str = "changed since, and checks passed: ";
 pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>) {
     let messages = history.messages();
     let said = |it: &history::Message| it.role == Role::Assistant && it.kind == Kind::Said && speaks(it);
+    // The last message of the model in each turn; what it said before that, it said on the way.
+    let mut closing: HashSet<usize> = HashSet::new();
+    let mut last = None;
+    for (number, message) in messages.iter().enumerate() {
+        if message.is_prompt() {
+            closing.extend(last.take());
+        } else if said(message) {
+            last = Some(number);
+        }
+    }
+    closing.extend(last);
     let newest = messages.iter().rposition(said).unwrap_or(0);
     let worked = last_work(history, facts);
     let finding = |it: &Fact| it.topic == Topic::Findings && it.voice() == Voice::Model;
@@ -25,7 +36,7 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
         let message = fact.message;
         !(finding(fact) && message < newest)
             || remove_sentences(fact, |it| {
-                is_passing(it) || message < worked && states_the_moment(it)
+                is_passing(it) || (message < worked || !closing.contains(&message)) && states_the_moment(it)
             })
     });
     let evidence = Evidence::of(facts);
@@ -46,7 +57,7 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
 fn is_passing(sentence: &str) -> bool {
     let lower = Lowercased::of(sentence);
     WAITING.is_match(sentence)
-        || CUES.guess.is_in(&lower)
+        || CUES.passing.is_in(&lower)
         || CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower)
 }
 
@@ -65,8 +76,7 @@ fn drop_repeated(history: &History, facts: &mut Vec<Fact>) {
     };
     let mut findings: Vec<usize> = (0..facts.len())
         .filter(|at| {
-            facts[*at].topic == Topic::Findings
-                && matches!(facts[*at].voice(), Voice::Model | Voice::Summary)
+            facts[*at].topic == Topic::Findings && matches!(facts[*at].voice(), Voice::Model | Voice::Summary)
         })
         .collect();
     findings.sort_by_key(|at| (turn(&facts[*at]), facts[*at].message));
@@ -81,8 +91,7 @@ fn drop_repeated(history: &History, facts: &mut Vec<Fact>) {
                 shared >= 4 && shared * 10 >= words[place].len() * 7
             })
     };
-    let over: HashSet<usize> =
-        findings.iter().enumerate().filter(|it| again(*it)).map(|it| *it.1).collect();
+    let over: HashSet<usize> = findings.iter().enumerate().filter(|it| again(*it)).map(|it| *it.1).collect();
     let mut at = 0..;
     facts.retain(|_| at.next().is_none_or(|it| !over.contains(&it)));
 }

@@ -55,8 +55,7 @@ const MIN_REPORT_BYTES: usize = 200;
 pub(super) fn is_report(message: &Message) -> bool {
     message.role == Role::Assistant
         && message.kind == Kind::Said
-        && (delivers(message)
-            || message.calls().next().is_none() && message.plain().len() > MIN_REPORT_BYTES)
+        && (delivers(message) || message.calls().next().is_none() && message.plain().len() > MIN_REPORT_BYTES)
 }
 
 /// The last message that shows progress: a commit, a finished task, a report of the model, a newer summary.
@@ -105,6 +104,9 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
             && !remove_sentences(fact, |it| WAITING.is_match(it))
         {
             return false;
+        }
+        if fact.topic == Topic::Done && fact.voice() == Voice::Summary && PENDING_NOTE.is_match(&fact.text) {
+            fact.text.reword(|it| PENDING_NOTE.replace_all(it, "").into_owned());
         }
         if fact.voice() != Voice::Summary || fact.message >= worked {
             return true;

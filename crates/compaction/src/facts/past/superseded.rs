@@ -16,7 +16,7 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
 use crate::facts::work::command::ParsedCommand;
-use crate::facts::{Detail, Fact, Topic, Voice};
+use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
 use history::{History, Kind, Message, Role};
 
 /// Task number at the beginning of a line: `Task #3: …`.
@@ -101,10 +101,13 @@ pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate
     // Rules do not become outdated with the turn.
     let since = present::last_work(history, facts).max(present::last_statement(history));
     let current = |fact: &mut Fact| {
-        fact.topic == Topic::Current
-            && fact.voice() == Voice::Summary
-            && (fact.message < since || past.contains(&fact.message))
-            && polarity(&fact.text).is_none()
+        let over = match polarity(&fact.text) {
+            None => fact.message < since || past.contains(&fact.message),
+            Some(Polarity::Forbid) => false,
+            // What was to be done then.
+            Some(Polarity::Require | Polarity::Prefer) => past.contains(&fact.message),
+        };
+        fact.topic == Topic::Current && fact.voice() == Voice::Summary && over
     };
     let mut stood: Vec<Fact> = facts.extract_if(.., current).collect();
     // The old state of the work is dropped; findings in it are kept.

@@ -15,7 +15,8 @@ use crate::facts::{Detail, Fact, Polarity, Topic};
 use history::{History, Kind, Message, Part, Role};
 use orders::{MAX_RULE_CHARS, QUESTION_START, polarity, read_rules};
 use report::{
-    current_state, join_sentences, shortened, speaks, statements, text_of_model, without_closing_questions,
+    current_state, delivers, join_sentences, shortened, speaks, statements, text_of_model,
+    without_announcements, without_closing_questions,
 };
 
 /// Maximum characters of a prompt that answers the model's question if it says yes or no or chooses.
@@ -106,7 +107,8 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                     if supersedes_proposal(&whole) {
                         withdraw_findings(said, start, &mut facts);
                     } else {
-                        let refused = CUES.refuse.is_in(&Lowercased::of(sentences(&whole).first().unwrap_or(&"")));
+                        let refused =
+                            CUES.refuse.is_in(&Lowercased::of(sentences(&whole).first().unwrap_or(&"")));
                         read_conclusion(said, &text_of_model(&messages[said]), refused, start, &mut facts);
                     }
                 }
@@ -328,10 +330,11 @@ fn is_narration(lower: &Lowercased) -> bool {
 /// what the model advised is no result.
 fn read_conclusion(number: usize, plain: &str, refused: bool, start: usize, facts: &mut Vec<Fact>) {
     let plain = without_closing_questions(plain);
+    let text = shortened(&lines(plain), 600);
     let advice = |it: &&str| refused && CUES.recommends.is_in(&Lowercased::of(it));
-    let mut all = lines(plain);
-    all.retain(|it| !advice(it));
-    let text = shortened(&all, 600);
+    let text =
+        sentences(&text).into_iter().filter(advice).fold(text.clone(), |rest, it| rest.replacen(it, "", 1));
+    let text = text.trim().to_owned();
     // A line that ends with a colon announces a step that was taken since.
     if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(plain) {
         withdraw_findings(number, start, facts);
@@ -379,8 +382,23 @@ pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<F
     let messages = history.messages().get(region.clone())?;
     let said = |it: &Message| it.role == Role::Assistant && it.kind == Kind::Said && speaks(it);
     let at = messages.iter().rposition(|it| it.is_prompt() || said(it)).filter(|it| said(&messages[*it]))?;
-    let text = current_state(&text_of_model(&messages[at]));
+    let text = state_at(messages, at);
     (!text.is_empty()).then(|| Fact::from_model(ModelTopic::Current, region.start + at, text))
+}
+
+/// The state of the work according to message `at`; what it announces is over once a tool answered. A short answer that
+/// a tool delivers comes after what the model said before it.
+fn state_at(messages: &[Message], at: usize) -> String {
+    let mut text = text_of_model(&messages[at]);
+    if delivers(&messages[at]) && text.len() <= MAX_ANSWER_CHARS {
+        let turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
+        let before = turn.filter(|it| it.role == Role::Assistant && it.kind == Kind::Said && speaks(it));
+        let before = before.map(text_of_model).next().unwrap_or_default();
+        text = format!("{before}\n\n{text}");
+    }
+    let text = current_state(&text);
+    let went_on = messages[at..].iter().any(|it| it.outputs().next().is_some());
+    if went_on { without_announcements(text) } else { text }
 }
 
 /// The end of the history: the last request, the model's last message, and its unanswered question.
@@ -399,7 +417,7 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
         facts.push(fact(ModelTopic::Asked, flat(clip(asked, 400).0)));
     }
     let spoken: Vec<&str> = statements(&plain);
-    let current = current_state(&plain);
+    let current = state_at(messages, said);
     if !current.is_empty() {
         facts.push(fact(ModelTopic::Current, current));
     }

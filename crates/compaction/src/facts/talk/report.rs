@@ -42,6 +42,17 @@ pub(super) fn text_of_model(message: &Message) -> String {
     text
 }
 
+/// A text without the sentences that announce a step, unless it says nothing else.
+pub(super) fn without_announcements(text: String) -> String {
+    let announces = |it: &&str| {
+        let lower = Lowercased::of(it);
+        CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower)
+    };
+    let announced: Vec<&str> = sentences(&text).into_iter().filter(announces).collect();
+    let rest = announced.iter().fold(text.clone(), |rest, it| rest.replacen(it, "", 1));
+    if rest.contains(char::is_alphanumeric) { flat(&rest) } else { text }
+}
+
 /// Whether a message of the model says something, as text or as an answer that a tool delivers.
 pub(in crate::facts) fn speaks(message: &Message) -> bool {
     message.texts().any(|it| !it.as_str().trim().is_empty()) || delivers(message)

@@ -35,7 +35,7 @@ struct Language {
     narration: Vec<String>,
     back_reference: Vec<String>,
     withdraws: Vec<String>,
-    guess: Vec<String>,
+    passing: Vec<String>,
     recommends: Vec<String>,
     defect: Vec<String>,
 }
@@ -140,7 +140,7 @@ pub(in crate::facts) struct Cues {
     /// A proposal was decided, done or withdrawn.
     pub(in crate::facts) withdraws: CueSet,
     /// In a sentence that what is found later replaces.
-    pub(in crate::facts) guess: CueSet,
+    pub(in crate::facts) passing: CueSet,
     pub(in crate::facts) recommends: CueSet,
     pub(in crate::facts) defect: CueSet,
 }
@@ -187,7 +187,7 @@ pub(in crate::facts) static CUES: LazyLock<Cues> = LazyLock::new(|| {
         narration: any(false, |it| &it.narration),
         back_reference: any(true, |it| &it.back_reference),
         withdraws: any(false, |it| &it.withdraws),
-        guess: any(false, |it| &it.guess),
+        passing: any(false, |it| &it.passing),
         recommends: any(false, |it| &it.recommends),
         defect: any(false, |it| &it.defect),
     }
@@ -224,7 +224,7 @@ mod tests {
                 &it.narration,
                 &it.back_reference,
                 &it.withdraws,
-                &it.guess,
+                &it.passing,
                 &it.recommends,
                 &it.defect,
             ]
