@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use epitome::compaction::facts::{self, Detail, Fact, Ledger, Voice};
 use epitome::compaction::profile::{SummaryShape, SummarySpec, SummaryStyle};
 use epitome::compaction::summary::offline::{self, OfflineRequest};
-use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Refusal, Role, Text};
+use epitome::history::{Call, History, Kind, Message, Meta, Opaque, Output, Part, Refusal, Role, Text};
 use proptest::prelude::*;
 
 use crate::corpus;
+
+mod said;
 
 /// A session from text: `@user`, `@model`, `@context`, `@summary`, `@call NAME ID`, `@free NAME ID`, `@out ID [failed]`,
 /// each with the lines below it.

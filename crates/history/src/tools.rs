@@ -38,6 +38,8 @@ pub enum Meaning {
     Fetch,
     /// Hands work to another model, or loads a skill.
     Delegate,
+    /// Delivers an answer to the user, in place of text.
+    Deliver,
     /// Anything else, such as the tools of an unknown MCP server.
     Other,
 }
@@ -175,6 +177,17 @@ const TABLE: &[(&str, Meaning)] = &[
     ("activate_skill", Meaning::Delegate),
     ("spawn_agent", Meaning::Delegate),
     ("delegate_to_agent", Meaning::Delegate),
+    ("structuredoutput", Meaning::Deliver),
+    ("structured_output", Meaning::Deliver),
+    ("attempt_completion", Meaning::Deliver),
+    ("complete_task", Meaning::Deliver),
+    ("final_answer", Meaning::Deliver),
+    ("submit_answer", Meaning::Deliver),
+    ("submit_findings", Meaning::Deliver),
+    ("submit_result", Meaning::Deliver),
+    ("submitresult", Meaning::Deliver),
+    ("submit_review", Meaning::Deliver),
+    ("submitreview", Meaning::Deliver),
     ("save_memory", Meaning::Other),
     ("think", Meaning::Other),
     ("submit", Meaning::Other),
@@ -286,6 +299,7 @@ pub fn actions(call: &Call) -> Vec<Action> {
         | Meaning::Ask
         | Meaning::Fetch
         | Meaning::Delegate
+        | Meaning::Deliver
         | Meaning::Other => vec![located(meaning, &input)],
     }
 }

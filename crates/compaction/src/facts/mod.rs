@@ -27,7 +27,8 @@ use history::parallel;
 use history::tools::code_mode;
 use history::verbatim;
 pub(crate) use past::ANSWERED;
-pub use past::superseded::last_answered;
+pub(crate) use past::UNREADABLE;
+pub use past::superseded::{answers, last_answered};
 pub use talk::last_step;
 
 pub use text::flat;
@@ -240,8 +241,10 @@ fn read_messages(history: &History) -> Ledger {
     past::superseded::drop_refused_steps(&mut facts);
     past::superseded::settle_steps(history, &mut facts);
     past::present::drop_outdated(history, &mut facts);
+    past::overtaken::drop_overtaken(history, &mut facts);
     past::superseded::drop_expired_rules(history, &mut facts);
     past::superseded::replace_answered_goal(history, &mut facts);
+    past::note_unreadable(history, &mut facts);
     Ledger { facts: deduplicated(facts), directory }
 }
 

@@ -149,6 +149,7 @@ fn files<'a>(
                     | Meaning::Ask
                     | Meaning::Fetch
                     | Meaning::Delegate
+                    | Meaning::Deliver
                     | Meaning::Other => {}
                 }
             }

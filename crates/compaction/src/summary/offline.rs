@@ -153,10 +153,18 @@ fn write_slice(
     let mut items = items(ledger, step.as_ref(), ask);
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let answered = facts::last_answered(history);
-    let pursued = ledger.about(Topic::Goal).map(|it| it.message).max();
+    let goals = ledger.about(Topic::Goal).filter(|it| !it.text.starts_with(facts::UNREADABLE));
+    let pursued = goals.map(|it| it.message).max();
     let below = pursued.filter(|it| *it >= ask.region.end);
-    let style =
-        LineStyle { answered, below, roots: roots(&items), errors_apart, words: ask.spec.words.clone() };
+    let style = LineStyle {
+        answered,
+        answers: facts::answers(history),
+        planned_done: is_planned_done(ledger),
+        below,
+        roots: roots(&items),
+        errors_apart,
+        words: ask.spec.words.clone(),
+    };
     let quoted = items.iter().filter(|it| it.kind == LineKind::Quoted).count();
     let mut page = Layout { ask, style, quoted, costs: HashMap::new(), count, used: 0 };
     page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
@@ -181,6 +189,12 @@ fn write_slice(
         keep = keep.saturating_sub(step);
         step *= 2;
     }
+}
+
+/// Whether the session had a plan of which nothing is left.
+fn is_planned_done(ledger: &Ledger) -> bool {
+    let left = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
+    ledger.about(Topic::Done).any(|it| it.voice() == Voice::Model) && !ledger.facts.iter().any(left)
 }
 
 fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Candidate<'a>> {

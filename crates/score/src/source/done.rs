@@ -158,6 +158,7 @@ impl Deeds {
                 | Meaning::Ask
                 | Meaning::Fetch
                 | Meaning::Delegate
+                | Meaning::Deliver
                 | Meaning::Other => {}
             }
         }
@@ -202,6 +203,7 @@ impl Deeds {
             | Meaning::Ask
             | Meaning::Fetch
             | Meaning::Delegate
+            | Meaning::Deliver
             | Meaning::Other => {}
         }
     }

@@ -144,6 +144,12 @@ impl<'a> Evidence<'a> {
         self.acts.get(&Activity::Commit).copied()
     }
 
+    /// The last message in which a test, check or build succeeded.
+    pub(super) fn last_check(&self) -> Option<usize> {
+        let checks = [Activity::Test, Activity::Check, Activity::Build];
+        checks.iter().filter_map(|it| self.acts.get(it)).max().copied()
+    }
+
     /// The message of the last change to the files that a step names, if each was changed after `message`.
     pub(super) fn last_change(&self, step: &str, message: usize) -> Option<usize> {
         let last = Cell::new(message);

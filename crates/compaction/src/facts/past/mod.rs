@@ -3,6 +3,7 @@
 pub(in crate::facts) mod evidence;
 mod files;
 pub(in crate::facts) mod headings;
+pub(in crate::facts) mod overtaken;
 pub(in crate::facts) mod step_index;
 pub(in crate::facts) mod present;
 mod progress;
@@ -20,7 +21,7 @@ use crate::facts::work::outcome::Outcome;
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
 pub(crate) use headings::ANSWERED;
 use headings::{Heading, op_in, parse_heading};
-use history::History;
+use history::{History, Kind, Message, Part};
 
 /// A line in a list of rules that is not a rule.
 static STATEMENT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -69,8 +70,26 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     facts.retain(|it| !step(it) || Some(it.message) == newest);
 }
 
+/// What is told of a compaction whose text is sealed.
+pub(crate) const UNREADABLE: &str =
+    "an earlier compaction cannot be read; what it alone told is not told here";
+
+/// Notes the last compaction that has no text: the items of some APIs are encrypted.
+pub(in crate::facts) fn note_unreadable(history: &History, facts: &mut Vec<Fact>) {
+    let sealed = |it: &Message| {
+        it.kind == Kind::Summary
+            && it.parts.iter().any(|it| matches!(it, Part::Opaque(_)))
+            && it.texts().all(|it| it.as_str().trim().is_empty())
+    };
+    let last = history.messages().iter().enumerate().rev().find(|it| sealed(it.1));
+    let noted = last.and_then(|(number, it)| EarlierSummary::of(number, it));
+    facts.retain(|it| it.topic != Topic::Goal || !it.text.starts_with(UNREADABLE) || noted.is_none());
+    facts.extend(noted.map(|it| it.fact(Topic::Goal, UNREADABLE, Detail::None)));
+}
+
 /// Text that agents put around their summaries.
-const BOILERPLATE: [&str; 7] = [
+const BOILERPLATE: [&str; 8] = [
+    "from an earlier summary:",
     "earlier conversation compacted:",
     "please continue the conversation",
     "if you need specific details",

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use super::evidence::Evidence;
 use crate::facts::talk::orders::polarity;
+use crate::facts::talk::report::delivers;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
@@ -28,7 +29,7 @@ static COMMIT_FAILED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?i)\bcommit\b.{0,60}\b(?:fail|refus|reject)|\bfail\w*\b.{0,40}\bcommit\b")
 });
 /// The model waits for the user.
-static WAITING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+pub(super) static WAITING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)\b(?:waiting (?:for|on)|awaiting) (?:your\b|you\b|(?:the )?user\b|(?:[\w-]+ ){0,2}(?:approval|confirmation|go-ahead|feedback|answer|reply|decision|instructions?|permission)\b)",
         r"|(?:승인|확인|답변|응답|지시|입력).{0,12}대기|대기 ?중(?:입니다|이다|임)?\s*[.!]?$",
@@ -49,12 +50,12 @@ static NEGATION: LazyLock<AsciiFirstRegex> =
 /// Bytes, not characters: Chinese needs a third of the characters of English and has three times the bytes for each.
 const MIN_REPORT_BYTES: usize = 200;
 
-/// Whether the model ends its turn with a report: a message without calls, and long enough.
+/// Whether the model ends its turn with a report: a message without calls, and long enough, or one that delivers its
+/// answer by a tool.
 pub(super) fn is_report(message: &Message) -> bool {
     message.role == Role::Assistant
         && message.kind == Kind::Said
-        && message.calls().next().is_none()
-        && message.plain().len() > MIN_REPORT_BYTES
+        && (delivers(message) || message.calls().next().is_none() && message.plain().len() > MIN_REPORT_BYTES)
 }
 
 /// The last message that shows progress: a commit, a finished task, a report of the model, a newer summary.
@@ -76,7 +77,7 @@ pub(super) fn last_statement(history: &History) -> usize {
 }
 
 /// Removes the sentences for which `gone` holds. Returns whether any are left.
-fn remove_sentences(fact: &mut Fact, gone: impl Fn(&str) -> bool) -> bool {
+pub(super) fn remove_sentences(fact: &mut Fact, gone: impl Fn(&str) -> bool) -> bool {
     if gone(&fact.text) {
         fact.text.reword(|it| {
             let left: Vec<&str> = sentences(it).into_iter().filter(|it| !gone(it)).collect();
@@ -84,6 +85,12 @@ fn remove_sentences(fact: &mut Fact, gone: impl Fn(&str) -> bool) -> bool {
         });
     }
     !fact.text.is_empty()
+}
+
+/// Whether a sentence tells the state of work that is not finished.
+pub(super) fn states_the_moment(sentence: &str) -> bool {
+    TEMPORARY_STATE.is_match(sentence)
+        || CUES.unfinished.is_in(&Lowercased::of(sentence)) && polarity(sentence).is_none()
 }
 
 /// Drops statements that were true only at the time of the summary.
@@ -98,6 +105,9 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         {
             return false;
         }
+        if fact.topic == Topic::Done && fact.voice() == Voice::Summary && PENDING_NOTE.is_match(&fact.text) {
+            fact.text.reword(|it| PENDING_NOTE.replace_all(it, "").into_owned());
+        }
         if fact.voice() != Voice::Summary || fact.message >= worked {
             return true;
         }
@@ -111,10 +121,7 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         if step && PENDING_NOTE.is_match(&fact.text) {
             fact.text.reword(|it| PENDING_NOTE.replace_all(it, "").into_owned());
         }
-        let state = |it: &str| {
-            TEMPORARY_STATE.is_match(it)
-                || !step && CUES.unfinished.is_in(&Lowercased::of(it)) && polarity(it).is_none()
-        };
+        let state = |it: &str| TEMPORARY_STATE.is_match(it) || !step && states_the_moment(it);
         !(step || matches!(fact.topic, Topic::Findings | Topic::Errors)) || remove_sentences(fact, state)
     });
     drop_fulfilled_prohibitions(history, facts);

@@ -11,11 +11,12 @@ use super::step_index::MAX_CANDIDATES;
 use crate::facts::plan::TaskUpdate;
 use crate::facts::talk::is_trivial;
 use crate::facts::talk::orders::{for_one_request, polarity};
+use crate::facts::talk::report::speaks;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
 use crate::facts::work::command::ParsedCommand;
-use crate::facts::{Detail, Fact, Topic, Voice};
+use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
 use history::{History, Kind, Message, Role};
 
 /// Task number at the beginning of a line: `Task #3: …`.
@@ -100,10 +101,13 @@ pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate
     // Rules do not become outdated with the turn.
     let since = present::last_work(history, facts).max(present::last_statement(history));
     let current = |fact: &mut Fact| {
-        fact.topic == Topic::Current
-            && fact.voice() == Voice::Summary
-            && (fact.message < since || past.contains(&fact.message))
-            && polarity(&fact.text).is_none()
+        let over = match polarity(&fact.text) {
+            None => fact.message < since || past.contains(&fact.message),
+            Some(Polarity::Forbid) => false,
+            // What was to be done then.
+            Some(Polarity::Require | Polarity::Prefer) => past.contains(&fact.message),
+        };
+        fact.topic == Topic::Current && fact.voice() == Voice::Summary && over
     };
     let mut stood: Vec<Fact> = facts.extract_if(.., current).collect();
     // The old state of the work is dropped; findings in it are kept.
@@ -254,6 +258,20 @@ pub fn last_answered(history: &History) -> Option<usize> {
         }
     }
     answered_before_summary(messages)
+}
+
+/// The last message of the model before each request but the first, in order: what answered the request before it.
+pub fn answers(history: &History) -> Vec<usize> {
+    let mut out = Vec::new();
+    let mut said = None;
+    for (number, message) in history.messages().iter().enumerate() {
+        if is_request(message) {
+            out.extend(said.take());
+        } else if message.role == Role::Assistant && message.kind == Kind::Said && speaks(message) {
+            said = Some(number);
+        }
+    }
+    out
 }
 
 /// The second to last of the prompts before the first summary, if a compaction removed the replies: all but the last

@@ -2,19 +2,22 @@
 //! approaches that were given up.
 
 pub(in crate::facts) mod orders;
+pub(in crate::facts) mod report;
 
 use std::sync::LazyLock;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::stretches::{Stretch, stretches};
-use crate::facts::text::{
-    clip, flat, lines, sentences, without_bold, without_cut_announcement, without_markers,
-};
+use crate::facts::text::{clip, flat, lines, sentences, without_bold};
 use crate::facts::voice::{ModelTopic, Prompt, Quote, ToolTopic};
 use crate::facts::{Detail, Fact, Polarity, Topic};
 use history::{History, Kind, Message, Part, Role};
 use orders::{MAX_RULE_CHARS, QUESTION_START, polarity, read_rules};
+use report::{
+    current_state, delivers, join_sentences, shortened, speaks, statements, text_of_model,
+    without_announcements, without_closing_questions,
+};
 
 /// Maximum characters of a prompt that answers the model's question if it says yes or no or chooses.
 const MAX_ANSWER_CHARS: usize = 240;
@@ -47,12 +50,6 @@ static OPEN_INVITATION: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// The beginning of a counter-question.
 static DOUBT_START: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:q:|(?:ok(?:ay)?|but|so|and|hm+|mh+|mm+)\b)"));
-/// Heading of one of several points in a report: `1. **Title**`, `## 1. Title`, `P1: title`.
-static NUMBERED_HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"^(?:[-*] )?(?:\d{1,2}[.)] \*\*|(?:#{1,6} |\*\*)\d{1,2}[.)] |(?:#{1,6} )?(?:\*\*)?\[?P\d\b)",
-    )
-});
 /// A question without a question mark within a sentence.
 static QUESTION_WITHIN: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
@@ -110,7 +107,9 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                     if supersedes_proposal(&whole) {
                         withdraw_findings(said, start, &mut facts);
                     } else {
-                        read_conclusion(said, &text_of_model(&messages[said]), start, &mut facts);
+                        let refused =
+                            CUES.refuse.is_in(&Lowercased::of(sentences(&whole).first().unwrap_or(&"")));
+                        read_conclusion(said, &text_of_model(&messages[said]), refused, start, &mut facts);
                     }
                 }
                 read_rules(number, &prompt, &mut facts);
@@ -126,7 +125,7 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 }
             }
             (Role::Assistant, Kind::Said) => {
-                if message.texts().any(|it| !it.as_str().trim().is_empty()) {
+                if speaks(message) {
                     (said, fresh) = (Some(number), Some(number));
                     since = Some(facts.len());
                     read_statements(number, &text_of_model(message), &mut facts);
@@ -286,36 +285,6 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
     }
 }
 
-/// The text of a model's message, without the list of sources that some append for their client.
-fn text_of_model(message: &Message) -> String {
-    const SOURCES: &str = "<oai-mem-citation>";
-    let mut text = message.plain();
-    let line = if text.starts_with(SOURCES) { Some(0) } else { text.find(&format!("\n{SOURCES}")) };
-    if let Some(at) = line {
-        let end = text[at..].find("</oai-mem-citation>").map_or(text.len(), |it| at + it + SOURCES.len() + 1);
-        text.replace_range(at..end, "");
-    }
-    text
-}
-
-/// The sentences of a text, with clauses between semicolons kept together: the second may mean something else alone.
-fn statements(text: &str) -> Vec<&str> {
-    let mut out: Vec<&str> = Vec::new();
-    for sentence in sentences(text) {
-        let from = |it: &str| it.as_ptr() as usize - text.as_ptr() as usize;
-        match out.last_mut() {
-            Some(last)
-                if last.ends_with([';', '；'])
-                    && !text[from(last) + last.len()..from(sentence)].contains('\n') =>
-            {
-                *last = &text[from(last)..from(sentence) + sentence.len()];
-            }
-            _ => out.push(sentence),
-        }
-    }
-    out
-}
-
 /// Statements of the model about its work: findings, approaches given up, code without tests.
 fn read_statements(number: usize, plain: &str, facts: &mut Vec<Fact>) {
     let mut model = |topic: ModelTopic, text: &[&str]| {
@@ -357,10 +326,15 @@ fn is_narration(lower: &Lowercased) -> bool {
 }
 
 /// The conclusion of the model's last message when the user writes again. It replaces the findings from single
-/// sentences of that message, which are among the facts from `start` on.
-fn read_conclusion(number: usize, plain: &str, start: usize, facts: &mut Vec<Fact>) {
+/// sentences of that message, which are among the facts from `start` on. `refused`: the user begins with a no, so that
+/// what the model advised is no result.
+fn read_conclusion(number: usize, plain: &str, refused: bool, start: usize, facts: &mut Vec<Fact>) {
     let plain = without_closing_questions(plain);
-    let text = join_sentences(&key_lines(&lines(plain), 600), 600);
+    let text = shortened(&lines(plain), 600);
+    let advice = |it: &&str| refused && CUES.recommends.is_in(&Lowercased::of(it));
+    let text =
+        sentences(&text).into_iter().filter(advice).fold(text.clone(), |rest, it| rest.replacen(it, "", 1));
+    let text = text.trim().to_owned();
     // A line that ends with a colon announces a step that was taken since.
     if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(plain) {
         withdraw_findings(number, start, facts);
@@ -382,96 +356,6 @@ fn supersedes_proposal(prompt: &str) -> bool {
         .is_some_and(|it| it.chars().count() <= MAX_ANSWER_CHARS && CUES.withdraws.is_in(&Lowercased::of(it)))
 }
 
-/// The most important lines of a text that is longer than `chars`: its beginning and end, its headings, and the lines
-/// with conclusions; without headings or conclusions, the lines after its beginning.
-fn key_lines<'a>(all: &[&'a str], chars: usize) -> Vec<&'a str> {
-    let count = |it: &str| it.chars().count() + 2;
-    if all.iter().map(|it| count(it)).sum::<usize>() <= chars + 2 {
-        return all.to_vec();
-    }
-    let concludes = |it: &str| {
-        let lower = Lowercased::of(it);
-        let cues = [&CUES.found, &CUES.unfinished, &CUES.finished, &CUES.untested];
-        cues.iter().any(|cue| cue.is_in(&lower)) && !CUES.back_reference.is_in(&lower)
-    };
-    let headings = all.iter().filter(|it| NUMBERED_HEADING.is_match(it)).count();
-    let rank = |at: usize, it: &str| match at {
-        0 => Some(0),
-        at if at + 2 >= all.len() => Some(1),
-        _ if headings > 1 && NUMBERED_HEADING.is_match(it) => Some(2),
-        _ => concludes(it).then_some(3),
-    };
-    let mut ranked: Vec<(u8, usize)> =
-        all.iter().enumerate().filter_map(|(at, it)| Some((rank(at, it)?, at))).collect();
-    ranked.sort_unstable();
-    let mut left = chars;
-    let mut picked: Vec<Option<&str>> = vec![None; all.len()];
-    for &(rank, at) in &ranked {
-        // The first and last line may be long paragraphs.
-        let line = if rank < 3 { first_sentences(all[at], chars / 3) } else { all[at] };
-        if count(line) <= left {
-            left -= count(line);
-            picked[at] = Some(line);
-        }
-    }
-    // A report without headings and conclusions says most at its beginning.
-    let plain = !ranked.iter().any(|it| it.0 > 1);
-    for (line, picked) in all.iter().zip(&mut picked).filter(|_| plain) {
-        let known = picked.map_or(0, count);
-        let more = if count(line) - known <= left { line } else { first_sentences(line, left + known) };
-        if count(more) > left + known {
-            break;
-        }
-        left = left + known - count(more);
-        *picked = Some(more);
-        if more.len() < line.len() {
-            break;
-        }
-    }
-    if picked.iter().all(Option::is_none) {
-        return all.to_vec();
-    }
-    // A heading or introduction is of no use without the line after it.
-    let heads = |at: usize| {
-        let title = all[at].starts_with('#') && !NUMBERED_HEADING.is_match(all[at]);
-        title || all[at].trim_end_matches(['*', '_', ' ']).ends_with([':', '：'])
-    };
-    let told = |at: &usize| !heads(*at) || picked.get(at + 1).is_some_and(|it| it.is_some());
-    (0..all.len()).filter(told).filter_map(|at| picked[at]).collect()
-}
-
-/// The first sentences of a line: as many as fit in `chars`, at least one.
-fn first_sentences(line: &str, chars: usize) -> &str {
-    // Limits the work: a longer first sentence would be dropped anyway.
-    let line = clip(line, 8 * chars).0;
-    let ends =
-        statements(line).into_iter().map(|it| it.as_ptr() as usize - line.as_ptr() as usize + it.len());
-    // An apparent end of a sentence within code.
-    let ends = ends.filter(|end| line[..*end].matches('`').count().is_multiple_of(2));
-    let fits = |end: &usize| line[..*end].chars().count() <= chars;
-    let mut ends = ends.peekable();
-    let first = ends.peek().copied().unwrap_or(line.len());
-    let end = ends.take_while(fits).last().unwrap_or(first);
-    &line[..end]
-}
-
-/// Without questions and announcements at the end, which are not findings.
-fn without_closing_questions(text: &str) -> &str {
-    let over = |it: &&str| is_question(it) || CUES.announce.is_in(&Lowercased::of(it));
-    let mut rest = text.trim_end();
-    for _ in 0..4 {
-        let last = sentences(crate::facts::text::clip_end(rest, 1_000)).pop().filter(over);
-        let Some(last) = last else { break };
-        // Code or a table may follow the sentence: then it is not the end.
-        let Some((before, behind)) = rest.rsplit_once(last) else { break };
-        if behind.contains(char::is_alphanumeric) {
-            break;
-        }
-        rest = before.trim_end();
-    }
-    rest
-}
-
 /// Whether a text says more than what the model is about to do and that it understood.
 fn is_informative(text: &str) -> bool {
     let idle = |it: &&str| {
@@ -482,32 +366,6 @@ fn is_informative(text: &str) -> bool {
     };
     let sentences = sentences(text);
     sentences.is_empty() || !sentences.iter().all(idle)
-}
-
-/// Joins sentences and bullets on one line, without bold marks.
-fn join_sentences(sentences: &[&str], chars: usize) -> String {
-    let mut out = String::new();
-    for sentence in sentences {
-        if !out.is_empty() {
-            out.push_str(
-                if out.ends_with(['.', '!', '?', ':', ';', '…', '。', '！', '？', '：', '；']) {
-                    " "
-                } else {
-                    "; "
-                },
-            );
-        }
-        out.push_str(&without_bold(&flat(without_markers(sentence))));
-        if out.chars().count() > chars {
-            break;
-        }
-    }
-    let (head, cut) = clip(&out, chars);
-    let head = match head.rfind('`').filter(|_| cut && head.matches('`').count() % 2 == 1) {
-        Some(at) => head[..at].trim_end_matches('`').trim_end(),
-        None => head,
-    };
-    if cut { format!("{} …", without_cut_announcement(head)) } else { head.into() }
 }
 
 /// Whether a sentence of the model says that something is not done. A short line that ends with a colon is a heading.
@@ -522,27 +380,25 @@ fn says_unfinished(sentence: &str) -> bool {
 /// The state of the work at the end of `region`: the last message of the model there, unless the user wrote after it.
 pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<Fact> {
     let messages = history.messages().get(region.clone())?;
-    let said = |it: &Message| {
-        it.role == Role::Assistant
-            && it.kind == Kind::Said
-            && it.texts().any(|it| !it.as_str().trim().is_empty())
-    };
+    let said = |it: &Message| it.role == Role::Assistant && it.kind == Kind::Said && speaks(it);
     let at = messages.iter().rposition(|it| it.is_prompt() || said(it)).filter(|it| said(&messages[*it]))?;
-    let text = current_state(&text_of_model(&messages[at]));
+    let text = state_at(messages, at);
     (!text.is_empty()).then(|| Fact::from_model(ModelTopic::Current, region.start + at, text))
 }
 
-/// The state of the work according to a message of the model.
-fn current_state(plain: &str) -> String {
-    const WHOLE: usize = 700;
-    let length: usize = lines(plain).iter().map(|it| it.chars().count()).sum();
-    // A report states its purpose at its beginning and its results at its end.
-    let all = if length > WHOLE {
-        key_lines(&lines(without_closing_questions(plain)), WHOLE)
-    } else {
-        lines(plain)
-    };
-    join_sentences(&all, WHOLE)
+/// The state of the work according to message `at`; what it announces is over once a tool answered. A short answer that
+/// a tool delivers comes after what the model said before it.
+fn state_at(messages: &[Message], at: usize) -> String {
+    let mut text = text_of_model(&messages[at]);
+    if delivers(&messages[at]) && text.len() <= MAX_ANSWER_CHARS {
+        let turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
+        let before = turn.filter(|it| it.role == Role::Assistant && it.kind == Kind::Said && speaks(it));
+        let before = before.map(text_of_model).next().unwrap_or_default();
+        text = format!("{before}\n\n{text}");
+    }
+    let text = current_state(&text);
+    let went_on = messages[at..].iter().any(|it| it.outputs().next().is_some());
+    if went_on { without_announcements(text) } else { text }
 }
 
 /// The end of the history: the last request, the model's last message, and its unanswered question.
@@ -561,7 +417,7 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
         facts.push(fact(ModelTopic::Asked, flat(clip(asked, 400).0)));
     }
     let spoken: Vec<&str> = statements(&plain);
-    let current = current_state(&plain);
+    let current = state_at(messages, said);
     if !current.is_empty() {
         facts.push(fact(ModelTopic::Current, current));
     }

@@ -35,6 +35,9 @@ struct Language {
     narration: Vec<String>,
     back_reference: Vec<String>,
     withdraws: Vec<String>,
+    passing: Vec<String>,
+    recommends: Vec<String>,
+    defect: Vec<String>,
 }
 
 const FILES: [&str; 8] = [
@@ -136,6 +139,10 @@ pub(in crate::facts) struct Cues {
     pub(in crate::facts) back_reference: CueSet,
     /// A proposal was decided, done or withdrawn.
     pub(in crate::facts) withdraws: CueSet,
+    /// In a sentence that what is found later replaces.
+    pub(in crate::facts) passing: CueSet,
+    pub(in crate::facts) recommends: CueSet,
+    pub(in crate::facts) defect: CueSet,
 }
 
 /// Compiled once. A file that does not parse gives no cues; a test checks that all do.
@@ -180,6 +187,9 @@ pub(in crate::facts) static CUES: LazyLock<Cues> = LazyLock::new(|| {
         narration: any(false, |it| &it.narration),
         back_reference: any(true, |it| &it.back_reference),
         withdraws: any(false, |it| &it.withdraws),
+        passing: any(false, |it| &it.passing),
+        recommends: any(false, |it| &it.recommends),
+        defect: any(false, |it| &it.defect),
     }
 });
 
@@ -214,6 +224,9 @@ mod tests {
                 &it.narration,
                 &it.back_reference,
                 &it.withdraws,
+                &it.passing,
+                &it.recommends,
+                &it.defect,
             ]
             .into_iter()
             .flatten()

@@ -193,6 +193,7 @@ impl Work<'_> {
             | Meaning::Ask
             | Meaning::Fetch
             | Meaning::Delegate
+            | Meaning::Deliver
             | Meaning::Other => {
                 let subject = match actions.first().and_then(|it| it.path.as_deref()) {
                     Some(it) => format!("{} {}", call.name, path(it, None, self.base)),
@@ -372,6 +373,7 @@ impl Work<'_> {
             | Meaning::Ask
             | Meaning::Fetch
             | Meaning::Delegate
+            | Meaning::Deliver
             | Meaning::Other => {
                 self.open = Some(name);
                 return;

@@ -22,6 +22,15 @@ fn quotes(line: &SummaryLine, prompt: &Fact, rule: &Fact) -> bool {
     says(prompt, rule) && line.text.contains(&facts::flat(&rule.text))
 }
 
+/// What stands before lines that only an earlier summary tells. `facts` leaves it out when it reads them back.
+const FROM_EARLIER: &str = "- from an earlier summary:\n";
+
+/// Whether only an earlier summary tells it, of what may have changed since.
+fn is_from_earlier(fact: &Fact) -> bool {
+    fact.voice() == Voice::Summary
+        && matches!(fact.topic, Topic::Done | Topic::Findings | Topic::Tried | Topic::Untested)
+}
+
 /// Maximum bytes of a line that lists commands: what holds for all of them stands in front, and must not be far.
 const LISTED: usize = 240;
 
@@ -67,6 +76,7 @@ impl Layout<'_, '_> {
         let mut spent: HashMap<LineKind, u64> = HashMap::new();
         let mut open: HashSet<usize> = HashSet::new();
         let mut labels: HashSet<(usize, String, String)> = HashSet::new();
+        let mut earlier: HashSet<(usize, Topic)> = HashSet::new();
         let mut by_kind: HashMap<LineKind, Vec<usize>> = HashMap::new();
         for (number, item) in items.iter().enumerate() {
             by_kind.entry(item.kind).or_default().push(number);
@@ -116,6 +126,10 @@ impl Layout<'_, '_> {
                     let title = self.title(item.section);
                     cost += self.measure(&title);
                 }
+                let place = (item.section, item.topic);
+                if is_from_earlier(item.fact) && !earlier.contains(&place) {
+                    cost += self.measure(FROM_EARLIER);
+                }
                 let before = item.now.as_ref().map_or(0, |it| it.1);
                 let kind = spent.entry(tier.kind).or_default();
                 if self.used + cost > self.ask.max_tokens + before || *kind + cost > cap + before {
@@ -124,6 +138,7 @@ impl Layout<'_, '_> {
                 self.used = self.used + cost - before;
                 *kind = *kind + cost - before;
                 open.insert(item.section);
+                earlier.extend(is_from_earlier(item.fact).then_some(place));
                 labels.extend(label);
                 if before == 0 {
                     order.push(number);
@@ -223,7 +238,7 @@ impl Layout<'_, '_> {
                 });
             }
             // What is known before what an earlier summary says.
-            sorted.sort_by_key(|it| it.0.topic == Topic::Unconfirmed);
+            sorted.sort_by_key(|it| (it.0.topic == Topic::Unconfirmed, is_from_earlier(it.0)));
             if *topic == Topic::Commands {
                 // Stable: what checks and delivers first, what only looked last, each in the order they were run.
                 sorted.sort_by_key(|it| {
@@ -238,7 +253,11 @@ impl Layout<'_, '_> {
                 sorted.sort_by_key(|it| LineKind::of(it.0) == LineKind::Mended);
             }
             let mut answered = None;
-            for (_, line) in sorted {
+            let earlier = sorted.iter().position(|it| is_from_earlier(it.0));
+            for (place, (_, line)) in sorted.into_iter().enumerate() {
+                if Some(place) == earlier {
+                    out.push_str(FROM_EARLIER);
+                }
                 match &line.label {
                     // Of goals that an earlier summary tells in several lines, the first says it for all.
                     None if *topic == Topic::Goal && !line.text.starts_with('"') => {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::SHORT;
 use crate::facts::text::stretches::{Stretch, stretches};
 use crate::facts::text::{clip, clip_end, flat, without_cut_announcement};
-use crate::facts::{ANSWERED, Detail, Fact, FileOp, Name, Outcome, Topic, Voice};
+use crate::facts::{ANSWERED, Detail, Fact, FileOp, Name, Outcome, Topic, UNREADABLE, Voice, is_plan};
 
 /// A fact as written: lines with the same label and directory are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,10 @@ pub(super) struct LineStyle {
     pub(super) errors_apart: bool,
     /// The report of the model since which the user asks for something else.
     pub(super) answered: Option<usize>,
+    /// What answered each request, in order.
+    pub(super) answers: Vec<usize>,
+    /// Every step of the plan is done.
+    pub(super) planned_done: bool,
     /// The request that stands behind the summary word for word, if it is what is pursued now.
     pub(super) below: Option<usize>,
     /// The system's words for ours.
@@ -119,9 +124,14 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 SummaryLine { label: None, group: String::new(), text }
             }
             Topic::Goal => {
-                let goal = single(words(fact, chars));
+                let over =
+                    style.answered.filter(|it| *it > fact.message && !fact.text.starts_with(UNREADABLE));
+                let plan = finished_plan(&fact.text).filter(|_| over.is_some() || style.planned_done);
+                let plan = plan.filter(|_| fact.voice() == Voice::User);
+                let goal = single(plan.unwrap_or_else(|| words(fact, chars)));
                 // What is asked now stands elsewhere.
-                let Some(by) = style.answered.filter(|it| *it > fact.message) else { return goal };
+                let Some(last) = over else { return goal };
+                let by = style.answers.iter().find(|it| **it > fact.message).map_or(last, |it| last.min(*it));
                 let now = style.below.map(|it| format!("; asked now: [#{it}], below"));
                 goal.ending(&format!("{ANSWERED}{by}]{})", now.unwrap_or_default()))
             }
@@ -281,6 +291,39 @@ fn words(fact: &Fact, chars: usize) -> String {
         None => tail,
     };
     format!("\"{head}\" … \"{tail}\"")
+}
+
+/// A plan that the user pasted and that is done: how the prompt begins, the plan's title and what bounds it.
+fn finished_plan(text: &str) -> Option<String> {
+    /// A shorter plan stands as it is. Characters.
+    const LONG: usize = 1_000;
+    const BOUNDS: [&str; 7] =
+        ["non-goal", "non goal", "out of scope", "not in scope", "constraint", "boundar", "guardrail"];
+    let begins = text.lines().find(|it| !it.trim().is_empty())?;
+    let heading = |it: &str| it.starts_with('#');
+    let title = text.lines().find(|it| heading(it))?;
+    let planned = is_plan(text) || begins.to_lowercase().contains("plan");
+    if !planned || text.chars().count() < LONG {
+        return None;
+    }
+    let mut bounds = false;
+    let bound = |it: &&str| {
+        let lower = it.to_lowercase();
+        if heading(it) {
+            bounds = BOUNDS.iter().any(|word| lower.contains(word));
+        }
+        bounds && !heading(it) && !it.trim().is_empty()
+    };
+    let bounds: Vec<String> = text
+        .lines()
+        .filter(bound)
+        .take(8)
+        .map(|it| format!("\"{}\"", flat(clip(it.trim(), SHORT).0)))
+        .collect();
+    let lead =
+        if begins == title { String::new() } else { format!("\"{}\" … ", flat(clip(begins, SHORT).0)) };
+    let bounds = if bounds.is_empty() { String::new() } else { format!("; bounds: {}", bounds.join(", ")) };
+    Some(format!("{lead}\"{}\"{bounds} (plan done; recall has all of it)", flat(clip(title, SHORT).0)))
 }
 
 /// Without the frame that a terminal drew around what was copied from it.

@@ -1,0 +1,293 @@
+//! The model's messages as reports: what of a long one is told.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::is_question;
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::cues::{CUES, Lowercased};
+use crate::facts::text::{
+    clip, clip_end, flat, lines, sentences, without_bold, without_cut_announcement, without_markers,
+};
+use history::tools::{Meaning, meaning};
+use history::{Call, Message};
+
+/// Heading of one of several points in a report: `1. **Title**`, `## 1. Title`, `P1: title`.
+static NUMBERED_HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"^(?:[-*] )?(?:\d{1,2}[.)] \*\*|(?:#{1,6} |\*\*)\d{1,2}[.)] |(?:#{1,6} )?(?:\*\*)?\[?P\d\b)",
+    )
+});
+
+/// What a message of the model says: its text, without the list of sources that some append for their client, and the
+/// answer that it delivers by a tool.
+pub(super) fn text_of_model(message: &Message) -> String {
+    const SOURCES: &str = "<oai-mem-citation>";
+    let mut text = message.plain();
+    let line = if text.starts_with(SOURCES) { Some(0) } else { text.find(&format!("\n{SOURCES}")) };
+    if let Some(at) = line {
+        let end = text[at..].find("</oai-mem-citation>").map_or(text.len(), |it| at + it + SOURCES.len() + 1);
+        text.replace_range(at..end, "");
+    }
+    if let Some(value) = as_json(&text) {
+        text = json_lines(&value);
+    }
+    for call in message.calls().filter(|it| meaning(&it.name) == Meaning::Deliver) {
+        if !text.trim().is_empty() {
+            text.push_str("\n\n");
+        }
+        text.push_str(&delivered(call));
+    }
+    text
+}
+
+/// A text without the sentences that announce a step, unless it says nothing else.
+pub(super) fn without_announcements(text: String) -> String {
+    let announces = |it: &&str| {
+        let lower = Lowercased::of(it);
+        CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower)
+    };
+    let announced: Vec<&str> = sentences(&text).into_iter().filter(announces).collect();
+    let rest = announced.iter().fold(text.clone(), |rest, it| rest.replacen(it, "", 1));
+    if rest.contains(char::is_alphanumeric) { flat(&rest) } else { text }
+}
+
+/// Whether a message of the model says something, as text or as an answer that a tool delivers.
+pub(in crate::facts) fn speaks(message: &Message) -> bool {
+    message.texts().any(|it| !it.as_str().trim().is_empty()) || delivers(message)
+}
+
+/// Whether a message of the model delivers its answer by a tool.
+pub(in crate::facts) fn delivers(message: &Message) -> bool {
+    message.calls().any(|it| meaning(&it.name) == Meaning::Deliver)
+}
+
+/// The answer that a call delivers.
+fn delivered(call: &Call) -> String {
+    serde_json::from_str(call.input.as_str())
+        .map_or_else(|_| call.input.as_str().to_owned(), |it| json_lines(&it))
+}
+
+/// A text that is a JSON object or array and nothing else, in a code block or not.
+fn as_json(text: &str) -> Option<Value> {
+    let bare = text.trim();
+    let block = bare.strip_prefix("```").and_then(|it| it.strip_suffix("```"));
+    let bare = block.map_or(bare, |it| it.strip_prefix("json").unwrap_or(it).trim());
+    let parsed = bare.starts_with(['{', '[']).then(|| serde_json::from_str(bare).ok()).flatten();
+    parsed.filter(|it: &Value| it.is_object() || it.is_array())
+}
+
+/// A JSON value as lines, one for each item, so that it is shortened by items.
+fn json_lines(value: &Value) -> String {
+    let items = |all: &[Value]| all.iter().map(|it| format!("- {}", json_inline(it))).collect::<Vec<_>>();
+    let entry = |(key, value): (&String, &Value)| match value {
+        Value::Array(all) if all.is_empty() => vec![format!("{key}: none")],
+        Value::Array(all) => std::iter::once(format!("{key}:")).chain(items(all)).collect(),
+        Value::String(text) => vec![format!("{key}: {text}")],
+        _ => vec![format!("{key}: {}", json_inline(value))],
+    };
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(all) => items(all).join("\n"),
+        Value::Object(all) => match all.values().next() {
+            Some(Value::String(only)) if all.len() == 1 => only.clone(),
+            _ => all.iter().flat_map(entry).collect::<Vec<_>>().join("\n"),
+        },
+        _ => json_inline(value),
+    }
+}
+
+fn json_inline(value: &Value) -> String {
+    match value {
+        Value::String(text) => flat(text),
+        Value::Array(all) if all.is_empty() => "none".into(),
+        Value::Array(all) => all.iter().map(json_inline).collect::<Vec<_>>().join(", "),
+        Value::Object(all) => {
+            all.iter().map(|(key, it)| format!("{key}: {}", json_inline(it))).collect::<Vec<_>>().join("; ")
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+/// A line of a report that one looks for first: a place in a file, a severity, a number of an issue, a fix, a row of a
+/// table.
+static WEIGHTY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)\w\.[a-z]\w{0,4}:\d+|^[^\w#]*#\d+\b|^\W*(?:fix|severity):",
+        r"|^\W*(?:\d+[.)]\W*)?(?:critical|blockers?|major|high)\b(?: severity)?\W|\bseverity: (?:critical|blocker|major|high)\b",
+        r"|\S \| \S",
+    ))
+});
+
+fn is_item(line: &str) -> bool {
+    WEIGHTY.is_match(line) || without_markers(line).len() < line.len() && !line.starts_with('#')
+}
+
+/// The sentences of a text, with clauses between semicolons kept together: the second may mean something else alone.
+pub(super) fn statements(text: &str) -> Vec<&str> {
+    let mut out: Vec<&str> = Vec::new();
+    for sentence in sentences(text) {
+        let from = |it: &str| it.as_ptr() as usize - text.as_ptr() as usize;
+        match out.last_mut() {
+            Some(last)
+                if last.ends_with([';', '；'])
+                    && !text[from(last) + last.len()..from(sentence)].contains('\n') =>
+            {
+                *last = &text[from(last)..from(sentence) + sentence.len()];
+            }
+            _ => out.push(sentence),
+        }
+    }
+    out
+}
+
+/// The most important lines of a text that is longer than `chars`, and how many items of its lists are not among them:
+/// its beginning and end, its headings, the lines that one looks for first, and those with conclusions; without any of
+/// these, the lines after its beginning.
+fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
+    let count = |it: &str| it.chars().count() + 2;
+    if all.iter().map(|it| count(it)).sum::<usize>() <= chars + 2 {
+        return (all.to_vec(), 0);
+    }
+    let concludes = |it: &str| {
+        let lower = Lowercased::of(it);
+        let cues = [&CUES.found, &CUES.unfinished, &CUES.finished, &CUES.untested];
+        cues.iter().any(|cue| cue.is_in(&lower)) && !CUES.back_reference.is_in(&lower)
+    };
+    let headings = all.iter().filter(|it| NUMBERED_HEADING.is_match(it)).count();
+    let weighty: Vec<bool> = all.iter().map(|it| WEIGHTY.is_match(it)).collect();
+    let has_weighty = weighty.contains(&true);
+    let rank = |at: usize, it: &str| match at {
+        0 => Some(0),
+        at if at + 1 == all.len() => Some(1),
+        at if weighty[at] => Some(2),
+        _ if headings > 1 && NUMBERED_HEADING.is_match(it) => Some(2),
+        at if at + 2 == all.len() => Some(if has_weighty { 3 } else { 1 }),
+        _ => concludes(it).then_some(4),
+    };
+    let mut ranked: Vec<(u8, usize)> =
+        all.iter().enumerate().filter_map(|(at, it)| Some((rank(at, it)?, at))).collect();
+    ranked.sort_unstable();
+    // The first and last line may be long paragraphs.
+    let share = if has_weighty { chars / 4 } else { chars / 3 };
+    let mut left = chars;
+    let mut picked: Vec<Option<&str>> = vec![None; all.len()];
+    for &(rank, at) in &ranked {
+        let line = if rank < 4 { first_sentences(all[at], share) } else { all[at] };
+        if count(line) <= left {
+            left -= count(line);
+            picked[at] = Some(line);
+        }
+    }
+    // A report without headings and conclusions says most at its beginning.
+    if !ranked.iter().any(|it| it.0 > 1) {
+        fill_from_the_beginning(all, left, &mut picked);
+    }
+    if picked.iter().all(Option::is_none) {
+        return (all.to_vec(), 0);
+    }
+    // A heading or introduction is of no use without the line after it.
+    let heads = |at: usize| {
+        let title = all[at].starts_with('#') && !NUMBERED_HEADING.is_match(all[at]);
+        title || all[at].trim_end_matches(['*', '_', ' ']).ends_with([':', '：'])
+    };
+    let told = |at: &usize| !heads(*at) || picked.get(at + 1).is_some_and(|it| it.is_some());
+    let missing = (0..all.len()).filter(|at| picked[*at].is_none() && is_item(all[*at])).count();
+    ((0..all.len()).filter(told).filter_map(|at| picked[at]).collect(), missing)
+}
+
+/// Picks lines from the beginning on, as far as `left` characters go.
+fn fill_from_the_beginning<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) {
+    let count = |it: &str| it.chars().count() + 2;
+    for (line, picked) in all.iter().zip(picked) {
+        let known = picked.map_or(0, count);
+        let more = if count(line) - known <= left { line } else { first_sentences(line, left + known) };
+        if count(more) > left + known {
+            break;
+        }
+        left = left + known - count(more);
+        *picked = Some(more);
+        if more.len() < line.len() {
+            break;
+        }
+    }
+}
+
+/// The most important lines of a report on one line of at most about `chars` characters.
+pub(super) fn shortened(all: &[&str], chars: usize) -> String {
+    let (told, missing) = key_lines(all, chars);
+    let text = join_sentences(&told, chars);
+    match missing {
+        0 => text,
+        1 => format!("{text} (1 more item is not told here)"),
+        _ => format!("{text} ({missing} more items are not told here)"),
+    }
+}
+
+/// The first sentences of a line: as many as fit in `chars`, at least one.
+fn first_sentences(line: &str, chars: usize) -> &str {
+    // Limits the work: a longer first sentence would be dropped anyway.
+    let line = clip(line, 8 * chars).0;
+    let ends =
+        statements(line).into_iter().map(|it| it.as_ptr() as usize - line.as_ptr() as usize + it.len());
+    // An apparent end of a sentence within code.
+    let ends = ends.filter(|end| line[..*end].matches('`').count().is_multiple_of(2));
+    let fits = |end: &usize| line[..*end].chars().count() <= chars;
+    let mut ends = ends.peekable();
+    let first = ends.peek().copied().unwrap_or(line.len());
+    let end = ends.take_while(fits).last().unwrap_or(first);
+    &line[..end]
+}
+
+/// Without questions and announcements at the end, which are not findings.
+pub(super) fn without_closing_questions(text: &str) -> &str {
+    let over = |it: &&str| is_question(it) || CUES.announce.is_in(&Lowercased::of(it));
+    let mut rest = text.trim_end();
+    for _ in 0..4 {
+        let last = sentences(clip_end(rest, 1_000)).pop().filter(over);
+        let Some(last) = last else { break };
+        // Code or a table may follow the sentence: then it is not the end.
+        let Some((before, behind)) = rest.rsplit_once(last) else { break };
+        if behind.contains(char::is_alphanumeric) {
+            break;
+        }
+        rest = before.trim_end();
+    }
+    rest
+}
+
+/// Joins sentences and bullets on one line, without bold marks.
+pub(super) fn join_sentences(sentences: &[&str], chars: usize) -> String {
+    let mut out = String::new();
+    for sentence in sentences {
+        if !out.is_empty() {
+            out.push_str(
+                if out.ends_with(['.', '!', '?', ':', ';', '…', '。', '！', '？', '：', '；']) {
+                    " "
+                } else {
+                    "; "
+                },
+            );
+        }
+        out.push_str(&without_bold(&flat(without_markers(sentence))));
+        if out.chars().count() > chars {
+            break;
+        }
+    }
+    let (head, cut) = clip(&out, chars);
+    let head = match head.rfind('`').filter(|_| cut && head.matches('`').count() % 2 == 1) {
+        Some(at) => head[..at].trim_end_matches('`').trim_end(),
+        None => head,
+    };
+    if cut { format!("{} …", without_cut_announcement(head)) } else { head.into() }
+}
+
+/// The state of the work according to a message of the model.
+pub(super) fn current_state(plain: &str) -> String {
+    const WHOLE: usize = 700;
+    let length: usize = lines(plain).iter().map(|it| it.chars().count()).sum();
+    // A report states its purpose at its beginning and its results at its end.
+    let plain = if length > WHOLE { without_closing_questions(plain) } else { plain };
+    shortened(&lines(plain), WHOLE)
+}

@@ -1,0 +1,156 @@
+//! What the model said: which of it is still true at the end, and what of a long answer is told.
+
+use super::{History, Kind, Message, Opaque, Part, Role, Text, facts, session, spec, summary};
+
+fn page_of(history: &History) -> String {
+    summary(history, &facts::read(history), &spec(), 100_000, &[])
+}
+
+fn page(text: &str) -> String {
+    page_of(&session(text))
+}
+
+#[test]
+fn what_a_tool_delivers_is_the_answer() {
+    let page = page(concat!(
+        "@user\nReview the pump for leaks.\n@call Read r\n{\"file_path\":\"/repo/src/pump.rs\"}\n@out r\nfn pump() {}\n",
+        "@call StructuredOutput s\n{\"findings\":[{\"title\":\"The valve stays open\",\"file\":\"src/pump.rs\",\"line\":12}],\"skipped\":[]}\n",
+        "@out s\nStructured output provided successfully\n@user\nNow write the manual.",
+    ));
+    assert!(page.contains("title: The valve stays open; file: src/pump.rs; line: 12"), "{page}");
+    assert!(page.contains("skipped: none"), "{page}");
+    assert!(page.contains("\"Review the pump for leaks.\" [#0] (answered at [#3])"), "{page}");
+}
+
+#[test]
+fn an_answer_in_json_is_cut_by_items() {
+    let items: Vec<String> =
+        (0..40).map(|it| format!("{{\"part\":\"number {it} of the pump\",\"state\":\"worn\"}}")).collect();
+    let page =
+        page(&format!("@user\nList the parts.\n@model\n```json\n{{\"parts\":[{}]}}\n```", items.join(",")));
+    assert!(page.contains("part: number 0 of the pump; state: worn"), "{page}");
+    assert!(page.contains("more items are not told here)") && !page.contains('{'), "{page}");
+}
+
+#[test]
+fn a_long_report_keeps_its_places_rows_and_conclusion() {
+    let prose = "The pump was looked at from all sides, and most of it is as it was last year. ".repeat(6);
+    let page = page(&format!(
+        "@user\nHow is the pump?\n@model\n{prose}\n\n{prose}\n\n| part | state |\n|---|---|\n| valve | worn |\n\nCritical: `src/pump.rs:42` opens twice.\n\n{prose}\n\nThe valve must be replaced first."
+    ));
+    let step = page.lines().find(|it| it.contains("The valve must be replaced first")).unwrap();
+    assert!(step.contains("valve | worn") && step.contains("`src/pump.rs:42` opens twice."), "{page}");
+}
+
+#[test]
+fn what_was_guessed_or_announced_is_no_finding_later() {
+    let page = page(concat!(
+        "@user\nWhy is the export slow?\n",
+        "@model\nThe export is probably slow because the disk of the server is full.\n",
+        "@call Bash a\n{\"command\":\"df\"}\n@out a\nhalf full\n",
+        "@model\nThe export is not yet measured because the server is down.\n",
+        "@call Bash b\n{\"command\":\"make measure\"}\n@out b\nok\n",
+        "@model\nThe export is slow because the lock of the table is never released.\nI'm about to: release it.\n",
+        "@user\nAnd the import?\n@model\nThe import is fast, since it takes no lock at all.",
+    ));
+    assert!(page.contains("the lock of the table is never released"), "{page}");
+    for gone in ["disk of the server", "not yet measured", "about to"] {
+        assert!(!page.contains(gone), "{gone}\n{page}");
+    }
+}
+
+#[test]
+fn a_defect_that_was_changed_and_checked_is_told_so() {
+    let text = |check: &str| {
+        format!(
+            "@user\nLook at the pump.\n@model\nI found the cause: `src/pump.rs` never closes the valve because the guard is missing.\n@call Edit e\n{{\"file_path\":\"/repo/src/pump.rs\",\"old_string\":\"a\",\"new_string\":\"b\"}}\n@out e\nok\n{check}@model\nHave a look at it."
+        )
+    };
+    let checked = page(&text(
+        "@call Bash t\n{\"command\":\"cargo test\"}\n@out t\ntest result: ok. 3 passed; 0 failed\n",
+    ));
+    assert!(checked.contains("changed since, and checks passed: I found the cause"), "{checked}");
+    let unchecked = page(&text(""));
+    assert!(unchecked.contains("- I found the cause: `src/pump.rs` never closes"), "{unchecked}");
+}
+
+#[test]
+fn of_reports_of_the_same_the_last_is_told() {
+    let page = page(concat!(
+        "@user\nMeasure the pump.\n",
+        "@model\nThe pump loses pressure because the seal of the second valve is worn, by 3 bar.\n@call Bash a\n{\"command\":\"make measure\"}\n@out a\nok\n",
+        "@model\nThe pump loses pressure because the seal of the second valve is worn, by 5 bar in all.\n@call Bash b\n{\"command\":\"make measure\"}\n@out b\nok\n@model\nMeasured.",
+    ));
+    assert!(page.contains("by 5 bar") && !page.contains("by 3 bar"), "{page}");
+}
+
+#[test]
+fn a_goal_is_answered_by_the_last_message_before_the_next_request() {
+    let report = "The pump is in order, and so is the valve behind it. ".repeat(5);
+    let page = page(&format!(
+        "@user\nCheck the pump of the plant.\n@model\n{report}\n@user\nCheck the fan of the plant.\n@model\n{report}\n@user\nWrite both down."
+    ));
+    assert!(page.contains("\"Check the pump of the plant.\" [#0] (answered at [#1])"), "{page}");
+}
+
+#[test]
+fn advice_that_was_refused_is_no_result() {
+    let page = page(concat!(
+        "@user\nWhere should the readings go?\n@call Bash a\n{\"command\":\"wc -l data\"}\n@out a\n90 data\n",
+        "@model\nThere are 90 readings, all of them small. I recommend a server of its own for them.\n",
+        "@user\nNo, that is too much. Put them in a file.\n@model\nThey are in `readings.csv` now.",
+    ));
+    assert!(page.contains("There are 90 readings") && !page.contains("I recommend"), "{page}");
+}
+
+#[test]
+fn what_only_an_earlier_summary_tells_stands_behind_what_is_known() {
+    let text = concat!(
+        "@summary\n## Findings\n- The fan is loud since it turns too fast.\n## Done\n- The manual is complete\n",
+        "@user\nLook at the pump.\n@model\nThe pump is loud because its bearing is worn down on one side.\n",
+        "@call Bash a\n{\"command\":\"make measure\"}\n@out a\nok\n@model\nMeasured.",
+    );
+    let first = page(text);
+    let at = |page: &str, what: &str| page.find(what).unwrap_or_else(|| panic!("{what}\n{page}"));
+    assert!(at(&first, "The pump is loud") < at(&first, "The fan is loud"), "{first}");
+    assert!(first.contains("- from an earlier summary:\n- The fan is loud"), "{first}");
+    assert!(first.contains("- from an earlier summary:\n- done: The manual is complete"), "{first}");
+    let second = page(&format!("@summary\n{first}\n@user\nGo on with the pump."));
+    assert_eq!(second.matches("from an earlier summary:").count(), 2, "{second}");
+}
+
+#[test]
+fn a_sealed_compaction_is_said_once() {
+    let sealed = Opaque { api: "codex".into(), kind: "compaction".into(), raw: Text::new("{}") };
+    let mut messages = vec![Message::text(Role::User, Kind::Said, "Mend the pump of the plant.")];
+    messages.push(Message::new(Role::Assistant, Kind::Summary, vec![Part::Opaque(sealed)]));
+    messages.push(Message::text(Role::User, Kind::Said, "Go on with the valve of the plant."));
+    let first = page_of(&History::new(messages, Default::default()));
+    assert_eq!(first.matches("an earlier compaction cannot be read").count(), 1, "{first}");
+    assert!(first.contains("is not told here [#1]\n"), "{first}");
+    let second = page(&format!("@summary\n{first}\n@user\nAnd now the fan."));
+    assert_eq!(second.matches("an earlier compaction cannot be read").count(), 1, "{second}");
+}
+
+#[test]
+fn a_pasted_plan_that_is_done_is_shortened_to_its_bounds() {
+    let body = "Build the pump of the plant in small steps, each with its test. ".repeat(20);
+    let plan = format!(
+        "Implement the following plan:\n\n# Pump\n\n## Steps\n{body}\n\n## Non-Goals\n- No second valve.\n"
+    );
+    let report = "The pump is built as planned, and its tests are green. ".repeat(5);
+    let open = page(&format!("@user\n{plan}\n@model\n{report}"));
+    assert!(open.contains("Build the pump of the plant in small steps"), "{open}");
+    let done = page(&format!("@user\n{plan}\n@model\n{report}\n@user\nWrite the manual of the pump."));
+    let goal = "\"Implement the following plan:\" … \"# Pump\"; bounds: \"- No second valve.\" (plan done; recall has all of it)";
+    assert!(done.contains(goal) && done.contains("(answered at [#1])"), "{done}");
+}
+
+#[test]
+fn what_was_announced_and_then_run_is_no_state() {
+    let page = page(concat!(
+        "@user\nCheck the pump.\n@model\nAll tests of the pump pass. Next I'm running the slow suite.\n",
+        "@call Bash a\n{\"command\":\"make slow\"}\n@out a\nok",
+    ));
+    assert!(page.contains("All tests of the pump pass. [#1]"), "{page}");
+}
