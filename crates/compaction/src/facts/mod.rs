@@ -241,6 +241,7 @@ fn read_messages(history: &History) -> Ledger {
     past::superseded::settle_steps(history, &mut facts);
     past::present::drop_outdated(history, &mut facts);
     past::superseded::drop_expired_rules(history, &mut facts);
+    talk::overruled::drop_overruled(history, &mut facts);
     past::superseded::replace_answered_goal(history, &mut facts);
     Ledger { facts: deduplicated(facts), directory }
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use super::command;
+use super::command::{self, ParsedCommand};
 use super::commits::Commits;
 use super::paths::file_name;
 use super::symbols::{MAX_PER_MESSAGE, Symbols, single_file};
@@ -129,7 +129,9 @@ fn read_code(number: usize, output: &str, actions: &[Action], base: Option<&str>
     if actions.iter().any(is_search) {
         symbols.add_found(number, output, actions, base);
     } else if actions.iter().any(|it| it.path.is_some()) {
-        symbols.add_read(number, output, single_file(actions, base).as_deref());
+        let commands = actions.iter().filter_map(|it| it.command.as_deref());
+        let alone = commands.map(ParsedCommand::of).all(|it| it.prints_files_only());
+        symbols.add_read(number, output, single_file(actions, base).filter(|_| alone).as_deref());
     }
 }
 
@@ -191,6 +193,8 @@ fn trimmed(kind: Name, text: &str) -> &str {
     let text = match kind {
         Name::Version => text.trim_start_matches(['-', '.', '/']),
         // Tracking parameters are not part of the address.
+        // A quotation that ends behind the name.
+        Name::Setting if text.matches('`').count() == 1 => text.trim_start_matches('`'),
         Name::Url => text.split_once("?utm_").or(text.split_once("&utm_")).map_or(text, |it| it.0),
         _ => text,
     };
@@ -269,6 +273,9 @@ fn is_informative(kind: Name, text: &str) -> bool {
         Name::Url => {
             let host = text.split('/').nth(2).unwrap_or_default();
             text.len() <= 300
+                // A template, of which the name of a variable is cut off.
+                && !text.contains('$')
+                && !text.ends_with(['@', '=', '&'])
                 && !text.contains("example.com")
                 && ![".example", ".test", ".invalid"].iter().any(|it| host.ends_with(it))
         }

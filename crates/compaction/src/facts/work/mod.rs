@@ -21,7 +21,7 @@ use paths::{MAX_PATH_BYTES, path, printed};
 use runs::has_moved;
 
 use history::tools::{self, Action, Meaning};
-use history::{Call, History, Kind, Output, Refusal, Role};
+use history::{Call, History, Kind, Message, Output, Refusal, Role};
 
 /// How an output begins when an edit or a read failed, in lower case (all agents).
 const FAILURE_STARTS: [&str; 22] = [
@@ -138,6 +138,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     same_errors(&mut work.errors);
     // A map has no order of its own.
     let mut files: Vec<_> = work.files.into_iter().collect();
+    drop_told_by_others(&mut files);
     files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
     facts.extend(files.into_iter().map(|(path, (message, op, to))| {
         Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
@@ -148,9 +149,31 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     facts.extend(base.map(|it| {
         let at = work.recent_dirs.first().filter(|_| has_moved(&work.recent_dirs));
         let text = at.map_or(it.to_owned(), |at| format!("{it}; the last commands ran in {at}"));
-        Fact::from_tools(ToolTopic::Directory, 0, text, Detail::None)
+        // What a client writes before the first prompt may stay in front of a summary.
+        let first = history.messages().iter().position(Message::is_prompt).unwrap_or(0);
+        Fact::from_tools(ToolTopic::Directory, first, text, Detail::None)
     }));
 }
+
+type File = (String, (usize, FileOp, Option<String>));
+
+/// Drops files that were only mentioned if another path tells them, as the end of a longer one or a directory of it, or
+/// if they are no part of the work.
+fn drop_told_by_others(files: &mut Vec<File>) {
+    let mut told: HashSet<String> = HashSet::new();
+    for (path, _) in files.iter() {
+        for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
+            told.insert(path[..at].to_owned());
+            // Elsewhere there may be another file of the same name.
+            told.extend((!path.starts_with('/')).then(|| path[at + 1..].to_owned()));
+        }
+    }
+    let idle = |path: &String| told.contains(path) || file_mentions::is_kept_by_tools(path);
+    files.retain(|(path, (_, op, _))| *op != FileOp::Mentioned || !idle(path));
+}
+
+/// Directories of a path that are looked at.
+const MAX_DEPTH: usize = 24;
 
 /// The same line from two commands is the same error: if one of them succeeded later, it is resolved.
 fn same_errors(errors: &mut [Fact]) {
@@ -297,10 +320,17 @@ impl Work<'_> {
         }
     }
 
-    /// Records the files in the output of a search or listing, unless an operation on them is known.
+    /// Records the files in the output of a search or listing, unless an operation on them is known. A long one says
+    /// where one may look, not what matters.
     fn note_found_files(&mut self, number: usize, actions: &[Action], output: &Output) {
+        /// Maximum files that are an answer rather than a listing.
+        const ANSWER: usize = 5;
         let dir = actions.first().and_then(|it| it.dir.as_deref());
-        for found in file_mentions::in_output(output.text.as_str()) {
+        let found = file_mentions::in_output(output.text.as_str());
+        if found.len() > ANSWER {
+            return;
+        }
+        for found in found {
             if let Some(name) = printed(found, dir, self.base) {
                 self.note_file(number, name);
             }
