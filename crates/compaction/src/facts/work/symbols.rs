@@ -18,8 +18,8 @@ pub(in crate::facts) struct Symbols {
     facts: Vec<Fact>,
     /// Index in `facts` by name.
     known: HashMap<String, usize>,
-    /// Definitions that a search or a file that was read showed: name, message, and the file if it is known; in order.
-    shown: Vec<(String, usize, Option<String>)>,
+    /// Definitions that a search or a file that was read showed, in order.
+    shown: Vec<Shown>,
     edited: HashSet<String>,
     /// File and name of definitions that were removed and not added again.
     removed: HashSet<(String, String)>,
@@ -27,6 +27,16 @@ pub(in crate::facts) struct Symbols {
     used: HashMap<String, (usize, usize)>,
     /// Number of the agent's calls and texts.
     texts: usize,
+}
+
+/// A definition that an output shows.
+struct Shown {
+    name: String,
+    message: usize,
+    /// If it is known.
+    file: Option<String>,
+    /// By a search, which looked for it or its like.
+    found: bool,
 }
 
 impl Symbols {
@@ -149,7 +159,7 @@ impl Symbols {
                 Some(_) | None => continue,
             };
             let name = definition(code).filter(|it| is_symbol(it) && file.as_deref().is_none_or(is_code));
-            out.extend(name.map(|it| (it.to_owned(), number, file)));
+            out.extend(name.map(|it| Shown { name: it.to_owned(), message: number, file, found: true }));
         }
         if out.len() <= ANSWER {
             self.shown.append(&mut out);
@@ -164,27 +174,32 @@ impl Symbols {
             return;
         }
         let defined = clip(output, MOST).0.lines().filter_map(|it| definition(unnumbered(it)));
-        self.shown.extend(
-            defined.filter(|it| is_symbol(it)).map(|it| (it.to_owned(), number, file.map(str::to_owned))),
-        );
+        let file = || file.map(str::to_owned);
+        self.shown.extend(defined.filter(|it| is_symbol(it)).map(|it| Shown {
+            name: it.to_owned(),
+            message: number,
+            file: file(),
+            found: false,
+        }));
     }
 
-    /// The facts: all definitions that the agent wrote or names, and the last of the others in files that it edited.
+    /// The facts: all definitions that the agent wrote or names, and of the others the last that a search found or that
+    /// stand in files that it edited.
     pub(in crate::facts) fn into_facts(mut self) -> Vec<Fact> {
         /// Maximum definitions in a file that the agent only read and does not name.
         const NEWEST: usize = 12;
         let used = std::mem::take(&mut self.used);
         let (named, rest): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.shown).into_iter().partition(|it| used.contains_key(&it.0));
+            std::mem::take(&mut self.shown).into_iter().partition(|it| used.contains_key(&it.name));
         let mut of_file: HashMap<String, usize> = HashMap::new();
-        for (name, number, file) in named.into_iter().rev() {
+        for Shown { name, message, file, .. } in named.into_iter().rev() {
             if let Some(file) = &file {
                 *of_file.entry(file.clone()).or_default() += usize::from(!self.known.contains_key(&name));
             }
-            self.add_named(number, &name, file);
+            self.add_named(message, &name, file);
         }
-        for (name, number, file) in rest.into_iter().rev() {
-            let Some(file) = file.filter(|it| self.edited.contains(it)) else { continue };
+        for Shown { name, message, file, found } in rest.into_iter().rev() {
+            let Some(file) = file.filter(|it| found || self.edited.contains(it)) else { continue };
             let count = of_file.entry(file.clone()).or_default();
             if *count >= NEWEST || self.known.contains_key(&name) {
                 continue;
@@ -192,7 +207,7 @@ impl Symbols {
             *count += 1;
             self.known.insert(name.clone(), self.facts.len());
             let detail = Detail::Symbol { file: Some(file), used: false };
-            self.facts.push(Fact::from_tools(ToolTopic::Identifiers, number, name, detail));
+            self.facts.push(Fact::from_tools(ToolTopic::Identifiers, message, name, detail));
         }
         // A name that the agent quoted once and of which nothing showed the definition is said where it was quoted.
         for fact in &mut self.facts {
