@@ -158,6 +158,24 @@ fn five_compactions_lose_no_rule_and_no_goal_and_bring_nothing_back() {
 }
 
 #[test]
+fn a_long_goal_keeps_one_line_in_the_smallest_room_five_times() {
+    let detail = "The rate is read in one place and used in three others. ".repeat(40);
+    let files: String = (0..40)
+        .map(|it| format!("@call Edit e{it}\n{{\"file_path\":\"/repo/src/part{it}.rs\",\"old_string\":\"a\",\"new_string\":\"b\"}}\n@out e{it}\nThe file has been updated successfully.\n"))
+        .collect();
+    let mut page = String::new();
+    for cycle in 0..5 {
+        let begins = match cycle {
+            0 => format!("@user\nAdd a limiter to the login route of the shop. {detail}\n@user\ncontinue\n"),
+            _ => format!("@summary\n{page}\n"),
+        };
+        let history = session(&format!("{begins}{files}"));
+        page = summary(&history, &facts::read(&history), &spec(), 160, &[]);
+        assert!(page.contains("Add a limiter to the login route"), "cycle {cycle}\n{page}");
+    }
+}
+
+#[test]
 fn gives_way_in_order() {
     let text = include_str!("../cases/facts/decisions.txt");
     let history = session(text);

@@ -243,6 +243,7 @@ fn read_messages(history: &History) -> Ledger {
     past::present::drop_outdated(history, &mut facts);
     past::overtaken::drop_overtaken(history, &mut facts);
     past::superseded::drop_expired_rules(history, &mut facts);
+    talk::overruled::drop_overruled(history, &mut facts);
     past::superseded::replace_answered_goal(history, &mut facts);
     past::note_unreadable(history, &mut facts);
     Ledger { facts: deduplicated(facts), directory }

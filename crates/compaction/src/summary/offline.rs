@@ -6,6 +6,7 @@
 mod layout;
 mod line;
 mod priority;
+mod tail;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -18,6 +19,7 @@ use regex::Regex;
 use layout::{Layout, says};
 use line::{LineStyle, SummaryLine};
 use priority::LineKind;
+use tail::Tail;
 
 /// What a summary is asked for.
 #[derive(Debug, Clone)]
@@ -66,9 +68,10 @@ pub fn write(
     ask: &OfflineRequest,
     count: &dyn Fn(&str) -> u64,
 ) -> String {
+    let tail = Tail::of(history, ask);
     let slices = slices(history, ask);
     if slices.len() < 2 {
-        return write_slice(history, ledger, ask, count);
+        return write_slice(history, ledger, ask, &tail, count);
     }
     let spec = SummarySpec { slice_minutes: 0, ..ask.spec.clone() };
     let mut out = String::new();
@@ -88,7 +91,7 @@ pub fn write(
             header: ask.header.filter(|_| first),
             ..ask.clone()
         };
-        let text = write_slice(history, ledger, &ask, count);
+        let text = write_slice(history, ledger, &ask, &tail, count);
         if !text.is_empty() {
             let part = format!("{heading}{text}\n\n");
             left = left.saturating_sub(count(&part));
@@ -147,10 +150,11 @@ fn write_slice(
     history: &History,
     ledger: &Ledger,
     ask: &OfflineRequest,
+    tail: &Tail,
     count: &dyn Fn(&str) -> u64,
 ) -> String {
     let step = facts::last_step(history, &ask.region);
-    let mut items = items(ledger, step.as_ref(), ask);
+    let mut items = items(ledger, step.as_ref(), ask, tail);
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let answered = facts::last_answered(history);
     let goals = ledger.about(Topic::Goal).filter(|it| !it.text.starts_with(facts::UNREADABLE));
@@ -205,7 +209,12 @@ fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Cand
 
 /// The facts that have a section, each once: what the user said does not stand twice.
 /// `step`: where the work stood at the end of the region.
-fn items<'a>(ledger: &'a Ledger, step: Option<&'a Fact>, ask: &OfflineRequest) -> Vec<Candidate<'a>> {
+fn items<'a>(
+    ledger: &'a Ledger,
+    step: Option<&'a Fact>,
+    ask: &OfflineRequest,
+    tail: &Tail,
+) -> Vec<Candidate<'a>> {
     let section = |topic: Topic| section_of(&ask.spec.sections, topic);
     let every = |fact: &Fact| {
         fact.topic == Topic::UserMessages && section(fact.topic).is_some_and(|at| ask.spec.sections[at].every)
@@ -252,6 +261,7 @@ fn items<'a>(ledger: &'a Ledger, step: Option<&'a Fact>, ask: &OfflineRequest) -
             Topic::Requests | Topic::UserMessages => !said.insert(me) || told_by_rules(fact, &facts),
             Topic::Last => goal.contains(&me),
             Topic::Commands => told.contains(&me),
+            Topic::Files | Topic::Identifiers => tail.says(fact),
             Topic::Findings => steps.get(&fact.message).is_some_and(|it| begins_alike(it, me.1)),
             // With its outcome it stands among the commands, where there is a place for them.
             Topic::Setup => fact.voice() == Voice::Tools && section(Topic::Commands).is_some(),

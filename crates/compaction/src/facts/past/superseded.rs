@@ -9,9 +9,9 @@ use super::present::{self, is_report};
 use super::progress;
 use super::step_index::MAX_CANDIDATES;
 use crate::facts::plan::TaskUpdate;
-use crate::facts::talk::is_trivial;
 use crate::facts::talk::orders::{for_one_request, polarity};
 use crate::facts::talk::report::speaks;
+use crate::facts::talk::{answers_question, asks, is_trivial};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
@@ -227,11 +227,18 @@ pub(in crate::facts) fn drop_expired_rules(history: &History, facts: &mut Vec<Fa
     });
 }
 
+/// Maximum bytes of a question that is no task of its own.
+const MAX_QUESTION_BYTES: usize = 120;
+
 /// If the first request was answered, the goal is the current request.
 pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec<Fact>) {
     let goal = facts.iter().filter(|it| it.topic == Topic::Goal).map(|it| it.message).min();
     let Some(at) = last_answered(history).filter(|it| goal.is_some_and(|goal| goal < *it)) else { return };
-    let asked = |it: &&Fact| it.topic == Topic::Last && it.voice() == Voice::User && it.message > at;
+    // A question is answered in passing.
+    let asked = |it: &&Fact| {
+        let new = it.topic == Topic::Last && it.voice() == Voice::User && it.message > at;
+        new && !is_trivial(&it.text) && !(asks(&it.text) && it.text.len() <= MAX_QUESTION_BYTES)
+    };
     let now: Vec<Fact> =
         facts.iter().filter(asked).map(|it| Fact { topic: Topic::Goal, ..it.clone() }).collect();
     facts.extend(now);
@@ -246,8 +253,10 @@ pub fn last_answered(history: &History) -> Option<usize> {
     let mut next = false;
     for (number, message) in messages.iter().enumerate().rev() {
         if message.is_prompt() {
-            asked |= !is_trivial(&message.plain());
-            next = true;
+            // "Shall I?" "Yes": the report that asked has not finished what was requested.
+            let replies = number > 0 && answers_question(message, &messages[number - 1]);
+            next = asked || !replies;
+            asked |= !replies && !is_trivial(&message.plain());
         } else if message.kind == Kind::Summary && asked {
             return Some(number);
         } else if message.role == Role::Assistant {

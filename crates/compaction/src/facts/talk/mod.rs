@@ -2,6 +2,7 @@
 //! approaches that were given up.
 
 pub(in crate::facts) mod orders;
+pub(in crate::facts) mod overruled;
 pub(in crate::facts) mod report;
 
 use std::sync::LazyLock;
@@ -66,6 +67,14 @@ static FILLER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// Sentences of [`FILLER`] that may be findings if they are longer.
 static NEGATIVE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:no|not|nothing|still)\b"));
+/// A prompt that only asks to go on with what was asked before.
+static RESUMES: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)^\W*(?:(?:please|pls|ok(?:ay)?|yes|now)\W+)*(?:continue|resume|carry on|go on|keep going|proceed|pick (?:it )?up)",
+        r"(?:,? (?:please|(?:(?:with|from) )?(?:(?:the|this|that|our|your) )?(?:(?:previous|last|old) )?(?:session|work|conversation|task)",
+        r"|(?:from )?where (?:you|we|it) (?:left off|stopped)))*\W*$",
+    ))
+});
 /// Placeholder of an image (Claude Code).
 static IMAGE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"\[Image(?: #\d+)?\]"));
 /// Reads the conversation. `goal`: whether the goal is known already.
@@ -183,6 +192,7 @@ pub(in crate::facts) fn is_trivial(text: &str) -> bool {
     count <= 2
         || text.starts_with('/') && !text.contains(char::is_whitespace) && text.matches('/').count() == 1
         || greets.iter().any(|it| text.trim_end_matches(['.', '!']).eq_ignore_ascii_case(it))
+        || RESUMES.is_match(text)
         || count <= 24 && text.split_whitespace().count() <= 3 && {
             let lower = Lowercased::of(text);
             CUES.approve.is_in(&lower) || CUES.refuse.is_in(&lower)
@@ -224,9 +234,7 @@ fn is_question(text: &str) -> bool {
 fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, facts: &mut Vec<Fact>) {
     let said = prompt.whole();
     let whole: &str = &said;
-    let count = whole.chars().count();
-    let short = count <= MAX_ANSWER_CHARS;
-    let asks = is_question(whole) || QUESTION_START.is_match(whole) || whole.starts_with('/');
+    let short = whole.chars().count() <= MAX_ANSWER_CHARS;
     let before = before.map(text_of_model).unwrap_or_default();
     let asked = last_question(&before);
     let push =
@@ -253,16 +261,11 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
             return;
         }
     }
-    let lower = Lowercased::of(whole);
-    let (approves, refuses) = (CUES.approve.is_in(&lower), CUES.refuse.is_in(&lower));
-    // "Ok, but what if …?" approves nothing.
-    let approves = approves && !(asks && DOUBT_START.is_match(whole) && sentences(whole).len() == 1);
-    let decides = approves || refuses || CUES.choose.is_in(&lower);
-    let replies = !asks && (whole.len() <= MAX_REPLY_BYTES || short && decides)
-        || approves && count <= MAX_APPROVAL_CHARS;
-    if replies && asked.is_some_and(|it| !OPEN_INVITATION.is_match(it)) {
+    if asked.is_some_and(|it| replies_to(it, whole)) {
         // Approval may come with a further question.
-        push(said.clone(), asked, None, refuses && !approves, facts);
+        let lower = Lowercased::of(whole);
+        let refused = CUES.refuse.is_in(&lower) && !approves(&lower, whole);
+        push(said.clone(), asked, None, refused, facts);
         return;
     }
     let stretches = prompt.parts().iter().flat_map(|it| stretches(it));
@@ -283,6 +286,32 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
             push(quote, None, None, false, facts);
         }
     }
+}
+
+fn approves(lower: &Lowercased, whole: &str) -> bool {
+    // "Ok, but what if …?" approves nothing.
+    CUES.approve.is_in(lower) && !(asks(whole) && DOUBT_START.is_match(whole) && sentences(whole).len() == 1)
+}
+
+pub(in crate::facts) fn asks(prompt: &str) -> bool {
+    is_question(prompt) || QUESTION_START.is_match(prompt) || prompt.starts_with('/')
+}
+
+/// Whether a prompt answers the question `asked`: it is short, or decides, or approves.
+fn replies_to(asked: &str, prompt: &str) -> bool {
+    let lower = Lowercased::of(prompt);
+    let count = prompt.chars().count();
+    let approves = approves(&lower, prompt);
+    let decides = approves || CUES.refuse.is_in(&lower) || CUES.choose.is_in(&lower);
+    let short = prompt.len() <= MAX_REPLY_BYTES || count <= MAX_ANSWER_CHARS && decides;
+    (!asks(prompt) && short || approves && count <= MAX_APPROVAL_CHARS) && !OPEN_INVITATION.is_match(asked)
+}
+
+/// Whether a prompt answers the question with which the model's message before it ends.
+pub(in crate::facts) fn answers_question(prompt: &Message, before: &Message) -> bool {
+    let Some(prompt) = Prompt::of(prompt) else { return false };
+    let before = text_of_model(before);
+    last_question(&before).is_some_and(|it| replies_to(it, &prompt.whole()))
 }
 
 /// Statements of the model about its work: findings, approaches given up, code without tests.

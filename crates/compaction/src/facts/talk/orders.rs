@@ -2,10 +2,11 @@
 
 use std::sync::LazyLock;
 
+use super::statements;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::stretches::{Stretch, stretches};
-use crate::facts::text::{clip, sentences, without_markers};
+use crate::facts::text::{clip, without_markers};
 use crate::facts::voice::Prompt;
 use crate::facts::{Detail, Fact, Polarity, Topic};
 
@@ -125,8 +126,10 @@ fn is_standing_rule(sentence: &str, polarity: Polarity) -> bool {
     if plain.split_whitespace().count() <= 3 && plain.split_whitespace().all(title) {
         return false;
     }
-    if CUES.standing.is_in(&left) {
-        return true;
+    if let Some((before, _)) = CUES.standing.around(&left) {
+        // "What the user must complete first" describes the product.
+        let subject = before.split(|c: char| !c.is_alphanumeric()).rfind(|it| !it.is_empty());
+        return !subject.is_some_and(|it| ["user", "users", "they", "customers"].contains(&it));
     }
     if polarity != Polarity::Forbid {
         return false;
@@ -209,7 +212,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
         let told = stretches
             .into_iter()
             .filter(|it| orders(it.0))
-            .flat_map(|(kind, text)| sentences(text).into_iter().map(move |it| (*part, kind, it)));
+            .flat_map(|(kind, text)| statements(text).into_iter().map(move |it| (*part, kind, untagged(it))));
         told.filter(|it| own(it.2)).collect::<Vec<_>>()
     });
     let mut of_document: Vec<Fact> = Vec::new();
@@ -266,6 +269,12 @@ fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
     }
     let whole = part[start..end].trim_end();
     (whole.len() > sentence.len()).then_some(whole)
+}
+
+/// Without the end of an element around it: `Only read.</task>`.
+fn untagged(sentence: &str) -> &str {
+    let tag = sentence.rfind("</").filter(|at| sentence.ends_with('>') && !sentence[*at..].contains(' '));
+    tag.map_or(sentence, |at| sentence[..at].trim_end())
 }
 
 fn clause_with_cue(sentence: &str) -> &str {

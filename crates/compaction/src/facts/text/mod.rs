@@ -48,7 +48,7 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
             it.trim_start().starts_with("<command-").then(|| it.split_once("<command-args>")).flatten();
         typed.and_then(|it| it.1.split_once("</command-args>")).map_or(request(it), |it| it.0)
     };
-    let texts: Vec<&str> = texts.map(request).collect();
+    let texts: Vec<&str> = texts.map(request).map(without_header).collect();
     let mut out = Vec::new();
     for [start, end] in TRANSCRIPTS {
         let from = texts.iter().enumerate().find_map(|(at, it)| Some((at, it.find(start)?)));
@@ -76,6 +76,13 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
     }
     texts.iter().for_each(|it| without_elements(it, &mut out));
     out
+}
+
+/// What another agent of Codex hands over, without the header: the task; reports are not the user's.
+fn without_header(text: &str) -> &str {
+    let Some(header) = text.trim_start().strip_prefix("Message Type: ") else { return text };
+    let task = header.starts_with("NEW_TASK").then(|| header.split_once("\nPayload:"));
+    task.flatten().map_or("", |it| it.1)
 }
 
 fn without_elements<'a>(mut rest: &'a str, out: &mut Vec<&'a str>) {
@@ -371,6 +378,11 @@ mod tests {
                 "Assess:¶>>> TRANSCRIPT START\n¶[1] user: never push\n¶[2] tool result: x\n>>> TRANSCRIPT END\n¶y\n¶>>> TRANSCRIPT END\n¶The request:",
                 vec!["Assess:", "never push\n", "The request:"],
             ),
+            (
+                "Message Type: NEW_TASK\nTask name: /root/a\nSender: /root\nPayload:\nread it",
+                vec!["\nread it"],
+            ),
+            ("Message Type: FINAL_ANSWER\nSender: /root/a\nPayload:\nit must go", vec![]),
             (">>> TRANSCRIPT START\nno end", vec![">>> TRANSCRIPT START\nno end"]),
         ] {
             assert_eq!(user_text(text.split('¶')), expected, "{text}");

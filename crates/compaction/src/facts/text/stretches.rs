@@ -198,7 +198,9 @@ fn mark_document(lines: &[&str], kinds: &mut [Stretch]) {
     const VOICES: usize = 3;
     const BUTTONS: [&str; 8] =
         ["reply", "share", "upvote", "downvote", "award", "permalink", "more replies", "like"];
-    let harness = lines.iter().take(8).any(|it| PREAMBLE.is_match(it));
+    // Of a harness's text with a task, the parts are marked below.
+    let harness =
+        lines.iter().take(8).any(|it| PREAMBLE.is_match(it)) && lines.iter().any(|it| TASK.is_match(it));
     let button = |it: &&&str| BUTTONS.iter().any(|known| it.trim().eq_ignore_ascii_case(known));
     let mut at = 0;
     let mut before = "";
@@ -309,6 +311,10 @@ mod tests {
             (
                 "Assess what changed.\nGive your verdict.\n\n---\n\n# Roadmap\n\n- [ ] It must scale.",
                 "Typed: Assess what changed. | Document: # Roadmap",
+            ),
+            (
+                "You are an analyst.\nSay how the change fits the roadmap.\n\n---\n\n## Roadmap\n\n- It must scale.",
+                "Typed: You are an analyst. | Document: ## Roadmap",
             ),
             ("Nice idea\nReply\nShare\nI must say no\nReply\n", "Document: Nice idea"),
         ] {

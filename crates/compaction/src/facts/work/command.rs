@@ -234,6 +234,15 @@ impl ParsedCommand {
         searches.flatten().skip(1).filter(plain).map(|it| it.trim_end_matches('/').to_owned()).collect()
     }
 
+    /// Whether it prints nothing but files: what `git diff` or `rg` prints beside a file is of other files.
+    pub(in crate::facts) fn prints_files_only(&self) -> bool {
+        const PRINTERS: [&str; 14] = [
+            "cat", "sed", "head", "tail", "nl", "awk", "less", "bat", "cd", "echo", "printf", "pwd", "wc",
+            "true",
+        ];
+        self.programs().all(|it| it.first().is_some_and(|it| PRINTERS.contains(it)))
+    }
+
     /// The files of a revision that it prints: `git show main:src/a.rs`.
     pub(in crate::facts) fn files_of_revision(&self) -> Vec<String> {
         let shown = self.programs().filter_map(|words| match words[..] {

@@ -86,9 +86,23 @@ fn leading_path(line: &str) -> Option<&str> {
         && path.len() <= MAX_PATH
         && path.chars().all(plain)
         && !path.contains("//")
-        // `git diff --stat` cuts the beginning of a long path.
-        && !path.starts_with("..."))
+        && !is_other_name(path))
     .then_some(path)
+}
+
+/// Whether a word with a slash and an ending names no file: a range of revisions (`origin/main...HEAD`), a path whose
+/// beginning was cut (`.../deep/e.rs`), a line of a diff, a package with its version (`@scope/name@1.2`).
+fn is_other_name(path: &str) -> bool {
+    let ranges = path.split('/').any(|it| it.contains("..") && it != "..");
+    let package = path.split('@').skip(1).any(|it| it.starts_with(|c: char| c.is_ascii_digit()));
+    ranges || package || path.starts_with(['-', '+'])
+}
+
+/// Whether a path is among what an agent or a package manager keeps for itself: instructions that were loaded, caches.
+pub(in crate::facts) fn is_kept_by_tools(path: &str) -> bool {
+    const HOMES: [&str; 6] =
+        ["/.codex/", "/.claude/plugins/", "/.claude/skills/", "/.agents/skills/", "/.cache/", "/.npm/"];
+    (path.starts_with('/') || path.starts_with('~')) && HOMES.iter().any(|it| path.contains(it))
 }
 
 #[cfg(test)]

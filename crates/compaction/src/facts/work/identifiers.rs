@@ -3,8 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use super::command;
+use super::command::{self, ParsedCommand};
 use super::commits::Commits;
+use super::file_mentions::is_kept_by_tools;
 use super::paths::file_name;
 use super::symbols::{MAX_PER_MESSAGE, Symbols, single_file};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -56,7 +57,12 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
         if !is_informative(kind, text) {
             return;
         }
-        if seen.insert((kind, text.to_string())) {
+        // `PR #9`, `PRs #9` and `#9` are one.
+        let key = match (kind, text.split_once('#')) {
+            (Name::Ticket, Some((_, number))) => number,
+            _ => text,
+        };
+        if seen.insert((kind, key.to_string())) {
             facts.push(Fact::from_tools(ToolTopic::Identifiers, number, text.into(), Detail::Name(kind)));
         }
     };
@@ -129,7 +135,9 @@ fn read_code(number: usize, output: &str, actions: &[Action], base: Option<&str>
     if actions.iter().any(is_search) {
         symbols.add_found(number, output, actions, base);
     } else if actions.iter().any(|it| it.path.is_some()) {
-        symbols.add_read(number, output, single_file(actions, base).as_deref());
+        let commands = actions.iter().filter_map(|it| it.command.as_deref());
+        let alone = commands.map(ParsedCommand::of).all(|it| it.prints_files_only());
+        symbols.add_read(number, output, single_file(actions, base).filter(|_| alone).as_deref());
     }
 }
 
@@ -172,12 +180,22 @@ fn add_names_in(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &st
                 let alone = !inside(text[..it.start()].chars().next_back())
                     && !inside(text[it.end()..].chars().next());
                 let styles = *kind == Name::Setting && is_style_declaration(text, it.start(), it.as_str());
-                if (alone || !matches!(kind, Name::Hash)) && !styles && !is_signature(text, it.start()) {
+                let of_tool = is_kept_by_tools(word_around(text, it.range()));
+                let none = styles || of_tool || is_signature(text, it.start());
+                if (alone || !matches!(kind, Name::Hash)) && !none {
                     add(number, *kind, it.as_str());
                 }
             }
         }
     }
+}
+
+/// The word in which a name stands: a path, an address.
+fn word_around(text: &str, name: std::ops::Range<usize>) -> &str {
+    let apart = |c: char| c.is_whitespace() || "\"'`()<>,;".contains(c);
+    let start = text[..name.start].rfind(apart).map_or(0, |at| at + 1);
+    let end = text[name.end..].find(apart).map_or(text.len(), |at| name.end + at);
+    text.get(start..end).unwrap_or_default()
 }
 
 /// Whether the line at `at` is an agent's signature in a commit or pull request.
@@ -191,6 +209,8 @@ fn trimmed(kind: Name, text: &str) -> &str {
     let text = match kind {
         Name::Version => text.trim_start_matches(['-', '.', '/']),
         // Tracking parameters are not part of the address.
+        // A quotation that ends behind the name.
+        Name::Setting if text.matches('`').count() == 1 => text.trim_start_matches('`'),
         Name::Url => text.split_once("?utm_").or(text.split_once("&utm_")).map_or(text, |it| it.0),
         _ => text,
     };
@@ -269,6 +289,9 @@ fn is_informative(kind: Name, text: &str) -> bool {
         Name::Url => {
             let host = text.split('/').nth(2).unwrap_or_default();
             text.len() <= 300
+                // A template, of which the name of a variable is cut off.
+                && !text.contains('$')
+                && !text.ends_with(['@', '=', '&'])
                 && !text.contains("example.com")
                 && ![".example", ".test", ".invalid"].iter().any(|it| host.ends_with(it))
         }

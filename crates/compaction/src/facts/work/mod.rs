@@ -21,7 +21,7 @@ use paths::{MAX_PATH_BYTES, path, printed};
 use runs::has_moved;
 
 use history::tools::{self, Action, Meaning};
-use history::{Call, History, Kind, Output, Refusal, Role};
+use history::{Call, History, Kind, Message, Output, Refusal, Role};
 
 /// How an output begins when an edit or a read failed, in lower case (all agents).
 const FAILURE_STARTS: [&str; 22] = [
@@ -64,6 +64,8 @@ struct Work<'a> {
     /// Whether the agent's shell reports every failure; `None` where the agent is unknown.
     reports: Option<bool>,
     files: HashMap<String, (usize, FileOp, Option<String>)>,
+    /// Files that only long listings show.
+    listed: HashSet<String>,
     /// Message numbers of earlier summaries.
     summary_messages: HashSet<usize>,
     /// The file that was read or created last, which SWE-agent's `edit` refers to.
@@ -138,6 +140,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     same_errors(&mut work.errors);
     // A map has no order of its own.
     let mut files: Vec<_> = work.files.into_iter().collect();
+    drop_idle(&work.listed, history.messages().len(), &mut files);
     files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
     facts.extend(files.into_iter().map(|(path, (message, op, to))| {
         Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
@@ -148,9 +151,35 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     facts.extend(base.map(|it| {
         let at = work.recent_dirs.first().filter(|_| has_moved(&work.recent_dirs));
         let text = at.map_or(it.to_owned(), |at| format!("{it}; the last commands ran in {at}"));
-        Fact::from_tools(ToolTopic::Directory, 0, text, Detail::None)
+        // What a client writes before the first prompt may stay in front of a summary.
+        let first = history.messages().iter().position(Message::is_prompt).unwrap_or(0);
+        Fact::from_tools(ToolTopic::Directory, first, text, Detail::None)
     }));
 }
+
+type File = (String, (usize, FileOp, Option<String>));
+
+/// Drops files that were only mentioned if another path tells them, as the end of a longer one or a directory of it, if
+/// they are no part of the work, or if nothing since followed from a long listing of them.
+fn drop_idle(listed: &HashSet<String>, end: usize, files: &mut Vec<File>) {
+    /// Messages in which the agent goes through a listing.
+    const RECENT: usize = 60;
+    let mut told: HashSet<String> = HashSet::new();
+    for (path, (_, op, _)) in files.iter() {
+        for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
+            told.extend((*op != FileOp::Mentioned).then(|| path[..at].to_owned()));
+            // Elsewhere there may be another file of the same name.
+            told.extend((!path.starts_with('/')).then(|| path[at + 1..].to_owned()));
+        }
+    }
+    files.retain(|(path, (number, op, _))| {
+        let passed = listed.contains(path) && number + RECENT < end;
+        *op != FileOp::Mentioned || !passed && !told.contains(path) && !file_mentions::is_kept_by_tools(path)
+    });
+}
+
+/// Directories of a path that are looked at.
+const MAX_DEPTH: usize = 24;
 
 /// The same line from two commands is the same error: if one of them succeeded later, it is resolved.
 fn same_errors(errors: &mut [Fact]) {
@@ -300,18 +329,28 @@ impl Work<'_> {
 
     /// Records the files in the output of a search or listing, unless an operation on them is known.
     fn note_found_files(&mut self, number: usize, actions: &[Action], output: &Output) {
+        /// Maximum files that are an answer rather than a listing.
+        const ANSWER: usize = 5;
         let dir = actions.first().and_then(|it| it.dir.as_deref());
-        for found in file_mentions::in_output(output.text.as_str()) {
-            if let Some(name) = printed(found, dir, self.base) {
-                self.note_file(number, name);
+        let found = file_mentions::in_output(output.text.as_str());
+        let long = found.len() > ANSWER;
+        for found in found {
+            let Some(name) = printed(found, dir, self.base) else { continue };
+            if long && !self.files.contains_key(&name) {
+                self.listed.insert(name.clone());
+            } else if !long {
+                self.listed.remove(&name);
             }
+            self.note_file(number, name);
         }
     }
 
     /// Records the files that a model mentions.
     fn note_named_files(&mut self, number: usize, text: &str) {
         for found in file_mentions::in_prose(text) {
-            self.note_file(number, path(found, None, self.base));
+            let name = path(found, None, self.base);
+            self.listed.remove(&name);
+            self.note_file(number, name);
         }
     }
 

@@ -18,16 +18,36 @@ pub(in crate::facts) struct Symbols {
     facts: Vec<Fact>,
     /// Index in `facts` by name.
     known: HashMap<String, usize>,
-    /// Definitions in files that were only read: name, message, and the file if the call read only one; in order.
-    read: Vec<(String, usize, Option<String>)>,
+    /// Definitions that a search or a file that was read showed, in order.
+    shown: Vec<Shown>,
     edited: HashSet<String>,
     /// File and name of definitions that were removed and not added again.
     removed: HashSet<(String, String)>,
-    /// Names in the agent's calls and texts.
-    used: HashSet<String>,
+    /// Names in the agent's calls and texts: the last of these, and their number.
+    used: HashMap<String, (usize, usize)>,
+    /// Number of the agent's calls and texts.
+    texts: usize,
+}
+
+/// A definition that an output shows.
+struct Shown {
+    name: String,
+    message: usize,
+    /// If it is known.
+    file: Option<String>,
+    /// By a search, which looked for it or its like.
+    found: bool,
 }
 
 impl Symbols {
+    /// Adds a definition that the agent names. Where it wrote or last saw it is known better.
+    fn add_named(&mut self, number: usize, name: &str, file: Option<String>) {
+        let known = self.known.get(name).and_then(|at| self.facts.get(*at));
+        if !known.is_some_and(|it| matches!(it.detail, Detail::Symbol { file: Some(_), .. })) {
+            self.add(number, name, file);
+        }
+    }
+
     fn add(&mut self, number: usize, name: &str, file: Option<String>) {
         let at = *self.known.entry(name.to_owned()).or_insert(self.facts.len());
         match self.facts.get_mut(at).map(|it| &mut it.detail) {
@@ -50,13 +70,21 @@ impl Symbols {
     /// Records the names in a text or call of the agent.
     pub(in crate::facts) fn note_used(&mut self, text: &str) {
         let mut escaped = false;
+        self.texts += 1;
         for run in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
             // In JSON, `\nfoo` is a line break and `foo`.
             let name = if escaped { run.get(1..).unwrap_or_default() } else { run };
             let end = run.as_ptr() as usize - text.as_ptr() as usize + run.len();
             escaped = text.as_bytes().get(end) == Some(&b'\\');
-            if is_symbol(name) && !self.used.contains(name) {
-                self.used.insert(name.to_owned());
+            if !is_symbol(name) {
+                continue;
+            }
+            match self.used.get_mut(name) {
+                Some(last) if last.0 == self.texts => {}
+                Some(last) => *last = (self.texts, last.1 + 1),
+                None => {
+                    self.used.insert(name.to_owned(), (self.texts, 1));
+                }
             }
         }
     }
@@ -130,11 +158,11 @@ impl Symbols {
                 Some((line, code)) if numbered(line) => (paths::printed(first, dir, base), code),
                 Some(_) | None => continue,
             };
-            let name = definition(code).filter(|_| file.as_deref().is_none_or(is_code));
-            out.extend(name.map(|it| (it.to_owned(), file)));
+            let name = definition(code).filter(|it| is_symbol(it) && file.as_deref().is_none_or(is_code));
+            out.extend(name.map(|it| Shown { name: it.to_owned(), message: number, file, found: true }));
         }
         if out.len() <= ANSWER {
-            out.into_iter().for_each(|(name, file)| self.add(number, &name, file));
+            self.shown.append(&mut out);
         }
     }
 
@@ -146,32 +174,32 @@ impl Symbols {
             return;
         }
         let defined = clip(output, MOST).0.lines().filter_map(|it| definition(unnumbered(it)));
-        self.read.extend(
-            defined.filter(|it| is_symbol(it)).map(|it| (it.to_owned(), number, file.map(str::to_owned))),
-        );
+        let file = || file.map(str::to_owned);
+        self.shown.extend(defined.filter(|it| is_symbol(it)).map(|it| Shown {
+            name: it.to_owned(),
+            message: number,
+            file: file(),
+            found: false,
+        }));
     }
 
-    /// The facts: all definitions that the agent wrote, found or named, and the last of the others.
+    /// The facts: all definitions that the agent wrote or names, and of the others the last that a search found or that
+    /// stand in files that it edited.
     pub(in crate::facts) fn into_facts(mut self) -> Vec<Fact> {
         /// Maximum definitions in a file that the agent only read and does not name.
         const NEWEST: usize = 12;
+        let used = std::mem::take(&mut self.used);
         let (named, rest): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.read).into_iter().partition(|it| self.used.contains(&it.0));
-        let edited = std::mem::take(&mut self.edited);
+            std::mem::take(&mut self.shown).into_iter().partition(|it| used.contains_key(&it.name));
         let mut of_file: HashMap<String, usize> = HashMap::new();
-        for (name, number, file) in named.into_iter().rev() {
+        for Shown { name, message, file, .. } in named.into_iter().rev() {
             if let Some(file) = &file {
                 *of_file.entry(file.clone()).or_default() += usize::from(!self.known.contains_key(&name));
             }
-            self.add(number, &name, file);
+            self.add_named(message, &name, file);
         }
-        for (name, number, file) in rest.into_iter().rev() {
-            let Some(file) = file else { continue };
-            // Tests of files that were not edited are read as examples.
-            let of_test = name.starts_with("test_") || name.starts_with("Test");
-            if of_test && !edited.contains(&file) {
-                continue;
-            }
+        for Shown { name, message, file, found } in rest.into_iter().rev() {
+            let Some(file) = file.filter(|it| found || self.edited.contains(it)) else { continue };
             let count = of_file.entry(file.clone()).or_default();
             if *count >= NEWEST || self.known.contains_key(&name) {
                 continue;
@@ -179,7 +207,13 @@ impl Symbols {
             *count += 1;
             self.known.insert(name.clone(), self.facts.len());
             let detail = Detail::Symbol { file: Some(file), used: false };
-            self.facts.push(Fact::from_tools(ToolTopic::Identifiers, number, name, detail));
+            self.facts.push(Fact::from_tools(ToolTopic::Identifiers, message, name, detail));
+        }
+        // A name that the agent quoted once and of which nothing showed the definition is said where it was quoted.
+        for fact in &mut self.facts {
+            if let Detail::Symbol { file: None, used: is_used } = &mut fact.detail {
+                *is_used = used.get(fact.text.as_str()).is_some_and(|it| it.1 > 1);
+            }
         }
         let gone = |it: &Fact| match &it.detail {
             Detail::Symbol { file: Some(file), .. } => {
@@ -322,22 +356,38 @@ mod tests {
     fn of_what_was_read_what_the_agent_names_comes_first() {
         let mut symbols = Symbols::default();
         symbols.add_read(3, "   1→class TriggerRegistry {\n   2→class OtherThing {", Some("src/a.ts"));
+        symbols.add_read(4, "class TriggerRegistry {\nclass LastThing {", Some("src/b.ts"));
+        symbols.edited.extend(["src/a.ts".to_owned()]);
         symbols.note_used(r#"{"new_string":"a\nTriggerRegistry.get()"}"#);
         let facts = symbols.into_facts();
         let told: Vec<_> = facts.iter().map(|it| (it.text.as_str(), it.detail.clone())).collect();
-        let of = |used| Detail::Symbol { file: Some("src/a.ts".to_owned()), used };
-        assert_eq!(told, [("TriggerRegistry", of(true)), ("OtherThing", of(false))]);
+        let of = |file: &str, used| Detail::Symbol { file: Some(file.to_owned()), used };
+        assert_eq!(told, [("TriggerRegistry", of("src/b.ts", true)), ("OtherThing", of("src/a.ts", false))]);
     }
 
     #[test]
-    fn of_a_file_that_was_only_read_few_are_told_and_none_of_a_document() {
+    fn of_names_that_nobody_uses_few_are_told_and_only_of_files_that_were_edited() {
         let mut symbols = Symbols::default();
+        symbols.edited.extend(["src/a.py".to_owned()]);
         let many: String = (10..30).map(|it| format!("def of_number_{it}():\n")).collect();
         symbols.add_read(1, &many, Some("src/a.py"));
         symbols.add_read(2, "def test_of_number():\nclass TestOfNumber:", Some("src/b.py"));
         symbols.add_read(3, "def shown_in_it():", Some("docs/a.md"));
         let told: Vec<_> = symbols.into_facts().iter().map(|it| it.text.to_string()).collect();
         assert_eq!(told, (18..30).rev().map(|it| format!("of_number_{it}")).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_name_without_a_file_is_used_if_it_is_named_twice() {
+        let mut symbols = Symbols::default();
+        for text in ["The cause is `first_cause`, not `other_cause`.", "Then `first_cause` goes."] {
+            symbols.add_quoted(1, text);
+            symbols.note_used(text);
+        }
+        let told: Vec<_> =
+            symbols.into_facts().iter().map(|it| (it.text.to_string(), it.detail.clone())).collect();
+        let of = |used| Detail::Symbol { file: None, used };
+        assert_eq!(told, [("first_cause".to_owned(), of(true)), ("other_cause".to_owned(), of(false))]);
     }
 
     #[test]

@@ -105,6 +105,9 @@ const fn tier(kind: LineKind, chars: usize, share: u64) -> Tier {
 /// What no style does without: first some of everything, so that none starves the others, then more of what binds.
 const PINNED: &[Tier] = &[
     tier(LineKind::Directory, 300, 100),
+    // Whatever the room, what is asked and what it is for have a line.
+    tier(LineKind::Last, 120, 70),
+    tier(LineKind::Goal, 120, 60),
     tier(LineKind::Quoted, 160, 35),
     tier(LineKind::Quoted, 600, 45),
     tier(LineKind::Last, 500, 30),
@@ -169,7 +172,6 @@ const DETAILED: &[Tier] = &[
     tier(LineKind::Found, 200, 12),
     tier(LineKind::Defined, 80, 6),
     tier(LineKind::Finding, 500, 100),
-    tier(LineKind::Look, 90, 4),
 ];
 
 /// Files, commands, errors and identifiers first.
@@ -202,9 +204,7 @@ const REST: &[Tier] = &[
     tier(LineKind::Mended, 140, 100),
     tier(LineKind::Symbol, 80, 100),
     tier(LineKind::Found, 200, 100),
-    tier(LineKind::Look, 90, 30),
     tier(LineKind::Defined, 80, 15),
-    tier(LineKind::Look, 90, 100),
 ];
 
 /// The tiers of a style, from the top. `rest`: room that is left has no other use.

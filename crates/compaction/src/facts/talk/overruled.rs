@@ -1,0 +1,50 @@
+//! Prohibitions that the user took back: "don't push yet", then "commit and push".
+
+use std::sync::LazyLock;
+
+use crate::facts::talk::orders::polarity;
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::sentences;
+use crate::facts::text::stretches::{Stretch, stretches};
+use crate::facts::voice::Prompt;
+use crate::facts::{Detail, Fact, Polarity, Voice};
+use history::History;
+
+/// A prohibition of one step that names nothing else: "never push to main" also binds who is told to push.
+static BARE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)^\W*(?:(?:please|pls|and|but|so|just|also|ok(?:ay)?)\W+)*(?:do not|don['’]?t) (commit|push|merge|deploy|publish|release)",
+        r"(?: (?:or|and|/) (?:commit|push|merge|deploy|publish|release))?",
+        r"(?:,? (?:anything|it|this|that|them|yet|now|for now|for the moment|until i (?:say so|tell you|ask|confirm)|please))*\W*$",
+    ))
+});
+/// An order to take one of these steps.
+static ORDER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)(?:^\W*|\b(?:and|then|now|please|ahead and|you can|let['’]?s) )(?:(?:now|please|then|ok(?:ay)?|yes|you can|can you|go ahead and|let['’]?s)\W+)*",
+        r"(commit|push|merge|deploy|publish|release)\b",
+    ))
+});
+
+/// Drops prohibitions of a step that the user asked for later.
+pub(in crate::facts) fn drop_overruled(history: &History, facts: &mut Vec<Fact>) {
+    let step = |it: &Fact| {
+        let forbids = it.detail == Detail::Rule(Polarity::Forbid) && it.voice() == Voice::User;
+        let found = forbids.then(|| BARE.captures(&it.text)).flatten()?;
+        Some(found.get(1)?.as_str().to_lowercase())
+    };
+    if !facts.iter().any(|it| step(it).is_some()) {
+        return;
+    }
+    let mut ordered: Vec<(usize, String)> = Vec::new();
+    for (number, message) in history.messages().iter().enumerate() {
+        let Some(prompt) = Prompt::of(message) else { continue };
+        let typed = prompt.parts().iter().flat_map(|it| stretches(it)).filter(|it| it.0 == Stretch::Typed);
+        for sentence in typed.flat_map(|it| sentences(it.1)).filter(|it| polarity(it).is_none()) {
+            let found = ORDER.captures_iter(sentence).filter_map(|it| it.get(1));
+            ordered.extend(found.map(|it| (number, it.as_str().to_lowercase())));
+        }
+    }
+    let overruled = |of: &Fact, verb: &str| ordered.iter().any(|it| it.0 > of.message && it.1 == verb);
+    facts.retain(|it| !step(it).is_some_and(|verb| overruled(it, &verb)));
+}

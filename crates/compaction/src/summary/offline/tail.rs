@@ -1,0 +1,49 @@
+//! What stands behind the summary word for word: names that are read there need no place in a list.
+
+use std::collections::HashSet;
+
+use super::OfflineRequest;
+use crate::facts::{Detail, Fact, FileOp};
+use history::{History, Part};
+
+#[derive(Default)]
+pub(super) struct Tail<'a> {
+    texts: Vec<&'a str>,
+    /// Names of code in the texts.
+    words: HashSet<&'a str>,
+}
+
+impl<'a> Tail<'a> {
+    pub(super) fn of(history: &'a History, ask: &OfflineRequest) -> Self {
+        let mut texts: Vec<&str> = Vec::new();
+        for (at, message) in history.messages().iter().enumerate().skip(ask.region.end) {
+            let cleared = ask.cleared.binary_search(&at).is_ok();
+            texts.extend(message.parts.iter().filter_map(|part| match part {
+                Part::Text(it) => Some(it.as_str()),
+                Part::Call(it) => Some(it.input.as_str()),
+                Part::Output(it) => (!cleared && !it.cleared).then(|| it.text.as_str()),
+                Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => None,
+            }));
+        }
+        let words = texts.iter().flat_map(|it| it.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')));
+        let words = words.filter(|it| it.len() > 3).collect();
+        Self { texts, words }
+    }
+
+    /// Whether it says a symbol, or a file that was only found.
+    pub(super) fn says(&self, fact: &Fact) -> bool {
+        match &fact.detail {
+            Detail::Symbol { .. } => self.words.contains(fact.text.as_str()),
+            Detail::File { op: FileOp::Mentioned, .. } => {
+                self.texts.iter().any(|it| it.contains(fact.text.as_str()))
+            }
+            Detail::None
+            | Detail::Rule(_)
+            | Detail::File { .. }
+            | Detail::Command { .. }
+            | Detail::Error { .. }
+            | Detail::Choice { .. }
+            | Detail::Name(_) => false,
+        }
+    }
+}
