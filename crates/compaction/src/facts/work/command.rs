@@ -232,10 +232,14 @@ impl ParsedCommand {
 
     /// Whether it only writes here-documents to files.
     pub(in crate::facts) fn only_writes_files(&self) -> bool {
+        let prepares = |it: &Vec<&str>| match it[0] {
+            "cat" => it.len() == 1,
+            "tee" | "cd" | "mkdir" | "mktemp" | "echo" | "printf" | "chmod" | "ls" | "wc" => true,
+            other => other.ends_with("=$"),
+        };
         self.has_here_document
-            && !self.programs.is_empty()
-            && self.programs().all(|it| matches!(it[0], "cat" | "tee" | "cd" | "mkdir") && it.len() <= 3)
-            && self.programs().any(|it| it == ["cat"] || it[0] == "tee")
+            && self.programs().all(|it| prepares(&it))
+            && self.programs().any(|it| matches!(it[0], "cat" | "tee"))
     }
 
     /// Whether it prints files, logs or pages: errors in its output may be their content.
@@ -528,6 +532,15 @@ mod tests {
                 && hides_failure("make || true")
                 && !hides_failure("make | tail -3")
         );
+        for (command, expected) in [
+            ("cat > a.md <<'E'\nrm x\nE", true),
+            ("mkdir -p a && tee a/b <<E\nx\nE", true),
+            ("cat > a.py <<E\nx\nE\npython a.py", false),
+            ("python3 - <<E\nx\nE", false),
+            ("cat a.md", false),
+        ] {
+            assert_eq!(ParsedCommand::of(command).only_writes_files(), expected, "{command}");
+        }
         assert_eq!(dedup_key("npm test || true"), dedup_key("npm test 2>&1"));
         for (command, expected) in [
             ("make || true", true),

@@ -219,7 +219,11 @@ impl Work<'_> {
             | Meaning::Other => {
                 let subject = match actions.first().and_then(|it| it.path.as_deref()) {
                     Some(it) => format!("{} {}", call.name, path(it, None, self.base)),
-                    None => call.name.to_string(),
+                    // Another page that loads says nothing of this one.
+                    None => match fetched(call).filter(|_| main == Meaning::Fetch) {
+                        Some(what) => format!("{} {}", call.name, flat(clip(&what, 200).0)),
+                        None => call.name.to_string(),
+                    },
                 };
                 let failed = has_failed(output);
                 if !failed {
@@ -490,6 +494,12 @@ impl Work<'_> {
             self.facts.push(Fact::from_user(Topic::Decisions, number, said, detail));
         }
     }
+}
+
+/// The address or words that a call looks up in the web.
+fn fetched(call: &Call) -> Option<String> {
+    let input: serde_json::Value = serde_json::from_str(call.input.as_str()).ok()?;
+    ["url", "query", "prompt"].iter().find_map(|key| input.get(key)?.as_str().map(str::to_owned))
 }
 
 fn has_failed(output: &Output) -> bool {

@@ -61,7 +61,7 @@ static CODE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// Progress lines and separators.
 static PROGRESS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
-        r"^(?:[=*#~+_-]{3,}|(?:Building|Built|Compiling|Checking|Creating|Downloading|Downloaded|Fetching|Finished|Installed|Installing|",
+        r"^(?:[=*#~+_-]{3,}|[✓✔√] |(?:Already|Switched to|On branch|HEAD is now|Building|Built|Compiling|Checking|Creating|Downloading|Downloaded|Fetching|Finished|Installed|Installing|",
         r"Locking|Prepared|Resolved|Resolving|Running|Uninstalled|Updating|Using|Audited|Collecting|Cloning|Generating|yarn run|make\[?\d*\]?: (?:Entering|Leaving))\b)",
     ))
 });
@@ -125,7 +125,10 @@ static ERROR_LINES: LazyLock<[(ErrorLine, AsciiFirstRegex); 6]> = LazyLock::new(
             ErrorLine::Mark,
             AsciiFirstRegex::new(r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,})"),
         ),
-        (ErrorLine::Hook, AsciiFirstRegex::new(r"(?m)^.*\.{3,}\s*Failed\s*$")),
+        (
+            ErrorLine::Hook,
+            AsciiFirstRegex::new(r"(?m)^.*\.{3,}\s*Failed\s*$|^\w*make(?:\[\d+\])?: \*\*\* .*Error \d+$"),
+        ),
     ]
 });
 /// Lines that say no more than that something failed.
@@ -404,6 +407,12 @@ mod tests {
                 false,
                 "Some(true) None committed 1a2b3c4, 2b3c4d5 on main | ",
             ),
+            (
+                "Exit code 2\n✓ Switched to one\nsh run.sh\nmake: *** [Makefile:3: check] Error 1",
+                true,
+                "Some(false) Some(2)  | make: *** [Makefile:3: check] Error 1",
+            ),
+            ("Exit code 2\n✓ Switched to one\nno luck", true, "Some(false) Some(2)  | no luck"),
             ("✓ Created issue: ab-12", false, "None None created ab-12 | "),
             (
                 "test a::b ... FAILED\n\n---- a::b ----\nthread 'a::b' panicked at src/a.rs:8:9:\nassertion failed: x",
