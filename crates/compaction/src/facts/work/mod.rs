@@ -184,7 +184,8 @@ fn same_errors(errors: &mut [Fact]) {
             *newest = at.max(*newest);
         }
     }
-    for error in errors {
+    // Each edit that did not fit is one of its own.
+    for error in errors.iter_mut().filter(|it| !resolution::is_misfit(&it.text)) {
         if let Detail::Error { resolved: resolved @ None, .. } = &mut error.detail {
             *resolved = gone.get(&*without_durations(&error.text)).copied().filter(|it| *it > error.message);
         }
@@ -241,7 +242,10 @@ impl Work<'_> {
                             && output.failed;
                 let asked =
                     actions.first().and_then(|it| it.path.as_deref()).filter(|_| main == Meaning::Read);
-                let asked = asked.is_some_and(|it| self.prompts.iter().any(|prompt| prompt.contains(it)));
+                let asked = asked.is_some_and(|it| {
+                    let short = path(it, None, self.base);
+                    self.prompts.iter().any(|prompt| prompt.contains(it) || prompt.contains(&short))
+                });
                 if reports || asked || !failed {
                     let text = failed.then(|| failure_message(output));
                     self.record_result(number, &subject, text);
@@ -284,7 +288,7 @@ impl Work<'_> {
             Some(_) => None,
             None => {
                 let here = command::directory(of);
-                let Some(same) = self.open_errors.get_mut(&command::dedup_key(of)) else { return None };
+                let same = self.open_errors.get_mut(&command::dedup_key(of))?;
                 for known in same.values_mut() {
                     known.retain(|it| {
                         let Detail::Error { of, resolved, .. } = &mut self.errors[*it].detail else {
@@ -325,8 +329,15 @@ impl Work<'_> {
     fn record_success(&mut self, number: usize, command: &ParsedCommand) {
         for operation in command.operations() {
             let Some(same) = self.errors_by_operation.get_mut(&operation.name) else { continue };
+            let here = command.directory();
+            let elsewhere = |error: usize| match &self.errors[error].detail {
+                Detail::Error { of: Some(of), .. } => {
+                    here.zip(command::directory(of)).is_some_and(|it| it.0 != it.1)
+                }
+                _ => false,
+            };
             let (over, rest): (Vec<_>, _) =
-                std::mem::take(same).into_iter().partition(|it| operation.covers(&it.1));
+                std::mem::take(same).into_iter().partition(|it| operation.covers(&it.1) && !elsewhere(it.0));
             *same = rest;
             for (error, _) in over {
                 let Some(left) = self.pending_operations.get_mut(&error) else { continue };

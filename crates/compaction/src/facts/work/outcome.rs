@@ -206,6 +206,8 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         // The 0 is the exit code of another program.
         out.exit = out.exit.filter(|it| *it != 0);
         out.error = wrong.map(|it| it.0).or_else(|| first_line(head));
+        // What refused it may have printed nothing that tells more.
+        out.error = out.error.or_else(|| refused_push.then(|| "the push was refused".into()));
         let panicked = out
             .error
             .as_deref()
