@@ -122,6 +122,37 @@ fn cases() {
     });
 }
 
+/// The end that stays tells only its own change.
+#[test]
+fn a_file_that_the_end_changes_again_was_changed_before_it() {
+    let edit = |at: usize| {
+        format!(
+            "@call Edit e{at}\n{{\"file_path\":\"/repo/src/gauge.rs\",\"old_string\":\"a\",\"new_string\":\"b\"}}\n@out e{at}\nThe file has been updated.\n"
+        )
+    };
+    let history =
+        session(&format!("@user\nMend the gauge.\n{}{}@user\nAnd again.\n{}", edit(1), edit(2), edit(3)));
+    let ledger = facts::read(&history);
+    let page = |region| {
+        let spec = spec();
+        let ask = OfflineRequest {
+            region,
+            cleared: &[],
+            spec: &spec,
+            max_tokens: 10_000,
+            shares_of: None,
+            style: SummaryStyle::Detailed,
+            focus: None,
+            pins: &[],
+            header: None,
+        };
+        offline::write(&history, &ledger, &ask, &count)
+    };
+    assert!(page(0..5).contains("edited: src/gauge.rs [#4]"), "{}", page(0..5));
+    let whole = page(0..history.messages().len());
+    assert_eq!(whole.matches("src/gauge.rs").count(), 1, "{whole}");
+}
+
 /// Each compaction reads only the summary before it and what came since.
 #[test]
 fn five_compactions_lose_no_rule_and_no_goal_and_bring_nothing_back() {

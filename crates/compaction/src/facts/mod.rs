@@ -127,6 +127,9 @@ pub enum Detail {
         resolved: Option<usize>,
         /// The message in which a similar command succeeded later, so that the error may be gone.
         similar: Option<usize>,
+        /// The message in which the model says that it is no fault of the work, and what it calls it: pre-existing,
+        /// unrelated, flaky, expected.
+        excused: Option<(usize, &'static str)>,
     },
     /// The text is the user's answer to a question or proposal.
     Choice {
@@ -162,6 +165,8 @@ pub struct Fact {
 pub struct Ledger {
     /// In the order of their messages.
     pub facts: Vec<Fact>,
+    /// Changes of files that a later change of the same file replaced, in order.
+    pub replaced: Vec<Fact>,
     /// The working directory, where the history contains it.
     pub directory: Option<String>,
 }
@@ -201,11 +206,12 @@ pub fn read(history: &History) -> Ledger {
     let Some((history, origins)) = verbatim::expanded(history) else { return read_messages(history) };
     let mut ledger = read_messages(&history);
     let origin = |it: &mut usize| *it = origins.get(*it).copied().unwrap_or(*it);
-    for fact in &mut ledger.facts {
+    for fact in ledger.facts.iter_mut().chain(&mut ledger.replaced) {
         origin(&mut fact.message);
         match &mut fact.detail {
-            Detail::Error { resolved, similar, .. } => {
+            Detail::Error { resolved, similar, excused, .. } => {
                 [resolved, similar].into_iter().flatten().for_each(origin);
+                excused.iter_mut().for_each(|it| origin(&mut it.0));
             }
             Detail::Choice { superseded, .. } => superseded.iter_mut().for_each(origin),
             Detail::None
@@ -227,13 +233,13 @@ fn read_messages(history: &History) -> Ledger {
     past::read(history, directory.as_deref(), &mut facts);
     let goal = facts.iter().any(|it| it.topic == Topic::Goal);
     // Nothing that either of them finds depends on the other.
-    let (said, names) = parallel::join(
+    let (said, (names, replaced)) = parallel::join(
         || talk::read(history, goal),
         || {
-            work::read(history, directory.as_deref(), &mut facts);
+            let replaced = work::read(history, directory.as_deref(), &mut facts);
             let changed = plan::read(history, &mut facts);
             past::superseded::drop_superseded(history, &changed, &mut facts);
-            work::identifiers::read(history, directory.as_deref())
+            (work::identifiers::read(history, directory.as_deref()), replaced)
         },
     );
     facts.extend(said);
@@ -246,7 +252,7 @@ fn read_messages(history: &History) -> Ledger {
     talk::overruled::drop_overruled(history, &mut facts);
     past::superseded::replace_answered_goal(history, &mut facts);
     past::note_unreadable(history, &mut facts);
-    Ledger { facts: deduplicated(facts), directory }
+    Ledger { facts: deduplicated(facts), replaced, directory }
 }
 
 /// Sorts the facts by message and drops duplicates: of a file, command or error the last is kept, of others the first.

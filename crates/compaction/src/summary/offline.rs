@@ -6,6 +6,7 @@
 mod layout;
 mod line;
 mod priority;
+mod script;
 mod tail;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -229,7 +230,8 @@ fn items<'a>(
         ask.region.len() > 1 && !ledger.facts.iter().filter(|it| is_summarized(it)).any(twice)
     };
     let step = step.filter(told).filter(|it| is_summarized(it));
-    let facts: Vec<&Fact> = ledger.facts.iter().filter(|it| is_summarized(it)).chain(step).collect();
+    let facts = ledger.facts.iter().filter(|it| is_summarized(it)).chain(step);
+    let facts: Vec<&Fact> = facts.chain(changed_before(ledger, ask).filter(|it| is_summarized(it))).collect();
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
     };
@@ -283,6 +285,16 @@ fn items<'a>(
         out.push(Candidate { fact, kind, section: place, topic, focused, ended, now: None });
     }
     out
+}
+
+/// The last changes in the region of files that were changed again behind it.
+fn changed_before<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> impl Iterator<Item = &'a Fact> {
+    let behind = ledger.about(Topic::Files).filter(|it| it.message >= ask.region.end);
+    let behind: HashSet<&str> = behind.map(|it| it.text.as_str()).collect();
+    let before = ledger.replaced.iter().filter(|it| ask.region.contains(&it.message));
+    let last: BTreeMap<&str, &Fact> =
+        before.filter(|it| behind.contains(it.text.as_str())).map(|it| (it.text.as_str(), it)).collect();
+    last.into_values()
 }
 
 /// Whether two texts of one message tell the same: they begin with the same words.

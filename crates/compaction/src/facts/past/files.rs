@@ -21,6 +21,8 @@ impl SummaryReader<'_> {
         // Our format. Where the session has a working directory, that is used instead.
         if let Some(path) = body.strip_prefix("working directory: ") {
             if self.base.is_none() {
+                // What follows it held at that time.
+                let path = path.split("; ").next().unwrap_or(path);
                 self.push(Topic::Directory, path, Detail::None);
             }
             return;

@@ -459,9 +459,12 @@ impl SummaryReader<'_> {
             let lower = body.to_lowercase();
             let over = is_resolved(body);
             let detail = match topic {
-                Topic::Errors => {
-                    Detail::Error { of: None, resolved: over.then_some(self.number), similar: None }
-                }
+                Topic::Errors => Detail::Error {
+                    of: None,
+                    resolved: over.then_some(self.number),
+                    similar: None,
+                    excused: None,
+                },
                 _ => Detail::None,
             };
             let text = clip(body, 400).0.to_string();
@@ -498,7 +501,9 @@ impl SummaryReader<'_> {
             let text = ended.map_or(text, |it| it.1);
             let resolved = state.starts_with("resolved").then_some(self.number);
             let similar = state.starts_with("a similar run went well").then_some(self.number);
-            let detail = Detail::Error { of: Some(command.into()), resolved, similar };
+            let called = state.strip_prefix("called ").and_then(|it| it.split_whitespace().next());
+            let excused = EXCUSES.into_iter().find(|it| called == Some(it)).map(|it| (self.number, it));
+            let detail = Detail::Error { of: Some(command.into()), resolved, similar, excused };
             return self.push(Topic::Errors, text, detail);
         }
         if section == Topic::Setup {
@@ -560,6 +565,9 @@ impl SummaryReader<'_> {
         }
     }
 }
+
+/// What a model calls a failure that is no fault of its work.
+const EXCUSES: [&str; 4] = ["pre-existing", "unrelated", "flaky", "expected"];
 
 /// Parses the outcome in the lines that [`SummaryReader::command`] reads.
 fn parse_outcome(state: &str, error: Option<String>) -> Outcome {

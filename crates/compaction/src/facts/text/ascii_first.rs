@@ -11,7 +11,7 @@ use regex::{CaptureMatches, Captures, Match, Matches, Regex};
 /// In the first, `\w`, `\W`, `\d` and `\b` are ASCII classes, which for these texts match the same. The Unicode classes
 /// take most of the time to compile an expression (one of ours took 245 million instructions), and beside a non-ASCII
 /// character such as a dash, a Unicode word boundary falls back to an engine that is about thirty times slower.
-pub(in crate::facts) struct AsciiFirstRegex {
+pub(crate) struct AsciiFirstRegex {
     ascii: Regex,
     pattern: Cow<'static, str>,
     /// Compiled when a text needs it.
@@ -20,7 +20,7 @@ pub(in crate::facts) struct AsciiFirstRegex {
 
 impl AsciiFirstRegex {
     /// A pattern that does not compile matches nothing, and fails an assertion in tests.
-    pub(in crate::facts) fn new(pattern: impl Into<Cow<'static, str>>) -> Self {
+    pub(crate) fn new(pattern: impl Into<Cow<'static, str>>) -> Self {
         let pattern = pattern.into();
         let ascii = pattern
             .replace(r"\w", "[0-9A-Za-z_]")
@@ -31,7 +31,7 @@ impl AsciiFirstRegex {
     }
 
     /// The variant for a text. `ascii`: whether [`has_ascii_letters_only`] holds for it.
-    pub(in crate::facts) fn for_text(&self, ascii: bool) -> &Regex {
+    pub(crate) fn for_text(&self, ascii: bool) -> &Regex {
         if ascii { &self.ascii } else { self.unicode.get_or_init(|| compile(&self.pattern)) }
     }
 
@@ -39,33 +39,33 @@ impl AsciiFirstRegex {
         self.for_text(has_ascii_letters_only(text))
     }
 
-    pub(in crate::facts) fn is_match(&self, text: &str) -> bool {
+    pub(crate) fn is_match(&self, text: &str) -> bool {
         self.on(text).is_match(text)
     }
 
-    pub(in crate::facts) fn find<'t>(&self, text: &'t str) -> Option<Match<'t>> {
+    pub(crate) fn find<'t>(&self, text: &'t str) -> Option<Match<'t>> {
         self.on(text).find(text)
     }
 
-    pub(in crate::facts) fn find_iter<'r, 't>(&'r self, text: &'t str) -> Matches<'r, 't> {
+    pub(crate) fn find_iter<'r, 't>(&'r self, text: &'t str) -> Matches<'r, 't> {
         self.on(text).find_iter(text)
     }
 
-    pub(in crate::facts) fn captures<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
+    pub(crate) fn captures<'t>(&self, text: &'t str) -> Option<Captures<'t>> {
         self.on(text).captures(text)
     }
 
-    pub(in crate::facts) fn captures_iter<'r, 't>(&'r self, text: &'t str) -> CaptureMatches<'r, 't> {
+    pub(crate) fn captures_iter<'r, 't>(&'r self, text: &'t str) -> CaptureMatches<'r, 't> {
         self.on(text).captures_iter(text)
     }
 
-    pub(in crate::facts) fn replace_all<'t>(&self, text: &'t str, with: &str) -> Cow<'t, str> {
+    pub(crate) fn replace_all<'t>(&self, text: &'t str, with: &str) -> Cow<'t, str> {
         self.on(text).replace_all(text, with)
     }
 }
 
 /// Whether all letters and digits of a text are ASCII, without combining accents.
-pub(in crate::facts) fn has_ascii_letters_only(text: &str) -> bool {
+pub(crate) fn has_ascii_letters_only(text: &str) -> bool {
     let other = |it: char| !it.is_ascii() && (it.is_alphanumeric() || ('\u{300}'..='\u{36F}').contains(&it));
     text.is_ascii() || !text.contains(other)
 }

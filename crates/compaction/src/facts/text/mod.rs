@@ -1,7 +1,7 @@
 //! Which parts of a text are somebody's own words: prose cut into sentences, without code, logs, diffs and quotations.
 //! All results are slices of the text, so that quotes are verbatim.
 
-pub(in crate::facts) mod ascii_first;
+pub(crate) mod ascii_first;
 pub(in crate::facts) mod cues;
 pub(crate) mod stretches;
 

@@ -121,6 +121,10 @@ const SETUP_WORDS: [&str; 16] = [
 /// messages.
 pub(in crate::facts) fn dedup_key(command: &str) -> String {
     let mut rest = command.trim();
+    // What it is for.
+    while let Some((_, after)) = rest.strip_prefix('#').and_then(|it| it.split_once('\n')) {
+        rest = after.trim_start();
+    }
     while let Some(after) =
         rest.strip_prefix("cd ").and_then(|it| it.split_once("&&")).map(|(_, it)| it.trim())
     {
@@ -133,7 +137,9 @@ pub(in crate::facts) fn dedup_key(command: &str) -> String {
     let mut rest = rest.as_str();
     loop {
         let before = rest;
-        rest = rest.trim_end_matches("2>&1").trim_end();
+        for end in ["2>&1", "|| true", "; true"] {
+            rest = rest.trim_end_matches(end).trim_end();
+        }
         if let Some((head, tail)) = rest.rsplit_once('|')
             && (tail.trim_start().starts_with("tail") || tail.trim_start().starts_with("head"))
         {
@@ -143,6 +149,18 @@ pub(in crate::facts) fn dedup_key(command: &str) -> String {
             return rest.into();
         }
     }
+}
+
+/// The directory that a command goes to first.
+pub(in crate::facts) fn directory(command: &str) -> Option<&str> {
+    let (to, _) = command.trim_start().strip_prefix("cd ")?.split_once("&&")?;
+    Some(to.trim().trim_matches(['"', '\'']).trim_end_matches('/'))
+}
+
+/// Whether a command has a script in it.
+pub(in crate::facts) fn has_inline_script(command: &str) -> bool {
+    let inline = [" -c ", " -e ", " -pe ", " --eval ", " -p "];
+    command.contains("<<") || command.contains('\n') && inline.iter().any(|it| command.contains(it))
 }
 
 /// Whether a command changes nothing.
@@ -175,8 +193,16 @@ impl ParsedCommand {
     }
 
     /// The words of each program.
-    fn programs(&self) -> impl Iterator<Item = Vec<&str>> {
+    pub(super) fn programs(&self) -> impl Iterator<Item = Vec<&str>> {
         self.programs.iter().map(|words| words.iter().map(String::as_str).collect())
+    }
+
+    /// The directory that it goes to first.
+    pub(in crate::facts) fn directory(&self) -> Option<&str> {
+        match self.programs.first().map(Vec::as_slice) {
+            Some([head, to]) if head == "cd" => Some(to.trim_end_matches('/')),
+            _ => None,
+        }
     }
 
     /// Whether it changes nothing.
@@ -193,6 +219,35 @@ impl ParsedCommand {
             return Vec::new();
         }
         self.programs().filter(|it| !program_is_read_only(it)).filter_map(|it| operation(&it)).collect()
+    }
+
+    /// The names of its programs, with their subcommands, without those that only print or go somewhere.
+    pub(in crate::facts) fn names(&self) -> Vec<String> {
+        const AROUND: [&str; 9] = ["cd", "echo", "printf", "cat", "head", "tail", "true", "export", "set"];
+        let telling = self.programs().filter(|it| !AROUND.contains(&it[0]));
+        telling.filter_map(|it| operation(&it)).map(|it| it.name).collect()
+    }
+
+    /// Whether `other` does what this does with another program in place of `missing`: `python3` for `python`.
+    pub(in crate::facts) fn runs_under_other_name(&self, missing: &str, other: &Self) -> bool {
+        let own = |it: &Vec<&str>| file_name(it[0]) == missing && it.len() > 1;
+        self.programs().filter(own).any(|failed| {
+            other
+                .programs()
+                .any(|it| file_name(it[0]) != missing && (it.ends_with(&failed) || it[1..] == failed[1..]))
+        })
+    }
+
+    /// Whether it only writes here-documents to files.
+    pub(in crate::facts) fn only_writes_files(&self) -> bool {
+        let prepares = |it: &Vec<&str>| match it[0] {
+            "cat" => it.len() == 1,
+            "tee" | "cd" | "mkdir" | "mktemp" | "echo" | "printf" | "chmod" | "ls" | "wc" => true,
+            other => other.ends_with("=$"),
+        };
+        self.has_here_document
+            && self.programs().all(|it| prepares(&it))
+            && self.programs().any(|it| matches!(it[0], "cat" | "tee"))
     }
 
     /// Whether it prints files, logs or pages: errors in its output may be their content.
@@ -217,6 +272,15 @@ impl ParsedCommand {
                 ("xargs", _) => words.iter().any(|it| ["cat", "sed", "head", "tail", "nl"].contains(it)),
                 _ => false,
             }
+        })
+    }
+
+    /// Whether its last program searches text or files.
+    pub(in crate::facts) fn searches(&self) -> bool {
+        let last = self.programs().last();
+        last.is_some_and(|words| match words[..] {
+            ["git", "grep", ..] => true,
+            _ => ["rg", "grep", "egrep", "fgrep", "ag", "ack", "fd"].contains(&file_name(words[0])),
         })
     }
 
@@ -359,7 +423,7 @@ pub(in crate::facts) struct Operation {
 impl Operation {
     /// Whether this run includes `other`, the targets of a run with the same name: without targets it includes all.
     pub(in crate::facts) fn covers(&self, other: &[String]) -> bool {
-        self.targets.is_empty() || self.targets.iter().any(|it| other.contains(it))
+        self.targets.is_empty() || !other.is_empty() && other.iter().all(|it| self.targets.contains(it))
     }
 }
 
@@ -401,6 +465,22 @@ pub(in crate::facts) fn hides_failure(command: &str) -> bool {
     let last = command.rsplit('|').next().unwrap_or_default().trim_start();
     let head = last.split_whitespace().next().unwrap_or_default();
     command.contains("||") || command.contains('|') && FILTERS.contains(&head)
+}
+
+/// Whether a command ends in a program that always succeeds, so that its exit code says nothing of what ran before:
+/// `make || true`, `make; echo done`.
+pub(in crate::facts) fn masks_exit_code(command: &str) -> bool {
+    let command = command.trim_end().trim_end_matches(';');
+    let Some((before, last)) = command.rsplit_once([';', '|', '&', '\n']) else { return false };
+    let separator = &command[before.len()..command.len() - last.len()];
+    let alternative = separator == "|" && before.ends_with('|');
+    let mut words = last.split_whitespace();
+    let succeeds = match words.next() {
+        Some("true" | ":" | "echo" | "printf") => !last.contains("<<"),
+        Some("exit") => words.next() == Some("0"),
+        _ => false,
+    };
+    succeeds && (alternative || matches!(separator, ";" | "\n"))
 }
 
 /// Whether a command is a pipe or list, whose exit code may not be that of its main program.
@@ -469,6 +549,28 @@ mod tests {
                 && hides_failure("make || true")
                 && !hides_failure("make | tail -3")
         );
+        for (command, expected) in [
+            ("cat > a.md <<'E'\nrm x\nE", true),
+            ("mkdir -p a && tee a/b <<E\nx\nE", true),
+            ("cat > a.py <<E\nx\nE\npython a.py", false),
+            ("python3 - <<E\nx\nE", false),
+            ("cat a.md", false),
+        ] {
+            assert_eq!(ParsedCommand::of(command).only_writes_files(), expected, "{command}");
+        }
+        assert_eq!(dedup_key("npm test || true"), dedup_key("npm test 2>&1"));
+        for (command, expected) in [
+            ("make || true", true),
+            ("make || echo no", true),
+            ("make; exit 0", true),
+            ("make\ntrue;", true),
+            ("make && echo done", false),
+            ("make || exit 1", false),
+            ("echo a | make", false),
+            ("true", false),
+        ] {
+            assert_eq!(masks_exit_code(command), expected, "{command}");
+        }
         assert_eq!(dedup_key("cd /a && cargo test 2>&1 | tail -5"), dedup_key("cargo test"));
         assert_eq!(dedup_key("git add . && git commit -m 'a'"), dedup_key("git add . && git commit -m 'b'"));
         assert_eq!(

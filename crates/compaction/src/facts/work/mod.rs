@@ -2,12 +2,15 @@
 
 pub(in crate::facts) mod command;
 pub(in crate::facts) mod commits;
+mod counts;
 pub(in crate::facts) mod file_mentions;
 pub(in crate::facts) mod identifiers;
 pub(in crate::facts) mod outcome;
 pub(in crate::facts) mod paths;
+mod resolution;
 mod runs;
 pub(in crate::facts) mod symbols;
+mod uncommitted;
 
 use std::collections::{HashMap, HashSet};
 
@@ -84,6 +87,13 @@ struct Work<'a> {
     errors_by_operation: HashMap<String, Vec<(usize, Vec<String>)>>,
     /// By index in `errors`: the operations of its command that did not succeed since.
     pending_operations: HashMap<usize, HashSet<String>>,
+    /// Errors that a similar command's success may have ended, by name of the operation.
+    mended: HashMap<String, Vec<usize>>,
+    uncommitted: uncommitted::Uncommitted,
+    /// What the user wrote so far.
+    prompts: Vec<String>,
+    /// Changes of files, in order.
+    changes: Vec<Fact>,
     /// Questions of tools: the index of the last answer in `facts`.
     questions: HashMap<String, usize>,
     errors: Vec<Fact>,
@@ -91,7 +101,8 @@ struct Work<'a> {
     facts: Vec<Fact>,
 }
 
-pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) {
+/// Returns the changes of files that a later one replaced.
+pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) -> Vec<Fact> {
     let reports = tools::reports_failures(history.meta.agent.as_deref());
     let mut work = Work { base, reports, ..Work::default() };
     for fact in facts.iter() {
@@ -99,7 +110,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
             work.summary_messages.insert(fact.message);
             work.files.insert(fact.text.to_string(), (fact.message, *op, to.clone()));
         }
-        if let Detail::Error { of: Some(of), resolved: None, similar } = &fact.detail {
+        if let Detail::Error { of: Some(of), resolved: None, similar, .. } = &fact.detail {
             let known = work.errors.len();
             let said = without_durations(&fact.text).into_owned();
             work.open_errors.entry(command::dedup_key(of)).or_default().entry(said).or_default().push(known);
@@ -114,6 +125,9 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     });
     let mut open: HashMap<&str, &Call> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
+        if message.is_prompt() {
+            work.prompts.push(message.plain().to_string());
+        }
         for part in &message.parts {
             match part {
                 history::Part::Call(call) => {
@@ -126,6 +140,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                 }
                 history::Part::Text(text) if message.role == Role::Assistant => {
                     work.note_named_files(number, text.as_str());
+                    work.note_excuse(number, text.as_str());
                 }
                 history::Part::Text(text) if message.kind == Kind::Context => {
                     work.read_client_text(number, text.as_str());
@@ -138,6 +153,10 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
         }
     }
     same_errors(&mut work.errors);
+    // What was not tried again was done otherwise.
+    work.errors.retain(|it| {
+        !(matches!(it.detail, Detail::Error { resolved: None, .. }) && resolution::is_misfit(&it.text))
+    });
     // A map has no order of its own.
     let mut files: Vec<_> = work.files.into_iter().collect();
     drop_idle(&work.listed, history.messages().len(), &mut files);
@@ -150,11 +169,15 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     facts.extend(work.facts);
     facts.extend(base.map(|it| {
         let at = work.recent_dirs.first().filter(|_| has_moved(&work.recent_dirs));
-        let text = at.map_or(it.to_owned(), |at| format!("{it}; the last commands ran in {at}"));
+        let mut text = at.map_or(it.to_owned(), |at| format!("{it}; the last commands ran in {at}"));
+        if let Some(left) = work.uncommitted.told() {
+            text.push_str(&format!("; {left}"));
+        }
         // What a client writes before the first prompt may stay in front of a summary.
         let first = history.messages().iter().position(Message::is_prompt).unwrap_or(0);
         Fact::from_tools(ToolTopic::Directory, first, text, Detail::None)
     }));
+    work.changes
 }
 
 type File = (String, (usize, FileOp, Option<String>));
@@ -190,7 +213,8 @@ fn same_errors(errors: &mut [Fact]) {
             *newest = at.max(*newest);
         }
     }
-    for error in errors {
+    // Each edit that did not fit is one of its own.
+    for error in errors.iter_mut().filter(|it| !resolution::is_misfit(&it.text)) {
         if let Detail::Error { resolved: resolved @ None, .. } = &mut error.detail {
             *resolved = gone.get(&*without_durations(&error.text)).copied().filter(|it| *it > error.message);
         }
@@ -209,7 +233,7 @@ impl Work<'_> {
             return self.record_replies(number, call, &answered);
         }
         match main {
-            Meaning::Run => self.read_run(number, &actions, output),
+            Meaning::Run => self.read_run(number, call, &actions, output),
             Meaning::Attend => self.read_background_output(number, call, output),
             Meaning::Read
             | Meaning::Edit
@@ -226,7 +250,11 @@ impl Work<'_> {
             | Meaning::Other => {
                 let subject = match actions.first().and_then(|it| it.path.as_deref()) {
                     Some(it) => format!("{} {}", call.name, path(it, None, self.base)),
-                    None => call.name.to_string(),
+                    // Another page that loads says nothing of this one.
+                    None => match fetched(call).filter(|_| main == Meaning::Fetch) {
+                        Some(what) => format!("{} {}", call.name, flat(clip(&what, 200).0)),
+                        None => call.name.to_string(),
+                    },
                 };
                 let failed = has_failed(output);
                 if !failed {
@@ -242,7 +270,13 @@ impl Work<'_> {
                     matches!(main, Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename)
                         || matches!(main, Meaning::Fetch | Meaning::Delegate | Meaning::Other)
                             && output.failed;
-                if reports || !failed {
+                let asked =
+                    actions.first().and_then(|it| it.path.as_deref()).filter(|_| main == Meaning::Read);
+                let asked = asked.is_some_and(|it| {
+                    let short = path(it, None, self.base);
+                    self.prompts.iter().any(|prompt| prompt.contains(it) || prompt.contains(&short))
+                });
+                if reports || asked || !failed {
                     let text = failed.then(|| failure_message(output));
                     self.record_result(number, &subject, text);
                 }
@@ -269,24 +303,32 @@ impl Work<'_> {
                 if let Some(known) = same.first() {
                     let error = &mut self.errors[*known];
                     error.message = number;
-                    if let Detail::Error { similar, .. } = &mut error.detail {
-                        *similar = None;
+                    if let Detail::Error { resolved, similar, .. } = &mut error.detail {
+                        (*resolved, *similar) = (None, None);
                     }
                     Some(*known)
                 } else {
                     same.push(self.errors.len());
-                    let detail = Detail::Error { of: Some(of.into()), resolved: None, similar: None };
+                    let detail =
+                        Detail::Error { of: Some(of.into()), resolved: None, similar: None, excused: None };
                     self.push_error(Fact::from_tools(ToolTopic::Errors, number, text, detail));
                     Some(self.errors.len() - 1)
                 }
             }
             Some(_) => None,
             None => {
-                let gone = self.open_errors.remove(&command::dedup_key(of)).into_iter().flatten();
-                for known in gone.flat_map(|it| it.1) {
-                    if let Detail::Error { resolved, .. } = &mut self.errors[known].detail {
-                        *resolved = Some(number);
-                    }
+                let here = command::directory(of);
+                let same = self.open_errors.get_mut(&command::dedup_key(of))?;
+                for known in same.values_mut() {
+                    known.retain(|it| {
+                        let Detail::Error { of, resolved, .. } = &mut self.errors[*it].detail else {
+                            return false;
+                        };
+                        let there = of.as_deref().and_then(command::directory);
+                        let elsewhere = here.zip(there).is_some_and(|it| it.0 != it.1);
+                        *resolved = Some(number).filter(|_| !elsewhere);
+                        elsewhere
+                    });
                 }
                 None
             }
@@ -298,6 +340,12 @@ impl Work<'_> {
         /// Maximum errors of one operation.
         const RECENT: usize = 64;
         for operation in command.operations() {
+            // It went wrong again since.
+            for known in self.mended.remove(&operation.name).into_iter().flatten() {
+                if let Detail::Error { similar, .. } = &mut self.errors[known].detail {
+                    *similar = None;
+                }
+            }
             self.pending_operations.entry(error).or_default().insert(operation.name.clone());
             let same = self.errors_by_operation.entry(operation.name).or_default();
             if same.len() == RECENT {
@@ -311,8 +359,15 @@ impl Work<'_> {
     fn record_success(&mut self, number: usize, command: &ParsedCommand) {
         for operation in command.operations() {
             let Some(same) = self.errors_by_operation.get_mut(&operation.name) else { continue };
+            let here = command.directory();
+            let elsewhere = |error: usize| match &self.errors[error].detail {
+                Detail::Error { of: Some(of), .. } => {
+                    here.zip(command::directory(of)).is_some_and(|it| it.0 != it.1)
+                }
+                _ => false,
+            };
             let (over, rest): (Vec<_>, _) =
-                std::mem::take(same).into_iter().partition(|it| operation.covers(&it.1));
+                std::mem::take(same).into_iter().partition(|it| operation.covers(&it.1) && !elsewhere(it.0));
             *same = rest;
             for (error, _) in over {
                 let Some(left) = self.pending_operations.get_mut(&error) else { continue };
@@ -322,6 +377,7 @@ impl Work<'_> {
                     && let Detail::Error { similar, resolved: None, .. } = &mut self.errors[error].detail
                 {
                     *similar = Some(number);
+                    self.mended.entry(operation.name.clone()).or_default().push(error);
                 }
             }
         }
@@ -434,6 +490,15 @@ impl Work<'_> {
         if !matches!(op, FileOp::Deleted | FileOp::Renamed) {
             self.open = Some(name.clone());
         }
+        if op.changes() {
+            let detail = Detail::File { op, to: to.clone() };
+            self.changes.push(Fact::from_tools(ToolTopic::Files, number, name.clone(), detail));
+            self.uncommitted.edit(number, to.as_deref().unwrap_or(&name));
+            self.resolve_misfits(number, &name);
+        }
+        if matches!(op, FileOp::Created | FileOp::Written | FileOp::CreatedThenEdited) {
+            self.resolve_missing_file(number, &name);
+        }
         self.files.insert(name, (number, op, to));
     }
 
@@ -481,6 +546,12 @@ impl Work<'_> {
             self.facts.push(Fact::from_user(Topic::Decisions, number, said, detail));
         }
     }
+}
+
+/// The address or words that a call looks up in the web.
+fn fetched(call: &Call) -> Option<String> {
+    let input: serde_json::Value = serde_json::from_str(call.input.as_str()).ok()?;
+    ["url", "query", "prompt"].iter().find_map(|key| input.get(key)?.as_str().map(str::to_owned))
 }
 
 fn has_failed(output: &Output) -> bool {

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use super::command::{self, ParsedCommand};
 use super::commits::COMMITTED;
+use super::counts::counts_in;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use history::Output;
@@ -60,7 +61,7 @@ static CODE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// Progress lines and separators.
 static PROGRESS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
-        r"^(?:[=*#~+_-]{3,}|(?:Building|Built|Compiling|Checking|Creating|Downloading|Downloaded|Fetching|Finished|Installed|Installing|",
+        r"^(?:[=*#~+_-]{3,}|[✓✔√] |(?:Already|Switched to|On branch|HEAD is now|Building|Built|Compiling|Checking|Creating|Downloading|Downloaded|Fetching|Finished|Installed|Installing|",
         r"Locking|Prepared|Resolved|Resolving|Running|Uninstalled|Updating|Using|Audited|Collecting|Cloning|Generating|yarn run|make\[?\d*\]?: (?:Entering|Leaving))\b)",
     ))
 });
@@ -70,16 +71,11 @@ static COULD_NOT_START: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?m)^\S.*: (?:No module named \S+|command not found|[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
     )
 });
-/// Counts that test runners, linters and compilers print.
-static COUNT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)\b(\d+) (passed|passing|pass|failed|failing|failures?|fail|skipped|skip|pending|todo|errors?|warnings?|issues?|problems?|ignored)\b",
-    )
-});
-static TAP: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
 static PULL: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
+/// An issue that a tracker on the command line created (beads).
+static CREATED: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\W*Created issue: (\S+)"));
 /// What kind of line states an error, the most certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ErrorLine {
@@ -129,7 +125,10 @@ static ERROR_LINES: LazyLock<[(ErrorLine, AsciiFirstRegex); 6]> = LazyLock::new(
             ErrorLine::Mark,
             AsciiFirstRegex::new(r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,})"),
         ),
-        (ErrorLine::Hook, AsciiFirstRegex::new(r"(?m)^.*\.{3,}\s*Failed\s*$")),
+        (
+            ErrorLine::Hook,
+            AsciiFirstRegex::new(r"(?m)^.*\.{3,}\s*Failed\s*$|^\w*make(?:\[\d+\])?: \*\*\* .*Error \d+$"),
+        ),
     ]
 });
 /// Lines that say no more than that something failed.
@@ -150,6 +149,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let shows = ParsedCommand::of(command).prints_contents();
     let printed = exit_code(&head, &tail, !shows && (masked || output.failed || !reports));
     let printed = printed.or_else(|| printed_exit_code(command, &tail));
+    let hidden = printed.is_none() && command::masks_exit_code(command);
     let mut out =
         Outcome { exit: printed.filter(|it| *it != 0).or(output.exit).or(printed), ..Outcome::default() };
     if let Some(found) = RUNNING.captures(&head) {
@@ -161,22 +161,21 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let counts = counts_in(&tail).or_else(|| counts_in(head));
     // A task runner (mise) names the failed task last.
     let task = tail.trim_end().lines().last().is_some_and(|it| it.ends_with("] ERROR task failed"));
-    let failures = task || counts.as_ref().is_some_and(|it| it.failed);
+    let refused_push = !shows && tail.contains("error: failed to push some refs");
+    let failures = task || refused_push || counts.as_ref().is_some_and(|it| it.failed);
     let wrong = [error_line(head), error_line(&tail)].into_iter().flatten().min_by_key(|it| it.1);
     // Errors in a file or log that is printed did not occur here.
     let telling = wrong.as_ref().filter(|_| !shows);
     let refused = head.trim().lines().count() <= 2 && COULD_NOT_START.is_match(head.trim());
-    let committed = COMMITTED.captures(head).or_else(|| COMMITTED.captures(&tail));
+    let committed = commits_in(head).or_else(|| commits_in(&tail));
     let passes = counts.as_ref().is_some_and(|it| !it.failed && it.tests);
-    let commit = committed
-        .as_ref()
-        .and_then(|it| Some(format!("committed {} on {}", it.get(2)?.as_str(), it.get(1)?.as_str())));
-    out.result = commit.or_else(|| counts.map(|it| it.shown));
+    let created = CREATED.captures(&tail).and_then(|it| Some(format!("created {}", it.get(1)?.as_str())));
+    out.result = committed.clone().or(created).or_else(|| counts.map(|it| it.shown));
     if out.result.is_none() && text.len() < 2_000 {
         out.result = PULL.find(&tail).map(|it| it.as_str().into());
     }
-    // The exit code is that of `head` at the end of the pipe.
-    out.exit = out.exit.filter(|it| *it != 0 || !command::ends_in_viewer(command));
+    // The exit code is that of `head` at the end of the pipe, or of `true`.
+    out.exit = out.exit.filter(|it| *it != 0 || !hidden && !command::ends_in_viewer(command));
     // A search without matches exits with 1.
     let nothing_found =
         out.exit == Some(1) && command::hides_failure(command) && wrong.is_none() && !failures;
@@ -189,6 +188,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         // `head` at the end of the pipe hides the failure of a program that states it.
         (false, None) if command::ends_in_viewer(command) && starts_as_fatal(head) => Some(false),
         (false, None) if reports && !masked => Some(true),
+        _ if refused_push => Some(false),
         _ if committed.is_some() => Some(true),
         _ if failures && !shows => Some(false),
         _ if passes && !shows => Some(true),
@@ -196,6 +196,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         _ if telling.is_some_and(|it| it.1 < ErrorLine::Message) => Some(false),
         (false, Some(_)) => Some(out.result.is_some() || telling.is_none_or(|it| it.1 < ErrorLine::Mark)),
         (false, None) if telling.is_some_and(|it| it.1 != ErrorLine::Phrase) => Some(false),
+        _ if hidden => None,
         // The result of a script or pipe is unknown.
         (false, None) => {
             (reports && !(masked && (shows || text.starts_with("Script completed\n")))).then_some(true)
@@ -205,6 +206,8 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         // The 0 is the exit code of another program.
         out.exit = out.exit.filter(|it| *it != 0);
         out.error = wrong.map(|it| it.0).or_else(|| first_line(head));
+        // What refused it may have printed nothing that tells more.
+        out.error = out.error.or_else(|| refused_push.then(|| "the push was refused".into()));
         let panicked = out
             .error
             .as_deref()
@@ -212,6 +215,17 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         out.error = panicked.or(out.error);
     }
     out
+}
+
+/// The commits that a command made, on the branch of the last.
+fn commits_in(text: &str) -> Option<String> {
+    /// Maximum number of commits that are named.
+    const NAMED: usize = 8;
+    let made: Vec<_> = COMMITTED.captures_iter(text).collect();
+    let branch = made.last()?.get(1)?.as_str();
+    let newest = &made[made.len().saturating_sub(NAMED)..];
+    let hashes: Vec<&str> = newest.iter().filter_map(|it| Some(it.get(2)?.as_str())).collect();
+    Some(format!("committed {} on {branch}", hashes.join(", ")))
 }
 
 /// Whether a program's output begins with a fatal error.
@@ -243,8 +257,9 @@ fn exit_code(head: &str, tail: &str, within: bool) -> Option<i32> {
         let starts = found.get(0)?.start() == 0 || line.starts_with('<') || line.starts_with("{\"chunk_id\"");
         found.get(1).filter(|_| within || starts)?.as_str().parse().ok()
     };
-    let first = head.lines().take(6).find_map(code);
-    first.or_else(|| tail.lines().rev().take(6).find_map(code))
+    let (first, last) = (head.lines().take(6).find_map(code), tail.lines().rev().take(6).find_map(code));
+    // A script of Codex prints what it waited for last.
+    if head.starts_with("Script completed\n") { last.or(first) } else { first.or(last) }
 }
 
 /// The exit code that a command prints itself: `make | tail; echo "EXIT: ${PIPESTATUS[0]}"`.
@@ -256,111 +271,6 @@ fn printed_exit_code(command: &str, tail: &str) -> Option<i32> {
     // A code other than 0 shows a failure.
     let codes: Vec<i32> = codes.collect();
     codes.iter().copied().find(|it| *it != 0).or_else(|| codes.last().copied())
-}
-
-struct Counts {
-    shown: String,
-    /// Some of the counts are tests that passed.
-    tests: bool,
-    failed: bool,
-}
-
-/// The counts of the last line that has any; several result lines, as cargo prints them, are added up.
-fn counts_in(text: &str) -> Option<Counts> {
-    let tap = TAP.captures_iter(text).filter_map(|it| {
-        let what = match it.get(1)?.as_str() {
-            "pass" => "passed",
-            "fail" => "failed",
-            other => other,
-        };
-        Some((what.to_owned(), it.get(2)?.as_str().parse().ok()?))
-    });
-    let mut totals: Vec<(String, u64)> = tap.collect();
-    if totals.is_empty() {
-        let lines: Vec<&str> = text
-            .lines()
-            .filter(|it| it.len() < 400 && !it.trim_start().starts_with("error") && is_summary_line(it))
-            .collect();
-        let results: Vec<&&str> = lines.iter().filter(|it| it.contains("test result:")).collect();
-        let tests: Vec<&&str> = lines.iter().filter(|it| it.trim_start().starts_with("Tests")).collect();
-        let chosen: Vec<&str> = if !results.is_empty() {
-            results.into_iter().copied().collect()
-        } else if let Some(line) = tests.last() {
-            vec![**line]
-        } else {
-            // Some runners print each count on a line of its own.
-            lines.iter().rev().take(3).rev().copied().collect()
-        };
-        for line in chosen {
-            for found in COUNT.captures_iter(line) {
-                let (Some(number), Some(what)) = (found.get(1), found.get(2)) else { continue };
-                let Ok(number) = number.as_str().parse::<u64>() else { continue };
-                let what = what.as_str().to_lowercase();
-                match totals.iter_mut().find(|it| it.0 == what) {
-                    Some(total) if line.contains("test result:") => total.1 += number,
-                    Some(total) => total.1 = number,
-                    None => totals.push((what, number)),
-                }
-            }
-        }
-    }
-    let bad =
-        |what: &str| what.starts_with("fail") || what.starts_with("error") || what.starts_with("problem");
-    totals.retain(|(what, number)| *number > 0 || bad(what) || what.starts_with("issue"));
-    // "18 problems (0 errors, 18 warnings)" is not a failure.
-    let only_warned = totals.iter().any(|it| it.0.starts_with("error") && it.1 == 0);
-    let fails = |what: &str| bad(what) && !(only_warned && what.starts_with("problem"));
-    let failed = totals.iter().any(|(what, number)| *number > 0 && fails(what));
-    let tests = totals.iter().any(|(what, _)| what.starts_with("pass"));
-    let shown: Vec<String> = totals.iter().map(|(what, number)| format!("{number} {what}")).collect();
-    (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), tests, failed })
-}
-
-/// Whether a line is a runner's summary: counts, and few other words.
-fn is_summary_line(line: &str) -> bool {
-    /// Words that belong to such lines.
-    const FRAME: [&str; 28] = [
-        "test",
-        "tests",
-        "test files",
-        "files",
-        "file",
-        "suites",
-        "suite",
-        "result",
-        "ok",
-        "failed",
-        "total",
-        "in",
-        "and",
-        "out",
-        "of",
-        "filtered",
-        "measured",
-        "finished",
-        "found",
-        "across",
-        "ran",
-        "fixable",
-        "with",
-        "ms",
-        "s",
-        "examples",
-        "checks",
-        "specs",
-    ];
-    /// Maximum other words.
-    const OTHERS: usize = 3;
-    let counts = COUNT.find_iter(line).filter(|it| {
-        // In `FAIL=0` the name precedes the count; `"fail"` is a field.
-        !line[it.end()..].starts_with(['=', ':', '"', '_', '-'])
-    });
-    if counts.count() == 0 {
-        return false;
-    }
-    let rest = COUNT.replace_all(line, " ").to_lowercase();
-    let words = rest.split(|c: char| !c.is_alphanumeric()).filter(|it| it.starts_with(char::is_alphabetic));
-    words.filter(|it| !FRAME.contains(it)).count() <= OTHERS
 }
 
 /// The first line of the most certain kind.
@@ -495,6 +405,18 @@ mod tests {
                 "Some(true) None committed 1a2b3c4 on main | ",
             ),
             (
+                "[main 1a2b3c4] one\n 1 file changed\n[main 2b3c4d5] two",
+                false,
+                "Some(true) None committed 1a2b3c4, 2b3c4d5 on main | ",
+            ),
+            (
+                "Exit code 2\n✓ Switched to one\nsh run.sh\nmake: *** [Makefile:3: check] Error 1",
+                true,
+                "Some(false) Some(2)  | make: *** [Makefile:3: check] Error 1",
+            ),
+            ("Exit code 2\n✓ Switched to one\nno luck", true, "Some(false) Some(2)  | no luck"),
+            ("✓ Created issue: ab-12", false, "None None created ab-12 | "),
+            (
                 "test a::b ... FAILED\n\n---- a::b ----\nthread 'a::b' panicked at src/a.rs:8:9:\nassertion failed: x",
                 true,
                 "Some(false) None  | thread 'a::b' panicked at src/a.rs:8:9: assertion failed: x",
@@ -573,6 +495,17 @@ mod tests {
             ("mise run lint | head", "a.go:38:16: thrice\n[lint] ERROR task failed", None, true, Some(false)),
             ("npm test; echo \"exit code: $?\"", "exit code: 3", Some(0), true, Some(false)),
             ("cat notes", "it ends with exit code 3 then", None, true, Some(true)),
+            ("npm test || true", "done", Some(0), true, None),
+            ("npm test || echo no", "Tests: 1 failed, 6 passed, 7 total", Some(0), true, Some(false)),
+            ("npm test; true", "Tests: 6 passed, 6 total", Some(0), true, Some(true)),
+            ("npm test || true; echo rc=$?", "rc=0", Some(0), true, Some(true)),
+            (
+                "git push | tail -2",
+                "husky - pre-push failed\nerror: failed to push some refs to 'x'",
+                Some(0),
+                true,
+                Some(false),
+            ),
             ("git log x 2>&1 | head -3", "fatal: ambiguous argument 'x'", None, true, Some(false)),
             ("submit x", "Wrong flag!", None, false, None),
             ("x", "Wrong flag!", None, true, Some(true)),

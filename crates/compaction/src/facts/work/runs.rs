@@ -14,12 +14,13 @@ use history::{Call, Output};
 const RECENT_COMMANDS: usize = 12;
 
 impl Work<'_> {
-    pub(super) fn read_run(&mut self, number: usize, actions: &[Action], output: &Output) {
+    pub(super) fn read_run(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
         let commands: Vec<&str> = actions.iter().filter_map(|it| it.command.as_deref()).collect();
         let mut outcome = outcome::read(output, &commands.join("\n"), self.reports == Some(true));
         if outcome.ok.is_none() && outcome.exit.is_none() && outcome.running.is_none() && !output.cleared {
             let failed = has_failed(output);
-            outcome.ok = (failed || self.reports.is_none()).then_some(!failed);
+            let masked = commands.iter().any(|it| command::masks_exit_code(it));
+            outcome.ok = (failed || self.reports.is_none() && !masked).then_some(!failed);
             outcome.error = failed.then(|| failure_message(output));
         }
         if outcome.ok != Some(false) {
@@ -49,13 +50,22 @@ impl Work<'_> {
             if let Some(session) = &outcome.running {
                 self.background.insert(session.clone(), command.into());
             }
-            self.record_outcome(number, command, outcome.clone(), output);
+            // The same as with `cd` in front of it.
+            let elsewhere = dir.filter(|it| {
+                it.starts_with('/')
+                    && Some(it.trim_end_matches('/')) != self.base.map(|it| it.trim_end_matches('/'))
+            });
+            let moved = elsewhere.filter(|_| !command.trim_start().starts_with("cd "));
+            let whole = moved.map(|it| format!("cd {it} && {}", command.trim_start()));
+            let command = whole.as_deref().unwrap_or(command);
+            let purpose = purpose(call).filter(|_| command::has_inline_script(command));
+            let told = purpose.map(|it| format!("# {}\n{command}", flat(clip(&it, 160).0)));
+            self.record_outcome(number, told.as_deref().unwrap_or(command), outcome.clone(), output);
         }
     }
 
     pub(super) fn record_directory(&mut self, command: &str, dir: Option<&str>) {
-        let gone = command.trim_start().strip_prefix("cd ").and_then(|it| it.split_once("&&"));
-        let dir = gone.map(|it| it.0.trim().trim_matches(['"', '\''])).or(dir).unwrap_or_default();
+        let dir = command::directory(command).or(dir).unwrap_or_default();
         let other = dir.starts_with('/') && Some(dir.trim_end_matches('/')) != self.base;
         if self.recent_dirs.len() == RECENT_COMMANDS {
             self.recent_dirs.remove(0);
@@ -139,13 +149,16 @@ impl Work<'_> {
             let found = outcome.exit.map_or(!marked && !died, |it| it == 0);
             if found {
                 self.record_result(number, command, None);
+                self.resolve_wrong_calls(number, &parsed);
             } else if let Some(error) = fatal_line(output) {
                 self.record_result(number, command, Some(error));
             }
             let told = outcome.exit.is_some() || marked || died || self.reports != Some(false);
+            let nothing = outcome.exit == Some(1) && is_empty_output(output) && parsed.searches();
             outcome = Outcome {
                 exit: outcome.exit,
                 ok: (told && (found || outcome.exit != Some(1))).then_some(found),
+                result: nothing.then(|| "no matches".into()),
                 ..Outcome::default()
             };
         } else if outcome.ok == Some(false) {
@@ -154,9 +167,14 @@ impl Work<'_> {
                 self.track_operations(error, &parsed);
             }
         } else if outcome.running.is_none() {
-            self.record_result(number, command, None);
+            if outcome.ok == Some(true)
+                || !command::masks_exit_code(command) && !command::hides_failure(command)
+            {
+                self.record_result(number, command, None);
+            }
             if outcome.ok == Some(true) && (!command::hides_failure(command) || is_empty_output(output)) {
                 self.record_success(number, &parsed);
+                self.resolve_wrong_calls(number, &parsed);
             }
             if command.contains("git commit") || command.contains("--continue") {
                 // The commit concludes a merge or rebase that stopped at conflicts.
@@ -181,9 +199,22 @@ impl Work<'_> {
                 self.facts.push(Fact::from_tools(ToolTopic::Setup, number, command.into(), Detail::None));
             }
         }
+        if outcome.ok != Some(false) && outcome.running.is_none() {
+            self.uncommitted.run(number, &parsed, output.text.as_str());
+        }
+        // The files say it.
+        if outcome.ok != Some(false) && parsed.only_writes_files() {
+            return;
+        }
         let detail = Detail::Command { outcome, read_only };
         self.commands.push(Fact::from_tools(ToolTopic::Commands, number, command.into(), detail));
     }
+}
+
+/// What a call is for, where the agent says so (Claude Code, OpenCode).
+fn purpose(call: &Call) -> Option<String> {
+    let input: serde_json::Value = serde_json::from_str(call.input.as_str()).ok()?;
+    input.get("description")?.as_str().map(str::to_owned).filter(|it| !it.trim().is_empty())
 }
 
 /// The error message of a read-only program that failed.
@@ -198,6 +229,8 @@ fn fatal_line(output: &Output) -> Option<String> {
 fn is_empty_output(output: &Output) -> bool {
     let text = output.text.as_str();
     let text = text.split_once("\nOutput:").map_or(text, |it| it.1).trim();
+    let code = text.strip_prefix("Exit code ").map(|it| it.trim_start_matches(|c: char| c.is_ascii_digit()));
+    let text = code.unwrap_or(text).trim();
     text.is_empty() || text.eq_ignore_ascii_case("(no output)")
 }
 

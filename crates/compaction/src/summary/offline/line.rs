@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::SHORT;
+use super::{SHORT, script};
 use crate::facts::text::stretches::{Stretch, stretches};
 use crate::facts::text::{clip, clip_end, flat, without_cut_announcement};
 use crate::facts::{ANSWERED, Detail, Fact, FileOp, Name, Outcome, Topic, UNREADABLE, Voice, is_plan};
@@ -111,8 +111,9 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             command(&fact.text, chars),
             came_to(outcome, (!style.errors_apart).then_some(chars.max(120)))
         )),
-        Detail::Error { of, resolved, similar } => {
-            single(error(fact, of.as_deref(), *resolved, *similar, ended, chars))
+        Detail::Error { of, resolved, similar, excused } => {
+            let state = error_state(fact.message, *resolved, *similar, *excused);
+            single(error(fact, of.as_deref(), resolved.is_some(), &state, ended, chars))
         }
         Detail::Choice { asked, means, refused, superseded } => {
             single(choice(fact, asked.as_deref(), means.as_deref(), *refused, *superseded, chars))
@@ -148,29 +149,40 @@ pub(super) fn apart_from_answer(line: &str) -> (&str, Option<&str>) {
     line.rfind(ANSWERED).map_or((line, None), |at| (&line[..at], Some(&line[at..])))
 }
 
+/// What became of an error of message `at`.
+fn error_state(
+    at: usize,
+    resolved: Option<usize>,
+    similar: Option<usize>,
+    excused: Option<(usize, &str)>,
+) -> String {
+    match (resolved, similar, excused) {
+        (Some(by), _, _) if by != at => format!("resolved at #{by}"),
+        (Some(_), _, _) => "resolved".into(),
+        // Whether this one is gone was not seen.
+        (None, Some(by), _) if by != at => format!("a similar run went well at #{by}"),
+        (None, Some(_), _) => "a similar run went well".into(),
+        (None, None, Some((by, word))) if by != at => format!("called {word} at #{by}"),
+        (None, None, Some((_, word))) => format!("called {word}"),
+        (None, None, None) => "unresolved".into(),
+    }
+}
+
 fn error(
     fact: &Fact,
     of: Option<&str>,
-    resolved: Option<usize>,
-    similar: Option<usize>,
+    resolved: bool,
+    state: &str,
     ended: Option<&Outcome>,
     chars: usize,
 ) -> String {
     let text = cut(fact.text.trim_start_matches("- "), chars);
-    let state = match (resolved, similar) {
-        (Some(at), _) if at != fact.message => format!("resolved at #{at}"),
-        (Some(_), _) => "resolved".into(),
-        // Whether this one is gone was not seen.
-        (None, Some(at)) if at != fact.message => format!("a similar run went well at #{at}"),
-        (None, Some(_)) => "a similar run went well".into(),
-        (None, None) => "unresolved".into(),
-    };
     match (of, ended) {
-        (Some(of), Some(ended)) if resolved.is_none() => {
+        (Some(of), Some(ended)) if !resolved => {
             format!("{} → {}: {text} → {state}", command(of, chars.min(260)), came_to(ended, None))
         }
         // What is over need not be run again; and a command with an old error beside it reads as failing.
-        (Some(of), None) if resolved.is_none() => {
+        (Some(of), None) if !resolved => {
             format!("{}: {text} → {state}", command(of, chars.min(110)))
         }
         (Some(_), _) => format!("{text} → {state}"),
@@ -455,6 +467,10 @@ fn command(text: &str, chars: usize) -> String {
     };
     let (text, whole) = text.trim().strip_suffix(" …").map_or((text.trim(), true), |it| (it, false));
     let line = text.lines().find(|it| !idle(it)).unwrap_or(text).trim();
+    if let Some(purpose) = script::purpose(text, line) {
+        let head = clip(line.split('`').next().unwrap_or(line), chars).0;
+        return format!("`{head} # {}` …", clip(purpose.split('`').next().unwrap_or_default(), chars).0);
+    }
     // A backtick would end the quotation.
     let plain = line.split('`').next().unwrap_or(line).trim_end().trim_end_matches('\\').trim_end();
     let more = !whole || plain.len() < text.len();

@@ -223,8 +223,8 @@ pub(super) fn rank(fact: &Fact) -> (bool, std::cmp::Reverse<usize>) {
     let later = match &fact.detail {
         Detail::Rule(polarity) => *polarity != Polarity::Forbid,
         Detail::Command { outcome, .. } => outcome.ok != Some(false) && outcome.result.is_none(),
-        Detail::Error { of, similar, .. } => {
-            similar.is_some() || of.as_deref().is_some_and(facts::is_read_only)
+        Detail::Error { of, similar, excused, .. } => {
+            similar.is_some() || excused.is_some() || of.as_deref().is_some_and(facts::is_read_only)
         }
         // Of these there are many, and each is told where it is used.
         Detail::Name(kind) => matches!(kind, Name::Colour | Name::Setting),

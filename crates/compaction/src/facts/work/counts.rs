@@ -1,0 +1,172 @@
+//! What test runners, linters and compilers count in their last lines.
+
+use std::sync::LazyLock;
+
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+
+/// Counts that test runners, linters and compilers print.
+static COUNT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)\b(\d+) (passed|passing|pass|failed|failing|failures?|fail|skipped|skip|pending|todo|errors?|warnings?|issues?|problems?|ignored)\b",
+    )
+});
+static TAP: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
+
+/// Files with tests of which some failed (vitest, jest).
+static FILES_FAILED: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\s*Test (?:Files|Suites):?\s+([1-9]\d*) failed\b"));
+/// How lines begin that tell of something: a list, a quotation, a field, the row of a table, the number of an issue.
+static TELLS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r#"^\s*(?:[-*•>|"'`{}]\s*[^\s\d=*-]|[-•>|"'`{}] ?\d|#\d|#+ [A-Z])"#)
+});
+
+pub(super) struct Counts {
+    pub(super) shown: String,
+    /// Some of the counts are tests that passed.
+    pub(super) tests: bool,
+    pub(super) failed: bool,
+}
+
+/// The counts of the last line that has any; several result lines, as cargo prints them, are added up.
+pub(super) fn counts_in(text: &str) -> Option<Counts> {
+    let tap = TAP.captures_iter(text).filter_map(|it| {
+        let what = match it.get(1)?.as_str() {
+            "pass" => "passed",
+            "fail" => "failed",
+            other => other,
+        };
+        Some((what.to_owned(), it.get(2)?.as_str().parse().ok()?))
+    });
+    let mut totals: Vec<(String, u64)> = tap.collect();
+    if totals.is_empty() {
+        let lines: Vec<&str> = text
+            .lines()
+            .filter(|it| it.len() < 400 && !it.trim_start().starts_with("error") && is_summary_line(it))
+            .collect();
+        let results: Vec<&&str> = lines.iter().filter(|it| it.contains("test result:")).collect();
+        let tests: Vec<&&str> = lines.iter().filter(|it| it.trim_start().starts_with("Tests")).collect();
+        let chosen: Vec<&str> = if !results.is_empty() {
+            results.into_iter().copied().collect()
+        } else if let Some(line) = tests.last() {
+            vec![**line]
+        } else {
+            // Some runners print each count on a line of its own.
+            lines.iter().rev().take(3).rev().copied().collect()
+        };
+        for line in chosen {
+            for found in COUNT.captures_iter(line) {
+                let (Some(number), Some(what)) = (found.get(1), found.get(2)) else { continue };
+                let Ok(number) = number.as_str().parse::<u64>() else { continue };
+                let what = what.as_str().to_lowercase();
+                match totals.iter_mut().find(|it| it.0 == what) {
+                    Some(total) if line.contains("test result:") => total.1 += number,
+                    Some(total) => total.1 = number,
+                    None => totals.push((what, number)),
+                }
+            }
+        }
+    }
+    let files =
+        FILES_FAILED.captures_iter(text).last().and_then(|it| it.get(1)?.as_str().parse::<u64>().ok());
+    let bad =
+        |what: &str| what.starts_with("fail") || what.starts_with("error") || what.starts_with("problem");
+    totals.retain(|(what, number)| *number > 0 || bad(what) || what.starts_with("issue"));
+    // "18 problems (0 errors, 18 warnings)" is not a failure.
+    let only_warned = totals.iter().any(|it| it.0.starts_with("error") && it.1 == 0);
+    let fails = |what: &str| bad(what) && !(only_warned && what.starts_with("problem"));
+    let failed = totals.iter().any(|(what, number)| *number > 0 && fails(what));
+    let tests = totals.iter().any(|(what, _)| what.starts_with("pass"));
+    let mut shown: Vec<String> = totals.iter().map(|(what, number)| format!("{number} {what}")).collect();
+    // A file that could not be loaded has no tests that fail.
+    if let Some(files) = files.filter(|_| !failed) {
+        shown.push(format!("failed test files: {files}"));
+    }
+    let failed = failed || files.is_some();
+    (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), tests, failed })
+}
+
+/// Whether a line is a runner's summary: counts, and few other words.
+fn is_summary_line(line: &str) -> bool {
+    /// Words that belong to such lines.
+    const FRAME: [&str; 28] = [
+        "test",
+        "tests",
+        "test files",
+        "files",
+        "file",
+        "suites",
+        "suite",
+        "result",
+        "ok",
+        "failed",
+        "total",
+        "in",
+        "and",
+        "out",
+        "of",
+        "filtered",
+        "measured",
+        "finished",
+        "found",
+        "across",
+        "ran",
+        "fixable",
+        "with",
+        "ms",
+        "s",
+        "examples",
+        "checks",
+        "specs",
+    ];
+    /// Maximum other words.
+    const OTHERS: usize = 3;
+    let counts = COUNT.find_iter(line).filter(|it| {
+        // In `FAIL=0` the name precedes the count; `"fail"` is a field.
+        !line[it.end()..].starts_with(['=', ':', '"', '_', '-'])
+    });
+    if counts.count() == 0 || TELLS.is_match(line) {
+        return false;
+    }
+    let rest = COUNT.replace_all(line, " ").to_lowercase();
+    let words = rest.split(|c: char| !c.is_alphanumeric()).filter(|it| it.starts_with(char::is_alphabetic));
+    words.filter(|it| !FRAME.contains(it)).count() <= OTHERS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_what_runners_print() {
+        for (text, shown, failed) in [
+            (
+                " Test Files  2 failed | 10 passed (12)\n      Tests  3 failed | 40 passed (43)",
+                "3 failed, 40 passed",
+                true,
+            ),
+            (
+                " Test Files  1 failed | 10 passed (11)\n      Tests  40 passed (40)",
+                "40 passed, failed test files: 1",
+                true,
+            ),
+            (
+                "Test Suites: 1 failed, 2 passed, 3 total\nTests:       9 passed, 9 total",
+                "9 passed, failed test files: 1",
+                true,
+            ),
+            ("Test Suites: 3 passed, 3 total\nTests:       9 passed, 9 total", "9 passed", false),
+            ("===== 1 failed, 3 passed in 0.12s =====", "1 failed, 3 passed", true),
+            ("✖ 10 problems (0 errors, 10 warnings)", "10 problems, 0 errors, 10 warnings", false),
+            (" 4 pass\n 0 fail\nRan 4 tests across 1 file.", "4 pass, 0 fail", false),
+            ("- 3 failed tests are left", "", false),
+            ("#12 Mend 3 failing tests", "", false),
+            ("| run | 3 failed |", "", false),
+            ("{ \"said\": 3 errors", "", false),
+        ] {
+            let found = counts_in(text);
+            assert_eq!(found.as_ref().map_or("", |it| &it.shown), shown, "{text}");
+            assert_eq!(found.is_some_and(|it| it.failed), failed, "{text}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! What becomes of failures for other reasons than that their own command succeeded.
+
+use std::sync::LazyLock;
+
+use super::Work;
+use super::command::{self, ParsedCommand};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::{is_machine_output, sentences};
+use crate::facts::{Detail, Fact};
+
+/// Number of messages after a wrong call in which its correction is expected: five calls with their outputs.
+const NEAR: usize = 10;
+/// Number of newest errors that are looked at.
+const RECENT: usize = 32;
+
+/// A program was called in a way that it does not know, or an inline script has a typing error.
+static WRONG_CALL: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)\b(?:unknown|unrecogni[sz]ed|unexpected|invalid|illegal|no such) (?:option|argument|flag|switch|command|subcommand)s?\b",
+        r"|^usage:|command not found|\b(?:Syntax|Indentation)Error\b|unexpected (?:EOF|end of file)",
+    ))
+});
+static NOT_INSTALLED: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?:^|[\s:])([\w.-]+): (?:command )?not found\b"));
+static MISSING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"(?i)no such file|not found|does not exist|ENOENT|cannot find|can't open")
+});
+/// How the messages of editing tools begin whose call did not fit the file, in lower case.
+const MISFITS: [&str; 12] = [
+    "string to replace not found",
+    "could not find oldstring",
+    "could not find old_string",
+    "oldstring not found",
+    "oldstring and newstring",
+    "old_string",
+    "found multiple matches",
+    "no changes to make",
+    "no replacement was performed",
+    "apply_patch verification failed",
+    "failed to find expected lines",
+    "failed to find context",
+];
+/// How a model says that a failure is no fault of the work.
+static EXCUSE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)\b(pre-?existing|unrelated|flaky|flakiness)\b",
+        r"|\b(?:already|also) fail(?:s|ed|ing) (?:on|before|without)\b|\bfail(?:s|ed)? (?:on|in) (?:main|master)\b()",
+        r"|\b(?:expected|intended) (?:to fail|failures?)\b|\bfail(?:s|ed|ing)? as (?:expected|intended)\b|(?-i:\bTDD\b|\bRED\b)()()",
+        r"|bereits (?:vorher|vorhanden)|préexistant|preexistente|既存|既有|기존",
+    ))
+});
+static OF_A_FAILURE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)\b(?:fail\w*|errors?|broken|red|lint|tests?|échec\w*|fehl\w*|fall\w+)\b|失敗|失败|错误|エラー|실패|오류",
+    )
+});
+static DOUBTED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)\?\s*$|\b(?:not|n['’]t|whether|if|might|may|maybe|could|perhaps|probably|check|verify|likely)\b",
+    )
+});
+
+fn unresolved(error: &mut Fact) -> Option<(&str, Option<&str>, &mut Option<usize>)> {
+    match &mut error.detail {
+        Detail::Error { of, resolved: resolved @ None, .. } => Some((&error.text, of.as_deref(), resolved)),
+        _ => None,
+    }
+}
+
+impl Work<'_> {
+    fn recent_errors(&mut self) -> impl Iterator<Item = &mut Fact> {
+        self.errors.iter_mut().rev().take(RECENT)
+    }
+
+    /// A command succeeded: the same program that was called wrongly just before has been called rightly.
+    pub(super) fn resolve_wrong_calls(&mut self, number: usize, command: &ParsedCommand) {
+        let names = command.names();
+        for error in self.recent_errors().filter(|it| number.saturating_sub(it.message) <= NEAR) {
+            let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
+            if !WRONG_CALL.is_match(text) {
+                continue;
+            }
+            let failed = ParsedCommand::of(of);
+            let missing = NOT_INSTALLED.captures(text).and_then(|it| Some(it.get(1)?.as_str().to_owned()));
+            let corrected = match &missing {
+                Some(program) => failed.runs_under_other_name(program, command),
+                None => failed.names().iter().any(|it| names.contains(it)),
+            };
+            if corrected {
+                *resolved = Some(number);
+            }
+        }
+    }
+
+    /// A file was created: what failed for want of it can go on.
+    pub(super) fn resolve_missing_file(&mut self, number: usize, path: &str) {
+        if !path.contains(['.', '/']) {
+            return;
+        }
+        let names = |word: &str| {
+            let word = word.trim_start_matches("./").trim_end_matches(['.', ')', ']']);
+            word == path || word.strip_suffix(path).is_some_and(|it| it.ends_with('/'))
+        };
+        for error in self.recent_errors() {
+            let Some((text, _, resolved)) = unresolved(error) else { continue };
+            let mut words = text.split(|c: char| c.is_whitespace() || "'\"`:,;(=[".contains(c));
+            if MISSING.is_match(text) && words.any(names) {
+                *resolved = Some(number);
+            }
+        }
+    }
+
+    /// A file was edited: earlier edits of it that did not fit are over.
+    pub(super) fn resolve_misfits(&mut self, number: usize, path: &str) {
+        for error in self.recent_errors() {
+            let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
+            if is_misfit(text) && of.split_once(' ').is_some_and(|it| it.1 == path) {
+                *resolved = Some(number);
+            }
+        }
+    }
+
+    /// Notes what the model says of the newest failures: that they were there before, or are meant.
+    pub(super) fn note_excuse(&mut self, number: usize, text: &str) {
+        /// A model says so soon after the failure.
+        const SOON: usize = 8;
+        let Some(newest) = self.errors.iter().map(|it| it.message).max() else { return };
+        if number.saturating_sub(newest) > SOON || !EXCUSE.is_match(text) {
+            return;
+        }
+        let says = |it: &&str| {
+            EXCUSE.is_match(it)
+                && OF_A_FAILURE.is_match(it)
+                && !DOUBTED.is_match(it)
+                && !is_machine_output(it)
+        };
+        let Some(found) = sentences(text).into_iter().find(says).and_then(|it| EXCUSE.captures(it)) else {
+            return;
+        };
+        let word = match found.get(1).map(|it| it.as_str().to_lowercase()).as_deref() {
+            Some("unrelated") => "unrelated",
+            Some(it) if it.starts_with("flak") => "flaky",
+            _ if found.get(3).is_some() => "expected",
+            _ => "pre-existing",
+        };
+        for error in self.errors.iter_mut().rev().take(RECENT).filter(|it| it.message == newest) {
+            if let Detail::Error { of: Some(of), excused, .. } = &mut error.detail
+                && command::checks_or_delivers(of)
+            {
+                *excused = Some((number, word));
+            }
+        }
+    }
+}
+
+/// Whether an error only says that an edit did not fit the file.
+pub(super) fn is_misfit(text: &str) -> bool {
+    let start: String = text.chars().take(60).collect::<String>().to_lowercase();
+    let start = start.trim_start_matches("error: ");
+    MISFITS.iter().any(|it| start.starts_with(it))
+}

@@ -1,0 +1,146 @@
+//! The files that were edited since the last commit, as far as commands show it.
+
+use std::collections::BTreeMap;
+
+use super::command::ParsedCommand;
+use super::commits::COMMITTED;
+
+#[derive(Default)]
+pub(super) struct Uncommitted {
+    /// Message of the last commit.
+    committed: Option<usize>,
+    /// Files of the working directory that were edited since.
+    edited: BTreeMap<String, usize>,
+    /// What was staged, as named.
+    staged: Vec<String>,
+}
+
+impl Uncommitted {
+    pub(super) fn edit(&mut self, number: usize, path: &str) {
+        if !path.starts_with(['/', '~', '.']) {
+            self.edited.insert(path.to_owned(), number);
+        }
+    }
+
+    /// Reads a command that succeeded. What cannot be told counts as committed.
+    pub(super) fn run(&mut self, number: usize, command: &ParsedCommand, output: &str) {
+        for words in command.programs() {
+            let words = match words[..] {
+                ["git", "-C", _, ..] => [&["git"], &words[3..]].concat(),
+                _ => words,
+            };
+            match words[..] {
+                ["git", "add", ref rest @ ..] => {
+                    self.staged.extend(rest.iter().map(|it| it.trim_start_matches("./").to_owned()));
+                }
+                ["git", "commit", ref rest @ ..] if !rest.contains(&"--dry-run") => {
+                    self.commit(number, rest);
+                }
+                [
+                    "git",
+                    "stash" | "reset" | "clean" | "am" | "cherry-pick" | "revert" | "merge" | "checkout",
+                    ..,
+                ]
+                | ["jj" | "gt" | "sl" | "hg" | "svn", ..] => self.edited.clear(),
+                ["git", "status", ref rest @ ..] => self.status(rest, command, output),
+                _ => {}
+            }
+        }
+        // By a program that commits for itself.
+        if COMMITTED.is_match(output) && self.committed != Some(number) {
+            self.edited.clear();
+            self.committed = Some(number);
+        }
+        for path in command.restored_files() {
+            self.edited.remove(&path);
+        }
+    }
+
+    fn commit(&mut self, number: usize, flags: &[&str]) {
+        let short = |it: &&str| it.starts_with('-') && !it.starts_with("--") && it.contains('a');
+        let plain = |it: &String| !it.starts_with('-') && !it.contains(['*', '$', '?', '{']) && it != ".";
+        let whole = self.staged.is_empty()
+            || !self.staged.iter().all(plain)
+            || flags.iter().any(|it| short(it) || ["--all", "--amend", "--only", "--"].contains(it));
+        let staged = std::mem::take(&mut self.staged);
+        self.edited.retain(|path, _| {
+            let of = |it: &String| {
+                let it = it.trim_end_matches('/');
+                path == it
+                    || path.strip_prefix(it).is_some_and(|it| it.starts_with('/'))
+                    // Named from another directory.
+                    || path.ends_with(it)
+                    || it.ends_with(path.as_str())
+            };
+            !whole && !staged.iter().any(of)
+        });
+        self.committed = Some(number);
+    }
+
+    /// What `git status` shows is all that is uncommitted.
+    fn status(&mut self, flags: &[&str], command: &ParsedCommand, output: &str) {
+        let short =
+            flags.iter().any(|it| ["--short", "-s", "--porcelain"].contains(it) || it.starts_with("-s"));
+        if output.contains("working tree clean") {
+            self.edited.clear();
+        } else if short && command.programs().count() == 1 {
+            // A new folder is listed by its name alone.
+            let listed = |path: &str| {
+                output.lines().filter_map(|it| it.get(3..)).any(|it| {
+                    let it = it.trim().trim_matches('"');
+                    it == path || it.ends_with('/') && path.starts_with(it) || it.ends_with(path)
+                })
+            };
+            self.edited.retain(|path, _| listed(path));
+        }
+    }
+
+    /// What is told of it at the end; nothing where the session does not commit.
+    pub(super) fn told(&self) -> Option<String> {
+        /// Maximum number of files that are named.
+        const NAMED: usize = 8;
+        let at = self.committed.filter(|_| !self.edited.is_empty())?;
+        let mut newest: Vec<(&String, &usize)> = self.edited.iter().collect();
+        newest.sort_by_key(|it| std::cmp::Reverse(it.1));
+        let named: Vec<&str> = newest.iter().take(NAMED).map(|it| it.0.as_str()).collect();
+        let more = newest.len() - named.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        Some(format!("edited since the last commit (#{at}): {}{more}", named.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_what_a_commit_left_out() {
+        let told = |commands: &[(&str, &str)]| {
+            let mut work = Uncommitted::default();
+            work.run(1, &ParsedCommand::of("git add -A && git commit -m start"), "[main 1a2b3c4] start");
+            work.edit(2, "src/a.rs");
+            work.edit(3, "src/b.rs");
+            work.edit(4, "/tmp/c.rs");
+            for (number, (command, output)) in (5..).zip(commands) {
+                work.run(number, &ParsedCommand::of(command), output);
+            }
+            work.told().unwrap_or_default()
+        };
+        for (command, output, expected) in [
+            ("ls", "", "edited since the last commit (#1): src/b.rs, src/a.rs"),
+            ("git add src/a.rs && git commit -m a", "", "edited since the last commit (#5): src/b.rs"),
+            ("git add src && git commit -m a", "", ""),
+            ("git commit -am a", "", ""),
+            ("just ship", "[main 2b3c4d5] a", ""),
+            ("git stash", "", ""),
+            ("git status", "nothing to commit, working tree clean", ""),
+            ("git status --short", " M src/b.rs\n", "edited since the last commit (#1): src/b.rs"),
+            ("git restore src/b.rs", "", "edited since the last commit (#1): src/a.rs"),
+        ] {
+            assert_eq!(told(&[(command, output)]), expected, "{command}");
+        }
+        let mut never = Uncommitted::default();
+        never.edit(1, "a.rs");
+        assert_eq!(never.told(), None);
+    }
+}

@@ -1,0 +1,58 @@
+//! What a script within a command line is for: the lines of the script itself say little on one line.
+
+use std::sync::LazyLock;
+
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+
+/// The first line of a command with a script: a here-document of an interpreter, or a quotation that goes on.
+static OPENS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r#"(?:^|[\s/;&|(])(?:python[\d.]*|node|ruby|perl|bun|deno|php|bash|sh|zsh|psql|sqlite3)\b(?:[^\n]*<<|[^\n]*\s-\w*[ce]\s+\$?['"][^'"]*$)"#,
+    )
+});
+/// Lines with which scripts begin.
+static PREAMBLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"^(?:import |from \S+ import|use |using |require\b|(?:const|let|var) [^=]*= *(?:await import|require)\b|set -|['\x22]use strict|[^\w#/-]*$)",
+    )
+});
+
+/// What the script is for that `line`, the telling line of `command`, begins with: the comment in front of it, its own
+/// first comment, or its first line that does something.
+pub(super) fn purpose<'a>(command: &'a str, line: &str) -> Option<&'a str> {
+    if !OPENS.is_match(line) {
+        return None;
+    }
+    let (before, body) = command.split_once(line)?;
+    let comment = |it: &'a str| {
+        let said = it.strip_prefix("# ").or_else(|| it.strip_prefix("// "))?.trim();
+        (said.split_whitespace().count() > 1).then_some(said)
+    };
+    let lines = || body.lines().map(str::trim).filter(|it| !it.is_empty());
+    let said = before.lines().rev().find_map(|it| comment(it.trim()));
+    let said = said.or_else(|| lines().take(6).find_map(comment));
+    said.or_else(|| lines().find(|it| !PREAMBLE.is_match(it)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_what_a_script_is_for() {
+        for (command, expected) in [
+            (
+                "python3 - <<'E'\nimport json\n# Count the empty rows\nprint(1)\nE",
+                Some("Count the empty rows"),
+            ),
+            ("# Count rows\npython3 - <<'E'\nprint(1)\nE", Some("Count rows")),
+            ("node -e '\nconst a = require(\"a\");\na.run();\n'", Some("a.run();")),
+            ("cat > x <<'E'\n# Some title\nE", None),
+            ("node -e 'run()'", None),
+            ("make\n# Not for make", None),
+        ] {
+            let line = command.lines().find(|it| !it.starts_with('#')).unwrap();
+            assert_eq!(purpose(command, line), expected, "{command}");
+        }
+    }
+}
