@@ -309,6 +309,8 @@ fn words(fact: &Fact, chars: usize) -> String {
 fn finished_plan(text: &str) -> Option<String> {
     /// A shorter plan stands as it is. Characters.
     const LONG: usize = 1_000;
+    /// Of what the user typed before it. Characters.
+    const LEAD: usize = 400;
     const BOUNDS: [&str; 7] =
         ["non-goal", "non goal", "out of scope", "not in scope", "constraint", "boundar", "guardrail"];
     let begins = text.lines().find(|it| !it.trim().is_empty())?;
@@ -333,7 +335,7 @@ fn finished_plan(text: &str) -> Option<String> {
         .map(|it| format!("\"{}\"", flat(clip(it.trim(), SHORT).0)))
         .collect();
     let lead =
-        if begins == title { String::new() } else { format!("\"{}\" … ", flat(clip(begins, SHORT).0)) };
+        if begins == title { String::new() } else { format!("\"{}\" … ", flat(clip(begins, LEAD).0)) };
     let bounds = if bounds.is_empty() { String::new() } else { format!("; bounds: {}", bounds.join(", ")) };
     Some(format!("{lead}\"{}\"{bounds} (plan done; recall has all of it)", flat(clip(title, SHORT).0)))
 }
