@@ -234,10 +234,11 @@ const MAX_QUESTION_BYTES: usize = 120;
 pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec<Fact>) {
     let goal = facts.iter().filter(|it| it.topic == Topic::Goal).map(|it| it.message).min();
     let Some(at) = last_answered(history).filter(|it| goal.is_some_and(|goal| goal < *it)) else { return };
-    // A question is answered in passing.
+    // A question is answered in passing; a slash command is none.
+    let question = |it: &str| asks(it) && !it.starts_with('/') && it.len() <= MAX_QUESTION_BYTES;
     let asked = |it: &&Fact| {
         let new = it.topic == Topic::Last && it.voice() == Voice::User && it.message > at;
-        new && !is_trivial(&it.text) && !(asks(&it.text) && it.text.len() <= MAX_QUESTION_BYTES)
+        new && !is_trivial(&it.text) && !question(&it.text)
     };
     let now: Vec<Fact> =
         facts.iter().filter(asked).map(|it| Fact { topic: Topic::Goal, ..it.clone() }).collect();

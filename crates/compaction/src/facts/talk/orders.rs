@@ -144,6 +144,8 @@ fn is_standing_rule(sentence: &str, polarity: Polarity) -> bool {
         return true;
     }
     let clause = before.rsplit([',', ';', ':', '.', '(', '*']).next().unwrap_or_default();
+    // A cue may begin with what ends the clause before it.
+    let clause = if from.starts_with(';') { "" } else { clause };
     // "No longer need" is a decision.
     let free = from.trim_start().starts_with("no longer need");
     if free || clause.trim().is_empty() && from.trim_start().starts_with("without") {

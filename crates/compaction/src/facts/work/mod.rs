@@ -174,7 +174,8 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
             text.push_str(&format!("; {left}"));
         }
         // What a client writes before the first prompt may stay in front of a summary.
-        let first = history.messages().iter().position(Message::is_prompt).unwrap_or(0);
+        let client = |it: &Message| it.role == Role::System || it.kind == Kind::Context;
+        let first = history.messages().iter().position(|it| !client(it)).unwrap_or(0);
         Fact::from_tools(ToolTopic::Directory, first, text, Detail::None)
     }));
     work.changes
@@ -185,8 +186,6 @@ type File = (String, (usize, FileOp, Option<String>));
 /// Drops files that were only mentioned if another path tells them, as the end of a longer one or a directory of it, if
 /// they are no part of the work, or if nothing since followed from a long listing of them.
 fn drop_idle(listed: &HashSet<String>, end: usize, files: &mut Vec<File>) {
-    /// Messages in which the agent goes through a listing.
-    const RECENT: usize = 60;
     let mut told: HashSet<String> = HashSet::new();
     for (path, (_, op, _)) in files.iter() {
         for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
@@ -196,10 +195,13 @@ fn drop_idle(listed: &HashSet<String>, end: usize, files: &mut Vec<File>) {
         }
     }
     files.retain(|(path, (number, op, _))| {
-        let passed = listed.contains(path) && number + RECENT < end;
+        let passed = listed.contains(path) && number + RECENT_MESSAGES < end;
         *op != FileOp::Mentioned || !passed && !told.contains(path) && !file_mentions::is_kept_by_tools(path)
     });
 }
+
+/// Messages in which the agent goes through what it listed or read; what it has not used until then, it hardly will.
+pub(in crate::facts) const RECENT_MESSAGES: usize = 60;
 
 /// Directories of a path that are looked at.
 const MAX_DEPTH: usize = 24;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::paths;
+use super::{RECENT_MESSAGES, paths};
 use crate::facts::text::clip;
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact};
@@ -184,8 +184,8 @@ impl Symbols {
     }
 
     /// The facts: all definitions that the agent wrote or names, and of the others the last that a search found or that
-    /// stand in files that it edited.
-    pub(in crate::facts) fn into_facts(mut self) -> Vec<Fact> {
+    /// stand in files that it edited or just read. `end`: number of messages.
+    pub(in crate::facts) fn into_facts(mut self, end: usize) -> Vec<Fact> {
         /// Maximum definitions in a file that the agent only read and does not name.
         const NEWEST: usize = 12;
         let used = std::mem::take(&mut self.used);
@@ -199,7 +199,8 @@ impl Symbols {
             self.add_named(message, &name, file);
         }
         for Shown { name, message, file, found } in rest.into_iter().rev() {
-            let Some(file) = file.filter(|it| found || self.edited.contains(it)) else { continue };
+            let near = found || message + RECENT_MESSAGES >= end;
+            let Some(file) = file.filter(|it| near || self.edited.contains(it)) else { continue };
             let count = of_file.entry(file.clone()).or_default();
             if *count >= NEWEST || self.known.contains_key(&name) {
                 continue;
@@ -359,7 +360,7 @@ mod tests {
         symbols.add_read(4, "class TriggerRegistry {\nclass LastThing {", Some("src/b.ts"));
         symbols.edited.extend(["src/a.ts".to_owned()]);
         symbols.note_used(r#"{"new_string":"a\nTriggerRegistry.get()"}"#);
-        let facts = symbols.into_facts();
+        let facts = symbols.into_facts(1_000);
         let told: Vec<_> = facts.iter().map(|it| (it.text.as_str(), it.detail.clone())).collect();
         let of = |file: &str, used| Detail::Symbol { file: Some(file.to_owned()), used };
         assert_eq!(told, [("TriggerRegistry", of("src/b.ts", true)), ("OtherThing", of("src/a.ts", false))]);
@@ -373,8 +374,12 @@ mod tests {
         symbols.add_read(1, &many, Some("src/a.py"));
         symbols.add_read(2, "def test_of_number():\nclass TestOfNumber:", Some("src/b.py"));
         symbols.add_read(3, "def shown_in_it():", Some("docs/a.md"));
-        let told: Vec<_> = symbols.into_facts().iter().map(|it| it.text.to_string()).collect();
-        assert_eq!(told, (18..30).rev().map(|it| format!("of_number_{it}")).collect::<Vec<_>>());
+        symbols.add_read(990, "def just_read():", Some("src/c.py"));
+        symbols.add_read(4, "def read_long_ago():", Some("src/d.py"));
+        let told: Vec<_> = symbols.into_facts(1_000).iter().map(|it| it.text.to_string()).collect();
+        let of_edited = (18..30).rev().map(|it| format!("of_number_{it}"));
+        let expected: Vec<String> = ["just_read".to_owned()].into_iter().chain(of_edited).collect();
+        assert_eq!(told, expected);
     }
 
     #[test]
@@ -385,7 +390,7 @@ mod tests {
             symbols.note_used(text);
         }
         let told: Vec<_> =
-            symbols.into_facts().iter().map(|it| (it.text.to_string(), it.detail.clone())).collect();
+            symbols.into_facts(1_000).iter().map(|it| (it.text.to_string(), it.detail.clone())).collect();
         let of = |used| Detail::Symbol { file: None, used };
         assert_eq!(told, [("first_cause".to_owned(), of(true)), ("other_cause".to_owned(), of(false))]);
     }
@@ -409,7 +414,7 @@ mod tests {
             None,
         );
         let told: Vec<_> =
-            symbols.into_facts().iter().map(|it| (it.text.to_string(), it.detail.clone())).collect();
+            symbols.into_facts(1_000).iter().map(|it| (it.text.to_string(), it.detail.clone())).collect();
         let of = |file: &str| Detail::Symbol { file: Some(file.to_owned()), used: true };
         assert_eq!(
             told,
