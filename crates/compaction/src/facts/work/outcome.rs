@@ -194,9 +194,9 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         _ if passes && !shows => Some(true),
         // A failed test or compiler error counts, whatever ran after it.
         _ if telling.is_some_and(|it| it.1 < ErrorLine::Message) => Some(false),
+        _ if hidden => None,
         (false, Some(_)) => Some(out.result.is_some() || telling.is_none_or(|it| it.1 < ErrorLine::Mark)),
         (false, None) if telling.is_some_and(|it| it.1 != ErrorLine::Phrase) => Some(false),
-        _ if hidden => None,
         // The result of a script or pipe is unknown.
         (false, None) => {
             (reports && !(masked && (shows || text.starts_with("Script completed\n")))).then_some(true)
