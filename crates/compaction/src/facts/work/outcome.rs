@@ -48,7 +48,7 @@ static RUNNING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// An exit code that a command prints itself: `EXIT: 2`, `exit=0`, `rc=1`.
 static PRINTED_EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
-        r"(?im)^\W*(?:\w+[ _-])?(?:exit(?:[ _]?(?:code|status))?|rc|status)\s*[:=]\s*(-?\d{1,3})\s*\W*$",
+        r"(?im)^\W*(?:[\w-]+[ _-])?(?:exit(?:[ _]?(?:code|status))?|rc|status)\s*[:=]\s*(-?\d{1,3})\s*\W*$",
     )
 });
 /// Lines of code and diffs: an error in them did not occur in this run.
@@ -498,6 +498,7 @@ mod tests {
             ("npm test || true", "done", Some(0), true, None),
             ("npm test || echo no", "Tests: 1 failed, 6 passed, 7 total", Some(0), true, Some(false)),
             ("npm test; true", "Tests: 6 passed, 6 total", Some(0), true, Some(true)),
+            ("npm test; echo \"web-tests exit=$?\"", "web-tests exit=3", Some(0), true, Some(false)),
             ("npm test || true; echo rc=$?", "rc=0", Some(0), true, Some(true)),
             (
                 "git push | tail -2",

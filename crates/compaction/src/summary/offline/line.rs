@@ -425,6 +425,11 @@ fn command(text: &str, chars: usize) -> String {
     };
     let (text, whole) = text.trim().strip_suffix(" …").map_or((text.trim(), true), |it| (it, false));
     let line = text.lines().find(|it| !idle(it)).unwrap_or(text).trim();
+    // Where room is short, what ran says more than where.
+    let line = match line.strip_prefix("cd ").and_then(|it| it.split_once("&& ")) {
+        Some((_, rest)) if line.chars().count() > chars => rest.trim_start(),
+        Some(_) | None => line,
+    };
     // A backtick would end the quotation.
     let plain = line.split('`').next().unwrap_or(line).trim_end().trim_end_matches('\\').trim_end();
     let more = !whole || plain.len() < text.len();
