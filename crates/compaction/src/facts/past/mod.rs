@@ -30,7 +30,7 @@ static STATEMENT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static REFS: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"\s*\[#\d+(?:[,–-] ?#?\d+)*\]"));
 static COMMAND: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"^`([^`]+)`\s*(…)?\s*(?:→|->|:|—)\s*(.+)$"));
+    LazyLock::new(|| AsciiFirstRegex::new(r"^`([^`]+)`\s*(…)?\s*(?:\([^`→]*\)\s*)?(?:→|->|:|—)\s*(.+)$"));
 
 /// Whether a line of an earlier summary says that an error was resolved.
 fn is_resolved(line: &str) -> bool {

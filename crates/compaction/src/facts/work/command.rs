@@ -467,20 +467,20 @@ pub(in crate::facts) fn hides_failure(command: &str) -> bool {
     command.contains("||") || command.contains('|') && FILTERS.contains(&head)
 }
 
-/// Whether a command ends in a program that always succeeds, so that its exit code says nothing of what ran before:
-/// `make || true`, `make; echo done`.
+/// Whether a command ends in a program that is there to succeed, so that its exit code says nothing of what ran before:
+/// `make || true`, `make; exit 0`.
 pub(in crate::facts) fn masks_exit_code(command: &str) -> bool {
     let command = command.trim_end().trim_end_matches(';');
     let Some((before, last)) = command.rsplit_once([';', '|', '&', '\n']) else { return false };
     let separator = &command[before.len()..command.len() - last.len()];
     let alternative = separator == "|" && before.ends_with('|');
     let mut words = last.split_whitespace();
-    let succeeds = match words.next() {
-        Some("true" | ":" | "echo" | "printf") => !last.contains("<<"),
-        Some("exit") => words.next() == Some("0"),
+    match words.next() {
+        Some("echo" | "printf") => alternative && !last.contains("<<"),
+        Some("true" | ":") => alternative || matches!(separator, ";" | "\n"),
+        Some("exit") => words.next() == Some("0") && (alternative || matches!(separator, ";" | "\n")),
         _ => false,
-    };
-    succeeds && (alternative || matches!(separator, ";" | "\n"))
+    }
 }
 
 /// Whether a command is a pipe or list, whose exit code may not be that of its main program.
@@ -564,6 +564,7 @@ mod tests {
             ("make || echo no", true),
             ("make; exit 0", true),
             ("make\ntrue;", true),
+            ("make; echo done", false),
             ("make && echo done", false),
             ("make || exit 1", false),
             ("echo a | make", false),

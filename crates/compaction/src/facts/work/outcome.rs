@@ -48,7 +48,7 @@ static RUNNING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// An exit code that a command prints itself: `EXIT: 2`, `exit=0`, `rc=1`.
 static PRINTED_EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
-        r"(?im)^\W*(?:\w+[ _-])?(?:exit(?:[ _]?(?:code|status))?|rc|status)\s*[:=]\s*(-?\d{1,3})\s*\W*$",
+        r"(?im)^\W*(?:[\w-]+[ _-])?(?:exit(?:[ _]?(?:code|status))?|rc|status)\s*[:=]\s*(-?\d{1,3})\s*\W*$",
     )
 });
 /// Lines of code and diffs: an error in them did not occur in this run.
@@ -194,9 +194,9 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         _ if passes && !shows => Some(true),
         // A failed test or compiler error counts, whatever ran after it.
         _ if telling.is_some_and(|it| it.1 < ErrorLine::Message) => Some(false),
+        _ if hidden => None,
         (false, Some(_)) => Some(out.result.is_some() || telling.is_none_or(|it| it.1 < ErrorLine::Mark)),
         (false, None) if telling.is_some_and(|it| it.1 != ErrorLine::Phrase) => Some(false),
-        _ if hidden => None,
         // The result of a script or pipe is unknown.
         (false, None) => {
             (reports && !(masked && (shows || text.starts_with("Script completed\n")))).then_some(true)
@@ -498,6 +498,7 @@ mod tests {
             ("npm test || true", "done", Some(0), true, None),
             ("npm test || echo no", "Tests: 1 failed, 6 passed, 7 total", Some(0), true, Some(false)),
             ("npm test; true", "Tests: 6 passed, 6 total", Some(0), true, Some(true)),
+            ("npm test; echo \"web-tests exit=$?\"", "web-tests exit=3", Some(0), true, Some(false)),
             ("npm test || true; echo rc=$?", "rc=0", Some(0), true, Some(true)),
             (
                 "git push | tail -2",

@@ -77,7 +77,8 @@ impl Work<'_> {
         let names = command.names();
         for error in self.recent_errors().filter(|it| number.saturating_sub(it.message) <= NEAR) {
             let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
-            if !WRONG_CALL.is_match(text) {
+            // Data that does not parse is no wrong call.
+            if !WRONG_CALL.is_match(text) || text.contains("JSON") {
                 continue;
             }
             let failed = ParsedCommand::of(of);

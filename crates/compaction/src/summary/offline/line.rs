@@ -469,16 +469,20 @@ fn command(text: &str, chars: usize) -> String {
     };
     let (text, whole) = text.trim().strip_suffix(" …").map_or((text.trim(), true), |it| (it, false));
     let line = text.lines().find(|it| !idle(it)).unwrap_or(text).trim();
-    if let Some(purpose) = script::purpose(text, line) {
-        let head = clip(line.split('`').next().unwrap_or(line), chars).0;
-        return format!("`{head} # {}` …", clip(purpose.split('`').next().unwrap_or_default(), chars).0);
-    }
+    // Where room is short, what ran says more than where.
+    let line = match line.strip_prefix("cd ").and_then(|it| it.split_once("&& ")) {
+        Some((_, rest)) if line.chars().count() > chars => rest.trim_start(),
+        Some(_) | None => line,
+    };
     // A backtick would end the quotation.
     let plain = line.split('`').next().unwrap_or(line).trim_end().trim_end_matches('\\').trim_end();
     let more = !whole || plain.len() < text.len();
     let (head, cut) = clip(unfiltered(plain), chars);
     let more = if cut || more { " …" } else { "" };
-    format!("`{head}`{more}")
+    // Beside the quotation: it is no part of what ran there.
+    let purpose = script::purpose(text, line).map(|it| clip(it, chars.min(120)).0.replace(['`', '→'], "'"));
+    let purpose = purpose.map_or(String::new(), |it| format!(" ({it})"));
+    format!("`{head}`{more}{purpose}")
 }
 
 /// Whether a line only gives a variable its value: `tmp=$(mktemp -d)`.
