@@ -205,7 +205,8 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
         .collect();
     let mut over = over.into_iter();
     facts.retain(|_| !over.next().unwrap_or(false));
-    let (left, went_on) = (last_answered(history), last_turning_point(history));
+    let left = last_report(history.messages(), |_| false);
+    let went_on = last_turning_point(history);
     for fact in facts.iter_mut().filter(|it| step(it)) {
         let over = if fact.voice() == Voice::Summary { went_on } else { left };
         if over.is_some_and(|it| it > fact.message) {
@@ -249,13 +250,19 @@ pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec
 /// followed by another request. If a compaction removed the replies, the last prompt that must have been answered.
 pub fn last_answered(history: &History) -> Option<usize> {
     let messages = history.messages();
+    // "Shall I?" "Yes": the report that asked has not finished what was requested.
+    last_report(messages, |number| number > 0 && answers_question(&messages[number], &messages[number - 1]))
+}
+
+/// The last report of the model, or summary, that was followed by another request. `replies`: whether a prompt belongs
+/// to the request before it.
+fn last_report(messages: &[Message], replies: impl Fn(usize) -> bool) -> Option<usize> {
     let mut asked = false;
     // Whether the next message that is not the model's own is a prompt.
     let mut next = false;
     for (number, message) in messages.iter().enumerate().rev() {
         if message.is_prompt() {
-            // "Shall I?" "Yes": the report that asked has not finished what was requested.
-            let replies = number > 0 && answers_question(message, &messages[number - 1]);
+            let replies = replies(number);
             next = asked || !replies;
             asked |= !replies && !is_trivial(&message.plain());
         } else if message.kind == Kind::Summary && asked {

@@ -6,7 +6,7 @@ use super::statements;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::stretches::{Stretch, stretches};
-use crate::facts::text::{clip, without_markers};
+use crate::facts::text::{clip, sentences, without_markers};
 use crate::facts::voice::Prompt;
 use crate::facts::{Detail, Fact, Polarity, Topic};
 
@@ -214,7 +214,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
         let told = stretches
             .into_iter()
             .filter(|it| orders(it.0))
-            .flat_map(|(kind, text)| statements(text).into_iter().map(move |it| (*part, kind, untagged(it))));
+            .flat_map(|(kind, text)| clauses(text).into_iter().map(move |it| (*part, kind, untagged(it))));
         told.filter(|it| own(it.2)).collect::<Vec<_>>()
     });
     let mut of_document: Vec<Fact> = Vec::new();
@@ -271,6 +271,13 @@ fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
     }
     let whole = part[start..end].trim_end();
     (whole.len() > sentence.len()).then_some(whole)
+}
+
+/// The sentences of a text; of a long one, each clause between semicolons.
+fn clauses(text: &str) -> Vec<&str> {
+    const LONG: usize = 200;
+    let split = |it| if str::len(it) > LONG { sentences(it) } else { vec![it] };
+    statements(text).into_iter().flat_map(split).collect()
 }
 
 /// Without the end of an element around it: `Only read.</task>`.

@@ -125,10 +125,8 @@ pub(in crate::facts) fn dedup_key(command: &str) -> String {
     while let Some((_, after)) = rest.strip_prefix('#').and_then(|it| it.split_once('\n')) {
         rest = after.trim_start();
     }
-    while let Some(after) =
-        rest.strip_prefix("cd ").and_then(|it| it.split_once("&&")).map(|(_, it)| it.trim())
-    {
-        rest = after;
+    while let Some((_, after)) = after_cd(rest) {
+        rest = after.trim();
     }
     if rest.contains("git commit") {
         rest = rest.split(" -m ").next().unwrap_or(rest);
@@ -153,8 +151,14 @@ pub(in crate::facts) fn dedup_key(command: &str) -> String {
 
 /// The directory that a command goes to first.
 pub(in crate::facts) fn directory(command: &str) -> Option<&str> {
-    let (to, _) = command.trim_start().strip_prefix("cd ")?.split_once("&&")?;
+    let (to, _) = after_cd(command.trim_start())?;
     Some(to.trim().trim_matches(['"', '\'']).trim_end_matches('/'))
+}
+
+/// What `cd` at the beginning of a command goes to, and what follows it.
+fn after_cd(command: &str) -> Option<(&str, &str)> {
+    let rest = command.strip_prefix("cd ")?;
+    rest.split_once("&&").filter(|it| !it.0.contains('\n')).or_else(|| rest.split_once('\n'))
 }
 
 /// Whether a command has a script in it.
@@ -423,7 +427,7 @@ pub(in crate::facts) struct Operation {
 impl Operation {
     /// Whether this run includes `other`, the targets of a run with the same name: without targets it includes all.
     pub(in crate::facts) fn covers(&self, other: &[String]) -> bool {
-        self.targets.is_empty() || !other.is_empty() && other.iter().all(|it| self.targets.contains(it))
+        self.targets.is_empty() || self.targets.iter().any(|it| other.contains(it))
     }
 }
 

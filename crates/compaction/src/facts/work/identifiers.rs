@@ -127,7 +127,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
         }
     }
     facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.is_lost(&it.text));
-    facts.extend(symbols.into_facts(history.messages().len()));
+    facts.extend(symbols.into_facts());
     facts
 }
 

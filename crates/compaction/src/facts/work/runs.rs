@@ -50,13 +50,13 @@ impl Work<'_> {
             if let Some(session) = &outcome.running {
                 self.background.insert(session.clone(), command.into());
             }
-            // The same as with `cd` in front of it.
+            // On a line of its own: the summary does not repeat it with each command.
             let elsewhere = dir.filter(|it| {
                 it.starts_with('/')
                     && Some(it.trim_end_matches('/')) != self.base.map(|it| it.trim_end_matches('/'))
             });
             let moved = elsewhere.filter(|_| !command.trim_start().starts_with("cd "));
-            let whole = moved.map(|it| format!("cd {it} && {}", command.trim_start()));
+            let whole = moved.map(|it| format!("cd {it}\n{}", command.trim_start()));
             let command = whole.as_deref().unwrap_or(command);
             let purpose = purpose(call).filter(|_| command::has_inline_script(command));
             let told = purpose.map(|it| format!("# {}\n{command}", flat(clip(&it, 160).0)));

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{RECENT_MESSAGES, paths};
+use super::paths;
 use crate::facts::text::clip;
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact};
@@ -183,9 +183,8 @@ impl Symbols {
         }));
     }
 
-    /// The facts: all definitions that the agent wrote or names, and of the others the last that a search found or that
-    /// stand in files that it edited or just read. `end`: number of messages.
-    pub(in crate::facts) fn into_facts(mut self, end: usize) -> Vec<Fact> {
+    /// The facts: all definitions that the agent wrote or names, and of each file the last of the others.
+    pub(in crate::facts) fn into_facts(mut self) -> Vec<Fact> {
         /// Maximum definitions in a file that the agent only read and does not name.
         const NEWEST: usize = 12;
         let used = std::mem::take(&mut self.used);
@@ -199,8 +198,9 @@ impl Symbols {
             self.add_named(message, &name, file);
         }
         for Shown { name, message, file, found } in rest.into_iter().rev() {
-            let near = found || message + RECENT_MESSAGES >= end;
-            let Some(file) = file.filter(|it| near || self.edited.contains(it)) else { continue };
+            // Tests of files that were not edited are read as examples.
+            let example = !found && (name.starts_with("test_") || name.starts_with("Test"));
+            let Some(file) = file.filter(|it| !example || self.edited.contains(it)) else { continue };
             let count = of_file.entry(file.clone()).or_default();
             if *count >= NEWEST || self.known.contains_key(&name) {
                 continue;
@@ -360,26 +360,21 @@ mod tests {
         symbols.add_read(4, "class TriggerRegistry {\nclass LastThing {", Some("src/b.ts"));
         symbols.edited.extend(["src/a.ts".to_owned()]);
         symbols.note_used(r#"{"new_string":"a\nTriggerRegistry.get()"}"#);
-        let facts = symbols.into_facts(1_000);
+        let facts = symbols.into_facts();
         let told: Vec<_> = facts.iter().map(|it| (it.text.as_str(), it.detail.clone())).collect();
         let of = |file: &str, used| Detail::Symbol { file: Some(file.to_owned()), used };
         assert_eq!(told, [("TriggerRegistry", of("src/b.ts", true)), ("OtherThing", of("src/a.ts", false))]);
     }
 
     #[test]
-    fn of_names_that_nobody_uses_few_are_told_and_only_of_files_that_were_edited() {
+    fn of_a_file_that_was_only_read_few_are_told_and_none_of_a_document() {
         let mut symbols = Symbols::default();
-        symbols.edited.extend(["src/a.py".to_owned()]);
         let many: String = (10..30).map(|it| format!("def of_number_{it}():\n")).collect();
         symbols.add_read(1, &many, Some("src/a.py"));
         symbols.add_read(2, "def test_of_number():\nclass TestOfNumber:", Some("src/b.py"));
         symbols.add_read(3, "def shown_in_it():", Some("docs/a.md"));
-        symbols.add_read(990, "def just_read():", Some("src/c.py"));
-        symbols.add_read(4, "def read_long_ago():", Some("src/d.py"));
-        let told: Vec<_> = symbols.into_facts(1_000).iter().map(|it| it.text.to_string()).collect();
-        let of_edited = (18..30).rev().map(|it| format!("of_number_{it}"));
-        let expected: Vec<String> = ["just_read".to_owned()].into_iter().chain(of_edited).collect();
-        assert_eq!(told, expected);
+        let told: Vec<_> = symbols.into_facts().iter().map(|it| it.text.to_string()).collect();
+        assert_eq!(told, (18..30).rev().map(|it| format!("of_number_{it}")).collect::<Vec<_>>());
     }
 
     #[test]
@@ -390,7 +385,7 @@ mod tests {
             symbols.note_used(text);
         }
         let told: Vec<_> =
-            symbols.into_facts(1_000).iter().map(|it| (it.text.to_string(), it.detail.clone())).collect();
+            symbols.into_facts().iter().map(|it| (it.text.to_string(), it.detail.clone())).collect();
         let of = |used| Detail::Symbol { file: None, used };
         assert_eq!(told, [("first_cause".to_owned(), of(true)), ("other_cause".to_owned(), of(false))]);
     }
@@ -414,7 +409,7 @@ mod tests {
             None,
         );
         let told: Vec<_> =
-            symbols.into_facts(1_000).iter().map(|it| (it.text.to_string(), it.detail.clone())).collect();
+            symbols.into_facts().iter().map(|it| (it.text.to_string(), it.detail.clone())).collect();
         let of = |file: &str| Detail::Symbol { file: Some(file.to_owned()), used: true };
         assert_eq!(
             told,

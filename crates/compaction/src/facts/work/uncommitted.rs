@@ -57,11 +57,15 @@ impl Uncommitted {
     }
 
     fn commit(&mut self, number: usize, flags: &[&str]) {
+        /// Long flags that do not choose what is committed.
+        const NEUTRAL: [&str; 5] = ["--message", "--no-verify", "--no-gpg-sign", "--signoff", "--quiet"];
+        let chooses =
+            |it: &&str| it.starts_with("--") && !NEUTRAL.contains(&it.split('=').next().unwrap_or_default());
         let short = |it: &&str| it.starts_with('-') && !it.starts_with("--") && it.contains('a');
         let plain = |it: &String| !it.starts_with('-') && !it.contains(['*', '$', '?', '{']) && it != ".";
         let whole = self.staged.is_empty()
             || !self.staged.iter().all(plain)
-            || flags.iter().any(|it| short(it) || ["--all", "--amend", "--only", "--"].contains(it));
+            || flags.iter().any(|it| short(it) || chooses(it));
         let staged = std::mem::take(&mut self.staged);
         self.edited.retain(|path, _| {
             let of = |it: &String| {

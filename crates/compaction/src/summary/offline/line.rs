@@ -236,7 +236,7 @@ pub(super) fn op_words(op: FileOp) -> &'static str {
         FileOp::Restored => "read, changes undone",
         FileOp::ReadAfterEdit => "edited earlier, read",
         FileOp::Read => "read",
-        FileOp::Mentioned => "noted",
+        FileOp::Mentioned | FileOp::Listed => "noted",
     }
 }
 
@@ -257,7 +257,7 @@ fn named(kind: Name) -> &'static str {
 fn file(fact: &Fact, what: FileOp, to: Option<&str>, style: &LineStyle, at: &str) -> SummaryLine {
     let done = style.word(op_words(what));
     // What was changed or read in the working directory is told by its whole path there.
-    let applies = |it: &&String| it.starts_with('/') || what == FileOp::Mentioned;
+    let applies = |it: &&String| it.starts_with('/') || matches!(what, FileOp::Mentioned | FileOp::Listed);
     let above = style.roots.iter().filter(applies).filter(|it| below(&fact.text, it).is_some());
     let root = above.max_by_key(|it| it.len());
     let within = |path: &str| root.and_then(|root| below(path, root)).unwrap_or(path).to_string();
@@ -468,12 +468,12 @@ fn command(text: &str, chars: usize) -> String {
             || (it.starts_with("cd ") && !it.contains("&&"))
     };
     let (text, whole) = text.trim().strip_suffix(" …").map_or((text.trim(), true), |it| (it, false));
-    let line = text.lines().find(|it| !idle(it)).unwrap_or(text).trim();
-    // Where room is short, what ran says more than where.
-    let line = match line.strip_prefix("cd ").and_then(|it| it.split_once("&& ")) {
-        Some((_, rest)) if line.chars().count() > chars => rest.trim_start(),
-        Some(_) | None => line,
+    // Where it ran, on a line of its own.
+    let text = match text.split_once('\n') {
+        Some((first, rest)) if first.starts_with("cd ") && !first.contains("&&") => rest.trim_start(),
+        Some(_) | None => text,
     };
+    let line = text.lines().find(|it| !idle(it)).unwrap_or(text).trim();
     // A backtick would end the quotation.
     let plain = line.split('`').next().unwrap_or(line).trim_end().trim_end_matches('\\').trim_end();
     let more = !whole || plain.len() < text.len();

@@ -20,6 +20,8 @@ pub(super) enum LineKind {
     Read,
     /// Files that a search found, or an earlier summary names.
     Found,
+    /// Files of a listing that nothing followed from.
+    Listed,
     /// Open and running steps of the plan.
     Step,
     /// Steps that nothing confirms.
@@ -63,6 +65,7 @@ impl LineKind {
             Topic::Files => match fact.detail {
                 Detail::File { op: FileOp::Read | FileOp::ReadAfterEdit, .. } => Self::Read,
                 Detail::File { op: FileOp::Mentioned, .. } => Self::Found,
+                Detail::File { op: FileOp::Listed, .. } => Self::Listed,
                 _ => Self::Changed,
             },
             Topic::Setup => Self::Setup,
@@ -170,7 +173,7 @@ const DETAILED: &[Tier] = &[
     tier(LineKind::Symbol, 80, 100),
     tier(LineKind::Read, 200, 100),
     tier(LineKind::Found, 200, 12),
-    tier(LineKind::Defined, 80, 6),
+    tier(LineKind::Defined, 80, 4),
     tier(LineKind::Finding, 500, 100),
 ];
 
@@ -204,6 +207,7 @@ const REST: &[Tier] = &[
     tier(LineKind::Mended, 140, 100),
     tier(LineKind::Symbol, 80, 100),
     tier(LineKind::Found, 200, 100),
+    tier(LineKind::Listed, 200, 100),
     tier(LineKind::Defined, 80, 15),
 ];
 
