@@ -133,7 +133,7 @@ fn a_sealed_compaction_is_said_once() {
 }
 
 #[test]
-fn a_pasted_plan_that_is_done_is_shortened_to_its_bounds() {
+fn a_pasted_plan_that_was_answered_is_shortened_to_its_bounds() {
     let body = "Build the pump of the plant in small steps, each with its test. ".repeat(20);
     let plan = format!(
         "Implement the following plan:\n\n# Pump\n\n## Steps\n{body}\n\n## Non-Goals\n- No second valve.\n"
@@ -142,8 +142,9 @@ fn a_pasted_plan_that_is_done_is_shortened_to_its_bounds() {
     let open = page(&format!("@user\n{plan}\n@model\n{report}"));
     assert!(open.contains("Build the pump of the plant in small steps"), "{open}");
     let done = page(&format!("@user\n{plan}\n@model\n{report}\n@user\nWrite the manual of the pump."));
-    let goal = "\"Implement the following plan:\" … \"# Pump\"; bounds: \"- No second valve.\" (plan done; recall has all of it)";
-    assert!(done.contains(goal) && done.contains("(answered at [#1])"), "{done}");
+    let begins = "\"Implement the following plan:\" … \"# Pump Build the pump of the plant in small steps, ";
+    let ends = "; bounds: \"- No second valve.\" (shortened; recall has all of it) [#0] (answered at [#1])";
+    assert!(done.contains(begins) && done.contains(ends), "{done}");
 }
 
 #[test]

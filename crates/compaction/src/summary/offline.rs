@@ -164,7 +164,6 @@ fn write_slice(
     let style = LineStyle {
         answered,
         answers: facts::answers(history),
-        planned_done: is_planned_done(ledger),
         below,
         roots: roots(&items),
         errors_apart,
@@ -196,12 +195,6 @@ fn write_slice(
     }
 }
 
-/// Whether the session had a plan of which nothing is left.
-fn is_planned_done(ledger: &Ledger) -> bool {
-    let left = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active | Topic::Unconfirmed);
-    ledger.about(Topic::Done).any(|it| it.voice() == Voice::Model) && !ledger.facts.iter().any(left)
-}
-
 fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Candidate<'a>> {
     let mut numbers: Vec<usize> = order.to_vec();
     numbers.sort_unstable();
@@ -231,7 +224,10 @@ fn items<'a>(
     };
     let step = step.filter(told).filter(|it| is_summarized(it));
     let facts = ledger.facts.iter().filter(|it| is_summarized(it)).chain(step);
-    let facts: Vec<&Fact> = facts.chain(changed_before(ledger, ask).filter(|it| is_summarized(it))).collect();
+    let behind = ledger.about(Topic::Files).filter(|it| it.message >= ask.region.end);
+    let changed_again: HashSet<&str> = behind.map(|it| it.text.as_str()).collect();
+    let before = changed_before(ledger, &changed_again, ask);
+    let facts: Vec<&Fact> = facts.chain(before.into_iter().filter(|it| is_summarized(it))).collect();
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
     };
@@ -276,6 +272,8 @@ fn items<'a>(
         let kind = match fact.topic {
             Topic::Goal if last.contains(&me) => LineKind::Last,
             Topic::UserMessages if every(fact) => LineKind::Quoted,
+            // That it is changed stands in the end that is kept.
+            Topic::Files if changed_again.contains(fact.text.as_str()) => LineKind::Read,
             _ => LineKind::of(fact),
         };
         let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
@@ -288,13 +286,11 @@ fn items<'a>(
 }
 
 /// The last changes in the region of files that were changed again behind it.
-fn changed_before<'a>(ledger: &'a Ledger, ask: &OfflineRequest) -> impl Iterator<Item = &'a Fact> {
-    let behind = ledger.about(Topic::Files).filter(|it| it.message >= ask.region.end);
-    let behind: HashSet<&str> = behind.map(|it| it.text.as_str()).collect();
+fn changed_before<'a>(ledger: &'a Ledger, again: &HashSet<&str>, ask: &OfflineRequest) -> Vec<&'a Fact> {
     let before = ledger.replaced.iter().filter(|it| ask.region.contains(&it.message));
     let last: BTreeMap<&str, &Fact> =
-        before.filter(|it| behind.contains(it.text.as_str())).map(|it| (it.text.as_str(), it)).collect();
-    last.into_values()
+        before.filter(|it| again.contains(it.text.as_str())).map(|it| (it.text.as_str(), it)).collect();
+    last.into_values().collect()
 }
 
 /// Whether two texts of one message tell the same: they begin with the same words.

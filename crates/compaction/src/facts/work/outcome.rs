@@ -161,7 +161,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let counts = counts_in(&tail).or_else(|| counts_in(head));
     // A task runner (mise) names the failed task last.
     let task = tail.trim_end().lines().last().is_some_and(|it| it.ends_with("] ERROR task failed"));
-    let refused_push = !shows && tail.contains("error: failed to push some refs");
+    let refused_push = !shows && command.contains("push") && tail.contains("error: failed to push some refs");
     let failures = task || refused_push || counts.as_ref().is_some_and(|it| it.failed);
     let wrong = [error_line(head), error_line(&tail)].into_iter().flatten().min_by_key(|it| it.1);
     // Errors in a file or log that is printed did not occur here.
@@ -506,6 +506,13 @@ mod tests {
                 Some(0),
                 true,
                 Some(false),
+            ),
+            (
+                "gh pr create --fill",
+                "error: failed to push some refs to 'x'\nhttps://example.org/a/b/pull/7",
+                Some(0),
+                true,
+                Some(true),
             ),
             ("git log x 2>&1 | head -3", "fatal: ambiguous argument 'x'", None, true, Some(false)),
             ("submit x", "Wrong flag!", None, false, None),

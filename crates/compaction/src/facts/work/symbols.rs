@@ -200,14 +200,14 @@ impl Symbols {
         for Shown { name, message, file, found } in rest.into_iter().rev() {
             // Tests of files that were not edited are read as examples.
             let example = !found && (name.starts_with("test_") || name.starts_with("Test"));
-            let Some(file) = file.filter(|it| !example || self.edited.contains(it)) else { continue };
-            let count = of_file.entry(file.clone()).or_default();
-            if *count >= NEWEST || self.known.contains_key(&name) {
+            let edited = file.as_ref().is_some_and(|it| self.edited.contains(it));
+            let count = of_file.entry(file.clone().unwrap_or_default()).or_default();
+            if *count >= NEWEST || self.known.contains_key(&name) || example && !edited {
                 continue;
             }
             *count += 1;
             self.known.insert(name.clone(), self.facts.len());
-            let detail = Detail::Symbol { file: Some(file), used: false };
+            let detail = Detail::Symbol { file, used: false };
             self.facts.push(Fact::from_tools(ToolTopic::Identifiers, message, name, detail));
         }
         // A name that the agent quoted once and of which nothing showed the definition is said where it was quoted.

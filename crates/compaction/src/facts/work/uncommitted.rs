@@ -106,7 +106,9 @@ impl Uncommitted {
         let at = self.committed.filter(|_| !self.edited.is_empty())?;
         let mut newest: Vec<(&String, &usize)> = self.edited.iter().collect();
         newest.sort_by_key(|it| std::cmp::Reverse(it.1));
-        let named: Vec<&str> = newest.iter().take(NAMED).map(|it| it.0.as_str()).collect();
+        // The list of files has the paths.
+        let name = |it: &(&String, &usize)| it.0.rsplit('/').next().unwrap_or(it.0).to_owned();
+        let named: Vec<String> = newest.iter().take(NAMED).map(name).collect();
         let more = newest.len() - named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         Some(format!("edited since the last commit (#{at}): {}{more}", named.join(", ")))
@@ -131,15 +133,15 @@ mod tests {
             work.told().unwrap_or_default()
         };
         for (command, output, expected) in [
-            ("ls", "", "edited since the last commit (#1): src/b.rs, src/a.rs"),
-            ("git add src/a.rs && git commit -m a", "", "edited since the last commit (#5): src/b.rs"),
+            ("ls", "", "edited since the last commit (#1): b.rs, a.rs"),
+            ("git add src/a.rs && git commit -m a", "", "edited since the last commit (#5): b.rs"),
             ("git add src && git commit -m a", "", ""),
             ("git commit -am a", "", ""),
             ("just ship", "[main 2b3c4d5] a", ""),
             ("git stash", "", ""),
             ("git status", "nothing to commit, working tree clean", ""),
-            ("git status --short", " M src/b.rs\n", "edited since the last commit (#1): src/b.rs"),
-            ("git restore src/b.rs", "", "edited since the last commit (#1): src/a.rs"),
+            ("git status --short", " M src/b.rs\n", "edited since the last commit (#1): b.rs"),
+            ("git restore src/b.rs", "", "edited since the last commit (#1): a.rs"),
         ] {
             assert_eq!(told(&[(command, output)]), expected, "{command}");
         }

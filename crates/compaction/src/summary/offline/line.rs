@@ -28,8 +28,6 @@ pub(super) struct LineStyle {
     pub(super) answered: Option<usize>,
     /// What answered each request, in order.
     pub(super) answers: Vec<usize>,
-    /// Every step of the plan is done.
-    pub(super) planned_done: bool,
     /// The request that stands behind the summary word for word, if it is what is pursued now.
     pub(super) below: Option<usize>,
     /// The system's words for ours.
@@ -127,8 +125,8 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             Topic::Goal => {
                 let over =
                     style.answered.filter(|it| *it > fact.message && !fact.text.starts_with(UNREADABLE));
-                let plan = finished_plan(&fact.text).filter(|_| over.is_some() || style.planned_done);
-                let plan = plan.filter(|_| fact.voice() == Voice::User);
+                let plan =
+                    finished_plan(&fact.text).filter(|_| over.is_some() && fact.voice() == Voice::User);
                 let goal = single(plan.unwrap_or_else(|| words(fact, chars)));
                 // What is asked now stands elsewhere.
                 let Some(last) = over else { return goal };
@@ -305,7 +303,7 @@ fn words(fact: &Fact, chars: usize) -> String {
     format!("\"{head}\" … \"{tail}\"")
 }
 
-/// A plan that the user pasted and that is done: how the prompt begins, the plan's title and what bounds it.
+/// A pasted plan that was answered: how the prompt begins, the title, what it is about and what bounds it.
 fn finished_plan(text: &str) -> Option<String> {
     /// A shorter plan stands as it is. Characters.
     const LONG: usize = 1_000;
@@ -336,8 +334,12 @@ fn finished_plan(text: &str) -> Option<String> {
         .collect();
     let lead =
         if begins == title { String::new() } else { format!("\"{}\" … ", flat(clip(begins, LEAD).0)) };
+    // What it is about, as a rule under a heading of its own.
+    let after = text.split_once(title).map_or("", |it| it.1);
+    let about = after.lines().map(str::trim).find(|it| !it.is_empty() && !heading(it)).unwrap_or_default();
+    let about = format!("\"{} {}\"", flat(clip(title, SHORT).0), flat(clip(about, LEAD).0));
     let bounds = if bounds.is_empty() { String::new() } else { format!("; bounds: {}", bounds.join(", ")) };
-    Some(format!("{lead}\"{}\"{bounds} (plan done; recall has all of it)", flat(clip(title, SHORT).0)))
+    Some(format!("{lead}{about}{bounds} (shortened; recall has all of it)"))
 }
 
 /// Without the frame that a terminal drew around what was copied from it.

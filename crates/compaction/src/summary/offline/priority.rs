@@ -209,6 +209,7 @@ const REST: &[Tier] = &[
     tier(LineKind::Found, 200, 100),
     tier(LineKind::Listed, 200, 100),
     tier(LineKind::Defined, 80, 15),
+    tier(LineKind::Look, 90, 30),
 ];
 
 /// The tiers of a style, from the top. `rest`: room that is left has no other use.
