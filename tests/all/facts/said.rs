@@ -141,7 +141,10 @@ fn a_pasted_plan_that_was_answered_is_shortened_to_its_bounds() {
     let report = "The pump is built as planned, and its tests are green. ".repeat(5);
     let open = page(&format!("@user\n{plan}\n@model\n{report}"));
     assert!(open.contains("Build the pump of the plant in small steps"), "{open}");
-    let done = page(&format!("@user\n{plan}\n@model\n{report}\n@user\nWrite the manual of the pump."));
+    let then = |request: &str| page(&format!("@user\n{plan}\n@model\n{report}\n@user\n{request}"));
+    let followed_up = then("Commit it.");
+    assert!(!followed_up.contains("shortened"), "{followed_up}");
+    let done = then("Write the manual of the pump, with a drawing of each of its parts and valves.");
     let begins = "\"Implement the following plan:\" … \"# Pump Build the pump of the plant in small steps, ";
     let ends = "; bounds: \"- No second valve.\" (shortened; recall has all of it) [#0] (answered at [#1])";
     assert!(done.contains(begins) && done.contains(ends), "{done}");

@@ -159,12 +159,13 @@ fn write_slice(
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let answered = facts::last_answered(history);
     let goals = ledger.about(Topic::Goal).filter(|it| !it.text.starts_with(facts::UNREADABLE));
-    let pursued = goals.map(|it| it.message).max();
-    let below = pursued.filter(|it| *it >= ask.region.end);
+    let pursued = goals.max_by_key(|it| it.message);
+    let below = pursued.map(|it| it.message).filter(|it| *it >= ask.region.end);
     let style = LineStyle {
         answered,
         answers: facts::answers(history),
         below,
+        follows_up: pursued.is_some_and(|it| it.text.len() <= FOLLOW_UP),
         roots: roots(&items),
         errors_apart,
         words: ask.spec.words.clone(),
@@ -377,6 +378,9 @@ fn place(sections: &[Section], fact: &Fact) -> Option<usize> {
     }
     first.or_else(|| sections.iter().position(holds(topic)))
 }
+
+/// Maximum bytes of a request such as "commit it", which only the request before it explains.
+const FOLLOW_UP: usize = 60;
 
 /// Characters of what is written whole wherever there is room for it at all.
 const SHORT: usize = 160;

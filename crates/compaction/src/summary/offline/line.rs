@@ -30,6 +30,8 @@ pub(super) struct LineStyle {
     pub(super) answers: Vec<usize>,
     /// The request that stands behind the summary word for word, if it is what is pursued now.
     pub(super) below: Option<usize>,
+    /// What is pursued now says little without the request before it.
+    pub(super) follows_up: bool,
     /// The system's words for ours.
     pub(super) words: BTreeMap<String, String>,
 }
@@ -125,8 +127,8 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             Topic::Goal => {
                 let over =
                     style.answered.filter(|it| *it > fact.message && !fact.text.starts_with(UNREADABLE));
-                let plan =
-                    finished_plan(&fact.text).filter(|_| over.is_some() && fact.voice() == Voice::User);
+                let plan = finished_plan(&fact.text)
+                    .filter(|_| over.is_some() && !style.follows_up && fact.voice() == Voice::User);
                 let goal = single(plan.unwrap_or_else(|| words(fact, chars)));
                 // What is asked now stands elsewhere.
                 let Some(last) = over else { return goal };
