@@ -155,9 +155,14 @@ fn write_slice(
     count: &dyn Fn(&str) -> u64,
 ) -> String {
     let step = facts::last_step(history, &ask.region);
-    let mut items = items(ledger, step.as_ref(), ask, tail);
-    let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let answered = facts::last_answered(history);
+    let mut items = items(ledger, step.as_ref(), ask, tail);
+    for it in &mut items {
+        if it.kind == LineKind::Goal && answered.is_some_and(|at| at > it.fact.message) {
+            it.kind = LineKind::Answered;
+        }
+    }
+    let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let goals = ledger.about(Topic::Goal).filter(|it| !it.text.starts_with(facts::UNREADABLE));
     let pursued = goals.max_by_key(|it| it.message);
     let below = pursued.map(|it| it.message).filter(|it| *it >= ask.region.end);

@@ -366,9 +366,12 @@ impl Work<'_> {
         for operation in command.operations() {
             let Some(same) = self.errors_by_operation.get_mut(&operation.name) else { continue };
             let here = command.directory();
+            // What was not there may be in another directory.
+            let missing = |error: &Fact| error.text.to_lowercase().contains("no such file");
             let elsewhere = |error: usize| match &self.errors[error].detail {
                 Detail::Error { of: Some(of), .. } => {
-                    here.zip(command::directory(of)).is_some_and(|it| it.0 != it.1)
+                    !missing(&self.errors[error])
+                        && here.zip(command::directory(of)).is_some_and(|it| it.0 != it.1)
                 }
                 _ => false,
             };

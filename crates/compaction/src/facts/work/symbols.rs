@@ -23,10 +23,8 @@ pub(in crate::facts) struct Symbols {
     edited: HashSet<String>,
     /// File and name of definitions that were removed and not added again.
     removed: HashSet<(String, String)>,
-    /// Names in the agent's calls and texts: the last of these, and their number.
-    used: HashMap<String, (usize, usize)>,
-    /// Number of the agent's calls and texts.
-    texts: usize,
+    /// Names in the agent's calls and texts.
+    used: HashSet<String>,
 }
 
 /// A definition that an output shows.
@@ -70,21 +68,13 @@ impl Symbols {
     /// Records the names in a text or call of the agent.
     pub(in crate::facts) fn note_used(&mut self, text: &str) {
         let mut escaped = false;
-        self.texts += 1;
         for run in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
             // In JSON, `\nfoo` is a line break and `foo`.
             let name = if escaped { run.get(1..).unwrap_or_default() } else { run };
             let end = run.as_ptr() as usize - text.as_ptr() as usize + run.len();
             escaped = text.as_bytes().get(end) == Some(&b'\\');
-            if !is_symbol(name) {
-                continue;
-            }
-            match self.used.get_mut(name) {
-                Some(last) if last.0 == self.texts => {}
-                Some(last) => *last = (self.texts, last.1 + 1),
-                None => {
-                    self.used.insert(name.to_owned(), (self.texts, 1));
-                }
+            if is_symbol(name) && !self.used.contains(name) {
+                self.used.insert(name.to_owned());
             }
         }
     }
@@ -187,9 +177,8 @@ impl Symbols {
     pub(in crate::facts) fn into_facts(mut self) -> Vec<Fact> {
         /// Maximum definitions in a file that the agent only read and does not name.
         const NEWEST: usize = 12;
-        let used = std::mem::take(&mut self.used);
         let (named, rest): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut self.shown).into_iter().partition(|it| used.contains_key(&it.name));
+            std::mem::take(&mut self.shown).into_iter().partition(|it| self.used.contains(&it.name));
         let mut of_file: HashMap<String, usize> = HashMap::new();
         for Shown { name, message, file, .. } in named.into_iter().rev() {
             if let Some(file) = &file {
@@ -209,12 +198,6 @@ impl Symbols {
             self.known.insert(name.clone(), self.facts.len());
             let detail = Detail::Symbol { file, used: false };
             self.facts.push(Fact::from_tools(ToolTopic::Identifiers, message, name, detail));
-        }
-        // A name that the agent quoted once and of which nothing showed the definition is said where it was quoted.
-        for fact in &mut self.facts {
-            if let Detail::Symbol { file: None, used: is_used } = &mut fact.detail {
-                *is_used = used.get(fact.text.as_str()).is_some_and(|it| it.1 > 1);
-            }
         }
         let gone = |it: &Fact| match &it.detail {
             Detail::Symbol { file: Some(file), .. } => {
@@ -375,19 +358,6 @@ mod tests {
         symbols.add_read(3, "def shown_in_it():", Some("docs/a.md"));
         let told: Vec<_> = symbols.into_facts().iter().map(|it| it.text.to_string()).collect();
         assert_eq!(told, (18..30).rev().map(|it| format!("of_number_{it}")).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn a_name_without_a_file_is_used_if_it_is_named_twice() {
-        let mut symbols = Symbols::default();
-        for text in ["The cause is `first_cause`, not `other_cause`.", "Then `first_cause` goes."] {
-            symbols.add_quoted(1, text);
-            symbols.note_used(text);
-        }
-        let told: Vec<_> =
-            symbols.into_facts().iter().map(|it| (it.text.to_string(), it.detail.clone())).collect();
-        let of = |used| Detail::Symbol { file: None, used };
-        assert_eq!(told, [("first_cause".to_owned(), of(true)), ("other_cause".to_owned(), of(false))]);
     }
 
     #[test]

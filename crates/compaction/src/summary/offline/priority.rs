@@ -14,6 +14,8 @@ pub(super) enum LineKind {
     Directive,
     Decision,
     Goal,
+    /// What was asked for and answered before.
+    Answered,
     /// Files that were changed.
     Changed,
     /// Files that were only read.
@@ -118,6 +120,7 @@ const PINNED: &[Tier] = &[
     tier(LineKind::Directive, 220, 20),
     tier(LineKind::Decision, 200, 20),
     tier(LineKind::Goal, 400, 25),
+    tier(LineKind::Answered, 400, 25),
     tier(LineKind::Broken, 160, 12),
     tier(LineKind::Step, 200, 15),
     tier(LineKind::Changed, 200, 25),
@@ -158,6 +161,7 @@ const DETAILED: &[Tier] = &[
     tier(LineKind::Decision, 600, 40),
     tier(LineKind::Said, 500, 60),
     tier(LineKind::Goal, 1_500, 55),
+    tier(LineKind::Answered, 1_500, 55),
     tier(LineKind::Command, 260, 60),
     tier(LineKind::Symbol, 80, 6),
     tier(LineKind::Untested, 200, 12),
@@ -166,6 +170,7 @@ const DETAILED: &[Tier] = &[
     tier(LineKind::Current, 700, 25),
     tier(LineKind::Finding, 200, 30),
     tier(LineKind::Goal, 9_000, 80),
+    tier(LineKind::Answered, 9_000, 80),
     tier(LineKind::Last, 9_000, 90),
     tier(LineKind::Said, 2_500, 90),
     tier(LineKind::Mended, 300, 50),
@@ -194,6 +199,7 @@ const TECHNICAL: &[Tier] = &[
     tier(LineKind::Said, 300, 60),
     tier(LineKind::Decision, 600, 60),
     tier(LineKind::Goal, 9_000, 80),
+    tier(LineKind::Answered, 9_000, 80),
     tier(LineKind::Last, 9_000, 90),
     tier(LineKind::Said, 2_500, 100),
     tier(LineKind::Look, 160, 10),
