@@ -593,9 +593,7 @@ mod tests {
             ["apps/cli", "packages/core/src"]
         );
         assert_eq!(ParsedCommand::of("git show --stat HEAD").files_of_revision(), Vec::<String>::new());
-        assert!(
-            ParsedCommand::of("git reset --hard HEAD~1").discards_changes()
-                && !ParsedCommand::of("git restore --staged x").discards_changes()
-        );
+        assert!(ParsedCommand::of("git reset --hard HEAD~1").discards_changes());
+        assert!(!ParsedCommand::of("git restore --staged x").discards_changes());
     }
 }
