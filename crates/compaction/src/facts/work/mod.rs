@@ -183,8 +183,8 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
 
 type File = (String, (usize, FileOp, Option<String>));
 
-/// Drops files that were only mentioned if another path tells them, as the end of a longer one or a directory of it, or if
-/// they are no part of the work. `listed`: what long listings showed.
+/// Drops files that were only mentioned if another path tells them, as the end of a longer one or a directory of it, if
+/// they are no part of the work, or if nothing since followed from a long listing of them.
 fn drop_idle(listed: &HashSet<String>, end: usize, files: &mut Vec<File>) {
     let mut told: HashSet<String> = HashSet::new();
     for (path, (_, op, _)) in files.iter() {
@@ -194,14 +194,10 @@ fn drop_idle(listed: &HashSet<String>, end: usize, files: &mut Vec<File>) {
             told.extend((!path.starts_with('/')).then(|| path[at + 1..].to_owned()));
         }
     }
-    files.retain(|(path, (_, op, _))| {
-        *op != FileOp::Mentioned || !told.contains(path) && !file_mentions::is_kept_by_tools(path)
+    files.retain(|(path, (number, op, _))| {
+        let passed = listed.contains(path) && number + RECENT_MESSAGES < end;
+        *op != FileOp::Mentioned || !passed && !told.contains(path) && !file_mentions::is_kept_by_tools(path)
     });
-    for (path, (number, op, _)) in files {
-        if *op == FileOp::Mentioned && *number + RECENT_MESSAGES < end && listed.contains(path) {
-            *op = FileOp::Listed;
-        }
-    }
 }
 
 /// Messages in which the agent goes through what it listed; what it has not used until then, it hardly will.

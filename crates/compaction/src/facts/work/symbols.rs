@@ -189,14 +189,14 @@ impl Symbols {
         for Shown { name, message, file, found } in rest.into_iter().rev() {
             // Tests of files that were not edited are read as examples.
             let example = !found && (name.starts_with("test_") || name.starts_with("Test"));
-            let edited = file.as_ref().is_some_and(|it| self.edited.contains(it));
-            let count = of_file.entry(file.clone().unwrap_or_default()).or_default();
-            if *count >= NEWEST || self.known.contains_key(&name) || example && !edited {
+            let Some(file) = file.filter(|it| !example || self.edited.contains(it)) else { continue };
+            let count = of_file.entry(file.clone()).or_default();
+            if *count >= NEWEST || self.known.contains_key(&name) {
                 continue;
             }
             *count += 1;
             self.known.insert(name.clone(), self.facts.len());
-            let detail = Detail::Symbol { file, used: false };
+            let detail = Detail::Symbol { file: Some(file), used: false };
             self.facts.push(Fact::from_tools(ToolTopic::Identifiers, message, name, detail));
         }
         let gone = |it: &Fact| match &it.detail {
@@ -341,12 +341,16 @@ mod tests {
         let mut symbols = Symbols::default();
         symbols.add_read(3, "   1→class TriggerRegistry {\n   2→class OtherThing {", Some("src/a.ts"));
         symbols.add_read(4, "class TriggerRegistry {\nclass LastThing {", Some("src/b.ts"));
-        symbols.edited.extend(["src/a.ts".to_owned()]);
         symbols.note_used(r#"{"new_string":"a\nTriggerRegistry.get()"}"#);
         let facts = symbols.into_facts();
         let told: Vec<_> = facts.iter().map(|it| (it.text.as_str(), it.detail.clone())).collect();
         let of = |file: &str, used| Detail::Symbol { file: Some(file.to_owned()), used };
-        assert_eq!(told, [("TriggerRegistry", of("src/b.ts", true)), ("OtherThing", of("src/a.ts", false))]);
+        let expected = [
+            ("TriggerRegistry", of("src/b.ts", true)),
+            ("LastThing", of("src/b.ts", false)),
+            ("OtherThing", of("src/a.ts", false)),
+        ];
+        assert_eq!(told, expected);
     }
 
     #[test]

@@ -236,7 +236,7 @@ pub(super) fn op_words(op: FileOp) -> &'static str {
         FileOp::Restored => "read, changes undone",
         FileOp::ReadAfterEdit => "edited earlier, read",
         FileOp::Read => "read",
-        FileOp::Mentioned | FileOp::Listed => "noted",
+        FileOp::Mentioned => "noted",
     }
 }
 
@@ -257,7 +257,7 @@ fn named(kind: Name) -> &'static str {
 fn file(fact: &Fact, what: FileOp, to: Option<&str>, style: &LineStyle, at: &str) -> SummaryLine {
     let done = style.word(op_words(what));
     // What was changed or read in the working directory is told by its whole path there.
-    let applies = |it: &&String| it.starts_with('/') || matches!(what, FileOp::Mentioned | FileOp::Listed);
+    let applies = |it: &&String| it.starts_with('/') || what == FileOp::Mentioned;
     let above = style.roots.iter().filter(applies).filter(|it| below(&fact.text, it).is_some());
     let root = above.max_by_key(|it| it.len());
     let within = |path: &str| root.and_then(|root| below(path, root)).unwrap_or(path).to_string();

@@ -22,8 +22,6 @@ pub(super) enum LineKind {
     Read,
     /// Files that a search found, or an earlier summary names.
     Found,
-    /// Files of a listing that nothing followed from.
-    Listed,
     /// Open and running steps of the plan.
     Step,
     /// Steps that nothing confirms.
@@ -67,7 +65,6 @@ impl LineKind {
             Topic::Files => match fact.detail {
                 Detail::File { op: FileOp::Read | FileOp::ReadAfterEdit, .. } => Self::Read,
                 Detail::File { op: FileOp::Mentioned, .. } => Self::Found,
-                Detail::File { op: FileOp::Listed, .. } => Self::Listed,
                 _ => Self::Changed,
             },
             Topic::Setup => Self::Setup,
@@ -213,9 +210,7 @@ const REST: &[Tier] = &[
     tier(LineKind::Mended, 140, 100),
     tier(LineKind::Symbol, 80, 100),
     tier(LineKind::Found, 200, 100),
-    tier(LineKind::Listed, 200, 100),
     tier(LineKind::Defined, 80, 15),
-    tier(LineKind::Look, 90, 30),
 ];
 
 /// The tiers of a style, from the top. `rest`: room that is left has no other use.
