@@ -63,6 +63,8 @@ pub enum FileOp {
     Read,
     /// Found by a search, or named in an earlier summary that does not say what was done to it.
     Mentioned,
+    /// In a long listing, and nothing since followed from it.
+    Listed,
 }
 
 impl FileOp {
@@ -75,7 +77,7 @@ impl FileOp {
             | Self::Edited
             | Self::Renamed
             | Self::Deleted => true,
-            Self::Restored | Self::ReadAfterEdit | Self::Read | Self::Mentioned => false,
+            Self::Restored | Self::ReadAfterEdit | Self::Read | Self::Mentioned | Self::Listed => false,
         }
     }
 }

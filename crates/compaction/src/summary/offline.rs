@@ -12,7 +12,7 @@ mod tail;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
-use crate::facts::{self, Detail, Fact, Ledger, Outcome, Polarity, Topic, Voice};
+use crate::facts::{self, Detail, Fact, FileOp, Ledger, Outcome, Polarity, Topic, Voice};
 use crate::profile::{Section, SummarySpec, SummaryStyle};
 use history::History;
 use regex::Regex;
@@ -241,6 +241,10 @@ fn items<'a>(
     let steps: HashMap<_, _> = words(Topic::Current).collect();
     let goal: HashSet<_> = words(Topic::Goal).collect();
     let last: HashSet<_> = words(Topic::Last).collect();
+    let is_asked = |fact: &Fact| {
+        matches!(fact.detail, Detail::File { op: FileOp::Mentioned, .. })
+            && last.iter().any(|it| it.0 == fact.message)
+    };
     let answers: HashSet<_> = words(Topic::Decisions).collect();
     // What stands whole elsewhere need not stand in the list of all that the user said.
     let mut said: HashSet<_> = words(Topic::Constraints).chain(words(Topic::Directives)).collect();
@@ -280,6 +284,7 @@ fn items<'a>(
             Topic::UserMessages if every(fact) => LineKind::Quoted,
             // That it is changed stands in the end that is kept.
             Topic::Files if changed_again.contains(fact.text.as_str()) => LineKind::Read,
+            Topic::Files if is_asked(fact) => LineKind::Asked,
             _ => LineKind::of(fact),
         };
         let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };

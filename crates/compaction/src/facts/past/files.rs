@@ -27,6 +27,10 @@ impl SummaryReader<'_> {
             }
             return;
         }
+        // Our format: nothing followed from a listing until that compaction.
+        if ["listed: ", "listed in "].iter().any(|it| body.starts_with(it)) {
+            return;
+        }
         // Our format: `edited: a.rs, b.rs`; `renamed: a.rs → b.rs`.
         if let Some((label, list)) = body.split_once(": ")
             && let (word, root) =

@@ -2,6 +2,7 @@
 
 use super::paths::file_name;
 use crate::facts::text::clip;
+use crate::facts::text::stretches::{Stretch, stretches};
 
 /// An output with more files is a directory listing.
 const MAX_FILES: usize = 60;
@@ -39,11 +40,30 @@ pub(in crate::facts) fn in_output(output: &str) -> Vec<&str> {
 /// The files that prose names, in backticks, in a link or with a line number: `src/a.rs`, (/w/src/a.rs:12),
 /// src/a.rs:12.
 pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
-    let apart = |c: char| c.is_whitespace() || "()[]<>\"'`,;*|{}".contains(c);
+    let apart = |c: char| c.is_whitespace() || "()<>\"'`,;*|{}".contains(c);
     let words = clip(text, MAX_BYTES).0.split(apart).filter(|it| it.contains('/') && !it.contains("://"));
-    let paths = words.map(|it| it.trim_end_matches(['.', ':', '!', '?']));
+    // Brackets within a path name a parameter: `app/[id]/page.tsx`.
+    let paths = words.map(|it| it.trim_end_matches(['.', ':', '!', '?', ']']).trim_start_matches('['));
     let mut out: Vec<&str> =
         paths.filter_map(leading_path).filter(|it| it.contains('/') && !lists_files(it)).collect();
+    out.sort_unstable();
+    out.dedup();
+    out.truncate(MAX_FILES);
+    out
+}
+
+/// The files that a prompt names, in what was typed or in a document, and those that a diff in it changes.
+pub(in crate::facts) fn in_prompt(text: &str) -> Vec<&str> {
+    let (text, _) = clip(text, MAX_BYTES);
+    let changed =
+        text.lines().filter_map(|it| it.strip_prefix("+++ b/").or_else(|| it.strip_prefix("--- a/")));
+    let mut out: Vec<&str> = changed.map(str::trim_end).filter(|it| is_plain(it)).collect();
+    for (kind, stretch) in stretches(text) {
+        match kind {
+            Stretch::Typed | Stretch::Document => out.extend(in_prose(stretch)),
+            Stretch::Block | Stretch::Diff | Stretch::Log | Stretch::Transcript | Stretch::HarnessText => {}
+        }
+    }
     out.sort_unstable();
     out.dedup();
     out.truncate(MAX_FILES);
@@ -78,16 +98,14 @@ fn leading_path(line: &str) -> Option<&str> {
             && ending.bytes().any(|it| it.is_ascii_alphabetic())
             && (path.contains('/') || placed && FILES.contains(&ending))
     });
-    let plain = |it: char| it.is_alphanumeric() || "/._-@+~[]".contains(it);
     let foreign = path.split('/').any(|it| THIRD_PARTY.contains(&it));
-    (ending
-        && !foreign
-        && path.len() >= 5
-        && path.len() <= MAX_PATH
-        && path.chars().all(plain)
-        && !path.contains("//")
-        && !is_other_name(path))
-    .then_some(path)
+    (ending && !foreign && path.len() >= 5 && is_plain(path) && !path.contains("//") && !is_other_name(path))
+        .then_some(path)
+}
+
+fn is_plain(path: &str) -> bool {
+    let plain = |it: char| it.is_alphanumeric() || "/._-@+~[]".contains(it);
+    path.len() <= MAX_PATH && path.chars().all(plain)
 }
 
 /// Whether a word with a slash and an ending names no file: a range of revisions (`origin/main...HEAD`), a path whose
@@ -111,8 +129,14 @@ mod tests {
 
     #[test]
     fn files_are_read_off_prose() {
-        let text = "It stands in `src/a.rs:12`, see [b](/w/lib/b.ts:3), c/d.py. And and/or, A.md/B.md, https://x.io/a.html, 1/2.5.";
-        assert_eq!(in_prose(text), ["/w/lib/b.ts", "c/d.py", "src/a.rs"]);
+        let text = "It stands in `src/a.rs:12`, see [b](/w/lib/b.ts:3), c/d.py, app/[id]/e.ts, [lib/f.ts]. And and/or, A.md/B.md, https://x.io/a.html, 1/2.5.";
+        assert_eq!(in_prose(text), ["/w/lib/b.ts", "app/[id]/e.ts", "c/d.py", "lib/f.ts", "src/a.rs"]);
+    }
+
+    #[test]
+    fn files_are_read_off_a_diff_in_a_prompt() {
+        let text = "Review this change of src/a.rs.\n\ndiff --git a/PLAN.md b/PLAN.md\n--- a/PLAN.md\n+++ b/PLAN.md\n@@ -1 +1 @@\n-see lib/old.rs\n+see lib/new.rs\n--- /dev/null\n+++ b/src/b.rs\n@@ -0,0 +1 @@\n+use lib/c.rs\n";
+        assert_eq!(in_prompt(text), ["PLAN.md", "src/a.rs", "src/b.rs"]);
     }
 
     #[test]

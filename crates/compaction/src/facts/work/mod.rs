@@ -126,7 +126,9 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     let mut open: HashMap<&str, &Call> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         if message.is_prompt() {
-            work.prompts.push(message.plain().to_string());
+            let prompt = message.plain();
+            work.note_named_files(number, file_mentions::in_prompt(&prompt));
+            work.prompts.push(prompt.to_string());
         }
         for part in &message.parts {
             match part {
@@ -139,7 +141,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                     }
                 }
                 history::Part::Text(text) if message.role == Role::Assistant => {
-                    work.note_named_files(number, text.as_str());
+                    work.note_named_files(number, file_mentions::in_prose(text.as_str()));
                     work.note_excuse(number, text.as_str());
                 }
                 history::Part::Text(text) if message.kind == Kind::Context => {
@@ -183,8 +185,8 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
 
 type File = (String, (usize, FileOp, Option<String>));
 
-/// Drops files that were only mentioned if another path tells them, as the end of a longer one or a directory of it, if
-/// they are no part of the work, or if nothing since followed from a long listing of them.
+/// Drops files that were only mentioned if another path tells them, as the end of a longer one or a directory of it, or if
+/// they are no part of the work. `listed`: what long listings showed.
 fn drop_idle(listed: &HashSet<String>, end: usize, files: &mut Vec<File>) {
     let mut told: HashSet<String> = HashSet::new();
     for (path, (_, op, _)) in files.iter() {
@@ -194,10 +196,14 @@ fn drop_idle(listed: &HashSet<String>, end: usize, files: &mut Vec<File>) {
             told.extend((!path.starts_with('/')).then(|| path[at + 1..].to_owned()));
         }
     }
-    files.retain(|(path, (number, op, _))| {
-        let passed = listed.contains(path) && number + RECENT_MESSAGES < end;
-        *op != FileOp::Mentioned || !passed && !told.contains(path) && !file_mentions::is_kept_by_tools(path)
+    files.retain(|(path, (_, op, _))| {
+        *op != FileOp::Mentioned || !told.contains(path) && !file_mentions::is_kept_by_tools(path)
     });
+    for (path, (number, op, _)) in files {
+        if *op == FileOp::Mentioned && *number + RECENT_MESSAGES < end && listed.contains(path) {
+            *op = FileOp::Listed;
+        }
+    }
 }
 
 /// Messages in which the agent goes through what it listed; what it has not used until then, it hardly will.
@@ -264,7 +270,9 @@ impl Work<'_> {
                     match main {
                         Meaning::Search | Meaning::List => self.note_found_files(number, &actions, output),
                         // Another model's report.
-                        Meaning::Delegate => self.note_named_files(number, output.text.as_str()),
+                        Meaning::Delegate => {
+                            self.note_named_files(number, file_mentions::in_prose(output.text.as_str()));
+                        }
                         _ => {}
                     }
                 }
@@ -406,9 +414,9 @@ impl Work<'_> {
         }
     }
 
-    /// Records the files that a model mentions.
-    fn note_named_files(&mut self, number: usize, text: &str) {
-        for found in file_mentions::in_prose(text) {
+    /// Records the files that a prompt or a reply names.
+    fn note_named_files(&mut self, number: usize, named: Vec<&str>) {
+        for found in named {
             let name = path(found, None, self.base);
             self.listed.remove(&name);
             self.note_file(number, name);

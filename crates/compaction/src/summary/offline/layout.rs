@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::line::{self, LineStyle, SummaryLine};
-use super::priority::{self, LineKind};
+use super::priority::{self, LineKind, Tier};
 use super::{Candidate, OfflineRequest, patterns};
 use crate::facts::{self, Detail, Fact, Topic, Voice};
 use crate::profile::{Section, SummaryShape};
@@ -48,6 +48,12 @@ fn listed<'a>(pieces: &'a [&'a str], bytes: usize) -> Vec<&'a [&'a str]> {
     out
 }
 
+/// The section, label and group of lines that are joined.
+type Label = (usize, String, String);
+
+/// Characters: less of a request says nothing.
+const SHORTEST: usize = 40;
+
 pub(super) struct Layout<'a, 'c> {
     pub(super) ask: &'a OfflineRequest<'a>,
     pub(super) style: LineStyle,
@@ -75,7 +81,7 @@ impl Layout<'_, '_> {
         let mut order = Vec::new();
         let mut spent: HashMap<LineKind, u64> = HashMap::new();
         let mut open: HashSet<usize> = HashSet::new();
-        let mut labels: HashSet<(usize, String, String)> = HashSet::new();
+        let mut labels: HashSet<Label> = HashSet::new();
         let mut earlier: HashSet<(usize, Topic)> = HashSet::new();
         let mut by_kind: HashMap<LineKind, Vec<usize>> = HashMap::new();
         for (number, item) in items.iter().enumerate() {
@@ -115,26 +121,20 @@ impl Layout<'_, '_> {
             let cap = self.ask.shares_of.unwrap_or(0).max(self.ask.max_tokens) * tier.share / 100;
             for &number in numbers {
                 let item = &items[number];
-                let line = line::line(item.fact, item.ended, tier.chars, &self.style);
-                // Only ever longer.
-                if item.now.as_ref().is_some_and(|it| it.0.text.len() >= line.text.len()) {
-                    continue;
-                }
-                let label = line.label.clone().map(|it| (item.section, it, line.group.clone()));
-                let mut cost = self.cost(&line, label.as_ref().is_none_or(|it| labels.contains(it)));
-                if !open.contains(&item.section) {
-                    let title = self.title(item.section);
-                    cost += self.measure(&title);
-                }
                 let place = (item.section, item.topic);
+                let mut around = 0;
+                if !open.contains(&item.section) {
+                    around += self.measure(&self.title(item.section));
+                }
                 if is_from_earlier(item.fact) && !earlier.contains(&place) {
-                    cost += self.measure(FROM_EARLIER);
+                    around += self.measure(FROM_EARLIER);
                 }
                 let before = item.now.as_ref().map_or(0, |it| it.1);
                 let kind = spent.entry(tier.kind).or_default();
-                if self.used + cost > self.ask.max_tokens + before || *kind + cost > cap + before {
-                    continue;
-                }
+                let room = (self.ask.max_tokens + before).saturating_sub(self.used);
+                let room = room.min((cap + before).saturating_sub(*kind)).saturating_sub(around);
+                let Some((line, label, cost)) = self.line_within(item, tier, room, &labels) else { continue };
+                let cost = cost + around;
                 self.used = self.used + cost - before;
                 *kind = *kind + cost - before;
                 open.insert(item.section);
@@ -147,6 +147,35 @@ impl Layout<'_, '_> {
             }
         }
         order
+    }
+
+    /// The line of an item, if it says more than the one there is and costs at most `room`.
+    fn line_within(
+        &mut self,
+        item: &Candidate,
+        tier: &Tier,
+        room: u64,
+        labels: &HashSet<Label>,
+    ) -> Option<(SummaryLine, Option<Label>, u64)> {
+        let mut chars = tier.chars;
+        loop {
+            let line = line::line(item.fact, item.ended, chars, &self.style);
+            // Only ever longer.
+            if item.now.as_ref().is_some_and(|it| it.0.text.len() >= line.text.len()) {
+                return None;
+            }
+            let label = line.label.clone().map(|it| (item.section, it, line.group.clone()));
+            let cost = self.cost(&line, label.as_ref().is_none_or(|it| labels.contains(it)));
+            if cost <= room {
+                return Some((line, label, cost));
+            }
+            // By what a character costs, and always less than before.
+            let length = chars.min(item.fact.text.chars().count());
+            chars = (length * room as usize / cost as usize).min(length - length / 8);
+            if !tier.cut_to_fit || chars < SHORTEST {
+                return None;
+            }
+        }
     }
 
     /// The last request, if it fits whole but not together with the rules that stand in it: then it says them itself.

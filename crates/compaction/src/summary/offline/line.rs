@@ -237,6 +237,7 @@ pub(super) fn op_words(op: FileOp) -> &'static str {
         FileOp::ReadAfterEdit => "edited earlier, read",
         FileOp::Read => "read",
         FileOp::Mentioned => "noted",
+        FileOp::Listed => "listed",
     }
 }
 
@@ -257,7 +258,7 @@ fn named(kind: Name) -> &'static str {
 fn file(fact: &Fact, what: FileOp, to: Option<&str>, style: &LineStyle, at: &str) -> SummaryLine {
     let done = style.word(op_words(what));
     // What was changed or read in the working directory is told by its whole path there.
-    let applies = |it: &&String| it.starts_with('/') || what == FileOp::Mentioned;
+    let applies = |it: &&String| it.starts_with('/') || matches!(what, FileOp::Mentioned | FileOp::Listed);
     let above = style.roots.iter().filter(applies).filter(|it| below(&fact.text, it).is_some());
     let root = above.max_by_key(|it| it.len());
     let within = |path: &str| root.and_then(|root| below(path, root)).unwrap_or(path).to_string();
@@ -268,6 +269,10 @@ fn file(fact: &Fact, what: FileOp, to: Option<&str>, style: &LineStyle, at: &str
     let path = within(&fact.text);
     let text = match to {
         Some(to) => format!("{path} → {} {at}", within(to)),
+        // One looks it up by its path; one line for all of them.
+        None if what == FileOp::Listed => {
+            return SummaryLine { label: Some(label), group: String::new(), text: path };
+        }
         None => format!("{path} {at}"),
     };
     SummaryLine { label: Some(label), group, text }

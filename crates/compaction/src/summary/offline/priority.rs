@@ -20,8 +20,12 @@ pub(super) enum LineKind {
     Changed,
     /// Files that were only read.
     Read,
+    /// Files that the last request names.
+    Asked,
     /// Files that a search found, or an earlier summary names.
     Found,
+    /// Files of a listing that nothing followed from.
+    Listed,
     /// Open and running steps of the plan.
     Step,
     /// Steps that nothing confirms.
@@ -65,6 +69,7 @@ impl LineKind {
             Topic::Files => match fact.detail {
                 Detail::File { op: FileOp::Read | FileOp::ReadAfterEdit, .. } => Self::Read,
                 Detail::File { op: FileOp::Mentioned, .. } => Self::Found,
+                Detail::File { op: FileOp::Listed, .. } => Self::Listed,
                 _ => Self::Changed,
             },
             Topic::Setup => Self::Setup,
@@ -98,21 +103,27 @@ pub(super) struct Tier {
     pub(super) kind: LineKind,
     pub(super) chars: usize,
     pub(super) share: u64,
+    /// Whether a line for which there is no room is cut further instead of left out.
+    pub(super) cut_to_fit: bool,
 }
 
 const fn tier(kind: LineKind, chars: usize, share: u64) -> Tier {
-    Tier { kind, chars, share }
+    Tier { kind, chars, share, cut_to_fit: false }
+}
+
+const fn cut_to_fit(kind: LineKind, chars: usize, share: u64) -> Tier {
+    Tier { kind, chars, share, cut_to_fit: true }
 }
 
 /// What no style does without: first some of everything, so that none starves the others, then more of what binds.
 const PINNED: &[Tier] = &[
-    tier(LineKind::Directory, 300, 100),
     // Whatever the room, what is asked and what it is for have a line.
-    tier(LineKind::Last, 120, 70),
-    tier(LineKind::Goal, 120, 60),
+    cut_to_fit(LineKind::Last, 120, 90),
+    cut_to_fit(LineKind::Goal, 120, 80),
+    tier(LineKind::Directory, 300, 100),
     tier(LineKind::Quoted, 160, 35),
     tier(LineKind::Quoted, 600, 45),
-    tier(LineKind::Last, 500, 30),
+    cut_to_fit(LineKind::Last, 500, 30),
     tier(LineKind::Rule, 220, 25),
     tier(LineKind::Directive, 220, 20),
     tier(LineKind::Decision, 200, 20),
@@ -121,6 +132,7 @@ const PINNED: &[Tier] = &[
     tier(LineKind::Broken, 160, 12),
     tier(LineKind::Step, 200, 15),
     tier(LineKind::Changed, 200, 25),
+    tier(LineKind::Asked, 200, 15),
     tier(LineKind::Command, 100, 15),
     tier(LineKind::Name, 120, 5),
     tier(LineKind::Rule, 220, 35),
@@ -135,6 +147,7 @@ const PINNED: &[Tier] = &[
     tier(LineKind::Directive, 220, 55),
     tier(LineKind::Current, 240, 10),
     tier(LineKind::Last, 4_000, 55),
+    cut_to_fit(LineKind::Last, 4_000, 33),
     tier(LineKind::Directive, 450, 60),
     tier(LineKind::Quoted, 9_000, 60),
 ];
@@ -209,8 +222,10 @@ const REST: &[Tier] = &[
     tier(LineKind::Read, 200, 100),
     tier(LineKind::Mended, 140, 100),
     tier(LineKind::Symbol, 80, 100),
+    tier(LineKind::Asked, 200, 100),
     tier(LineKind::Found, 200, 100),
     tier(LineKind::Defined, 80, 15),
+    tier(LineKind::Listed, 200, 15),
 ];
 
 /// The tiers of a style, from the top. `rest`: room that is left has no other use.

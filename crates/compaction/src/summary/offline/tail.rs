@@ -34,7 +34,7 @@ impl<'a> Tail<'a> {
     pub(super) fn says(&self, fact: &Fact) -> bool {
         match &fact.detail {
             Detail::Symbol { .. } => self.words.contains(fact.text.as_str()),
-            Detail::File { op: FileOp::Mentioned, .. } => {
+            Detail::File { op: FileOp::Mentioned | FileOp::Listed, .. } => {
                 self.texts.iter().any(|it| it.contains(fact.text.as_str()))
             }
             Detail::None
