@@ -40,10 +40,12 @@ pub(in crate::facts) fn in_output(output: &str) -> Vec<&str> {
 /// The files that prose names, in backticks, in a link or with a line number: `src/a.rs`, (/w/src/a.rs:12),
 /// src/a.rs:12.
 pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
-    let apart = |c: char| c.is_whitespace() || "()<>\"'`,;*|{}".contains(c);
+    let apart = |c: char| c.is_whitespace() || "()\"'`,;|".contains(c);
     let words = clip(text, MAX_BYTES).0.split(apart).filter(|it| it.contains('/') && !it.contains("://"));
-    // Brackets within a path name a parameter: `app/[id]/page.tsx`.
-    let paths = words.map(|it| it.trim_end_matches(['.', ':', '!', '?', ']']).trim_start_matches('['));
+    // Within a path, brackets name a parameter: `app/[id]/page.tsx`; `<name>/a.json` and `src/*.rs` are no paths.
+    let paths = words.map(|it| {
+        it.trim_end_matches(['.', ':', '!', '?', ']', '}', '>', '*']).trim_start_matches(['[', '{', '<', '*'])
+    });
     let mut out: Vec<&str> =
         paths.filter_map(leading_path).filter(|it| it.contains('/') && !lists_files(it)).collect();
     out.sort_unstable();
@@ -70,13 +72,10 @@ pub(in crate::facts) fn in_prompt(text: &str) -> Vec<&str> {
     out
 }
 
-/// Whether a slash separates two files: `a.md/b.md`.
+/// Whether a slash separates two files: `a.md/b.json`.
 fn lists_files(path: &str) -> bool {
-    let Some((one, other)) = path.split_once('/') else { return false };
-    let same = |(stem, ending): (&str, &str)| {
-        !stem.is_empty() && !other.contains('/') && other.rsplit_once('.').is_some_and(|it| it.1 == ending)
-    };
-    one.rsplit_once('.').is_some_and(same)
+    let is_file = |it: &str| it.rsplit_once('.').is_some_and(|(stem, _)| !stem.is_empty());
+    path.split_once('/').is_some_and(|(one, other)| is_file(one) && !other.contains('/') && is_file(other))
 }
 
 fn leading_path(line: &str) -> Option<&str> {
@@ -129,8 +128,11 @@ mod tests {
 
     #[test]
     fn files_are_read_off_prose() {
-        let text = "It stands in `src/a.rs:12`, see [b](/w/lib/b.ts:3), c/d.py, app/[id]/e.ts, [lib/f.ts]. And and/or, A.md/B.md, https://x.io/a.html, 1/2.5.";
-        assert_eq!(in_prose(text), ["/w/lib/b.ts", "app/[id]/e.ts", "c/d.py", "lib/f.ts", "src/a.rs"]);
+        let text = "It stands in `src/a.rs:12`, see [b](/w/lib/b.ts:3), c/d.py, app/[id]/e.ts, [lib/f.ts]. And and/or, A.md/B.json, <name>/g.json, lib/*.rs, *lib/h.rs*, https://x.io/a.html, 1/2.5.";
+        assert_eq!(
+            in_prose(text),
+            ["/w/lib/b.ts", "app/[id]/e.ts", "c/d.py", "lib/f.ts", "lib/h.rs", "src/a.rs"]
+        );
     }
 
     #[test]
