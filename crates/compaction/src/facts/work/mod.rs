@@ -195,6 +195,8 @@ fn drop_idle(listed: &HashSet<String>, end: usize, files: &mut Vec<File>) {
             // Elsewhere there may be another file of the same name.
             told.extend((!path.starts_with('/')).then(|| path[at + 1..].to_owned()));
         }
+        // Where a path is told by what stands behind a space in it.
+        told.extend(path.match_indices(' ').take(MAX_DEPTH).map(|(at, _)| path[at + 1..].to_owned()));
     }
     files.retain(|(path, (_, op, _))| {
         *op != FileOp::Mentioned || !told.contains(path) && !file_mentions::is_kept_by_tools(path)
