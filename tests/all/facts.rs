@@ -207,6 +207,51 @@ fn a_long_goal_keeps_one_line_in_the_smallest_room_five_times() {
 }
 
 #[test]
+fn a_request_is_cut_to_the_room_instead_of_left_out() {
+    let long = "The limiter counts the visits of an hour in each region of the shop. ".repeat(60);
+    let history = session(&format!("@user\n{long}\n@model\nI look at it."));
+    let ledger = facts::read(&history);
+    let mut before = 0;
+    for room in [40, 80, 160, 320, 640] {
+        let page = summary(&history, &ledger, &spec(), room, &[]);
+        assert!(count(&page) <= room, "{room}\n{page}");
+        assert!(page.contains("The limiter counts the visits"), "{room}\n{page}");
+        assert!(page.len() > before, "no more in {room} tokens than in less\n{page}");
+        before = page.len();
+    }
+}
+
+#[test]
+fn what_a_long_listing_showed_stands_in_one_line_until_the_next_compaction() {
+    let listing: String = (0..9).map(|it| format!("src/deep/part{it}.rs\n")).collect();
+    let talk: String = (0..35).map(|it| format!("@user\nWhy {it}?\n@model\nBecause of {it}.\n")).collect();
+    let page = |text: &str| {
+        let history = session(text);
+        let ask = OfflineRequest {
+            region: 0..history.messages().len(),
+            cleared: &[],
+            spec: &spec(),
+            max_tokens: 10_000,
+            shares_of: Some(10_000),
+            style: SummaryStyle::Detailed,
+            focus: None,
+            pins: &[],
+            header: None,
+        };
+        offline::write(&history, &facts::read(&history), &ask, &count)
+    };
+    let first = page(&format!(
+        "@user\nRead the parts.\n@call Glob g\n{{\"pattern\":\"src/**\"}}\n@out g\n{listing}@call Read r\n{{\"file_path\":\"/repo/src/deep/part3.rs\"}}\n@out r\nfn three() {{}}\n{talk}"
+    ));
+    let listed: Vec<&str> = first.lines().filter(|it| it.starts_with("- listed")).collect();
+    assert_eq!(listed.len(), 1, "{first}");
+    assert!(listed[0].contains("part0.rs") && listed[0].contains("part8.rs"), "{first}");
+    assert!(!listed[0].contains("part3.rs") && first.contains("- read: src/deep/part3.rs"), "{first}");
+    let second = page(&format!("@summary\n{first}\n@user\nGo on.\n"));
+    assert!(!second.contains("part0.rs") && second.contains("part3.rs"), "{second}");
+}
+
+#[test]
 fn gives_way_in_order() {
     let text = include_str!("../cases/facts/decisions.txt");
     let history = session(text);

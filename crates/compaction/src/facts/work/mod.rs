@@ -278,12 +278,19 @@ impl Work<'_> {
                         _ => {}
                     }
                 }
+                let asked =
+                    actions.first().and_then(|it| it.path.as_deref()).filter(|_| main == Meaning::Read);
+                if let Some(asked) = asked.filter(|_| failed) {
+                    let name = path(asked, None, self.base);
+                    // What could not be read may not be there.
+                    if self.files.get(&name).is_some_and(|it| it.1 == FileOp::Mentioned) {
+                        self.files.remove(&name);
+                    }
+                }
                 let reports =
                     matches!(main, Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename)
                         || matches!(main, Meaning::Fetch | Meaning::Delegate | Meaning::Other)
                             && output.failed;
-                let asked =
-                    actions.first().and_then(|it| it.path.as_deref()).filter(|_| main == Meaning::Read);
                 let asked = asked.is_some_and(|it| {
                     let short = path(it, None, self.base);
                     self.prompts.iter().any(|prompt| prompt.contains(it) || prompt.contains(&short))

@@ -22,6 +22,12 @@ fn quotes(line: &SummaryLine, prompt: &Fact, rule: &Fact) -> bool {
     says(prompt, rule) && line.text.contains(&facts::flat(&rule.text))
 }
 
+/// Whether the line of the last request says a path.
+fn is_quoted(items: &[Candidate], path: &str) -> bool {
+    let last = items.iter().filter(|it| it.kind == LineKind::Last);
+    last.filter_map(|it| it.now.as_ref()).any(|(line, _)| line.text.contains(path))
+}
+
 /// What stands before lines that only an earlier summary tells. `facts` leaves it out when it reads them back.
 const FROM_EARLIER: &str = "- from an earlier summary:\n";
 
@@ -121,6 +127,9 @@ impl Layout<'_, '_> {
             let cap = self.ask.shares_of.unwrap_or(0).max(self.ask.max_tokens) * tier.share / 100;
             for &number in numbers {
                 let item = &items[number];
+                if tier.kind == LineKind::Asked && is_quoted(items, &item.fact.text) {
+                    continue;
+                }
                 let place = (item.section, item.topic);
                 let mut around = 0;
                 if !open.contains(&item.section) {
