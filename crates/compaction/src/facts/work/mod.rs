@@ -155,13 +155,15 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
         }
     }
     same_errors(&mut work.errors);
-    // What was not tried again was done otherwise.
+    // An edit that was not tried again for long was done otherwise.
+    let end = history.messages().len();
     work.errors.retain(|it| {
-        !(matches!(it.detail, Detail::Error { resolved: None, .. }) && resolution::is_misfit(&it.text))
+        let stands = matches!(it.detail, Detail::Error { resolved: None, .. });
+        !(stands && it.message + RECENT_MESSAGES < end && resolution::is_misfit(&it.text))
     });
     // A map has no order of its own.
     let mut files: Vec<_> = work.files.into_iter().collect();
-    drop_idle(&work.listed, history.messages().len(), &mut files);
+    drop_idle(&work.listed, end, &mut files);
     files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
     facts.extend(files.into_iter().map(|(path, (message, op, to))| {
         Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
@@ -208,7 +210,7 @@ fn drop_idle(listed: &HashSet<String>, end: usize, files: &mut Vec<File>) {
     }
 }
 
-/// Messages in which the agent goes through what it listed; what it has not used until then, it hardly will.
+/// Messages within which an agent comes back to what it listed or tried.
 const RECENT_MESSAGES: usize = 60;
 
 /// Directories of a path that are looked at.
