@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::stretches::{Stretch, stretches};
-use crate::facts::text::{clip, flat, lines, sentences, without_bold};
+use crate::facts::text::{clip, flat, lines, sentences, without_bold, without_sentences};
 use crate::facts::voice::{ModelTopic, Prompt, Quote, ToolTopic};
 use crate::facts::{Detail, Fact, Polarity, Topic};
 use history::{History, Kind, Message, Part, Role};
@@ -359,11 +359,8 @@ fn is_narration(lower: &Lowercased) -> bool {
 /// what the model advised is no result.
 fn read_conclusion(number: usize, plain: &str, refused: bool, start: usize, facts: &mut Vec<Fact>) {
     let plain = without_closing_questions(plain);
-    let text = shortened(&lines(plain), 600);
-    let advice = |it: &&str| refused && CUES.recommends.is_in(&Lowercased::of(it));
-    let text =
-        sentences(&text).into_iter().filter(advice).fold(text.clone(), |rest, it| rest.replacen(it, "", 1));
-    let text = text.trim().to_owned();
+    let advice = |it: &str| refused && CUES.recommends.is_in(&Lowercased::of(it));
+    let text = without_sentences(&shortened(&lines(plain), 600), advice).trim().to_owned();
     // A line that ends with a colon announces a step that was taken since.
     if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(plain) {
         withdraw_findings(number, start, facts);

@@ -9,6 +9,7 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{
     clip, clip_end, flat, lines, sentences, without_bold, without_cut_announcement, without_markers,
+    without_sentences,
 };
 use history::tools::{Meaning, meaning};
 use history::{Call, Message};
@@ -44,12 +45,11 @@ pub(super) fn text_of_model(message: &Message) -> String {
 
 /// A text without the sentences that announce a step, unless it says nothing else.
 pub(super) fn without_announcements(text: String) -> String {
-    let announces = |it: &&str| {
+    let announces = |it: &str| {
         let lower = Lowercased::of(it);
         CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower)
     };
-    let announced: Vec<&str> = sentences(&text).into_iter().filter(announces).collect();
-    let rest = announced.iter().fold(text.clone(), |rest, it| rest.replacen(it, "", 1));
+    let rest = without_sentences(&text, announces);
     if rest.contains(char::is_alphanumeric) { flat(&rest) } else { text }
 }
 

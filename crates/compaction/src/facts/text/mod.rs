@@ -167,6 +167,12 @@ pub(in crate::facts) fn sentences(text: &str) -> Vec<&str> {
     out
 }
 
+/// A text without the sentences for which `gone` holds; what stands between them stays.
+pub(in crate::facts) fn without_sentences(text: &str, gone: impl Fn(&str) -> bool) -> String {
+    let over = sentences(text).into_iter().filter(|it| gone(it));
+    over.fold(text.to_owned(), |rest, it| rest.replacen(it, "", 1))
+}
+
 /// The lines of a text outside code blocks that contain words, tables included. `…` replaces a block, so that what
 /// precedes and follows it is not joined.
 pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
