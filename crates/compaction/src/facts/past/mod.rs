@@ -18,6 +18,7 @@ use crate::facts::text::{clip, flat, is_machine_output, without_markers};
 use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};
 use crate::facts::work::outcome::Outcome;
+use crate::facts::work::resolution::EXCUSES;
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
 pub(crate) use headings::ANSWERED;
 use headings::{Heading, op_in, parse_heading};
@@ -502,7 +503,7 @@ impl SummaryReader<'_> {
             let resolved = state.starts_with("resolved").then_some(self.number);
             let similar = state.starts_with("a similar run went well").then_some(self.number);
             let called = state.strip_prefix("called ").and_then(|it| it.split_whitespace().next());
-            let excused = EXCUSES.into_iter().find(|it| called == Some(it)).map(|it| (self.number, it));
+            let excused = EXCUSES.iter().find(|it| called == Some(it.0)).map(|it| (self.number, it.0));
             let detail = Detail::Error { of: Some(command.into()), resolved, similar, excused };
             return self.push(Topic::Errors, text, detail);
         }
@@ -565,9 +566,6 @@ impl SummaryReader<'_> {
         }
     }
 }
-
-/// What a model calls a failure that is no fault of its work.
-const EXCUSES: [&str; 4] = ["pre-existing", "unrelated", "flaky", "expected"];
 
 /// Parses the outcome in the lines that [`SummaryReader::command`] reads.
 fn parse_outcome(state: &str, error: Option<String>) -> Outcome {

@@ -7,7 +7,7 @@ pub(in crate::facts) mod file_mentions;
 pub(in crate::facts) mod identifiers;
 pub(in crate::facts) mod outcome;
 pub(in crate::facts) mod paths;
-mod resolution;
+pub(in crate::facts) mod resolution;
 mod runs;
 pub(in crate::facts) mod symbols;
 mod uncommitted;
