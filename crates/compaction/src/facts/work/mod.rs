@@ -358,10 +358,10 @@ impl Work<'_> {
     }
 
     /// Records that `command` succeeded: errors whose operations have all succeeded since may be gone.
-    fn record_success(&mut self, number: usize, command: &ParsedCommand) {
-        for operation in command.operations() {
+    fn record_success(&mut self, number: usize, command: &str, parsed: &ParsedCommand) {
+        let here = command::directory(command);
+        for operation in parsed.operations() {
             let Some(same) = self.errors_by_operation.get_mut(&operation.name) else { continue };
-            let here = command.directory();
             // What was not there may be in another directory.
             let missing = |error: &Fact| error.text.to_lowercase().contains("no such file");
             let elsewhere = |error: usize| match &self.errors[error].detail {

@@ -173,7 +173,7 @@ impl Work<'_> {
                 self.record_result(number, command, None);
             }
             if outcome.ok == Some(true) && (!command::hides_failure(command) || is_empty_output(output)) {
-                self.record_success(number, &parsed);
+                self.record_success(number, command, &parsed);
                 self.resolve_wrong_calls(number, &parsed);
             }
             if command.contains("git commit") || command.contains("--continue") {
