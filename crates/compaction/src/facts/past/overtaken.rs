@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::evidence::Evidence;
-use super::present::{WAITING, last_work, remove_sentences, states_the_moment};
+use super::present::{last_work, remove_sentences, states_the_moment};
 use super::step_index::MAX_CANDIDATES;
 use crate::facts::talk::report::speaks;
 use crate::facts::text::cues::{CUES, Lowercased};
@@ -56,7 +56,7 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
 /// Whether a sentence says only what was true, planned or guessed for the moment.
 fn is_passing(sentence: &str) -> bool {
     let lower = Lowercased::of(sentence);
-    WAITING.is_match(sentence)
+    CUES.waiting.is_in(&lower)
         || CUES.passing.is_in(&lower)
         || CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower)
 }

@@ -360,8 +360,7 @@ fn is_superseded(fact: &Fact, over: &HashMap<&str, Vec<&ClosedTask>>) -> bool {
 
 /// Whether a text says that something remains to be done.
 fn says_remaining(text: &str) -> bool {
-    let lower = Lowercased::of(text);
-    CUES.remaining.is_in(&lower) || text.to_lowercase().contains("in progress")
+    CUES.remaining.is_in(&Lowercased::of(text))
 }
 
 /// Names of code in a text: words that cannot be prose.

@@ -72,6 +72,8 @@ cues! {
     passing: Anywhere,
     recommends: Anywhere,
     defect: Anywhere,
+    failure: Anywhere,
+    waiting: Anywhere,
 }
 
 /// Where in a text the cues of a list count.

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use super::Work;
 use super::command::{self, ParsedCommand};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{is_machine_output, sentences};
 use crate::facts::{Detail, Fact};
 
@@ -56,11 +57,6 @@ pub(in crate::facts) static EXCUSES: LazyLock<[(&str, AsciiFirstRegex); 4]> = La
         ("expected", r"\b(?:TDD|RED)\b"),
     ]
     .map(|(word, pattern)| (word, AsciiFirstRegex::new(pattern)))
-});
-static OF_A_FAILURE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)\b(?:fail\w*|errors?|broken|red|lint|tests?|échec\w*|fehl\w*|fall\w+)\b|失敗|失败|错误|エラー|실패|오류",
-    )
 });
 static DOUBTED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
@@ -137,7 +133,9 @@ impl Work<'_> {
         if number.saturating_sub(newest) > SOON || excuse_in(text).is_none() {
             return;
         }
-        let says = |it: &&str| OF_A_FAILURE.is_match(it) && !DOUBTED.is_match(it) && !is_machine_output(it);
+        let says = |it: &&str| {
+            CUES.failure.is_in(&Lowercased::of(it)) && !DOUBTED.is_match(it) && !is_machine_output(it)
+        };
         let Some(word) = sentences(text).into_iter().filter(says).find_map(excuse_in) else { return };
         for error in self.recent_errors().filter(|it| it.message == newest) {
             if let Detail::Error { of: Some(of), excused, .. } = &mut error.detail
