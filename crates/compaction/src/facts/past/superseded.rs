@@ -284,7 +284,7 @@ pub fn answers(history: &History) -> Vec<usize> {
     for (number, message) in history.messages().iter().enumerate() {
         if is_request(message) {
             out.extend(said.take());
-        } else if message.role == Role::Assistant && message.kind == Kind::Said && speaks(message) {
+        } else if speaks(message) {
             said = Some(number);
         }
     }

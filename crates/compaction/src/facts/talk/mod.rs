@@ -133,12 +133,10 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                     last = Some(number);
                 }
             }
-            (Role::Assistant, Kind::Said) => {
-                if speaks(message) {
-                    (said, fresh) = (Some(number), Some(number));
-                    since = Some(facts.len());
-                    read_statements(number, &text_of_model(message), &mut facts);
-                }
+            (Role::Assistant, Kind::Said) if speaks(message) => {
+                (said, fresh) = (Some(number), Some(number));
+                since = Some(facts.len());
+                read_statements(number, &text_of_model(message), &mut facts);
             }
             (Role::User | Role::Assistant | Role::System | Role::Tool, _) => {}
         }
@@ -406,8 +404,10 @@ fn says_unfinished(sentence: &str) -> bool {
 /// The state of the work at the end of `region`: the last message of the model there, unless the user wrote after it.
 pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<Fact> {
     let messages = history.messages().get(region.clone())?;
-    let said = |it: &Message| it.role == Role::Assistant && it.kind == Kind::Said && speaks(it);
-    let at = messages.iter().rposition(|it| it.is_prompt() || said(it)).filter(|it| said(&messages[*it]))?;
+    let at = messages.iter().rposition(|it| it.is_prompt() || speaks(it))?;
+    if !speaks(&messages[at]) {
+        return None;
+    }
     let text = state_at(messages, at);
     (!text.is_empty()).then(|| Fact::from_model(ModelTopic::Current, region.start + at, text))
 }
@@ -417,9 +417,8 @@ pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<F
 fn state_at(messages: &[Message], at: usize) -> String {
     let mut text = text_of_model(&messages[at]);
     if delivers(&messages[at]) && text.len() <= MAX_ANSWER_CHARS {
-        let turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
-        let before = turn.filter(|it| it.role == Role::Assistant && it.kind == Kind::Said && speaks(it));
-        let before = before.map(text_of_model).next().unwrap_or_default();
+        let mut turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
+        let before = turn.find(|it| speaks(it)).map(text_of_model).unwrap_or_default();
         text = format!("{before}\n\n{text}");
     }
     let text = current_state(&text);

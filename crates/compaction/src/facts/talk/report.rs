@@ -12,7 +12,7 @@ use crate::facts::text::{
     without_sentences,
 };
 use history::tools::{Meaning, meaning};
-use history::{Call, Message};
+use history::{Call, Kind, Message, Role};
 
 /// Heading of one of several points in a report: `1. **Title**`, `## 1. Title`, `P1: title`.
 static NUMBERED_HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -53,9 +53,11 @@ pub(super) fn without_announcements(text: String) -> String {
     if rest.contains(char::is_alphanumeric) { flat(&rest) } else { text }
 }
 
-/// Whether a message of the model says something, as text or as an answer that a tool delivers.
+/// Whether a message is the model's and says something, as text or as an answer that a tool delivers.
 pub(in crate::facts) fn speaks(message: &Message) -> bool {
-    message.texts().any(|it| !it.as_str().trim().is_empty()) || delivers(message)
+    message.role == Role::Assistant
+        && message.kind == Kind::Said
+        && (message.texts().any(|it| !it.as_str().trim().is_empty()) || delivers(message))
 }
 
 /// Whether a message of the model delivers its answer by a tool.
