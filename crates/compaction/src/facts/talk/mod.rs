@@ -10,7 +10,9 @@ use std::sync::LazyLock;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::stretches::{Stretch, stretches};
-use crate::facts::text::{clip, flat, lines, sentences, without_bold, without_sentences};
+use crate::facts::text::{
+    clip, clip_end, ends_with_colon, flat, lines, sentences, without_bold, without_sentences,
+};
 use crate::facts::voice::{ModelTopic, Prompt, Quote, ToolTopic};
 use crate::facts::{Detail, Fact, Polarity, Topic};
 use history::{History, Kind, Message, Part, Role};
@@ -77,6 +79,7 @@ static RESUMES: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 });
 /// Placeholder of an image (Claude Code).
 static IMAGE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"\[Image(?: #\d+)?\]"));
+
 /// Reads the conversation. `goal`: whether the goal is known already.
 pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     let mut facts = Vec::new();
@@ -104,9 +107,9 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                     // Clients join consecutive prompts: each part is looked at separately.
                     if !is_trivial(part) {
                         facts.extend(prompt_fact(Topic::Requests, number, &prompt, part));
-                    }
-                    if !goal && !is_trivial(part) {
-                        facts.extend(prompt_fact(Topic::Goal, number, &prompt, part));
+                        if !goal {
+                            facts.extend(prompt_fact(Topic::Goal, number, &prompt, part));
+                        }
                     }
                 }
                 goal |= !trivial;
@@ -176,6 +179,12 @@ fn read_objection(number: usize, prompt: &str, before: &[Message], facts: &mut V
     }
 }
 
+const GREETINGS: [&str; 3] = ["hi", "hello", "hey"];
+
+fn is_one_of(words: &[&str], text: &str) -> bool {
+    words.iter().any(|it| text.trim_end_matches(['.', '!']).eq_ignore_ascii_case(it))
+}
+
 /// Whether a prompt requests nothing by itself: "yes", "continue", "hi".
 pub(in crate::facts) fn is_trivial(text: &str) -> bool {
     // An image needs words beside it to be a request.
@@ -186,10 +195,10 @@ pub(in crate::facts) fn is_trivial(text: &str) -> bool {
         return true;
     }
     let count = text.chars().count();
-    let greets = ["hi", "hello", "hey", "thanks", "thank you", "test", "/"];
     count <= 2
         || text.starts_with('/') && !text.contains(char::is_whitespace) && text.matches('/').count() == 1
-        || greets.iter().any(|it| text.trim_end_matches(['.', '!']).eq_ignore_ascii_case(it))
+        || is_one_of(&["thanks", "thank you", "test"], text)
+        || is_one_of(&GREETINGS, text)
         || RESUMES.is_match(text)
         || count <= 24 && text.split_whitespace().count() <= 3 && {
             let lower = Lowercased::of(text);
@@ -200,14 +209,12 @@ pub(in crate::facts) fn is_trivial(text: &str) -> bool {
 /// Whether a prompt says nothing at all: a greeting, or an incomplete slash command.
 pub(in crate::facts) fn is_empty_prompt(text: &str) -> bool {
     let text = text.trim();
-    let plain = text.trim_end_matches(['.', '!']);
-    let greets = ["hi", "hello", "hey"].iter().any(|it| plain.eq_ignore_ascii_case(it));
-    greets || text.starts_with('/') && is_trivial(text)
+    is_one_of(&GREETINGS, text) || text.starts_with('/') && is_trivial(text)
 }
 
 /// The last question of a text, which its options may follow.
 fn last_question(text: &str) -> Option<&str> {
-    let tail = crate::facts::text::clip_end(text, 4_000);
+    let tail = clip_end(text, 4_000);
     // Options may follow the question, but not more than a sentence of prose.
     let last = sentences(tail).into_iter().rev().take(8);
     let mut prose = 0;
@@ -368,16 +375,14 @@ fn read_conclusion(number: usize, plain: &str, refused: bool, start: usize, fact
 
 /// Removes the findings of a message from the facts from `start` on.
 fn withdraw_findings(number: usize, start: usize, facts: &mut Vec<Fact>) {
-    let mut since = facts.split_off(start);
-    since.retain(|it| it.topic != Topic::Findings || it.message != number);
-    facts.append(&mut since);
+    facts.extract_if(start.., |it| it.topic == Topic::Findings && it.message == number).for_each(drop);
 }
 
 /// Whether a prompt begins by saying that a proposal was decided, done or withdrawn.
 fn supersedes_proposal(prompt: &str) -> bool {
-    let first = sentences(prompt).into_iter().next();
-    first
-        .is_some_and(|it| it.chars().count() <= MAX_ANSWER_CHARS && CUES.withdraws.is_in(&Lowercased::of(it)))
+    let withdraws =
+        |it: &&str| it.chars().count() <= MAX_ANSWER_CHARS && CUES.withdraws.is_in(&Lowercased::of(it));
+    sentences(prompt).first().is_some_and(withdraws)
 }
 
 /// Whether a text says more than what the model is about to do and that it understood.
@@ -396,8 +401,7 @@ fn is_informative(text: &str) -> bool {
 fn says_unfinished(sentence: &str) -> bool {
     const HEADING: usize = 60;
     let lower = Lowercased::of(sentence);
-    let heads = sentence.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']);
-    let heading = heads && sentence.chars().count() < HEADING;
+    let heading = ends_with_colon(sentence) && sentence.chars().count() < HEADING;
     !is_question(sentence) && !heading && CUES.unfinished.is_in(&lower) && !CUES.finished.is_in(&lower)
 }
 
@@ -441,7 +445,6 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
     if let Some(asked) = last_question(&plain).filter(|_| history.last_prompt().is_none_or(|it| it < said)) {
         facts.push(fact(ModelTopic::Asked, flat(clip(asked, 400).0)));
     }
-    let spoken: Vec<&str> = statements(&plain);
     let current = state_at(messages, said);
     if !current.is_empty() {
         facts.push(fact(ModelTopic::Current, current));
@@ -450,7 +453,7 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
     if last.is_some_and(|it| it > said) {
         return;
     }
-    for sentence in spoken.into_iter().filter(|it| says_unfinished(it)).take(6) {
+    for sentence in statements(&plain).into_iter().filter(|it| says_unfinished(it)).take(6) {
         facts.push(fact(ModelTopic::Open, flat(clip(sentence, 300).0)));
     }
 }

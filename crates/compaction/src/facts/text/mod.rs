@@ -199,9 +199,14 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
     out
 }
 
+/// Whether a text introduces what follows it: it ends with a colon, marks of emphasis apart.
+pub(in crate::facts) fn ends_with_colon(text: &str) -> bool {
+    text.trim_end_matches(['*', '_', ' ']).ends_with([':', '：'])
+}
+
 /// Without a last sentence that only introduces what is not shown: "The shape should be:".
 pub(in crate::facts) fn without_announcement(text: &str) -> &str {
-    if !text.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']) {
+    if !ends_with_colon(text) {
         return text;
     }
     let ends = [". ", "! ", "? ", "; ", "。", "！", "？"];
@@ -274,6 +279,11 @@ pub(in crate::facts) fn without_markers(line: &str) -> &str {
             return it;
         }
     }
+}
+
+/// Byte offset of a slice in the text that it is a slice of.
+pub(in crate::facts) fn offset(slice: &str, text: &str) -> usize {
+    slice.as_ptr() as usize - text.as_ptr() as usize
 }
 
 static DURATION: LazyLock<AsciiFirstRegex> =
