@@ -95,21 +95,21 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         {
             return false;
         }
-        if fact.topic == Topic::Done && fact.voice() == Voice::Summary && PENDING_NOTE.is_match(&fact.text) {
-            fact.text.reword(|it| PENDING_NOTE.replace_all(it, "").into_owned());
-        }
-        if fact.voice() != Voice::Summary || fact.message >= worked {
+        if fact.voice() != Voice::Summary {
             return true;
         }
         let step = fact.topic.is_open_step();
+        if fact.topic == Topic::Done || step && fact.message < worked {
+            fact.text.reword(|it| PENDING_NOTE.replace_all(it, "").into_owned());
+        }
+        if fact.message >= worked {
+            return true;
+        }
         if matches!(fact.detail, Detail::Error { resolved: None, .. })
             && COMMIT_FAILED.is_match(&fact.text)
             && commit.is_some_and(|it| it > fact.message)
         {
             return false;
-        }
-        if step && PENDING_NOTE.is_match(&fact.text) {
-            fact.text.reword(|it| PENDING_NOTE.replace_all(it, "").into_owned());
         }
         let state = |it: &str| TEMPORARY_STATE.is_match(it) || !step && states_the_moment(it);
         !(step || matches!(fact.topic, Topic::Findings | Topic::Errors)) || remove_sentences(fact, state)
