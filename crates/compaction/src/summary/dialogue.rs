@@ -122,7 +122,7 @@ pub fn language_of(history: &History) -> Option<&'static str> {
             break;
         }
     }
-    language::of(&text).map(|it| it.name)
+    language::of(&text)
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
