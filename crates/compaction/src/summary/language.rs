@@ -61,8 +61,8 @@ const SMALL: [(&str, &[&str]); 8] = [
     ),
 ];
 
-/// The English name of the language of a text, or nothing if there is too little of it or no one language stands out. Code, paths and
-/// quotations should be left out before.
+/// The English name of the language of a text, or nothing if there is too little of it or no one language stands out.
+/// Code, paths and quotations should be left out before.
 pub fn of(text: &str) -> Option<&'static str> {
     let (mut han, mut kana, mut hangul, mut cyrillic, mut arabic, mut latin) =
         (0u32, 0u32, 0u32, 0u32, 0u32, 0u32);
