@@ -22,10 +22,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 pub use good_moment::pause;
-use history::History;
 use history::parallel;
 use history::tools::code_mode;
 use history::verbatim;
+use history::{Call, History};
 pub(crate) use past::ANSWERED;
 pub(crate) use past::UNREADABLE;
 pub use past::superseded::{answers, last_answered};
@@ -196,6 +196,11 @@ pub fn is_plan(text: &str) -> bool {
     words.clone().any(|it| it == "plan")
         || lead.contains("next steps")
         || ["計画", "计划", "計劃"].iter().any(|it| lead.contains(it))
+}
+
+/// The input of a call as JSON; null where it is something else.
+fn input_of(call: &Call) -> serde_json::Value {
+    serde_json::from_str(call.input.as_str()).unwrap_or_default()
 }
 
 /// Compiles the cues, which take most of the first [`read`] of a short history in a process.

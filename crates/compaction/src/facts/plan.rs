@@ -8,9 +8,9 @@ use serde_json::Value;
 use super::past::step_index::StepIndex;
 use super::talk::orders::{QUESTION_START, polarity};
 use super::text::ascii_first::AsciiFirstRegex;
-use super::text::{clip, flat, sentences};
+use super::text::{clip, flat, sentences, without_markers};
 use super::voice::{ModelTopic, Quote, UserReply};
-use super::{Fact, Polarity, Topic, Voice};
+use super::{Fact, Polarity, Topic, Voice, input_of};
 use history::tools::{self, Meaning};
 use history::{Call, History, Kind, Output, Part, Role};
 
@@ -104,7 +104,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
 
 /// Applies a call to the steps. Returns the status change of a task that is not among them.
 fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<TaskUpdate> {
-    let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
+    let input = input_of(call);
     if let Some(items) = items(&input) {
         *steps = Steps { whole: true, ..Steps::default() };
         steps.all = items.iter().filter_map(|it| Some(Some(listed_step(it, number)?))).collect();
@@ -128,7 +128,7 @@ fn items(input: &Value) -> Option<&Vec<Value>> {
 
 /// How many items of the whole list that a call sends are done; `None` for a call without a list.
 pub(super) fn done_items(call: &Call) -> Option<usize> {
-    let input: Value = serde_json::from_str(call.input.as_str()).ok()?;
+    let input = input_of(call);
     let done = |it: &&Value| status(it).and_then(|it| topic(&it)) == Some(Topic::Done);
     items(&input).map(|it| it.iter().filter(done).count())
 }
@@ -237,7 +237,7 @@ pub(super) fn user_replies(call: &Call, answered: &UserReply) -> Vec<Answer> {
     if output.failed || output.cleared {
         return Vec::new();
     }
-    let input: Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
+    let input = input_of(call);
     let labels: Vec<&str> = questions(&input)
         .iter()
         .filter_map(|it| it.get("options")?.as_array())
@@ -307,8 +307,7 @@ fn answers_by_question(input: &Value, text: &str) -> Vec<(Option<String>, String
 fn answers_in(input: &Value, text: &str) -> Vec<(Option<String>, String)> {
     // A plan that the user is asked to approve.
     if let Some(plan) = input.get("plan").and_then(Value::as_str) {
-        let title =
-            plan.lines().map(super::text::without_markers).find(|it| !it.is_empty()).unwrap_or_default();
+        let title = plan.lines().map(without_markers).find(|it| !it.is_empty()).unwrap_or_default();
         let approved = text.to_lowercase().contains("approved") || text.contains("start coding");
         let asked = Some(format!("plan: {}", flat(clip(title, 160).0)));
         return if approved { vec![(asked, "approved".into())] } else { Vec::new() };

@@ -167,7 +167,7 @@ impl<'a> EarlierSummary<'a> {
     }
 
     pub(super) fn texts(self) -> impl Iterator<Item = &'a str> {
-        self.message.texts().map(history::Text::as_str)
+        self.message.texts().map(Text::as_str)
     }
 
     /// What it quotes of the user.

@@ -257,8 +257,8 @@ pub fn form(reply: &Reply, form: &AnswerForm<'_>) -> Result<Parsed, (Vec<Fault>,
     }
     if let Some(expected) = form.language {
         let prose: String = parsed.sections.iter().map(|it| prose(&it.1)).collect();
-        if let Some(found) = language::of(&prose).filter(|it| it.name != expected) {
-            faults.push(Fault::Foreign { found: found.name.to_owned(), expected: expected.to_owned() });
+        if let Some(found) = language::of(&prose).filter(|it| *it != expected) {
+            faults.push(Fault::Foreign { found: found.to_owned(), expected: expected.to_owned() });
         }
     }
     if faults.is_empty() { Ok(parsed) } else { Err((faults, Some(parsed))) }

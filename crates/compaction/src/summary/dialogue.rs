@@ -122,7 +122,7 @@ pub fn language_of(history: &History) -> Option<&'static str> {
             break;
         }
     }
-    language::of(&text).map(|it| it.name)
+    language::of(&text)
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -454,7 +454,7 @@ impl Dialogue {
                 notes.push(text);
                 if end { Stage::Fold { notes } } else { Stage::Chunk { at, notes, number: number + 1 } }
             }
-            // `next` climbed on the way.
+            // The input was too long for one request, so that `ask` went on to chunks.
             (Stage::Whole, AfterAnswer::Chunk { at, end }) => {
                 let notes = vec![text];
                 if end { Stage::Fold { notes } } else { Stage::Chunk { at, notes, number: 2 } }

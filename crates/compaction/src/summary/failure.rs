@@ -2,11 +2,12 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::model::{Endpoint, Key, text};
+use crate::facts::flat;
+use crate::facts::text::ascii_first::AsciiFirstRegex;
 use history::secrets;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,13 +170,9 @@ impl Failure {
     }
 }
 
-fn compiled(pattern: &str) -> Option<Regex> {
-    Regex::new(pattern).ok()
-}
-
 /// How providers say that the input is too long (the list that OpenCode 1.18 goes by, and llama.cpp's and LM Studio's).
-static OVERFLOW: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    compiled(concat!(
+static OVERFLOW: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
         r"(?i)prompt is too long|request_too_large|input is too long for requested model|exceeds? the (?:model'?s )?context window",
         r"|exceeds (?:the )?(?:model'?s )?maximum context length|input token count.{0,60}exceeds the maximum",
         r"|tokens in request more than max tokens allowed|maximum prompt length is \d+|reduce the length of the (?:messages|prompt|input)",
@@ -188,45 +185,44 @@ static OVERFLOW: LazyLock<Option<Regex>> = LazyLock::new(|| {
     ))
 });
 /// What looks like that and is not.
-static BUSY: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    compiled(
+static BUSY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
         r"(?i)throttl|service unavailable|rate.?limit|too many requests|per (?:minute|day|hour)|overloaded|tokens_per_min",
     )
 });
 /// What is about the key, whatever the status.
-static KEY: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    compiled(
+static KEY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
         r"(?i)api.?key (?:not valid|invalid|expired|not found)|invalid.{0,12}api.?key|incorrect api key|API_KEY_INVALID|x-api-key",
     )
 });
-static CREDIT: LazyLock<Option<Regex>> =
-    LazyLock::new(|| compiled(r"(?i)insufficient_quota|credit balance|billing|exceeded your current quota"));
+static CREDIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"(?i)insufficient_quota|credit balance|billing|exceeded your current quota")
+});
 /// `213462 tokens > 200000 maximum`, `(1050001) exceeds the maximum number of tokens allowed (1048576)`, `maximum
 /// context length is 8192 tokens. However, your messages resulted in 9000 tokens`.
-static SENT_FIRST: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    compiled(r"(?i)(\d{3,})\)? ?(?:tokens?)?\)? ?(?:>|exceeds?[^0-9]{0,60}|\+ \d+ >) ?\(?(\d{3,})")
+static SENT_FIRST: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)(\d{3,})\)? ?(?:tokens?)?\)? ?(?:>|exceeds?[^0-9]{0,60}|\+ \d+ >) ?\(?(\d{3,})",
+    )
 });
-static LIMIT_FIRST: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    compiled(
+static LIMIT_FIRST: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
         r"(?i)(?:limit of|maximum(?: context| prompt)? length (?:is|of)|context size is|context length (?:is|of) only) (\d{3,})(?:[^0-9]{0,80}(\d{3,}))?",
     )
 });
 
-fn is(pattern: &Option<Regex>, text: &str) -> bool {
-    pattern.as_ref().is_some_and(|it| it.is_match(text))
-}
-
 fn cause(status: u16, kind: &str, said: &str) -> FailureCause {
     let all = format!("{kind} {said}");
-    let large = is(&OVERFLOW, &all) && !is(&BUSY, &all);
+    let large = OVERFLOW.is_match(&all) && !BUSY.is_match(&all);
     // A bare 413, and a bare 400, mean it too (OpenCode 1.18).
     if (large && matches!(status, 200 | 400 | 413 | 422 | 500)) || status == 413 {
         let (sent, limit) = sizes(said);
         return FailureCause::Overflow { sent, limit };
     }
     match status {
-        _ if is(&KEY, &all) && matches!(status, 400..=403) => FailureCause::Key,
-        _ if is(&CREDIT, &all) => FailureCause::Forbidden,
+        _ if KEY.is_match(&all) && matches!(status, 400..=403) => FailureCause::Key,
+        _ if CREDIT.is_match(&all) => FailureCause::Forbidden,
         401 => FailureCause::Key,
         402 | 403 => FailureCause::Forbidden,
         404 | 410 => FailureCause::NotFound,
@@ -243,10 +239,10 @@ fn sizes(said: &str) -> (Option<u64>, Option<u64>) {
     let number = |found: &regex::Captures<'_>, group| {
         found.get(group).and_then(|it: regex::Match<'_>| it.as_str().parse().ok())
     };
-    if let Some(found) = SENT_FIRST.as_ref().and_then(|it| it.captures(&plain)) {
+    if let Some(found) = SENT_FIRST.captures(&plain) {
         return (number(&found, 1), number(&found, 2));
     }
-    if let Some(found) = LIMIT_FIRST.as_ref().and_then(|it| it.captures(&plain)) {
+    if let Some(found) = LIMIT_FIRST.captures(&plain) {
         return (number(&found, 2), number(&found, 1));
     }
     (None, None)
@@ -281,8 +277,7 @@ fn plain(body: &str) -> String {
 
 /// A provider's words as a message shows them: one line, cut, without what looks like a secret.
 pub fn shown(said: &str) -> String {
-    let flat = said.split_whitespace().collect::<Vec<_>>().join(" ");
-    let cut: String = flat.chars().take(SHOWN).collect();
+    let cut: String = flat(said).chars().take(SHOWN).collect();
     secrets::mask(&cut).into_owned()
 }
 

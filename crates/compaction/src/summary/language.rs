@@ -1,12 +1,5 @@
 //! Which language a text is in, as far as a check needs it: by script, and by the small words of the Latin ones. Pure.
 
-/// A language that is recognised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Language {
-    /// Its name in English, for prompts.
-    pub name: &'static str,
-}
-
 /// Small words that are frequent in one language and rare in the others; a word may stand for several.
 const SMALL: [(&str, &[&str]); 8] = [
     (
@@ -68,9 +61,9 @@ const SMALL: [(&str, &[&str]); 8] = [
     ),
 ];
 
-/// The language of a text, or nothing if there is too little of it or no one language stands out. Code, paths and
-/// quotations should be left out before.
-pub fn of(text: &str) -> Option<Language> {
+/// The English name of the language of a text, or nothing if there is too little of it or no one language stands out.
+/// Code, paths and quotations should be left out before.
+pub fn of(text: &str) -> Option<&'static str> {
     let (mut han, mut kana, mut hangul, mut cyrillic, mut arabic, mut latin) =
         (0u32, 0u32, 0u32, 0u32, 0u32, 0u32);
     for c in text.chars() {
@@ -95,7 +88,7 @@ pub fn of(text: &str) -> Option<Language> {
     // `scripts` is never empty.
     let (most, name) = scripts.into_iter().max_by_key(|it| it.0).unwrap_or_default();
     if most >= 12 && most * 2 > latin {
-        return Some(Language { name });
+        return Some(name);
     }
     let mut counts = [0u32; SMALL.len()];
     let mut words = 0u32;
@@ -109,7 +102,7 @@ pub fn of(text: &str) -> Option<Language> {
     let best = (0..SMALL.len()).max_by_key(|it| counts[*it])?;
     let second = (0..SMALL.len()).filter(|it| *it != best).map(|it| counts[it]).max().unwrap_or(0);
     let stands_out = counts[best] >= 4 && counts[best] * 12 >= words && counts[best] * 2 >= second * 3;
-    stands_out.then_some(Language { name: SMALL[best].0 })
+    stands_out.then_some(SMALL[best].0)
 }
 
 #[cfg(test)]
@@ -143,7 +136,7 @@ mod tests {
             ("", None),
         ];
         for (text, expected) in cases {
-            assert_eq!(of(text).map(|it| it.name), expected, "{text}");
+            assert_eq!(of(text), expected, "{text}");
         }
     }
 }

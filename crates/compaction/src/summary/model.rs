@@ -48,6 +48,16 @@ pub enum Speaker {
     Model,
 }
 
+impl Speaker {
+    /// Its role for Anthropic and OpenAI.
+    pub(super) fn role(self) -> &'static str {
+        match self {
+            Self::Us => "user",
+            Self::Model => "assistant",
+        }
+    }
+}
+
 /// Something said earlier in a dialogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {

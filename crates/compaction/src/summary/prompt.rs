@@ -130,9 +130,7 @@ fn value(name: &str, fill: &Fill<'_>) -> Option<String> {
         "tokens" => fill.tokens.to_string(),
         // A model keeps to words better than to tokens; four words are some six tokens where paths are among them.
         "words" => (fill.tokens * 2 / 3).max(20).to_string(),
-        "language" => {
-            fill.language.map_or_else(|| "the language in which the user writes".to_owned(), str::to_owned)
-        }
+        "language" => fill.language.unwrap_or("the language in which the user writes").to_owned(),
         "style" => match fill.style {
             SummaryStyle::Brief => {
                 "brief; rules, decisions, files and open steps first, one line for the rest".to_owned()

@@ -128,15 +128,15 @@ fn ends(text: &str, chars: usize) -> String {
     )
 }
 
-/// Leaves outputs out, those nearest the middle first, until `size` of all is at most `most`. Whether that was enough.
-pub fn drop_outputs(passages: &mut [Passage], most: u64, size: &dyn Fn(&Passage) -> u64) -> bool {
+/// Leaves outputs out, those nearest the middle first, until `size` of all is at most `most`.
+pub fn drop_outputs(passages: &mut [Passage], most: u64, size: &dyn Fn(&Passage) -> u64) {
     let mut total: u64 = passages.iter().map(size).sum();
     let middle = passages.len() / 2;
     let mut order: Vec<usize> = (0..passages.len()).filter(|it| passages[*it].output).collect();
     order.sort_by_key(|it| it.abs_diff(middle));
     for index in order {
         if total <= most {
-            return true;
+            break;
         }
         let before = size(&passages[index]);
         let short = Passage { text: "[output left out]".to_owned(), ..passages[index].clone() };
@@ -146,11 +146,10 @@ pub fn drop_outputs(passages: &mut [Passage], most: u64, size: &dyn Fn(&Passage)
             total -= before - after;
         }
     }
-    total <= most
 }
 
-/// Leaves out the oldest units whole, the user's own words excepted, until the rest fits. Whether that was enough.
-pub fn drop_oldest(passages: &mut Vec<Passage>, most: u64, size: &dyn Fn(&Passage) -> u64) -> bool {
+/// Leaves out the oldest units whole, the user's own words excepted, until the rest fits.
+pub fn drop_oldest(passages: &mut Vec<Passage>, most: u64, size: &dyn Fn(&Passage) -> u64) {
     let mut total: u64 = passages.iter().map(size).sum();
     let last = passages.last().map(|it| it.unit);
     let mut gone = std::collections::BTreeSet::new();
@@ -164,7 +163,6 @@ pub fn drop_oldest(passages: &mut Vec<Passage>, most: u64, size: &dyn Fn(&Passag
         }
     }
     passages.retain(|it| it.prompt || !gone.contains(&it.unit));
-    total <= most
 }
 
 /// A place in a list of passages: number, and bytes of it that are done.
@@ -206,12 +204,11 @@ pub fn chunk(
                 return (out, (index, 0));
             }
         }
-        let room = most.saturating_sub(used);
-        let piece = prefix(&rest, room, size);
-        let taken = piece.text.len();
-        if taken > 0 {
-            out.push(piece);
-            return (out, (index, done + taken));
+        let of = |text: &str| Passage { text: text.to_owned(), ..rest.clone() };
+        let piece = beginning(&rest.text, most.saturating_sub(used), &|it| size(&of(it)));
+        if !piece.is_empty() {
+            out.push(of(piece));
+            return (out, (index, done + piece.len()));
         }
         if !out.is_empty() {
             return (out, (index, done));
@@ -222,12 +219,6 @@ pub fn chunk(
         return (vec![Passage { text, ..rest }], (index, done + one.max(1)));
     }
     (out, (index, done))
-}
-
-/// A beginning of a passage that fits.
-fn prefix(whole: &Passage, room: u64, size: &dyn Fn(&Passage) -> u64) -> Passage {
-    let of = |text: &str| Passage { text: text.to_owned(), ..whole.clone() };
-    of(beginning(&whole.text, room, &|it| size(&of(it))))
 }
 
 /// A beginning of a text, of at most `most` tokens.
@@ -299,9 +290,9 @@ mod tests {
             passage(3, "z".repeat(9), true),
         ];
         let mut dropped = passages.clone();
-        assert!(drop_outputs(&mut dropped, 100, &size));
+        drop_outputs(&mut dropped, 100, &size);
         assert_eq!(dropped[2].text, "[output left out]");
-        assert!(drop_oldest(&mut passages, 100, &size));
+        drop_oldest(&mut passages, 100, &size);
         assert_eq!(passages.iter().map(|it| it.unit).collect::<Vec<_>>(), [0, 2, 3]);
         assert_eq!(
             ends(&"a".repeat(100), 30).chars().filter(|it| *it == 'a').count(),

@@ -3,13 +3,13 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::sync::LazyLock;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
 use crate::facts::work::command;
 use crate::facts::work::paths::file_name;
 use crate::facts::{Detail, Fact, FileOp};
-use std::sync::LazyLock;
 
 /// Something that a step can ask for and a command can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -189,7 +189,7 @@ impl<'a> Evidence<'a> {
 
     /// Whether the files that a step names were changed after it, and a commit followed.
     fn committed(&self, step: &str, message: usize) -> bool {
-        let last = self.acts.get(&Activity::Commit).copied().unwrap_or(0);
+        let last = self.last_commit().unwrap_or(0);
         self.all_files(step, message, |at, op| {
             at < last
                 && matches!(

@@ -14,10 +14,14 @@ use std::sync::LazyLock;
 use crate::facts::talk;
 use crate::facts::talk::orders;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::{clip, flat, is_machine_output, without_markers};
+use crate::facts::text::{
+    clip, flat, is_machine_output, sentences, without_announcement, without_bold, without_markers,
+};
 use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};
+use crate::facts::work::command::is_read_only;
 use crate::facts::work::outcome::Outcome;
+use crate::facts::work::resolution::EXCUSES;
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
 pub(crate) use headings::ANSWERED;
 use headings::{Heading, op_in, parse_heading};
@@ -106,6 +110,16 @@ fn without_name_tag(text: &str) -> &str {
     let name = |it: &str| it.len() <= 20 && it.chars().all(|it| it.is_alphanumeric() || it == ' ');
     tag.filter(|it| name(it.0)).map_or(text, |it| it.1)
 }
+
+/// What stands before a step: ours, and what other agents write.
+const STEP_MARKS: [(&str, Topic); 4] = [
+    ("done: ", Topic::Done),
+    ("doing: ", Topic::Active),
+    ("open: ", Topic::Open),
+    ("not confirmed: ", Topic::Unconfirmed),
+];
+const STEP_BOXES: [(&str, Topic); 3] =
+    [("[done]", Topic::Done), ("[in progress]", Topic::Active), ("[todo]", Topic::Open)];
 
 /// Maximum characters of a step to which the lines below it are added.
 const MAX_STEP_CHARS: usize = 300;
@@ -218,7 +232,7 @@ impl SummaryReader<'_> {
         {
             if !code && step.text.chars().count() < MAX_STEP_CHARS {
                 let apart = if step.text.ends_with([':', '.', ';']) { " " } else { "; " };
-                let more = crate::facts::text::without_bold(without_markers(lead));
+                let more = without_bold(without_markers(lead));
                 step.text.reword(|it| format!("{it}{apart}{more}"));
                 if let Detail::Error { resolved: resolved @ None, .. } = &mut step.detail {
                     *resolved = is_resolved(&more).then_some(self.number);
@@ -284,7 +298,7 @@ impl SummaryReader<'_> {
             matches!(it.topic, Topic::Findings | Topic::Current) && it.message == self.number
         };
         if let Some(last) = self.facts.last_mut().filter(prose) {
-            let rest = crate::facts::text::without_announcement(&last.text).len();
+            let rest = without_announcement(&last.text).len();
             last.text.truncate(rest);
             if rest == 0 {
                 self.facts.pop();
@@ -319,7 +333,7 @@ impl SummaryReader<'_> {
         let body = without_markers(lead).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
         // Quotations stay verbatim.
         let quotes = body.starts_with('"') || body.contains("→ \"");
-        let body = if quotes { body } else { crate::facts::text::without_bold(&body) };
+        let body = if quotes { body } else { without_bold(&body) };
         // Our format: a goal that was answered since.
         let goal = body.rsplit_once(ANSWERED).filter(|it| topic == Topic::Goal && it.1.ends_with(')'));
         let body = REFS.replace_all(goal.map_or(&body, |it| it.0), "").into_owned();
@@ -328,8 +342,7 @@ impl SummaryReader<'_> {
         if body.is_empty() || body == "(none)" || BOILERPLATE.iter().any(|it| lower.starts_with(it)) {
             return;
         }
-        let stepped =
-            ["open: ", "doing: ", "done: ", "not confirmed: "].iter().any(|it| body.starts_with(it));
+        let stepped = STEP_MARKS.iter().any(|it| body.starts_with(it.0));
         match topic {
             Topic::Goal if goal.is_some() && body.starts_with('"') => {
                 self.quotation(Topic::UserMessages, body)
@@ -397,7 +410,7 @@ impl SummaryReader<'_> {
                 return;
             }
             if topic == Topic::UserMessages {
-                for rule in crate::facts::text::sentences(&text) {
+                for rule in sentences(&text) {
                     if let Some(polarity) = orders::polarity(rule) {
                         let topic = orders::rule_topic(rule, polarity);
                         self.push_quote(topic, rule, Detail::Rule(polarity));
@@ -423,15 +436,7 @@ impl SummaryReader<'_> {
         let lower = body.to_lowercase();
         let mut text = body;
         let mut topic = if checked { Topic::Done } else { topic };
-        for (mark, marked) in [
-            ("[done]", Topic::Done),
-            ("[in progress]", Topic::Active),
-            ("[todo]", Topic::Open),
-            ("done: ", Topic::Done),
-            ("doing: ", Topic::Active),
-            ("open: ", Topic::Open),
-            ("not confirmed: ", Topic::Unconfirmed),
-        ] {
+        for (mark, marked) in STEP_MARKS.into_iter().chain(STEP_BOXES) {
             if lower.starts_with(mark) {
                 text = &body[mark.len()..];
                 topic = marked;
@@ -492,17 +497,15 @@ impl SummaryReader<'_> {
             let ended = body[..body.len() - rest.len()].trim_end().ends_with('→');
             let ended = text.split_once(": ").filter(|it| ended && it.0.starts_with("failed"));
             if let Some((state, _)) = ended {
-                let detail = Detail::Command {
-                    outcome: parse_outcome(state, None),
-                    read_only: crate::facts::work::command::is_read_only(command),
-                };
+                let detail =
+                    Detail::Command { outcome: parse_outcome(state, None), read_only: is_read_only(command) };
                 self.push(Topic::Commands, command, detail);
             }
             let text = ended.map_or(text, |it| it.1);
             let resolved = state.starts_with("resolved").then_some(self.number);
             let similar = state.starts_with("a similar run went well").then_some(self.number);
             let called = state.strip_prefix("called ").and_then(|it| it.split_whitespace().next());
-            let excused = EXCUSES.into_iter().find(|it| called == Some(it)).map(|it| (self.number, it));
+            let excused = EXCUSES.iter().find(|it| called == Some(it.0)).map(|it| (self.number, it.0));
             let detail = Detail::Error { of: Some(command.into()), resolved, similar, excused };
             return self.push(Topic::Errors, text, detail);
         }
@@ -516,10 +519,7 @@ impl SummaryReader<'_> {
         self.push(
             Topic::Commands,
             command,
-            Detail::Command {
-                outcome: parse_outcome(state, error),
-                read_only: crate::facts::work::command::is_read_only(command),
-            },
+            Detail::Command { outcome: parse_outcome(state, error), read_only: is_read_only(command) },
         );
     }
 
@@ -565,9 +565,6 @@ impl SummaryReader<'_> {
         }
     }
 }
-
-/// What a model calls a failure that is no fault of its work.
-const EXCUSES: [&str; 4] = ["pre-existing", "unrelated", "flaky", "expected"];
 
 /// Parses the outcome in the lines that [`SummaryReader::command`] reads.
 fn parse_outcome(state: &str, error: Option<String>) -> Outcome {

@@ -4,12 +4,12 @@
 use std::collections::HashSet;
 
 use super::evidence::Evidence;
-use super::present::{WAITING, last_work, remove_sentences, states_the_moment};
+use super::present::{last_work, remove_sentences, states_the_moment};
 use super::step_index::MAX_CANDIDATES;
 use crate::facts::talk::report::speaks;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::{Fact, Topic, Voice};
-use history::{History, Kind, Role};
+use history::History;
 
 /// What is put before a finding whose files were changed since, and a check passed after that.
 const CHANGED_SINCE: &str = "changed since, and checks passed: ";
@@ -17,19 +17,18 @@ const CHANGED_SINCE: &str = "changed since, and checks passed: ";
 /// Drops what a later message of the model overtook, and marks defects that it changed since.
 pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>) {
     let messages = history.messages();
-    let said = |it: &history::Message| it.role == Role::Assistant && it.kind == Kind::Said && speaks(it);
     // The last message of the model in each turn; what it said before that, it said on the way.
     let mut closing: HashSet<usize> = HashSet::new();
     let mut last = None;
     for (number, message) in messages.iter().enumerate() {
         if message.is_prompt() {
             closing.extend(last.take());
-        } else if said(message) {
+        } else if speaks(message) {
             last = Some(number);
         }
     }
     closing.extend(last);
-    let newest = messages.iter().rposition(said).unwrap_or(0);
+    let newest = messages.iter().rposition(speaks).unwrap_or(0);
     let worked = last_work(history, facts);
     let finding = |it: &Fact| it.topic == Topic::Findings && it.voice() == Voice::Model;
     facts.retain_mut(|fact| {
@@ -56,7 +55,7 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
 /// Whether a sentence says only what was true, planned or guessed for the moment.
 fn is_passing(sentence: &str) -> bool {
     let lower = Lowercased::of(sentence);
-    WAITING.is_match(sentence)
+    CUES.waiting.is_in(&lower)
         || CUES.passing.is_in(&lower)
         || CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower)
 }

@@ -28,16 +28,6 @@ static TEMPORARY_STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static COMMIT_FAILED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?i)\bcommit\b.{0,60}\b(?:fail|refus|reject)|\bfail\w*\b.{0,40}\bcommit\b")
 });
-/// The model waits for the user.
-pub(super) static WAITING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)\b(?:waiting (?:for|on)|awaiting) (?:your\b|you\b|(?:the )?user\b|(?:[\w-]+ ){0,2}(?:approval|confirmation|go-ahead|feedback|answer|reply|decision|instructions?|permission)\b)",
-        r"|(?:승인|확인|답변|응답|지시|입력).{0,12}대기|대기 ?중(?:입니다|이다|임)?\s*[.!]?$",
-        r"|等待(?:你|您|用户|批准|确认)|(?:承認|確認|返答)待ち",
-        r"|\b(?:warte|wartet) auf (?:deine|ihre|die) (?:antwort|freigabe|bestätigung)|\ben attente de (?:votre|ta|la) ",
-        r"|\b(?:esperando|a la espera de) (?:tu|su|la) |(?:жду|ожидаю) (?:ваш|тво|подтвержд)",
-    ))
-});
 /// A rule that is limited to one task.
 static FOR_ONE_TASK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
@@ -101,25 +91,25 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
     facts.retain_mut(|fact| {
         if fact.topic == Topic::Findings
             && fact.message < replied
-            && !remove_sentences(fact, |it| WAITING.is_match(it))
+            && !remove_sentences(fact, |it| CUES.waiting.is_in(&Lowercased::of(it)))
         {
             return false;
         }
-        if fact.topic == Topic::Done && fact.voice() == Voice::Summary && PENDING_NOTE.is_match(&fact.text) {
-            fact.text.reword(|it| PENDING_NOTE.replace_all(it, "").into_owned());
-        }
-        if fact.voice() != Voice::Summary || fact.message >= worked {
+        if fact.voice() != Voice::Summary {
             return true;
         }
         let step = fact.topic.is_open_step();
+        if fact.topic == Topic::Done || step && fact.message < worked {
+            fact.text.reword(|it| PENDING_NOTE.replace_all(it, "").into_owned());
+        }
+        if fact.message >= worked {
+            return true;
+        }
         if matches!(fact.detail, Detail::Error { resolved: None, .. })
             && COMMIT_FAILED.is_match(&fact.text)
             && commit.is_some_and(|it| it > fact.message)
         {
             return false;
-        }
-        if step && PENDING_NOTE.is_match(&fact.text) {
-            fact.text.reword(|it| PENDING_NOTE.replace_all(it, "").into_owned());
         }
         let state = |it: &str| TEMPORARY_STATE.is_match(it) || !step && states_the_moment(it);
         !(step || matches!(fact.topic, Topic::Findings | Topic::Errors)) || remove_sentences(fact, state)

@@ -53,10 +53,18 @@ impl ClosedTask {
     }
 }
 
+fn from_verb(step: &str) -> Option<&str> {
+    STEP.captures(step)?.get(1).map(|it| it.as_str())
+}
+
 /// The verb of a step: its first word.
 fn verb(text: &str) -> String {
-    let step = STEP.captures(text).and_then(|it| it.get(1)).map_or(text, |it| it.as_str());
-    step.split(|c: char| !c.is_alphanumeric()).find(|it| !it.is_empty()).unwrap_or_default().to_lowercase()
+    from_verb(text)
+        .unwrap_or(text)
+        .split(|c: char| !c.is_alphanumeric())
+        .find(|it| !it.is_empty())
+        .unwrap_or_default()
+        .to_lowercase()
 }
 
 /// Updates or drops what earlier summaries state as current. `changed`: status changes of tasks created before.
@@ -88,7 +96,7 @@ pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate
         }
     }
     facts.retain(|fact| {
-        let step = STEP.captures(&fact.text).and_then(|it| it.get(1)).map_or("", |it| it.as_str());
+        let step = from_verb(&fact.text).unwrap_or_default();
         let run = ["run ", "rerun ", "re-run "].iter().any(|it| step.to_lowercase().starts_with(it));
         // A step that asks only for a run, all of which ran since.
         let only = run
@@ -175,12 +183,8 @@ pub(in crate::facts) fn drop_refused_steps(facts: &mut Vec<Fact>) {
         return;
     }
     facts.retain(|fact| {
-        let Some(rest) =
-            STEP.captures(&fact.text).and_then(|it| it.get(1)).filter(|_| is_open_in_summary(fact))
-        else {
-            return true;
-        };
-        let step = rest.as_str().to_lowercase();
+        let Some(step) = from_verb(&fact.text).filter(|_| is_open_in_summary(fact)) else { return true };
+        let step = step.to_lowercase();
         let (first, rest) = step.split_once(|c: char| !c.is_alphanumeric()).unwrap_or((&step, ""));
         let Some((objects, bare)) = refused.get(first) else { return true };
         let rest = stems(rest);
@@ -284,7 +288,7 @@ pub fn answers(history: &History) -> Vec<usize> {
     for (number, message) in history.messages().iter().enumerate() {
         if is_request(message) {
             out.extend(said.take());
-        } else if message.role == Role::Assistant && message.kind == Kind::Said && speaks(message) {
+        } else if speaks(message) {
             said = Some(number);
         }
     }
@@ -360,8 +364,7 @@ fn is_superseded(fact: &Fact, over: &HashMap<&str, Vec<&ClosedTask>>) -> bool {
 
 /// Whether a text says that something remains to be done.
 fn says_remaining(text: &str) -> bool {
-    let lower = Lowercased::of(text);
-    CUES.remaining.is_in(&lower) || text.to_lowercase().contains("in progress")
+    CUES.remaining.is_in(&Lowercased::of(text))
 }
 
 /// Names of code in a text: words that cannot be prose.
@@ -389,7 +392,7 @@ fn outdated_summaries(history: &History) -> HashSet<usize> {
             (Role::Assistant, Kind::Said) if asked && !went_on => {
                 went_on = message.texts().any(|it| !it.as_str().trim().is_empty());
             }
-            _ => asked |= !asked && is_request(message),
+            _ => asked = asked || is_request(message),
         }
     }
     out

@@ -10,7 +10,9 @@ use std::sync::LazyLock;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::stretches::{Stretch, stretches};
-use crate::facts::text::{clip, flat, lines, sentences, without_bold};
+use crate::facts::text::{
+    clip, clip_end, ends_with_colon, flat, lines, sentences, without_bold, without_sentences,
+};
 use crate::facts::voice::{ModelTopic, Prompt, Quote, ToolTopic};
 use crate::facts::{Detail, Fact, Polarity, Topic};
 use history::{History, Kind, Message, Part, Role};
@@ -77,6 +79,7 @@ static RESUMES: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 });
 /// Placeholder of an image (Claude Code).
 static IMAGE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"\[Image(?: #\d+)?\]"));
+
 /// Reads the conversation. `goal`: whether the goal is known already.
 pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     let mut facts = Vec::new();
@@ -104,9 +107,9 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                     // Clients join consecutive prompts: each part is looked at separately.
                     if !is_trivial(part) {
                         facts.extend(prompt_fact(Topic::Requests, number, &prompt, part));
-                    }
-                    if !goal && !is_trivial(part) {
-                        facts.extend(prompt_fact(Topic::Goal, number, &prompt, part));
+                        if !goal {
+                            facts.extend(prompt_fact(Topic::Goal, number, &prompt, part));
+                        }
                     }
                 }
                 goal |= !trivial;
@@ -133,12 +136,10 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                     last = Some(number);
                 }
             }
-            (Role::Assistant, Kind::Said) => {
-                if speaks(message) {
-                    (said, fresh) = (Some(number), Some(number));
-                    since = Some(facts.len());
-                    read_statements(number, &text_of_model(message), &mut facts);
-                }
+            (Role::Assistant, Kind::Said) if speaks(message) => {
+                (said, fresh) = (Some(number), Some(number));
+                since = Some(facts.len());
+                read_statements(number, &text_of_model(message), &mut facts);
             }
             (Role::User | Role::Assistant | Role::System | Role::Tool, _) => {}
         }
@@ -178,6 +179,12 @@ fn read_objection(number: usize, prompt: &str, before: &[Message], facts: &mut V
     }
 }
 
+const GREETINGS: [&str; 3] = ["hi", "hello", "hey"];
+
+fn is_one_of(words: &[&str], text: &str) -> bool {
+    words.iter().any(|it| text.trim_end_matches(['.', '!']).eq_ignore_ascii_case(it))
+}
+
 /// Whether a prompt requests nothing by itself: "yes", "continue", "hi".
 pub(in crate::facts) fn is_trivial(text: &str) -> bool {
     // An image needs words beside it to be a request.
@@ -188,10 +195,10 @@ pub(in crate::facts) fn is_trivial(text: &str) -> bool {
         return true;
     }
     let count = text.chars().count();
-    let greets = ["hi", "hello", "hey", "thanks", "thank you", "test", "/"];
     count <= 2
         || text.starts_with('/') && !text.contains(char::is_whitespace) && text.matches('/').count() == 1
-        || greets.iter().any(|it| text.trim_end_matches(['.', '!']).eq_ignore_ascii_case(it))
+        || is_one_of(&["thanks", "thank you", "test"], text)
+        || is_one_of(&GREETINGS, text)
         || RESUMES.is_match(text)
         || count <= 24 && text.split_whitespace().count() <= 3 && {
             let lower = Lowercased::of(text);
@@ -202,14 +209,12 @@ pub(in crate::facts) fn is_trivial(text: &str) -> bool {
 /// Whether a prompt says nothing at all: a greeting, or an incomplete slash command.
 pub(in crate::facts) fn is_empty_prompt(text: &str) -> bool {
     let text = text.trim();
-    let plain = text.trim_end_matches(['.', '!']);
-    let greets = ["hi", "hello", "hey"].iter().any(|it| plain.eq_ignore_ascii_case(it));
-    greets || text.starts_with('/') && is_trivial(text)
+    is_one_of(&GREETINGS, text) || text.starts_with('/') && is_trivial(text)
 }
 
 /// The last question of a text, which its options may follow.
 fn last_question(text: &str) -> Option<&str> {
-    let tail = crate::facts::text::clip_end(text, 4_000);
+    let tail = clip_end(text, 4_000);
     // Options may follow the question, but not more than a sentence of prose.
     let last = sentences(tail).into_iter().rev().take(8);
     let mut prose = 0;
@@ -359,11 +364,8 @@ fn is_narration(lower: &Lowercased) -> bool {
 /// what the model advised is no result.
 fn read_conclusion(number: usize, plain: &str, refused: bool, start: usize, facts: &mut Vec<Fact>) {
     let plain = without_closing_questions(plain);
-    let text = shortened(&lines(plain), 600);
-    let advice = |it: &&str| refused && CUES.recommends.is_in(&Lowercased::of(it));
-    let text =
-        sentences(&text).into_iter().filter(advice).fold(text.clone(), |rest, it| rest.replacen(it, "", 1));
-    let text = text.trim().to_owned();
+    let advice = |it: &str| refused && CUES.recommends.is_in(&Lowercased::of(it));
+    let text = without_sentences(&shortened(&lines(plain), 600), advice).trim().to_owned();
     // A line that ends with a colon announces a step that was taken since.
     if text.chars().count() >= MIN_FINDING_CHARS && !text.ends_with(':') && is_informative(plain) {
         withdraw_findings(number, start, facts);
@@ -373,16 +375,14 @@ fn read_conclusion(number: usize, plain: &str, refused: bool, start: usize, fact
 
 /// Removes the findings of a message from the facts from `start` on.
 fn withdraw_findings(number: usize, start: usize, facts: &mut Vec<Fact>) {
-    let mut since = facts.split_off(start);
-    since.retain(|it| it.topic != Topic::Findings || it.message != number);
-    facts.append(&mut since);
+    facts.extract_if(start.., |it| it.topic == Topic::Findings && it.message == number).for_each(drop);
 }
 
 /// Whether a prompt begins by saying that a proposal was decided, done or withdrawn.
 fn supersedes_proposal(prompt: &str) -> bool {
-    let first = sentences(prompt).into_iter().next();
-    first
-        .is_some_and(|it| it.chars().count() <= MAX_ANSWER_CHARS && CUES.withdraws.is_in(&Lowercased::of(it)))
+    let withdraws =
+        |it: &&str| it.chars().count() <= MAX_ANSWER_CHARS && CUES.withdraws.is_in(&Lowercased::of(it));
+    sentences(prompt).first().is_some_and(withdraws)
 }
 
 /// Whether a text says more than what the model is about to do and that it understood.
@@ -401,16 +401,17 @@ fn is_informative(text: &str) -> bool {
 fn says_unfinished(sentence: &str) -> bool {
     const HEADING: usize = 60;
     let lower = Lowercased::of(sentence);
-    let heads = sentence.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']);
-    let heading = heads && sentence.chars().count() < HEADING;
+    let heading = ends_with_colon(sentence) && sentence.chars().count() < HEADING;
     !is_question(sentence) && !heading && CUES.unfinished.is_in(&lower) && !CUES.finished.is_in(&lower)
 }
 
 /// The state of the work at the end of `region`: the last message of the model there, unless the user wrote after it.
 pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<Fact> {
     let messages = history.messages().get(region.clone())?;
-    let said = |it: &Message| it.role == Role::Assistant && it.kind == Kind::Said && speaks(it);
-    let at = messages.iter().rposition(|it| it.is_prompt() || said(it)).filter(|it| said(&messages[*it]))?;
+    let at = messages.iter().rposition(|it| it.is_prompt() || speaks(it))?;
+    if !speaks(&messages[at]) {
+        return None;
+    }
     let text = state_at(messages, at);
     (!text.is_empty()).then(|| Fact::from_model(ModelTopic::Current, region.start + at, text))
 }
@@ -420,9 +421,8 @@ pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<F
 fn state_at(messages: &[Message], at: usize) -> String {
     let mut text = text_of_model(&messages[at]);
     if delivers(&messages[at]) && text.len() <= MAX_ANSWER_CHARS {
-        let turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
-        let before = turn.filter(|it| it.role == Role::Assistant && it.kind == Kind::Said && speaks(it));
-        let before = before.map(text_of_model).next().unwrap_or_default();
+        let mut turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
+        let before = turn.find(|it| speaks(it)).map(text_of_model).unwrap_or_default();
         text = format!("{before}\n\n{text}");
     }
     let text = current_state(&text);
@@ -445,7 +445,6 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
     if let Some(asked) = last_question(&plain).filter(|_| history.last_prompt().is_none_or(|it| it < said)) {
         facts.push(fact(ModelTopic::Asked, flat(clip(asked, 400).0)));
     }
-    let spoken: Vec<&str> = statements(&plain);
     let current = state_at(messages, said);
     if !current.is_empty() {
         facts.push(fact(ModelTopic::Current, current));
@@ -454,7 +453,7 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
     if last.is_some_and(|it| it > said) {
         return;
     }
-    for sentence in spoken.into_iter().filter(|it| says_unfinished(it)).take(6) {
+    for sentence in statements(&plain).into_iter().filter(|it| says_unfinished(it)).take(6) {
         facts.push(fact(ModelTopic::Open, flat(clip(sentence, 300).0)));
     }
 }

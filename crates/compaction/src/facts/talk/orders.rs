@@ -6,7 +6,7 @@ use super::statements;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::stretches::{Stretch, stretches};
-use crate::facts::text::{clip, sentences, without_markers};
+use crate::facts::text::{clip, offset, sentences, without_markers};
 use crate::facts::voice::Prompt;
 use crate::facts::{Detail, Fact, Polarity, Topic};
 
@@ -208,7 +208,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
             Stretch::Block | Stretch::Diff | Stretch::Log | Stretch::Transcript => false,
         };
         let own = |it: &str| {
-            let at = (it.as_ptr() as usize).saturating_sub(part.as_ptr() as usize);
+            let at = offset(it, part);
             turns.iter().rev().find(|turn| turn.0 <= at).is_some_and(|it| it.1)
         };
         let told = stretches
@@ -255,7 +255,7 @@ const MAX_DOCUMENT_RULES: usize = 8;
 
 /// A sentence that introduces a list, with the items below it, up to the maximum length of a rule.
 fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
-    let start = (sentence.as_ptr() as usize).checked_sub(part.as_ptr() as usize)?;
+    let start = offset(sentence, part);
     let from = start + sentence.len();
     let mut end = from;
     for line in part.get(from..)?.split_inclusive('\n') {

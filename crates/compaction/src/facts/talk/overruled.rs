@@ -10,19 +10,28 @@ use crate::facts::voice::Prompt;
 use crate::facts::{Detail, Fact, Polarity, Voice};
 use history::History;
 
+/// Steps that a user forbids for the moment.
+const STEPS: &str = "commit|push|merge|deploy|publish|release";
+
 /// A prohibition of one step that names nothing else: "never push to main" also binds who is told to push.
 static BARE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:(?:please|pls|and|but|so|just|also|ok(?:ay)?)\W+)*(?:do not|don['’]?t) (commit|push|merge|deploy|publish|release)",
-        r"(?: (?:or|and|/) (?:commit|push|merge|deploy|publish|release))?",
-        r"(?:,? (?:anything|it|this|that|them|yet|now|for now|for the moment|until i (?:say so|tell you|ask|confirm)|please))*\W*$",
+    AsciiFirstRegex::new(format!(
+        concat!(
+            r"(?i)^\W*(?:(?:please|pls|and|but|so|just|also|ok(?:ay)?)\W+)*(?:do not|don['’]?t) ({steps})",
+            r"(?: (?:or|and|/) (?:{steps}))?",
+            r"(?:,? (?:anything|it|this|that|them|yet|now|for now|for the moment|until i (?:say so|tell you|ask|confirm)|please))*\W*$",
+        ),
+        steps = STEPS
     ))
 });
 /// An order to take one of these steps.
 static ORDER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)(?:^\W*|\b(?:and|then|now|please|ahead and|you can|let['’]?s) )(?:(?:now|please|then|ok(?:ay)?|yes|you can|can you|go ahead and|let['’]?s)\W+)*",
-        r"(commit|push|merge|deploy|publish|release)\b",
+    AsciiFirstRegex::new(format!(
+        concat!(
+            r"(?i)(?:^\W*|\b(?:and|then|now|please|ahead and|you can|let['’]?s) )(?:(?:now|please|then|ok(?:ay)?|yes|you can|can you|go ahead and|let['’]?s)\W+)*",
+            r"({steps})\b",
+        ),
+        steps = STEPS
     ))
 });
 

@@ -8,10 +8,11 @@ use super::is_question;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{
-    clip, clip_end, flat, lines, sentences, without_bold, without_cut_announcement, without_markers,
+    clip, clip_end, ends_with_colon, flat, lines, offset, sentences, without_bold, without_cut_announcement,
+    without_markers, without_sentences,
 };
 use history::tools::{Meaning, meaning};
-use history::{Call, Message};
+use history::{Call, Kind, Message, Role};
 
 /// Heading of one of several points in a report: `1. **Title**`, `## 1. Title`, `P1: title`.
 static NUMBERED_HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -44,18 +45,19 @@ pub(super) fn text_of_model(message: &Message) -> String {
 
 /// A text without the sentences that announce a step, unless it says nothing else.
 pub(super) fn without_announcements(text: String) -> String {
-    let announces = |it: &&str| {
+    let announces = |it: &str| {
         let lower = Lowercased::of(it);
         CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower)
     };
-    let announced: Vec<&str> = sentences(&text).into_iter().filter(announces).collect();
-    let rest = announced.iter().fold(text.clone(), |rest, it| rest.replacen(it, "", 1));
+    let rest = without_sentences(&text, announces);
     if rest.contains(char::is_alphanumeric) { flat(&rest) } else { text }
 }
 
-/// Whether a message of the model says something, as text or as an answer that a tool delivers.
+/// Whether a message is the model's and says something, as text or as an answer that a tool delivers.
 pub(in crate::facts) fn speaks(message: &Message) -> bool {
-    message.texts().any(|it| !it.as_str().trim().is_empty()) || delivers(message)
+    message.role == Role::Assistant
+        && message.kind == Kind::Said
+        && (message.texts().any(|it| !it.as_str().trim().is_empty()) || delivers(message))
 }
 
 /// Whether a message of the model delivers its answer by a tool.
@@ -128,7 +130,7 @@ fn is_item(line: &str) -> bool {
 pub(super) fn statements(text: &str) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::new();
     for sentence in sentences(text) {
-        let from = |it: &str| it.as_ptr() as usize - text.as_ptr() as usize;
+        let from = |it: &str| offset(it, text);
         match out.last_mut() {
             Some(last)
                 if last.ends_with([';', '；'])
@@ -190,7 +192,7 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
     // A heading or introduction is of no use without the line after it.
     let heads = |at: usize| {
         let title = all[at].starts_with('#') && !NUMBERED_HEADING.is_match(all[at]);
-        title || all[at].trim_end_matches(['*', '_', ' ']).ends_with([':', '：'])
+        title || ends_with_colon(all[at])
     };
     let told = |at: &usize| !heads(*at) || picked.get(at + 1).is_some_and(|it| it.is_some());
     let missing = (0..all.len()).filter(|at| picked[*at].is_none() && is_item(all[*at])).count();
@@ -229,8 +231,7 @@ pub(super) fn shortened(all: &[&str], chars: usize) -> String {
 fn first_sentences(line: &str, chars: usize) -> &str {
     // Limits the work: a longer first sentence would be dropped anyway.
     let line = clip(line, 8 * chars).0;
-    let ends =
-        statements(line).into_iter().map(|it| it.as_ptr() as usize - line.as_ptr() as usize + it.len());
+    let ends = statements(line).into_iter().map(|it| offset(it, line) + it.len());
     // An apparent end of a sentence within code.
     let ends = ends.filter(|end| line[..*end].matches('`').count().is_multiple_of(2));
     let fits = |end: &usize| line[..*end].chars().count() <= chars;

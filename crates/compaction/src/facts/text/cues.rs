@@ -8,36 +8,80 @@ use serde::Deserialize;
 
 use super::ascii_first::{AsciiFirstRegex, has_ascii_letters_only};
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Language {
-    /// The language separates words by spaces or punctuation.
-    words: bool,
-    forbid: Vec<String>,
-    require: Vec<String>,
-    prefer: Vec<String>,
-    standing: Vec<String>,
-    not_rule: Vec<String>,
-    once: Vec<String>,
-    lasting: Vec<String>,
-    approve: Vec<String>,
-    refuse: Vec<String>,
-    choose: Vec<String>,
-    reverse: Vec<String>,
-    gave_up: Vec<String>,
-    untested: Vec<String>,
-    found: Vec<String>,
-    remaining: Vec<String>,
-    unfinished: Vec<String>,
-    finished: Vec<String>,
-    announce: Vec<String>,
-    fixed: Vec<String>,
-    narration: Vec<String>,
-    back_reference: Vec<String>,
-    withdraws: Vec<String>,
-    passing: Vec<String>,
-    recommends: Vec<String>,
-    defect: Vec<String>,
+/// Declares the lists, a row each: a new one is a row here and a list in every file.
+macro_rules! cues {
+    ($($(#[$doc:meta])* $list:ident: $place:ident,)*) => {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Language {
+            /// The language separates words by spaces or punctuation.
+            words: bool,
+            $($list: Vec<String>,)*
+        }
+
+        pub(in crate::facts) struct Cues {
+            $($(#[$doc])* pub(in crate::facts) $list: CueSet,)*
+        }
+
+        impl Cues {
+            fn of(languages: &[Language]) -> Self {
+                Self { $($list: CueSet::of(languages, Place::$place, |it| &it.$list),)* }
+            }
+        }
+
+        #[cfg(test)]
+        impl Language {
+            fn all(&self) -> impl Iterator<Item = &String> {
+                [$(&self.$list),*].into_iter().flatten()
+            }
+        }
+    };
+}
+
+cues! {
+    forbid: Anywhere,
+    require: Anywhere,
+    prefer: Anywhere,
+    standing: Anywhere,
+    not_rule: Anywhere,
+    /// In a rule for one request only.
+    once: Anywhere,
+    /// In a rule that holds beyond one request, whatever else it says.
+    lasting: Anywhere,
+    approve: Start,
+    refuse: Start,
+    choose: Anywhere,
+    reverse: Anywhere,
+    gave_up: Anywhere,
+    untested: Anywhere,
+    found: Anywhere,
+    remaining: Anywhere,
+    unfinished: Anywhere,
+    /// Excludes a match of `unfinished`.
+    finished: Anywhere,
+    announce: Start,
+    /// In a sentence about a failure or gap that no longer exists.
+    fixed: Anywhere,
+    /// In a sentence about how the work proceeds, not what came of it.
+    narration: Anywhere,
+    /// In a text that cannot be understood without the one before it.
+    back_reference: Start,
+    /// A proposal was decided, done or withdrawn.
+    withdraws: Anywhere,
+    /// In a sentence that what is found later replaces.
+    passing: Anywhere,
+    recommends: Anywhere,
+    defect: Anywhere,
+    failure: Anywhere,
+    waiting: Anywhere,
+}
+
+/// Where in a text the cues of a list count.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Anywhere,
+    /// At the start of a line.
+    Start,
 }
 
 const FILES: [&str; 8] = [
@@ -85,6 +129,22 @@ impl<'a> Lowercased<'a> {
 pub(in crate::facts) struct CueSet(AsciiFirstRegex);
 
 impl CueSet {
+    fn of(languages: &[Language], place: Place, list: fn(&Language) -> &Vec<String>) -> Self {
+        // Plain words in a group of their own become one trie, which costs no more per character than one word.
+        let cues = |words: bool| {
+            let those = languages.iter().filter(|it| it.words == words).flat_map(list).map(String::as_str);
+            let (plain, patterns): (Vec<&str>, Vec<&str>) = those.partition(|it| regex::escape(it) == *it);
+            let plain = (!plain.is_empty()).then(|| format!("({})", plain.join("|")));
+            plain.iter().map(String::as_str).chain(patterns).collect::<Vec<_>>().join("|")
+        };
+        let (spaced, dense) = (cues(true).replace(r"\w", LETTER), cues(false));
+        Self(AsciiFirstRegex::new(match place {
+            Place::Start => format!(r"(?m)^\W*(?:(?:{spaced})\b|{dense})"),
+            // `\b` alone would require a word character where a cue begins with punctuation.
+            Place::Anywhere => format!(r"(?m)(?:^|\b|\s)(?:{spaced})(?:\b|$|\s)|{dense}"),
+        }))
+    }
+
     pub(in crate::facts) fn is_in(&self, lower: &Lowercased) -> bool {
         self.0.for_text(lower.ascii_only).is_match(&lower.text)
     }
@@ -106,91 +166,10 @@ impl CueSet {
     }
 }
 
-pub(in crate::facts) struct Cues {
-    pub(in crate::facts) forbid: CueSet,
-    pub(in crate::facts) require: CueSet,
-    pub(in crate::facts) prefer: CueSet,
-    pub(in crate::facts) standing: CueSet,
-    pub(in crate::facts) not_rule: CueSet,
-    /// In a rule for one request only.
-    pub(in crate::facts) once: CueSet,
-    /// In a rule that holds beyond one request, whatever else it says.
-    pub(in crate::facts) lasting: CueSet,
-    /// At the start of a text.
-    pub(in crate::facts) approve: CueSet,
-    /// At the start of a text.
-    pub(in crate::facts) refuse: CueSet,
-    pub(in crate::facts) choose: CueSet,
-    pub(in crate::facts) reverse: CueSet,
-    pub(in crate::facts) gave_up: CueSet,
-    pub(in crate::facts) untested: CueSet,
-    pub(in crate::facts) found: CueSet,
-    pub(in crate::facts) remaining: CueSet,
-    pub(in crate::facts) unfinished: CueSet,
-    /// Excludes a match of `unfinished`.
-    pub(in crate::facts) finished: CueSet,
-    /// At the start of a text.
-    pub(in crate::facts) announce: CueSet,
-    /// In a sentence about a failure or gap that no longer exists.
-    pub(in crate::facts) fixed: CueSet,
-    /// In a sentence about how the work proceeds, not what came of it.
-    pub(in crate::facts) narration: CueSet,
-    /// At the start of a text that cannot be understood without the one before it.
-    pub(in crate::facts) back_reference: CueSet,
-    /// A proposal was decided, done or withdrawn.
-    pub(in crate::facts) withdraws: CueSet,
-    /// In a sentence that what is found later replaces.
-    pub(in crate::facts) passing: CueSet,
-    pub(in crate::facts) recommends: CueSet,
-    pub(in crate::facts) defect: CueSet,
-}
-
 /// Compiled once. A file that does not parse gives no cues; a test checks that all do.
 pub(in crate::facts) static CUES: LazyLock<Cues> = LazyLock::new(|| {
     let languages: Vec<Language> = FILES.iter().filter_map(|it| toml::from_str(it).ok()).collect();
-    let any = |start: bool, list: fn(&Language) -> &Vec<String>| {
-        // Plain words in a group of their own become one trie, which costs no more per character than one word.
-        let cues = |words: bool| {
-            let those = languages.iter().filter(|it| it.words == words).flat_map(list).map(String::as_str);
-            let (plain, patterns): (Vec<&str>, Vec<&str>) = those.partition(|it| regex::escape(it) == *it);
-            let plain = (!plain.is_empty()).then(|| format!("({})", plain.join("|")));
-            plain.iter().map(String::as_str).chain(patterns).collect::<Vec<_>>().join("|")
-        };
-        let (spaced, dense) = (cues(true).replace(r"\w", LETTER), cues(false));
-        CueSet(AsciiFirstRegex::new(if start {
-            format!(r"(?m)^\W*(?:(?:{spaced})\b|{dense})")
-        } else {
-            // `\b` alone would require a word character where a cue begins with punctuation.
-            format!(r"(?m)(?:^|\b|\s)(?:{spaced})(?:\b|$|\s)|{dense}")
-        }))
-    };
-    Cues {
-        forbid: any(false, |it| &it.forbid),
-        require: any(false, |it| &it.require),
-        prefer: any(false, |it| &it.prefer),
-        standing: any(false, |it| &it.standing),
-        not_rule: any(false, |it| &it.not_rule),
-        once: any(false, |it| &it.once),
-        lasting: any(false, |it| &it.lasting),
-        approve: any(true, |it| &it.approve),
-        refuse: any(true, |it| &it.refuse),
-        choose: any(false, |it| &it.choose),
-        reverse: any(false, |it| &it.reverse),
-        gave_up: any(false, |it| &it.gave_up),
-        untested: any(false, |it| &it.untested),
-        found: any(false, |it| &it.found),
-        remaining: any(false, |it| &it.remaining),
-        unfinished: any(false, |it| &it.unfinished),
-        finished: any(false, |it| &it.finished),
-        announce: any(true, |it| &it.announce),
-        fixed: any(false, |it| &it.fixed),
-        narration: any(false, |it| &it.narration),
-        back_reference: any(true, |it| &it.back_reference),
-        withdraws: any(false, |it| &it.withdraws),
-        passing: any(false, |it| &it.passing),
-        recommends: any(false, |it| &it.recommends),
-        defect: any(false, |it| &it.defect),
-    }
+    Cues::of(&languages)
 });
 
 #[cfg(test)]
@@ -201,36 +180,7 @@ mod tests {
     fn all_files_parse_and_compile() {
         for file in FILES {
             let it: Language = toml::from_str(file).unwrap();
-            for cue in [
-                &it.forbid,
-                &it.require,
-                &it.prefer,
-                &it.standing,
-                &it.not_rule,
-                &it.once,
-                &it.lasting,
-                &it.approve,
-                &it.refuse,
-                &it.choose,
-                &it.reverse,
-                &it.gave_up,
-                &it.untested,
-                &it.found,
-                &it.remaining,
-                &it.unfinished,
-                &it.finished,
-                &it.announce,
-                &it.fixed,
-                &it.narration,
-                &it.back_reference,
-                &it.withdraws,
-                &it.passing,
-                &it.recommends,
-                &it.defect,
-            ]
-            .into_iter()
-            .flatten()
-            {
+            for cue in it.all() {
                 regex::Regex::new(cue).unwrap_or_else(|error| panic!("{cue}: {error}"));
                 let plain = cue.replace(r"\S", "").replace(r"\W", "");
                 assert_eq!(plain, plain.to_lowercase(), "cues are looked for in small letters");

@@ -167,6 +167,12 @@ pub(in crate::facts) fn sentences(text: &str) -> Vec<&str> {
     out
 }
 
+/// A text without the sentences for which `gone` holds; what stands between them stays.
+pub(in crate::facts) fn without_sentences(text: &str, gone: impl Fn(&str) -> bool) -> String {
+    let over = sentences(text).into_iter().filter(|it| gone(it));
+    over.fold(text.to_owned(), |rest, it| rest.replacen(it, "", 1))
+}
+
 /// The lines of a text outside code blocks that contain words, tables included. `…` replaces a block, so that what
 /// precedes and follows it is not joined.
 pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
@@ -193,9 +199,14 @@ pub(in crate::facts) fn lines(text: &str) -> Vec<&str> {
     out
 }
 
+/// Whether a text introduces what follows it: it ends with a colon, marks of emphasis apart.
+pub(in crate::facts) fn ends_with_colon(text: &str) -> bool {
+    text.trim_end_matches(['*', '_', ' ']).ends_with([':', '：'])
+}
+
 /// Without a last sentence that only introduces what is not shown: "The shape should be:".
 pub(in crate::facts) fn without_announcement(text: &str) -> &str {
-    if !text.trim_end_matches(['*', '_', ' ']).ends_with([':', '：']) {
+    if !ends_with_colon(text) {
         return text;
     }
     let ends = [". ", "! ", "? ", "; ", "。", "！", "？"];
@@ -268,6 +279,11 @@ pub(in crate::facts) fn without_markers(line: &str) -> &str {
             return it;
         }
     }
+}
+
+/// Byte offset of a slice in the text that it is a slice of.
+pub(in crate::facts) fn offset(slice: &str, text: &str) -> usize {
+    slice.as_ptr() as usize - text.as_ptr() as usize
 }
 
 static DURATION: LazyLock<AsciiFirstRegex> =

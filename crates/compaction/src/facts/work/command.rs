@@ -201,14 +201,6 @@ impl ParsedCommand {
         self.programs.iter().map(|words| words.iter().map(String::as_str).collect())
     }
 
-    /// The directory that it goes to first.
-    pub(in crate::facts) fn directory(&self) -> Option<&str> {
-        match self.programs.first().map(Vec::as_slice) {
-            Some([head, to]) if head == "cd" => Some(to.trim_end_matches('/')),
-            _ => None,
-        }
-    }
-
     /// Whether it changes nothing.
     pub(in crate::facts) fn is_read_only(&self) -> bool {
         // A here-document usually writes something.

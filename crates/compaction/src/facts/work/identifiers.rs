@@ -156,8 +156,8 @@ fn add_printed_names(number: usize, output: &str, makes: bool, add: &mut impl Fn
         addresses.for_each(|it| add_names_in(number, it, add));
     }
     for line in text.lines().filter(|it| it.starts_with('[') && it.contains("] ")).take(3) {
-        for found in KINDS[5].1.find_iter(line).take(1) {
-            add(number, Name::Hash, found.as_str());
+        if let Some(hash) = KINDS.iter().filter(|it| it.0 == Name::Hash).find_map(|it| it.1.find(line)) {
+            add(number, Name::Hash, hash.as_str());
         }
     }
     if text.len() < 400 && text.trim_start().starts_with("https://") {
@@ -208,9 +208,9 @@ fn is_signature(text: &str, at: usize) -> bool {
 fn trimmed(kind: Name, text: &str) -> &str {
     let text = match kind {
         Name::Version => text.trim_start_matches(['-', '.', '/']),
-        // Tracking parameters are not part of the address.
         // A quotation that ends behind the name.
         Name::Setting if text.matches('`').count() == 1 => text.trim_start_matches('`'),
+        // Tracking parameters are not part of the address.
         Name::Url => text.split_once("?utm_").or(text.split_once("&utm_")).map_or(text, |it| it.0),
         _ => text,
     };

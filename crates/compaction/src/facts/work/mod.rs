@@ -7,7 +7,7 @@ pub(in crate::facts) mod file_mentions;
 pub(in crate::facts) mod identifiers;
 pub(in crate::facts) mod outcome;
 pub(in crate::facts) mod paths;
-mod resolution;
+pub(in crate::facts) mod resolution;
 mod runs;
 pub(in crate::facts) mod symbols;
 mod uncommitted;
@@ -377,10 +377,10 @@ impl Work<'_> {
     }
 
     /// Records that `command` succeeded: errors whose operations have all succeeded since may be gone.
-    fn record_success(&mut self, number: usize, command: &ParsedCommand) {
-        for operation in command.operations() {
+    fn record_success(&mut self, number: usize, command: &str, parsed: &ParsedCommand) {
+        let here = command::directory(command);
+        for operation in parsed.operations() {
             let Some(same) = self.errors_by_operation.get_mut(&operation.name) else { continue };
-            let here = command.directory();
             // What was not there may be in another directory.
             let missing = |error: &Fact| error.text.to_lowercase().contains("no such file");
             let elsewhere = |error: usize| match &self.errors[error].detail {

@@ -277,13 +277,8 @@ fn printed_exit_code(command: &str, tail: &str) -> Option<i32> {
 fn error_line(text: &str) -> Option<(String, ErrorLine)> {
     for (kind, pattern) in ERROR_LINES.iter() {
         for found in pattern.find_iter(text).take(20) {
-            let start = text[..found.start()].rfind('\n').map_or(0, |it| it + 1);
             // The match may begin with the preceding line break.
-            let start = if text[start..found.end()].contains('\n') {
-                text[start..found.end()].rfind('\n').map_or(start, |it| start + it + 1)
-            } else {
-                start
-            };
+            let start = text[..found.end()].rfind('\n').map_or(0, |it| it + 1);
             let line = text[start..].lines().next().unwrap_or_default().trim();
             if !UNINFORMATIVE.is_match(line)
                 && !NUMBERED.is_match(line)
@@ -291,16 +286,16 @@ fn error_line(text: &str) -> Option<(String, ErrorLine)> {
                 && !line.starts_with("0 errors")
                 && line.len() > 3
             {
-                let before = if line.starts_with(['×', '✖', '✗', '❌']) {
-                    linter_location(&text[..start])
-                } else {
-                    None
-                };
+                let (above, from) = text.split_at(start);
+                let marked = line.starts_with(['×', '✖', '✗', '❌']);
+                let before = marked.then(|| linter_location(above)).flatten();
                 let told = before.map_or(line.to_string(), |it| format!("{it}: {line}"));
-                let told = npm_error(line, &text[start..]).unwrap_or(told);
-                let cause =
-                    if *kind == ErrorLine::Test { cause(&text[..start], &text[start..]) } else { None };
-                let told = cause.map_or(told.clone(), |it| format!("{told}: {it}"));
+                let mut told = npm_error(line, from).unwrap_or(told);
+                if *kind == ErrorLine::Test
+                    && let Some(cause) = cause(above, from)
+                {
+                    told.push_str(&format!(": {cause}"));
+                }
                 return Some((flat(clip(&told, 220).0), *kind));
             }
         }

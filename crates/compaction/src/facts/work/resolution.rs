@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use super::Work;
 use super::command::{self, ParsedCommand};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{is_machine_output, sentences};
 use crate::facts::{Detail, Fact};
 
@@ -40,19 +41,22 @@ const MISFITS: [&str; 12] = [
     "failed to find expected lines",
     "failed to find context",
 ];
-/// How a model says that a failure is no fault of the work.
-static EXCUSE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)\b(pre-?existing|unrelated|flaky|flakiness)\b",
-        r"|\b(?:already|also) fail(?:s|ed|ing) (?:on|before|without)\b|\bfail(?:s|ed)? (?:on|in) (?:main|master)\b()",
-        r"|\b(?:expected|intended) (?:to fail|failures?)\b|\bfail(?:s|ed|ing)? as (?:expected|intended)\b|(?-i:\bTDD\b|\bRED\b)()()",
-        r"|bereits (?:vorher|vorhanden)|préexistant|preexistente|既存|既有|기존",
-    ))
-});
-static OF_A_FAILURE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)\b(?:fail\w*|errors?|broken|red|lint|tests?|échec\w*|fehl\w*|fall\w+)\b|失敗|失败|错误|エラー|실패|오류",
-    )
+/// What a failure is called that is no fault of the work, and how a model says so.
+pub(in crate::facts) static EXCUSES: LazyLock<[(&str, AsciiFirstRegex); 4]> = LazyLock::new(|| {
+    [
+        (
+            "pre-existing",
+            concat!(
+                r"(?i)\bpre-?existing\b|\b(?:already|also) fail(?:s|ed|ing) (?:on|before|without)\b|\bfail(?:s|ed)? (?:on|in) (?:main|master)\b",
+                r"|\b(?:expected|intended) (?:to fail|failures?)\b|\bfail(?:s|ed|ing)? as (?:expected|intended)\b",
+                r"|bereits (?:vorher|vorhanden)|préexistant|preexistente|既存|既有|기존",
+            ),
+        ),
+        ("unrelated", r"(?i)\bunrelated\b"),
+        ("flaky", r"(?i)\b(?:flaky|flakiness)\b"),
+        ("expected", r"\b(?:TDD|RED)\b"),
+    ]
+    .map(|(word, pattern)| (word, AsciiFirstRegex::new(pattern)))
 });
 static DOUBTED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
@@ -126,25 +130,14 @@ impl Work<'_> {
         /// A model says so soon after the failure.
         const SOON: usize = 8;
         let Some(newest) = self.errors.iter().map(|it| it.message).max() else { return };
-        if number.saturating_sub(newest) > SOON || !EXCUSE.is_match(text) {
+        if number.saturating_sub(newest) > SOON || excuse_in(text).is_none() {
             return;
         }
         let says = |it: &&str| {
-            EXCUSE.is_match(it)
-                && OF_A_FAILURE.is_match(it)
-                && !DOUBTED.is_match(it)
-                && !is_machine_output(it)
+            CUES.failure.is_in(&Lowercased::of(it)) && !DOUBTED.is_match(it) && !is_machine_output(it)
         };
-        let Some(found) = sentences(text).into_iter().find(says).and_then(|it| EXCUSE.captures(it)) else {
-            return;
-        };
-        let word = match found.get(1).map(|it| it.as_str().to_lowercase()).as_deref() {
-            Some("unrelated") => "unrelated",
-            Some(it) if it.starts_with("flak") => "flaky",
-            _ if found.get(3).is_some() => "expected",
-            _ => "pre-existing",
-        };
-        for error in self.errors.iter_mut().rev().take(RECENT).filter(|it| it.message == newest) {
+        let Some(word) = sentences(text).into_iter().filter(says).find_map(excuse_in) else { return };
+        for error in self.recent_errors().filter(|it| it.message == newest) {
             if let Detail::Error { of: Some(of), excused, .. } = &mut error.detail
                 && command::checks_or_delivers(of)
             {
@@ -152,6 +145,12 @@ impl Work<'_> {
             }
         }
     }
+}
+
+/// The first excuse in a text.
+fn excuse_in(text: &str) -> Option<&'static str> {
+    let found = EXCUSES.iter().filter_map(|(word, pattern)| Some((pattern.find(text)?.start(), *word)));
+    found.min().map(|it| it.1)
 }
 
 /// Whether an error only says that an edit did not fit the file.

@@ -6,7 +6,7 @@ use super::paths::path;
 use super::{Work, command, failure_message, has_failed};
 use crate::facts::text::{clip, flat};
 use crate::facts::voice::ToolTopic;
-use crate::facts::{Detail, Fact, FileOp};
+use crate::facts::{Detail, Fact, FileOp, input_of};
 use history::tools::{Action, Meaning};
 use history::{Call, Output};
 
@@ -74,7 +74,7 @@ impl Work<'_> {
     }
 
     pub(super) fn read_background_output(&mut self, number: usize, call: &Call, output: &Output) {
-        let input: serde_json::Value = serde_json::from_str(call.input.as_str()).unwrap_or_default();
+        let input = input_of(call);
         let id = ["session_id", "task_id", "bash_id", "shell_id"].iter().find_map(|key| input.get(key));
         let Some(session) = id.map(|it| it.to_string().trim_matches('"').to_string()) else { return };
         let Some(command) = self.background.get(&session).cloned() else { return };
@@ -173,7 +173,7 @@ impl Work<'_> {
                 self.record_result(number, command, None);
             }
             if outcome.ok == Some(true) && (!command::hides_failure(command) || is_empty_output(output)) {
-                self.record_success(number, &parsed);
+                self.record_success(number, command, &parsed);
                 self.resolve_wrong_calls(number, &parsed);
             }
             if command.contains("git commit") || command.contains("--continue") {
@@ -213,22 +213,25 @@ impl Work<'_> {
 
 /// What a call is for, where the agent says so (Claude Code, OpenCode).
 fn purpose(call: &Call) -> Option<String> {
-    let input: serde_json::Value = serde_json::from_str(call.input.as_str()).ok()?;
-    input.get("description")?.as_str().map(str::to_owned).filter(|it| !it.trim().is_empty())
+    input_of(call).get("description")?.as_str().map(str::to_owned).filter(|it| !it.trim().is_empty())
+}
+
+/// What a command printed, without the header that Codex puts before it.
+fn printed(output: &Output) -> &str {
+    let text = output.text.as_str();
+    text.split_once("\nOutput:").map_or(text, |it| it.1)
 }
 
 /// The error message of a read-only program that failed.
 fn fatal_line(output: &Output) -> Option<String> {
     const STARTS: [&str; 5] = ["fatal: ", "error: ", "Error: ", "ERROR: ", "Error "];
-    let text = output.text.as_str();
-    let text = text.split_once("\nOutput:").map_or(text, |it| it.1);
-    let line = text.lines().map(str::trim).find(|it| !it.is_empty() && !it.starts_with("Exit code"))?;
+    let line =
+        printed(output).lines().map(str::trim).find(|it| !it.is_empty() && !it.starts_with("Exit code"))?;
     STARTS.iter().any(|it| line.starts_with(it)).then(|| flat(clip(line, 200).0))
 }
 
 fn is_empty_output(output: &Output) -> bool {
-    let text = output.text.as_str();
-    let text = text.split_once("\nOutput:").map_or(text, |it| it.1).trim();
+    let text = printed(output).trim();
     let code = text.strip_prefix("Exit code ").map(|it| it.trim_start_matches(|c: char| c.is_ascii_digit()));
     let text = code.unwrap_or(text).trim();
     text.is_empty() || text.eq_ignore_ascii_case("(no output)")

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::paths;
-use crate::facts::text::clip;
+use crate::facts::text::{clip, offset};
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact};
 use history::Call;
@@ -71,7 +71,7 @@ impl Symbols {
         for run in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')) {
             // In JSON, `\nfoo` is a line break and `foo`.
             let name = if escaped { run.get(1..).unwrap_or_default() } else { run };
-            let end = run.as_ptr() as usize - text.as_ptr() as usize + run.len();
+            let end = offset(run, text) + run.len();
             escaped = text.as_bytes().get(end) == Some(&b'\\');
             if is_symbol(name) && !self.used.contains(name) {
                 self.used.insert(name.to_owned());

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::command::ParsedCommand;
 use super::commits::COMMITTED;
+use super::paths::file_name;
 
 #[derive(Default)]
 pub(super) struct Uncommitted {
@@ -107,8 +108,7 @@ impl Uncommitted {
         let mut newest: Vec<(&String, &usize)> = self.edited.iter().collect();
         newest.sort_by_key(|it| std::cmp::Reverse(it.1));
         // The list of files has the paths.
-        let name = |it: &(&String, &usize)| it.0.rsplit('/').next().unwrap_or(it.0).to_owned();
-        let named: Vec<String> = newest.iter().take(NAMED).map(name).collect();
+        let named: Vec<&str> = newest.iter().take(NAMED).map(|it| file_name(it.0)).collect();
         let more = newest.len() - named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         Some(format!("edited since the last commit (#{at}): {}{more}", named.join(", ")))

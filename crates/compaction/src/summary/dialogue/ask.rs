@@ -266,7 +266,7 @@ impl Dialogue {
             part,
             asked: String::new(),
         };
-        let own = request.own.again.as_ref().filter(|_| has_earlier(request));
+        let own = request.own.again.as_ref().filter(|_| request.passages.iter().any(is_earlier));
         if let Some(own) = own.or(request.own.ask.as_ref()) {
             fill.asked = prompt::template(own, &fill);
         }
@@ -276,11 +276,6 @@ impl Dialogue {
 
 fn is_earlier(passage: &Passage) -> bool {
     passage.who == render::EARLIER
-}
-
-/// Whether an earlier record is among what is summarised.
-fn has_earlier(request: &SummaryRequest<'_>) -> bool {
-    request.passages.iter().any(is_earlier)
 }
 
 fn note(number: usize, text: &str) -> Passage {

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use memchr::memmem;
-use regex::Regex;
 
 use super::lexicon::{self, WORDS, actions, clauses, keys, likely_actions, overlap, share};
-use crate::facts::{ClaimPlace, Detail, Ledger, Topic};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::{ClaimPlace, Detail, Ledger, Topic, flat};
 use history::{History, Kind, Message, Part, Role};
 
 struct Passage {
@@ -32,29 +32,30 @@ pub(in crate::summary) fn negations(text: &str) -> usize {
     WORDS.as_ref().map_or(0, |it| it.no.find_iter(text).count())
 }
 
-/// The text with each run of white space as one space.
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 /// Whether a clause only says when another holds.
 fn is_condition(clause: &str) -> bool {
-    static CONDITION: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i)^(?:until|unless|while|as long as|before|once|if|when|solange|bis|bevor|wenn|falls|sobald)\b").ok()
+    static CONDITION: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+        AsciiFirstRegex::new(
+            r"(?i)^(?:until|unless|while|as long as|before|once|if|when|solange|bis|bevor|wenn|falls|sobald)\b",
+        )
     });
     let bare = clause.trim_start_matches(|c: char| !c.is_alphanumeric());
-    CONDITION.as_ref().is_some_and(|it| it.is_match(bare))
+    CONDITION.is_match(bare)
 }
 
-static DOUBLE: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)\b(?:without|unless|ohne|sans|sin|except|only)\b|未经|没有|除非").ok());
+static DOUBLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"(?i)\b(?:without|unless|ohne|sans|sin|except|only)\b|未经|没有|除非")
+});
 
 /// Whether two sentences point the same way: both say no, or neither does. Where one has a "without" in it, two
 /// negations may be one yes, so they are counted.
 pub(in crate::summary) fn alike(one: &str, other: &str) -> bool {
     let (a, b) = (negations(one), negations(other));
-    let double = |it: &str| DOUBLE.as_ref().is_some_and(|double| double.is_match(it));
-    if a.max(b) > 1 && double(one) && double(other) { a % 2 == b % 2 } else { (a > 0) == (b > 0) }
+    if a.max(b) > 1 && DOUBLE.is_match(one) && DOUBLE.is_match(other) {
+        a % 2 == b % 2
+    } else {
+        (a > 0) == (b > 0)
+    }
 }
 
 /// Whether a text allows something, or says that something need not be.
@@ -445,24 +446,22 @@ fn close(sentence: &str, pools: &[&[Passage]], one: f64, any: f64) -> bool {
 
 /// Quotations of at least three words or eight signs.
 fn quotes(sentence: &str) -> impl Iterator<Item = &str> {
-    static QUOTE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new("\"([^\"]{8,})\"|“([^”]{4,})”|„([^“”]{8,})[“”]|「([^」]{4,})」|«([^»]{8,})»").ok()
+    static QUOTE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+        AsciiFirstRegex::new("\"([^\"]{8,})\"|“([^”]{4,})”|„([^“”]{8,})[“”]|「([^」]{4,})」|«([^»]{8,})»")
     });
-    let found = QUOTE.iter().flat_map(move |it| it.captures_iter(sentence));
-    found.filter_map(|it| it.iter().skip(1).flatten().next().map(|it| it.as_str()))
+    QUOTE.captures_iter(sentence).filter_map(|it| it.iter().skip(1).flatten().next().map(|it| it.as_str()))
 }
 
 /// Paths in a text: with a folder and an ending, or rooted, or a bare file name with an ending of code.
 pub fn paths(text: &str) -> Vec<&str> {
-    static PATH: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(concat!(
+    static PATH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+        AsciiFirstRegex::new(concat!(
             r"(?:~|\.{1,2})?(?:/[\p{L}\p{N}_.@+-]+)+\.[A-Za-z][A-Za-z0-9]{0,7}|[\p{L}\p{N}_.@+-]+(?:/[\p{L}\p{N}_.@+-]+)*\.",
             r"(?:rs|ts|tsx|js|jsx|mjs|py|go|java|kt|c|h|cc|cpp|hpp|rb|php|swift|cs|sql|sh|toml|ya?ml|json|md|html|css|vue|lock|txt|cfg|ini|proto|gradle|xml|csv)\b",
         ))
-        .ok()
     });
     let mut out: Vec<&str> = Vec::new();
-    for it in PATH.iter().flat_map(|it| it.find_iter(text)) {
+    for it in PATH.find_iter(text) {
         // Part of an address is no path.
         if !text[..it.start()].ends_with([':', '/']) && !it.as_str().contains("//") {
             out.push(it.as_str());

@@ -2,7 +2,7 @@
 //! their stems, pairs of signs), whether it says no, and the actions it names. The words are data
 //! (`lexicon.toml`). Pure.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -27,6 +27,7 @@ struct WordList {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LexiconFile {
+    common: HashSet<String>,
     no: WordList,
     attributed: WordList,
     open: WordList,
@@ -56,6 +57,8 @@ pub struct Claim {
 
 /// The lists, each one expression.
 pub struct Words {
+    /// Words that every text has; they say nothing of what it is about.
+    pub common: HashSet<String>,
     pub no: Regex,
     /// Attributes it to the user.
     pub attributed: Regex,
@@ -101,6 +104,7 @@ pub static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
         actions.push((name.clone(), of(it)?, loose));
     }
     Some(Words {
+        common: file.common,
         no: of(&file.no)?,
         attributed: of(&file.attributed)?,
         open: of(&file.open)?,
@@ -151,225 +155,6 @@ fn named(text: &str, loose: bool) -> BTreeSet<&'static str> {
     actions.filter(said).map(|it| it.0.as_str()).collect()
 }
 
-/// Words that every text has; they say nothing of what it is about.
-const COMMON: &[&str] = &[
-    "the",
-    "and",
-    "of",
-    "to",
-    "is",
-    "in",
-    "that",
-    "for",
-    "it",
-    "with",
-    "was",
-    "this",
-    "are",
-    "be",
-    "on",
-    "you",
-    "should",
-    "have",
-    "has",
-    "had",
-    "what",
-    "must",
-    "from",
-    "we",
-    "an",
-    "as",
-    "at",
-    "by",
-    "or",
-    "if",
-    "then",
-    "so",
-    "do",
-    "does",
-    "did",
-    "done",
-    "can",
-    "will",
-    "would",
-    "all",
-    "any",
-    "its",
-    "our",
-    "my",
-    "me",
-    "he",
-    "she",
-    "they",
-    "them",
-    "there",
-    "here",
-    "when",
-    "which",
-    "also",
-    "just",
-    "please",
-    "now",
-    "up",
-    "out",
-    "into",
-    "but",
-    "been",
-    "were",
-    "am",
-    "user",
-    "users",
-    "asked",
-    "wants",
-    "wanted",
-    "said",
-    "requested",
-    "told",
-    "request",
-    "requests",
-    "always",
-    "only",
-    "some",
-    "make",
-    "made",
-    "let",
-    "get",
-    "use",
-    "used",
-    "using",
-    "their",
-    "than",
-    "own",
-    "under",
-    "over",
-    "about",
-    "after",
-    "before",
-    "until",
-    "every",
-    "each",
-    "stay",
-    "stays",
-    "keep",
-    "kept",
-    "need",
-    "needs",
-    "i",
-    "s",
-    "t",
-    "ll",
-    "ve",
-    "re",
-    "d",
-    "der",
-    "die",
-    "das",
-    "und",
-    "ist",
-    "ein",
-    "eine",
-    "einen",
-    "einem",
-    "einer",
-    "eines",
-    "zu",
-    "den",
-    "mit",
-    "von",
-    "auf",
-    "für",
-    "wird",
-    "im",
-    "dem",
-    "des",
-    "sich",
-    "auch",
-    "noch",
-    "wurde",
-    "wurden",
-    "bitte",
-    "soll",
-    "sollen",
-    "werden",
-    "sind",
-    "nur",
-    "wir",
-    "ich",
-    "muss",
-    "bei",
-    "oder",
-    "als",
-    "an",
-    "am",
-    "aus",
-    "es",
-    "er",
-    "sie",
-    "du",
-    "nutzer",
-    "benutzer",
-    "nutzerin",
-    "hat",
-    "haben",
-    "will",
-    "möchte",
-    "war",
-    "vom",
-    "zum",
-    "zur",
-    "in",
-    "alle",
-    "immer",
-    "dass",
-    "wie",
-    "um",
-    "so",
-    "dann",
-    "nach",
-    "vor",
-    "bleibt",
-    "bleiben",
-    "never",
-    "not",
-    "no",
-    "none",
-    "cannot",
-    "without",
-    "nie",
-    "niemals",
-    "nicht",
-    "kein",
-    "keine",
-    "keinen",
-    "ohne",
-    "don",
-    "dont",
-    "doesn",
-    "isn",
-    "dich",
-    "dir",
-    "mich",
-    "mir",
-    "nun",
-    "jetzt",
-    "mal",
-    "doch",
-    "hier",
-    "was",
-    "hast",
-    "habe",
-    "halte",
-    "kann",
-    "können",
-    "man",
-    "too",
-    "next",
-    "comes",
-    "how",
-    "very",
-    "well",
-];
-
 /// What a text is about: words as stems, numbers and names whole, pairs of signs where words have no spaces between.
 pub fn keys(text: &str) -> BTreeSet<String> {
     let mut out = BTreeSet::new();
@@ -413,11 +198,8 @@ pub fn keys(text: &str) -> BTreeSet<String> {
 
 fn put(out: &mut BTreeSet<String>, word: &mut String) {
     let word = std::mem::take(word);
-    if word.is_empty() || COMMON.contains(&word.as_str()) {
-        return;
-    }
     let count = word.chars().count();
-    if count < 2 {
+    if count < 2 || WORDS.as_ref().is_some_and(|it| it.common.contains(&word)) {
         return;
     }
     // The first letters of a word are its stem, near enough for telling whether two sentences speak of the same.
@@ -437,44 +219,7 @@ fn is_sign(c: char) -> bool {
 
 /// Signs that only join others, or only say no.
 fn is_filler(c: char) -> bool {
-    matches!(
-        c,
-        '的' | '了'
-            | '是'
-            | '在'
-            | '和'
-            | '与'
-            | '不'
-            | '要'
-            | '请'
-            | '把'
-            | '被'
-            | '都'
-            | '也'
-            | '就'
-            | '用'
-            | '户'
-            | '得'
-            | '勿'
-            | '能'
-            | '会'
-            | '该'
-            | '应'
-            | '必'
-            | '须'
-            | '任'
-            | '何'
-            | '对'
-            | '为'
-            | '而'
-            | 'の'
-            | 'を'
-            | 'は'
-            | 'が'
-            | 'に'
-            | 'で'
-            | 'と'
-    )
+    "的了是在和与不要请把被都也就用户得勿能会该应必须任何对为而のをはがにでと".contains(c)
 }
 
 /// How many of `some` are in `all`, as a share of `some`; 0 for none.

@@ -6,7 +6,7 @@ pub mod lexicon;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::facts::{ClaimPlace, Detail, Fact, Ledger, Polarity, Topic};
+use crate::facts::{ClaimPlace, Detail, Fact, Ledger, Polarity, Topic, flat};
 use crate::profile::{Section, SummaryShape, SummarySpec, SummaryStyle};
 use crate::summary::check::Parsed;
 use crate::summary::offline;
@@ -26,6 +26,13 @@ pub struct Ground<'a> {
     /// Tokens that the summary may have, what is added included.
     pub max_tokens: u64,
     pub count: &'a dyn Fn(&str) -> u64,
+}
+
+impl Ground<'_> {
+    /// The topics of a section.
+    fn holds(&self, section: usize) -> &[Topic] {
+        self.spec.sections.get(section).map_or(&[], |it| &it.holds)
+    }
 }
 
 /// A summary that can be used, and what was done to it.
@@ -82,8 +89,7 @@ pub fn mend(mut parsed: Parsed, ground: &Ground<'_>) -> GroundedSummary {
     let sources = Sources::new(ground.history, ground.ledger);
     let mut out = GroundedSummary::default();
     for (number, body) in &mut parsed.sections {
-        let holds = ground.spec.sections.get(*number).map_or(&[][..], |it| &it.holds);
-        *body = founded(body, ClaimPlace::of(holds), &sources, &mut out);
+        *body = founded(body, ClaimPlace::of(ground.holds(*number)), &sources, &mut out);
     }
     parsed.sections.retain(|it| !it.1.trim().is_empty() || ground.spec.keep_empty);
     let missing = missing(&parsed, ground);
@@ -151,7 +157,7 @@ fn missing(parsed: &Parsed, ground: &Ground<'_>) -> Ledger {
         .chain(ground.pins.iter().map(String::as_str))
         .collect::<Vec<_>>()
         .join("\n");
-    let flat = flat(&whole);
+    let flat = folded(&whole);
     let mut lines: Vec<Sentence<'_>> = Vec::new();
     for it in whole.lines() {
         let mut add = |text| lines.push(Sentence { text, keys: keys(text) });
@@ -165,8 +171,7 @@ fn missing(parsed: &Parsed, ground: &Ground<'_>) -> Ledger {
         .sections
         .iter()
         .filter(|it| {
-            let holds = ground.spec.sections.get(it.0).map_or(&[][..], |it| &it.holds);
-            holds.iter().any(|it| {
+            ground.holds(it.0).iter().any(|it| {
                 matches!(
                     it,
                     Topic::Last
@@ -196,13 +201,12 @@ pub fn protected(fact: &Fact) -> bool {
     }
 }
 
-/// White space made one, case folded.
-fn flat(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
+fn folded(text: &str) -> String {
+    flat(text).to_lowercase()
 }
 
 fn is_stated(fact: &Fact, lines: &[Sentence<'_>], asked: &BTreeSet<String>, whole: &str) -> bool {
-    if whole.contains(&flat(&fact.text)) && fact.topic != Topic::Files {
+    if whole.contains(&folded(&fact.text)) && fact.topic != Topic::Files {
         return true;
     }
     let mine = keys(&fact.text);
@@ -282,9 +286,9 @@ fn rank(holds: &[Topic]) -> usize {
 fn shorten(parsed: &mut Parsed, ground: &Ground<'_>, room: u64) -> usize {
     let mut over = (ground.count)(&parsed.render(ground.spec)).saturating_sub(room);
     let mut cut = 0;
-    let holds = |number: usize| ground.spec.sections.get(number).map_or(&[][..], |it| it.holds.as_slice());
     while over > 0 {
-        let Some(at) = (0..parsed.sections.len()).max_by_key(|at| (rank(holds(parsed.sections[*at].0)), *at))
+        let Some(at) =
+            (0..parsed.sections.len()).max_by_key(|at| (rank(ground.holds(parsed.sections[*at].0)), *at))
         else {
             break;
         };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::summary::model::{ModelRequest, PartialReply, Speaker, StopReason, number, text};
+use crate::summary::model::{ModelRequest, PartialReply, StopReason, Turn, number, text};
 use history::json::set;
 
 /// The API version that is sent with every request.
@@ -11,14 +11,8 @@ pub const VERSION: &str = "2023-06-01";
 /// The request body. With a prefix, the session's own system, tools and messages stand in front, byte for byte, and the
 /// end of them is marked so that it is read from the cache; `tool_choice` is left out because it would break it.
 pub fn body(model: &str, ask: &ModelRequest) -> Value {
-    let turn = |speaker: Speaker, text: &str| {
-        let role = match speaker {
-            Speaker::Us => "user",
-            Speaker::Model => "assistant",
-        };
-        json!({"role": role, "content": [{"type": "text", "text": text}]})
-    };
-    let turns = ask.turns.iter().map(|it| turn(it.speaker, &it.text));
+    let turn = |it: &Turn| json!({"role": it.speaker.role(), "content": [{"type": "text", "text": it.text}]});
+    let turns = ask.turns.iter().map(turn);
     let mut out = json!({"model": model, "max_tokens": ask.max_output, "stream": true});
     match &ask.prefix {
         None => {
@@ -57,6 +51,16 @@ fn mark(messages: &mut [Value]) {
     }
 }
 
+fn stop_reason(name: &str) -> Option<StopReason> {
+    match name {
+        "max_tokens" => Some(StopReason::Length),
+        "model_context_window_exceeded" => Some(StopReason::WindowFull),
+        "refusal" => Some(StopReason::Refused),
+        "tool_use" | "pause_turn" => Some(StopReason::ToolCall),
+        _ => None,
+    }
+}
+
 /// Adds an event of the stream to the reply.
 pub fn event(draft: &mut PartialReply, event: &Value) {
     let reply = &mut draft.reply;
@@ -85,13 +89,7 @@ pub fn event(draft: &mut PartialReply, event: &Value) {
             reply.tokens.output = usage("/usage/output_tokens", reply.tokens.output);
             reply.tokens.input = usage("/usage/input_tokens", reply.tokens.input);
             reply.tokens.cache_read = usage("/usage/cache_read_input_tokens", reply.tokens.cache_read);
-            match text(event, "/delta/stop_reason") {
-                Some("max_tokens") => reply.stop = StopReason::Length,
-                Some("model_context_window_exceeded") => reply.stop = StopReason::WindowFull,
-                Some("refusal") => reply.stop = StopReason::Refused,
-                Some("tool_use" | "pause_turn") => reply.stop = StopReason::ToolCall,
-                Some(_) | None => {}
-            }
+            reply.stop = text(event, "/delta/stop_reason").and_then(stop_reason).unwrap_or(reply.stop);
         }
         Some("message_stop") => draft.finished = true,
         // An answer that was not streamed, as some gateways give it.
@@ -101,13 +99,7 @@ pub fn event(draft: &mut PartialReply, event: &Value) {
             }
             reply.tokens.input = number(event, "/usage/input_tokens");
             reply.tokens.output = number(event, "/usage/output_tokens");
-            reply.stop = match event["stop_reason"].as_str() {
-                Some("max_tokens") => StopReason::Length,
-                Some("model_context_window_exceeded") => StopReason::WindowFull,
-                Some("refusal") => StopReason::Refused,
-                Some("tool_use" | "pause_turn") => StopReason::ToolCall,
-                Some(_) | None => StopReason::End,
-            };
+            reply.stop = text(event, "/stop_reason").and_then(stop_reason).unwrap_or_default();
             draft.finished = true;
         }
         // Pings, ends of blocks, and what is yet to come.

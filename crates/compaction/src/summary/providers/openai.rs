@@ -38,13 +38,7 @@ pub fn responses_body(model: &str, ask: &ModelRequest) -> Value {
 /// The body of a chat completion. `max_tokens`: the newer name is not known to the compatible servers, and OpenAI's own
 /// models are asked by [`responses_body`].
 pub fn chat_body(model: &str, ask: &ModelRequest) -> Value {
-    let turns = ask.turns.iter().map(|it| {
-        let role = match it.speaker {
-            Speaker::Us => "user",
-            Speaker::Model => "assistant",
-        };
-        json!({"role": role, "content": it.text})
-    });
+    let turns = ask.turns.iter().map(|it| json!({"role": it.speaker.role(), "content": it.text}));
     let mut out = json!({
         "model": model, "stream": true, "stream_options": {"include_usage": true}, "max_tokens": ask.max_output,
     });
