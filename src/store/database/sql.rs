@@ -171,13 +171,13 @@ pub(in crate::store) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Erro
         SqlError::Lost => {
             let found =
                 "expected the database to answer, found the connection lost; nothing was changed; try again";
-            Error::new(ErrorKind::Locked, format!("{doing}: {found}"))
+            Error::new(ErrorKind::Io, format!("{doing}: {found}"))
         }
         #[cfg(feature = "team")]
         SqlError::Unsure => {
             let found = "expected the database to confirm it, found the connection lost; it is not known whether it was \
                          done; try again: what is there already is stored once";
-            Error::new(ErrorKind::Locked, format!("{doing}: {found}"))
+            Error::new(ErrorKind::Io, format!("{doing}: {found}"))
         }
         SqlError::NoRow => Error::new(ErrorKind::Store, format!("{doing}: {other} (a row is missing)")),
         SqlError::Odd(found) => Error::new(ErrorKind::Store, format!("{doing}: {other} ({found})")),
