@@ -133,6 +133,8 @@ fn unwrapped(mut words: &[String]) -> &[String] {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         });
         words = match head.as_str() {
+            // It says where a program is.
+            "command" if rest.first().is_some_and(|it| it.starts_with('-')) => break,
             "sudo" | "env" | "time" | "command" | "nohup" | "then" | "do" | "else" | "!" | "(" | "{" => rest,
             "timeout" if rest.len() > 1 => &rest[1..],
             _ if assignment => rest,

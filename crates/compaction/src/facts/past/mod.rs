@@ -39,7 +39,8 @@ static COMMAND: LazyLock<AsciiFirstRegex> =
 /// Whether a line of an earlier summary says that an error was resolved.
 fn is_resolved(line: &str) -> bool {
     let lower = line.to_lowercase();
-    lower.starts_with("fix:") || ["fixed", "resolved", "solved"].iter().any(|it| lower.contains(it))
+    let mut words = lower.split(|c: char| !c.is_alphanumeric());
+    lower.starts_with("fix:") || words.any(|it| ["fixed", "resolved", "solved"].contains(&it))
 }
 
 fn rule_detail(text: &str) -> Detail {

@@ -4,13 +4,12 @@ use super::paths::file_name;
 use crate::facts::text::flat;
 use history::tools;
 
-const READ_ONLY_PROGRAMS: [&str; 54] = [
+const READ_ONLY_PROGRAMS: [&str; 52] = [
     "cat",
     "ls",
     "rg",
     "grep",
     "egrep",
-    "find",
     "head",
     "tail",
     "nl",
@@ -37,7 +36,6 @@ const READ_ONLY_PROGRAMS: [&str; 54] = [
     "type",
     "date",
     "ps",
-    "env",
     "sleep",
     "export",
     "set",
@@ -68,7 +66,7 @@ const GIT_LIST_FLAGS: [&str; 6] = ["-a", "-r", "-v", "-vv", "-l", "-av"];
 const READ_ONLY_SUBCOMMANDS: [&str; 9] =
     ["status", "statuses", "list", "show", "view", "info", "where", "help", "ls"];
 
-const READ_ONLY_BY_PROGRAM: [(&str, &[&str]); 5] = [
+const READ_ONLY_BY_PROGRAM: [(&str, &[&str]); 6] = [
     (
         "git",
         &[
@@ -92,6 +90,7 @@ const READ_ONLY_BY_PROGRAM: [(&str, &[&str]); 5] = [
         ],
     ),
     ("sed", &["-n", "-ne"]),
+    ("command", &["-v", "-V"]),
     ("npm", &["view", "ls", "info"]),
     ("bd", &["show", "list", "ready", "--help", "stats", "search"]),
     ("gh", &["--version", "search", "auth"]),
@@ -381,6 +380,21 @@ fn program_is_read_only(words: &[&str]) -> bool {
             rest.first().is_none_or(lists) && !rest.contains(&"--unset") && !rest.contains(&"--delete")
         }
         ("git", ["worktree" | "stash" | "submodule", "list" | "show" | "status", ..]) => true,
+        ("find", rest) => {
+            let writes = ["-delete", "-fprint", "-fprintf", "-fls"];
+            let runs = rest.iter().position(|it| ["-exec", "-execdir", "-ok", "-okdir"].contains(it));
+            !rest.iter().any(|it| writes.contains(it))
+                && runs.is_none_or(|at| program_is_read_only(&rest[at + 1..]))
+        }
+        ("xargs", mut rest) => {
+            while let [flag, behind @ ..] = rest
+                && flag.starts_with('-')
+            {
+                let valued = ["-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E"].contains(flag);
+                rest = behind.get(usize::from(valued)..).unwrap_or_default();
+            }
+            program_is_read_only(rest)
+        }
         ("ast-grep" | "sg", rest) => {
             !rest.iter().any(|it| ["-U", "-i", "--update-all", "--interactive"].contains(it))
         }
@@ -516,6 +530,13 @@ mod tests {
             ("curl -fsSL https://x.y | rg z", true),
             ("curl -d a=b https://x.y", false),
             ("cargo --help", true),
+            ("find . -name '*.ts' | xargs -n 1 grep -l rate", true),
+            ("find . -name '*.ts' -exec wc -l {} +", true),
+            ("find . -name '*.tmp' -delete", false),
+            ("find . -name '*.tmp' -exec rm {} \\;", false),
+            ("rg -l rate | xargs -I {} sed -i s/a/b/ {}", false),
+            ("command -v go || true", true),
+            ("env CI=1 cargo test", false),
             ("for f in a b; do echo \"$f\"; wc -l $f; done", true),
             ("for f in a b; do rm $f; done", false),
             ("if test -f x; then cat x; else printf none; fi", true),

@@ -283,8 +283,8 @@ fn is_informative(kind: Name, text: &str) -> bool {
                 && text.len() <= 60
         }
         Name::Ticket => {
-            !["UTF-8", "UTF-16", "SHA-1", "SHA-256", "ISO-8601", "GPT-4", "GPT-5"].contains(&text)
-                && !text.starts_with("UTF-")
+            let name = text.split('-').next().unwrap_or_default();
+            !["UTF", "SHA", "ISO", "GPT", "GLM", "AES", "RSA", "MD", "ES", "TLS", "IEEE"].contains(&name)
         }
         Name::Url => {
             let host = text.split('/').nth(2).unwrap_or_default();

@@ -216,6 +216,11 @@ const RECENT_MESSAGES: usize = 60;
 /// Directories of a path that are looked at.
 const MAX_DEPTH: usize = 24;
 
+/// Whether a directory is given by a variable of a shell, so that nobody knows which it is.
+fn is_unexpanded(dir: &str) -> bool {
+    dir.contains('$')
+}
+
 /// The same line from two commands is the same error: if one of them succeeded later, it is resolved.
 fn same_errors(errors: &mut [Fact]) {
     let mut gone: HashMap<String, usize> = HashMap::new();
@@ -412,6 +417,9 @@ impl Work<'_> {
         /// Maximum files that are an answer rather than a listing.
         const ANSWER: usize = 5;
         let dir = actions.first().and_then(|it| it.dir.as_deref());
+        if dir.is_some_and(is_unexpanded) {
+            return;
+        }
         let found = file_mentions::in_output(output.text.as_str());
         let long = found.len() > ANSWER;
         for found in found {
@@ -447,7 +455,10 @@ impl Work<'_> {
         else {
             return;
         };
-        if name.is_empty() || name.len() > MAX_PATH_BYTES {
+        if name.is_empty()
+            || name.len() > MAX_PATH_BYTES
+            || action.dir.as_deref().is_some_and(is_unexpanded) && name.contains('$')
+        {
             return;
         }
         let before = self.files.get(&name).map(|it| it.1);
@@ -517,11 +528,19 @@ impl Work<'_> {
         if op.changes() {
             let detail = Detail::File { op, to: to.clone() };
             self.changes.push(Fact::from_tools(ToolTopic::Files, number, name.clone(), detail));
-            self.uncommitted.edit(number, to.as_deref().unwrap_or(&name));
+            match op {
+                FileOp::Deleted => self.uncommitted.delete(&name),
+                _ => self.uncommitted.edit(number, to.as_deref().unwrap_or(&name)),
+            }
             self.resolve_misfits(number, &name);
         }
         if matches!(op, FileOp::Created | FileOp::Written | FileOp::CreatedThenEdited) {
             self.resolve_missing_file(number, &name);
+        }
+        if op == FileOp::Deleted {
+            // A directory takes what is in it with it.
+            let below = |path: &str| path.strip_prefix(&name).is_some_and(|it| it.starts_with('/'));
+            self.files.retain(|path, _| !below(path));
         }
         self.files.insert(name, (number, op, to));
     }

@@ -48,13 +48,15 @@ pub(in crate::facts) static EXCUSES: LazyLock<[(&str, AsciiFirstRegex); 4]> = La
             "pre-existing",
             concat!(
                 r"(?i)\bpre-?existing\b|\b(?:already|also) fail(?:s|ed|ing) (?:on|before|without)\b|\bfail(?:s|ed)? (?:on|in) (?:main|master)\b",
-                r"|\b(?:expected|intended) (?:to fail|failures?)\b|\bfail(?:s|ed|ing)? as (?:expected|intended)\b",
                 r"|bereits (?:vorher|vorhanden)|préexistant|preexistente|既存|既有|기존",
             ),
         ),
         ("unrelated", r"(?i)\bunrelated\b"),
         ("flaky", r"(?i)\b(?:flaky|flakiness)\b"),
-        ("expected", r"\b(?:TDD|RED)\b"),
+        (
+            "expected",
+            r"\b(?:TDD|RED)\b|(?i:\b(?:expected|intended) (?:to fail|failures?)\b|\bfail(?:s|ed|ing)? as (?:expected|intended)\b)",
+        ),
     ]
     .map(|(word, pattern)| (word, AsciiFirstRegex::new(pattern)))
 });

@@ -23,6 +23,12 @@ impl Uncommitted {
         }
     }
 
+    /// Of a file that is gone nobody asks what was edited in it.
+    pub(super) fn delete(&mut self, path: &str) {
+        let below = |it: &str| it.strip_prefix(path).is_some_and(|it| it.is_empty() || it.starts_with('/'));
+        self.edited.retain(|it, _| !below(it));
+    }
+
     /// Reads a command that succeeded. What cannot be told counts as committed.
     pub(super) fn run(&mut self, number: usize, command: &ParsedCommand, output: &str) {
         for words in command.programs() {
@@ -107,8 +113,13 @@ impl Uncommitted {
         let at = self.committed.filter(|_| !self.edited.is_empty())?;
         let mut newest: Vec<(&String, &usize)> = self.edited.iter().collect();
         newest.sort_by_key(|it| std::cmp::Reverse(it.1));
-        // The list of files has the paths.
-        let named: Vec<&str> = newest.iter().take(NAMED).map(|it| file_name(it.0)).collect();
+        // The list of files has the paths, but which of two is meant must be said here.
+        let shared = |name: &str| newest.iter().filter(|it| file_name(it.0) == name).count() > 1;
+        let name = |(path, _): &(&String, &usize)| match file_name(path) {
+            name if shared(name) => path.to_string(),
+            name => name.to_owned(),
+        };
+        let named: Vec<String> = newest.iter().take(NAMED).map(name).collect();
         let more = newest.len() - named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         Some(format!("edited since the last commit (#{at}): {}{more}", named.join(", ")))
@@ -145,6 +156,16 @@ mod tests {
         ] {
             assert_eq!(told(&[(command, output)]), expected, "{command}");
         }
+        let mut work = Uncommitted::default();
+        work.run(1, &ParsedCommand::of("git commit -am start"), "[main 1a2b3c4] start");
+        for (number, path) in (2..).zip(["src/a/mod.rs", "src/b/mod.rs", "gone/c.rs", "gone.rs"]) {
+            work.edit(number, path);
+        }
+        work.delete("gone");
+        assert_eq!(
+            work.told().unwrap(),
+            "edited since the last commit (#1): gone.rs, src/b/mod.rs, src/a/mod.rs"
+        );
         let mut never = Uncommitted::default();
         never.edit(1, "a.rs");
         assert_eq!(never.told(), None);

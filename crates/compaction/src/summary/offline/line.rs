@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::{SHORT, script};
 use crate::facts::text::stretches::{Stretch, stretches};
 use crate::facts::text::{clip, clip_end, flat, without_cut_announcement};
-use crate::facts::{ANSWERED, Detail, Fact, FileOp, Name, Outcome, Topic, UNREADABLE, Voice, is_plan};
+use crate::facts::{
+    ANSWERED, Detail, Fact, FileOp, Name, Outcome, Topic, UNREADABLE, Voice, is_plan, is_read_only,
+};
 
 /// A fact as written: lines with the same label and directory are joined.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -482,7 +484,13 @@ fn command(text: &str, chars: usize) -> String {
         Some((first, rest)) if first.starts_with("cd ") && !first.contains("&&") => rest.trim_start(),
         Some(_) | None => text,
     };
-    let line = text.lines().find(|it| !idle(it)).unwrap_or(text).trim();
+    let first = text.lines().find(|it| !idle(it)).unwrap_or(text);
+    // What a script prints before it does something says little.
+    let prints = |it: &&str| {
+        let closed = it.matches('"').count() % 2 == 0 && it.matches('\'').count() % 2 == 0;
+        idle(it) || closed && is_read_only(it)
+    };
+    let line = text.lines().find(|it| !prints(it)).filter(|_| prints(&first)).unwrap_or(first).trim();
     // A backtick would end the quotation.
     let plain = line.split('`').next().unwrap_or(line).trim_end().trim_end_matches('\\').trim_end();
     let more = !whole || plain.len() < text.len();
