@@ -226,7 +226,7 @@ const REST: &[Tier] = &[
     tier(LineKind::Asked, 200, 100),
     tier(LineKind::Found, 200, 100),
     tier(LineKind::Defined, 80, 15),
-    tier(LineKind::Listed, 200, 15),
+    tier(LineKind::Listed, 200, 8),
 ];
 
 /// The tiers of a style, from the top. `rest`: room that is left has no other use.
