@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use epitome::compaction::facts::{self, Detail, Fact, Ledger, Voice};
 use epitome::compaction::profile::{SummaryShape, SummarySpec, SummaryStyle};
 use epitome::compaction::summary::offline::{self, OfflineRequest};
-use epitome::history::{Call, History, Kind, Message, Meta, Opaque, Output, Part, Refusal, Role, Text};
+use epitome::history::{
+    Call, History, Kind, Message, Meta, Opaque, Output, Part, Refusal, Role, RolledBack, Text,
+};
 use proptest::prelude::*;
 
 use crate::corpus;
@@ -204,6 +206,17 @@ fn a_long_goal_keeps_one_line_in_the_smallest_room_five_times() {
         page = summary(&history, &facts::read(&history), &spec(), 160, &[]);
         assert!(page.contains("Add a limiter to the login route"), "cycle {cycle}\n{page}");
     }
+}
+
+#[test]
+fn what_a_turn_changed_that_was_rolled_back_is_told() {
+    let mut history = session("@user\nMend the gauge.\n@model\nI look at it.");
+    let changed = vec!["/repo/src/gauge.rs".to_owned(), "notes.md".to_owned()];
+    history.meta.rolled_back = Some(RolledBack { turns: 2, changed });
+    let page = summary(&history, &facts::read(&history), &spec(), 10_000, &[]);
+    let told =
+        "/repo; 2 turns were rolled back, what was changed then may still be there: src/gauge.rs, notes.md";
+    assert!(page.contains(told), "{page}");
 }
 
 #[test]

@@ -305,6 +305,16 @@ pub struct Meta {
     pub times: Option<(i64, i64)>,
     /// The compaction that made it ran by itself, because the context was full. Writers record it.
     pub automatic: bool,
+    /// What the user took back, if the agent leaves files as they are then.
+    pub rolled_back: Option<RolledBack>,
+}
+
+/// Turns whose messages are gone, but not what their calls did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RolledBack {
+    pub turns: u64,
+    /// The paths that their calls changed, as named there, each once.
+    pub changed: Vec<String>,
 }
 
 /// What a model would be sent next.

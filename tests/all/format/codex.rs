@@ -286,6 +286,18 @@ fn rolls_back_turns_and_the_compactions_in_them() {
     assert_eq!(texts(&session), ["User Said one", "Assistant Said re one"]);
     assert!(session.past.is_empty());
 
+    // Codex leaves files as the turn left them.
+    let mut lines = turn("1", "one");
+    let patch = "*** Begin Patch\n*** Update File: src/a.rs\n@@\n-a\n+b\n*** End Patch";
+    let call = serde_json::json!({"type": "custom_tool_call", "name": "apply_patch", "input": patch, "call_id": "p"});
+    lines.extend(turn("2", "two"));
+    lines.insert(lines.len() - 1, line("response_item", &call.to_string()));
+    lines.push(rolled_back(1));
+    let session = codex::read(&of(&lines)).unwrap();
+    assert_eq!(texts(&session), ["User Said one", "Assistant Said re one"]);
+    let taken = session.history.meta.rolled_back.unwrap();
+    assert_eq!((taken.turns, taken.changed), (1, vec!["src/a.rs".to_owned()]));
+
     // A compaction before the turn that is rolled back survives it.
     let mut lines = turn("1", "one");
     lines.push(line("compacted", r#"{"message":"S","replacement_history":[{"type":"message","role":"user","content":[{"type":"input_text","text":"S"}]}]}"#));

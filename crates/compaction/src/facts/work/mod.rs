@@ -24,7 +24,7 @@ use paths::{MAX_PATH_BYTES, path, printed};
 use runs::has_moved;
 
 use history::tools::{self, Action, Meaning};
-use history::{Call, History, Kind, Message, Output, Refusal, Role};
+use history::{Call, History, Kind, Message, Output, Refusal, Role, RolledBack};
 
 /// How an output begins when an edit or a read failed, in lower case (all agents).
 const FAILURE_STARTS: [&str; 22] = [
@@ -177,6 +177,9 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
         if let Some(left) = work.uncommitted.told() {
             text.push_str(&format!("; {left}"));
         }
+        if let Some(taken) = history.meta.rolled_back.as_ref().filter(|it| !it.changed.is_empty()) {
+            text.push_str(&format!("; {}", rolled_back(taken, it)));
+        }
         // What a client writes before the first prompt may stay in front of a summary.
         let client = |it: &Message| it.role == Role::System || it.kind == Kind::Context;
         let first = history.messages().iter().position(|it| !client(it)).unwrap_or(0);
@@ -215,6 +218,17 @@ const RECENT_MESSAGES: usize = 60;
 
 /// Directories of a path that are looked at.
 const MAX_DEPTH: usize = 24;
+
+fn rolled_back(taken: &RolledBack, base: &str) -> String {
+    /// Maximum number of files that are named.
+    const NAMED: usize = 8;
+    let named: Vec<String> = taken.changed.iter().take(NAMED).map(|it| path(it, None, Some(base))).collect();
+    let more = taken.changed.len() - named.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let turns =
+        if taken.turns == 1 { "a turn was".to_owned() } else { format!("{} turns were", taken.turns) };
+    format!("{turns} rolled back, what was changed then may still be there: {}{more}", named.join(", "))
+}
 
 /// Whether a directory is given by a variable of a shell, so that nobody knows which it is.
 fn is_unexpanded(dir: &str) -> bool {

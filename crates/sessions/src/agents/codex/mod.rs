@@ -132,6 +132,7 @@ fn session(source: &dyn Source, keep: &Keep, mut rollout: Rollout) -> Result<Ses
         tools: None,
         times: rollout.times,
         automatic: false,
+        rolled_back: replayed.rolled_back,
     };
     let origins = replayed.items.iter().map(|it| [it.record]).collect();
     let history = History::new(replayed.items.into_iter().map(|it| it.message).collect(), meta);

@@ -23,7 +23,8 @@ use crate::parse::raw::{Fields, place};
 use crate::parse::texts::WHOLE;
 use crate::{Keep, PastCompaction, Source, hold};
 use history::error::Result;
-use history::{Kind, Message, Output, Part, Role};
+use history::tools::{self, Meaning};
+use history::{Kind, Message, Output, Part, Role, RolledBack};
 
 /// Tokens of user messages that survive a compaction without a history of its own (Codex,
 /// `COMPACT_USER_MESSAGE_MAX_TOKENS`), at four bytes a token.
@@ -41,6 +42,7 @@ pub(super) struct Survivors {
 pub(super) struct Replayed {
     pub(super) items: Vec<Box<Live>>,
     pub(super) past: Vec<PastCompaction>,
+    pub(super) rolled_back: Option<RolledBack>,
 }
 
 impl Rollout {
@@ -61,6 +63,7 @@ impl Rollout {
         // Messages before this one have been reported on.
         let mut reported = items.len();
         let mut last_report = None;
+        let mut rolled_back = None;
         for number in start..self.entries.len() {
             match &mut self.entries[number] {
                 RolloutEntry::Item { starts_turn, live } => {
@@ -83,7 +86,8 @@ impl Rollout {
                     reported = items.len();
                 }
                 RolloutEntry::RolledBack(turns) => {
-                    drop_turns(&mut items, &mut starts, *turns);
+                    let dropped = drop_turns(&mut items, &mut starts, *turns);
+                    record(&dropped, *turns, rolled_back.get_or_insert_default());
                     reported = reported.min(items.len());
                 }
                 RolloutEntry::Report(report)
@@ -110,7 +114,7 @@ impl Rollout {
             live.message.from = Some(number);
         }
         let past = self.past(&cancelled, &items);
-        Ok(Replayed { items, past })
+        Ok(Replayed { items, past, rolled_back })
     }
 
     /// The compaction whose history is the base, and the compactions that were rolled back, by going from the newest
@@ -336,15 +340,30 @@ fn truncated(text: &str, tokens: usize) -> String {
 }
 
 /// Drops the last turns, and what the client put in front of the first of them.
-fn drop_turns(items: &mut Vec<Box<Live>>, starts: &mut Vec<usize>, turns: u64) {
-    let (Some(&first), true) = (starts.first(), turns > 0) else { return };
+fn drop_turns(items: &mut Vec<Box<Live>>, starts: &mut Vec<usize>, turns: u64) -> Vec<Box<Live>> {
+    let (Some(&first), true) = (starts.first(), turns > 0) else { return Vec::new() };
     let kept = starts.len().saturating_sub(usize::try_from(turns).unwrap_or(usize::MAX));
     let mut cut = starts.get(kept).copied().unwrap_or(first);
     while cut > first && items.get(cut - 1).is_some_and(|it| it.message.kind == Kind::Context) {
         cut -= 1;
     }
     starts.truncate(kept);
-    items.truncate(cut);
+    items.split_off(cut)
+}
+
+/// Codex takes turns back, but not what they did to files.
+fn record(dropped: &[Box<Live>], turns: u64, to: &mut RolledBack) {
+    to.turns = to.turns.saturating_add(turns);
+    for part in dropped.iter().flat_map(|it| &it.message.parts) {
+        let Part::Call(call) = part else { continue };
+        for action in tools::actions(call) {
+            let changes =
+                matches!(action.meaning, Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename);
+            if let Some(path) = action.path.filter(|it| changes && !to.changed.contains(it)) {
+                to.changed.push(path);
+            }
+        }
+    }
 }
 
 /// What Codex mends before it sends: outputs without a call go, a call without an output gets one that says
