@@ -375,57 +375,6 @@ impl Work<'_> {
         }
     }
 
-    /// Records the operations that must succeed before an error of `command` may be gone.
-    fn track_operations(&mut self, error: usize, command: &ParsedCommand) {
-        /// Maximum errors of one operation.
-        const RECENT: usize = 64;
-        for operation in command.operations() {
-            // It went wrong again since.
-            for known in self.mended.remove(&operation.name).into_iter().flatten() {
-                if let Detail::Error { similar, .. } = &mut self.errors[known].detail {
-                    *similar = None;
-                }
-            }
-            self.pending_operations.entry(error).or_default().insert(operation.name.clone());
-            let same = self.errors_by_operation.entry(operation.name).or_default();
-            if same.len() == RECENT {
-                same.remove(0);
-            }
-            same.push((error, operation.targets));
-        }
-    }
-
-    /// Records that `command` succeeded: errors whose operations have all succeeded since may be gone.
-    fn record_success(&mut self, number: usize, command: &str, parsed: &ParsedCommand) {
-        let here = command::directory(command);
-        for operation in parsed.operations() {
-            let Some(same) = self.errors_by_operation.get_mut(&operation.name) else { continue };
-            // What was not there may be in another directory.
-            let missing = |error: &Fact| error.text.to_lowercase().contains("no such file");
-            let elsewhere = |error: usize| match &self.errors[error].detail {
-                Detail::Error { of: Some(of), .. } => {
-                    !missing(&self.errors[error])
-                        && here.zip(command::directory(of)).is_some_and(|it| it.0 != it.1)
-                }
-                _ => false,
-            };
-            let (over, rest): (Vec<_>, _) =
-                std::mem::take(same).into_iter().partition(|it| operation.covers(&it.1) && !elsewhere(it.0));
-            *same = rest;
-            for (error, _) in over {
-                let Some(left) = self.pending_operations.get_mut(&error) else { continue };
-                left.remove(&operation.name);
-                if left.is_empty()
-                    && self.pending_operations.remove(&error).is_some()
-                    && let Detail::Error { similar, resolved: None, .. } = &mut self.errors[error].detail
-                {
-                    *similar = Some(number);
-                    self.mended.entry(operation.name.clone()).or_default().push(error);
-                }
-            }
-        }
-    }
-
     /// Records the files in the output of a search or listing, unless an operation on them is known.
     fn note_found_files(&mut self, number: usize, actions: &[Action], output: &Output) {
         /// Maximum files that are an answer rather than a listing.

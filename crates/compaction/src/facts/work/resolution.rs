@@ -1,9 +1,9 @@
-//! What becomes of failures for other reasons than that their own command succeeded.
+//! What becomes of failures.
 
 use std::sync::LazyLock;
 
 use super::Work;
-use super::command::{self, ParsedCommand};
+use super::command::{self, Operation, ParsedCommand};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{is_machine_output, sentences};
@@ -27,7 +27,7 @@ static MISSING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?i)no such file|not found|does not exist|ENOENT|cannot find|can't open")
 });
 /// How the messages of editing tools begin whose call did not fit the file, in lower case.
-const MISFITS: [&str; 12] = [
+const MISFITS: [&str; 15] = [
     "string to replace not found",
     "could not find oldstring",
     "could not find old_string",
@@ -40,6 +40,11 @@ const MISFITS: [&str; 12] = [
     "apply_patch verification failed",
     "failed to find expected lines",
     "failed to find context",
+    // pi
+    "could not find the exact text",
+    "could not find edits[",
+    // Gemini CLI
+    "failed to edit, ",
 ];
 /// What a failure is called that is no fault of the work, and how a model says so.
 pub(in crate::facts) static EXCUSES: LazyLock<[(&str, AsciiFirstRegex); 4]> = LazyLock::new(|| {
@@ -74,6 +79,70 @@ fn unresolved(error: &mut Fact) -> Option<(&str, Option<&str>, &mut Option<usize
 }
 
 impl Work<'_> {
+    /// Records the operations that must succeed before an error of `command` may be gone.
+    pub(super) fn track_operations(&mut self, error: usize, command: &ParsedCommand) {
+        /// Maximum errors of one operation.
+        const KEPT: usize = 64;
+        for operation in command.operations() {
+            // It went wrong again since.
+            for known in self.mended.remove(&operation.name).into_iter().flatten() {
+                if let Detail::Error { similar, .. } = &mut self.errors[known].detail {
+                    *similar = None;
+                }
+            }
+            self.pending_operations.entry(error).or_default().insert(operation.name.clone());
+            let same = self.errors_by_operation.entry(operation.name).or_default();
+            if same.len() == KEPT {
+                same.remove(0);
+            }
+            same.push((error, operation.targets));
+        }
+    }
+
+    /// Records that `command` succeeded: errors whose operations have all succeeded since may be gone.
+    pub(super) fn record_success(&mut self, number: usize, command: &str, parsed: &ParsedCommand) {
+        let here = command::directory(command);
+        for operation in parsed.operations() {
+            // A task runs those that are named after it: `lint` runs `lint:types`.
+            let runs = |it: &&String| {
+                it.strip_prefix(&operation.name).is_some_and(|it| it.is_empty() || it.starts_with(':'))
+            };
+            let mut names: Vec<String> = self.errors_by_operation.keys().filter(runs).cloned().collect();
+            names.sort_unstable();
+            for name in names {
+                self.end_errors(number, &name, &operation, here);
+            }
+        }
+    }
+
+    /// Ends the errors of the operation `name` that `operation` includes, which succeeded in the directory `here`.
+    fn end_errors(&mut self, number: usize, name: &str, operation: &Operation, here: Option<&str>) {
+        let Some(same) = self.errors_by_operation.get_mut(name) else { return };
+        // What was not there may be in another directory.
+        let missing = |error: &Fact| error.text.to_lowercase().contains("no such file");
+        let elsewhere = |error: usize| match &self.errors[error].detail {
+            Detail::Error { of: Some(of), .. } => {
+                !missing(&self.errors[error])
+                    && here.zip(command::directory(of)).is_some_and(|it| it.0 != it.1)
+            }
+            _ => false,
+        };
+        let (over, rest): (Vec<_>, _) =
+            std::mem::take(same).into_iter().partition(|it| operation.covers(&it.1) && !elsewhere(it.0));
+        *same = rest;
+        for (error, _) in over {
+            let Some(left) = self.pending_operations.get_mut(&error) else { continue };
+            left.remove(name);
+            if left.is_empty()
+                && self.pending_operations.remove(&error).is_some()
+                && let Detail::Error { similar, resolved: None, .. } = &mut self.errors[error].detail
+            {
+                *similar = Some(number);
+                self.mended.entry(name.to_owned()).or_default().push(error);
+            }
+        }
+    }
+
     fn recent_errors(&mut self) -> impl Iterator<Item = &mut Fact> {
         self.errors.iter_mut().rev().take(RECENT)
     }

@@ -487,7 +487,7 @@ fn command(text: &str, chars: usize) -> String {
     let first = text.lines().find(|it| !idle(it)).unwrap_or(text);
     // What a script prints before it does something says little.
     let prints = |it: &&str| {
-        let closed = it.matches('"').count() % 2 == 0 && it.matches('\'').count() % 2 == 0;
+        let closed = ['"', '\''].iter().all(|quote| it.matches(*quote).count().is_multiple_of(2));
         idle(it) || closed && is_read_only(it)
     };
     let line = text.lines().find(|it| !prints(it)).filter(|_| prints(&first)).unwrap_or(first).trim();
