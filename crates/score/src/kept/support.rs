@@ -215,6 +215,10 @@ impl Support {
         let mut seen = HashSet::default();
         let cwd = support.cwd.clone();
         support.find_path(&cwd, &mut seen);
+        // Of turns that were rolled back the messages are gone, but not what they changed.
+        for path in source.meta.rolled_back.iter().flat_map(|it| &it.changed) {
+            support.find_path(path, &mut seen);
+        }
         for probe in probes {
             match &probe.fact {
                 Fact::Command { command, outcome } => {

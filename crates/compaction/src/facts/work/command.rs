@@ -66,7 +66,7 @@ const GIT_LIST_FLAGS: [&str; 6] = ["-a", "-r", "-v", "-vv", "-l", "-av"];
 const READ_ONLY_SUBCOMMANDS: [&str; 9] =
     ["status", "statuses", "list", "show", "view", "info", "where", "help", "ls"];
 
-const READ_ONLY_BY_PROGRAM: [(&str, &[&str]); 6] = [
+const READ_ONLY_BY_PROGRAM: [(&str, &[&str]); 5] = [
     (
         "git",
         &[
@@ -90,7 +90,6 @@ const READ_ONLY_BY_PROGRAM: [(&str, &[&str]); 6] = [
         ],
     ),
     ("sed", &["-n", "-ne"]),
-    ("command", &["-v", "-V"]),
     ("npm", &["view", "ls", "info"]),
     ("bd", &["show", "list", "ready", "--help", "stats", "search"]),
     ("gh", &["--version", "search", "auth"]),
@@ -535,7 +534,6 @@ mod tests {
             ("find . -name '*.tmp' -delete", false),
             ("find . -name '*.tmp' -exec rm {} \\;", false),
             ("rg -l rate | xargs -I {} sed -i s/a/b/ {}", false),
-            ("command -v go || true", true),
             ("env CI=1 cargo test", false),
             ("for f in a b; do echo \"$f\"; wc -l $f; done", true),
             ("for f in a b; do rm $f; done", false),
