@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::line::{self, LineStyle, SummaryLine};
-use super::priority::{self, LineKind, Tier};
+use super::priority::{self, LineKind};
 use super::{Candidate, OfflineRequest, patterns};
 use crate::facts::{self, Detail, Fact, Topic, Voice};
 use crate::profile::{Section, SummaryShape};
@@ -142,7 +142,12 @@ impl Layout<'_, '_> {
                 let kind = spent.entry(tier.kind).or_default();
                 let room = (self.ask.max_tokens + before).saturating_sub(self.used);
                 let room = room.min((cap + before).saturating_sub(*kind)).saturating_sub(around);
-                let Some((line, label, cost)) = self.line_within(item, tier, room, &labels) else { continue };
+                // Of several requests each has its words, or gives way to the others.
+                let cuts = tier.cut_to_fit && *kind == before;
+                let Some((line, label, cost)) = self.line_within(item, tier.chars, cuts, room, &labels)
+                else {
+                    continue;
+                };
                 let cost = cost + around;
                 self.used = self.used + cost - before;
                 *kind = *kind + cost - before;
@@ -158,15 +163,16 @@ impl Layout<'_, '_> {
         order
     }
 
-    /// The line of an item, if it says more than the one there is and costs at most `room`.
+    /// The line of an item with at most `chars` characters of its text, if it says more than the one there is and costs
+    /// at most `room`. `cuts`: with less text where that makes it fit.
     fn line_within(
         &mut self,
         item: &Candidate,
-        tier: &Tier,
+        mut chars: usize,
+        cuts: bool,
         room: u64,
         labels: &HashSet<Label>,
     ) -> Option<(SummaryLine, Option<Label>, u64)> {
-        let mut chars = tier.chars;
         loop {
             let line = line::line(item.fact, item.ended, chars, &self.style);
             // Only ever longer.
@@ -181,7 +187,7 @@ impl Layout<'_, '_> {
             // By what a character costs, and always less than before.
             let length = chars.min(item.fact.text.chars().count());
             chars = (length * room as usize / cost as usize).min(length - length / 8);
-            if !tier.cut_to_fit || chars < SHORTEST {
+            if !cuts || chars < SHORTEST {
                 return None;
             }
         }

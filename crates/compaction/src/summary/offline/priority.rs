@@ -118,8 +118,8 @@ const fn cut_to_fit(kind: LineKind, chars: usize, share: u64) -> Tier {
 /// What no style does without: first some of everything, so that none starves the others, then more of what binds.
 const PINNED: &[Tier] = &[
     // Whatever the room, what is asked and what it is for have a line.
-    cut_to_fit(LineKind::Last, 120, 90),
-    cut_to_fit(LineKind::Goal, 120, 80),
+    cut_to_fit(LineKind::Last, 120, 70),
+    cut_to_fit(LineKind::Goal, 120, 60),
     tier(LineKind::Directory, 300, 100),
     tier(LineKind::Quoted, 160, 35),
     tier(LineKind::Quoted, 600, 45),
