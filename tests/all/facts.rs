@@ -215,7 +215,7 @@ fn what_a_turn_changed_that_was_rolled_back_is_told() {
     history.meta.rolled_back = Some(RolledBack { turns: 2, changed });
     let page = summary(&history, &facts::read(&history), &spec(), 10_000, &[]);
     let told =
-        "/repo; 2 turns were rolled back, what was changed then may still be there: src/gauge.rs, notes.md";
+        "/repo; 2 turns were rolled back; what they changed may still be on disk: src/gauge.rs, notes.md";
     assert!(page.contains(told), "{page}");
 }
 

@@ -305,7 +305,7 @@ pub struct Meta {
     pub times: Option<(i64, i64)>,
     /// The compaction that made it ran by itself, because the context was full. Writers record it.
     pub automatic: bool,
-    /// What the user took back, if the agent leaves files as they are then.
+    /// Turns that were rolled back, where the agent does not undo what they did to files.
     pub rolled_back: Option<RolledBack>,
 }
 
@@ -313,7 +313,7 @@ pub struct Meta {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RolledBack {
     pub turns: u64,
-    /// The paths that their calls changed, as named there, each once.
+    /// The paths that their calls changed, as the calls name them, each once.
     pub changed: Vec<String>,
 }
 

@@ -133,7 +133,7 @@ fn unwrapped(mut words: &[String]) -> &[String] {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         });
         words = match head.as_str() {
-            // It says where a program is.
+            // `command -v` tells where a program is.
             "command" if rest.first().is_some_and(|it| it.starts_with('-')) => break,
             "sudo" | "env" | "time" | "command" | "nohup" | "then" | "do" | "else" | "!" | "(" | "{" => rest,
             "timeout" if rest.len() > 1 => &rest[1..],

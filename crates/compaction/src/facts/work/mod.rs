@@ -155,7 +155,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
         }
     }
     same_errors(&mut work.errors);
-    // An edit that was not tried again for long was done otherwise.
+    // An edit that is not retried soon was made in another way.
     let end = history.messages().len();
     work.errors.retain(|it| {
         let stands = matches!(it.detail, Detail::Error { resolved: None, .. });
@@ -226,11 +226,11 @@ fn rolled_back(taken: &RolledBack, base: &str) -> String {
     let more = taken.changed.len() - named.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let turns =
-        if taken.turns == 1 { "a turn was".to_owned() } else { format!("{} turns were", taken.turns) };
-    format!("{turns} rolled back, what was changed then may still be there: {}{more}", named.join(", "))
+        if taken.turns == 1 { "1 turn was".to_owned() } else { format!("{} turns were", taken.turns) };
+    format!("{turns} rolled back; what they changed may still be on disk: {}{more}", named.join(", "))
 }
 
-/// Whether a directory is given by a variable of a shell, so that nobody knows which it is.
+/// Whether a directory is named by a shell variable, whose value is unknown.
 fn is_unexpanded(dir: &str) -> bool {
     dir.contains('$')
 }

@@ -23,7 +23,7 @@ impl Uncommitted {
         }
     }
 
-    /// Of a file that is gone nobody asks what was edited in it.
+    /// Edits of a deleted file are not left to commit.
     pub(super) fn delete(&mut self, path: &str) {
         let below = |it: &str| it.strip_prefix(path).is_some_and(|it| it.is_empty() || it.starts_with('/'));
         self.edited.retain(|it, _| !below(it));

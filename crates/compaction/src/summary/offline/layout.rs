@@ -142,7 +142,7 @@ impl Layout<'_, '_> {
                 let kind = spent.entry(tier.kind).or_default();
                 let room = (self.ask.max_tokens + before).saturating_sub(self.used);
                 let room = room.min((cap + before).saturating_sub(*kind)).saturating_sub(around);
-                // Of several requests each has its words, or gives way to the others.
+                // Only a line that stands alone is cut: one more would take the room that the others may grow into.
                 let cuts = tier.cut_to_fit && *kind == before;
                 let Some((line, label, cost)) = self.line_within(item, tier.chars, cuts, room, &labels)
                 else {

@@ -271,7 +271,7 @@ fn file(fact: &Fact, what: FileOp, to: Option<&str>, style: &LineStyle, at: &str
     let path = within(&fact.text);
     let text = match to {
         Some(to) => format!("{path} → {} {at}", within(to)),
-        // One looks it up by its path; one line for all of them.
+        // Without message numbers: one line holds them all.
         None if what == FileOp::Listed => {
             return SummaryLine { label: Some(label), group: String::new(), text: path };
         }

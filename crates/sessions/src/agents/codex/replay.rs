@@ -87,7 +87,7 @@ impl Rollout {
                 }
                 RolloutEntry::RolledBack(turns) => {
                     let dropped = drop_turns(&mut items, &mut starts, *turns);
-                    record(&dropped, *turns, rolled_back.get_or_insert_default());
+                    note_rolled_back(&dropped, *turns, rolled_back.get_or_insert_default());
                     reported = reported.min(items.len());
                 }
                 RolloutEntry::Report(report)
@@ -351,8 +351,8 @@ fn drop_turns(items: &mut Vec<Box<Live>>, starts: &mut Vec<usize>, turns: u64) -
     items.split_off(cut)
 }
 
-/// Codex takes turns back, but not what they did to files.
-fn record(dropped: &[Box<Live>], turns: u64, to: &mut RolledBack) {
+/// Codex rolls back the messages of a turn, not its changes of files.
+fn note_rolled_back(dropped: &[Box<Live>], turns: u64, to: &mut RolledBack) {
     to.turns = to.turns.saturating_add(turns);
     for part in dropped.iter().flat_map(|it| &it.message.parts) {
         let Part::Call(call) = part else { continue };
