@@ -120,6 +120,59 @@ fn what_only_an_earlier_summary_tells_stands_behind_what_is_known() {
 }
 
 #[test]
+fn a_short_reply_to_a_question_is_no_goal() {
+    let report = "Насос проверен и работает, а клапан ещё не подключён к управлению. ".repeat(4);
+    let page = page(&format!(
+        "@user\nПроверь насос и клапан.\n@model\n{report}\n@user\nЗапиши всё в отчёт.\n@model\n{report}\n\nХочешь, чтобы я подключил клапан?\n@user\nхочу"
+    ));
+    let goal = page.split("## ").find(|it| it.starts_with("Goal")).unwrap_or_default();
+    assert!(goal.contains("Запиши всё в отчёт") && !goal.contains("хочу"), "{page}");
+    assert!(page.contains("asked: Хочешь, чтобы я подключил клапан? → \"хочу\""), "{page}");
+}
+
+#[test]
+fn a_step_of_an_earlier_summary_that_was_finished_loses_its_old_state() {
+    let step = |state: &str| {
+        page(&format!(
+            "@summary\n## Pending Tasks\n- Task #7{state}\n@user\nGo on.\n@call TaskUpdate t\n{{\"taskId\":\"7\",\"status\":\"completed\"}}\n@out t\nUpdated task #7 status\n@model\nFinished."
+        ))
+    };
+    let waiting = step(": PENDING - Connect the valve");
+    assert!(waiting.contains("- done: Task #7: Connect the valve [#"), "{waiting}");
+    let begun = step(" (valve): IN PROGRESS - the pipe has 3 leaks");
+    assert!(begun.contains("- done: Task #7 (valve) [#"), "{begun}");
+}
+
+#[test]
+fn the_state_in_an_earlier_summary_is_no_last_step_once_work_went_on() {
+    let page = page(concat!(
+        "@summary\n## Current Work\n- The pump should start slowly, it does not yet.\n@user\nGo on.\n",
+        "@call Edit e\n{\"file_path\":\"/repo/src/pump.rs\",\"old_string\":\"a\",\"new_string\":\"b\"}\n@out e\nok\n",
+        "@model\nThe pump starts slowly now, with a ramp of two seconds before it is at full speed.\n",
+    ));
+    let step = page.split("## ").find(|it| it.starts_with("Last step")).unwrap_or_default();
+    assert!(step.contains("ramp of two seconds") && !step.contains("should start"), "{page}");
+}
+
+#[test]
+fn a_teammate_works_for_the_lead_of_its_team() {
+    let lead =
+        |it: &str| format!("<teammate-message teammate_id=\"team-lead\">\n{it}\n</teammate-message>\n");
+    let task = |number: u32, subject: &str| {
+        lead(&format!(
+            r#"{{"type":"task_assignment","taskId":"{number}","subject":"{subject}","description":"all of it","assignedBy":"team-lead"}}"#
+        ))
+    };
+    let tasks = page(&format!("@user\n{}{}", task(1, "P-1: Mend the pump"), task(2, "P-2: Mend the fan")));
+    assert!(tasks.contains("- \"P-1: Mend the pump\" [#0]\n- \"P-2: Mend the fan\" [#0]"), "{tasks}");
+    let brief = page(&format!("@user\n{}", lead("Mend the pump. You work ONLY in plant/.")));
+    assert!(brief.contains("- \"Mend the pump. You work ONLY in plant/.\" [#0]"), "{brief}");
+    let peer =
+        page("@user\n<teammate-message teammate_id=\"fan-dev\">\nThe fan is mended.\n</teammate-message>");
+    assert!(!peer.contains("The fan is mended"), "{peer}");
+}
+
+#[test]
 fn a_sealed_compaction_is_said_once() {
     let sealed = Opaque { api: "codex".into(), kind: "compaction".into(), raw: Text::new("{}") };
     let mut messages = vec![Message::text(Role::User, Kind::Said, "Mend the pump of the plant.")];

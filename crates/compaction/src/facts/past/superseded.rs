@@ -11,7 +11,7 @@ use super::step_index::MAX_CANDIDATES;
 use crate::facts::plan::TaskUpdate;
 use crate::facts::talk::orders::{for_one_request, polarity};
 use crate::facts::talk::report::speaks;
-use crate::facts::talk::{answers_question, asks, is_trivial};
+use crate::facts::talk::{MAX_REPLY_BYTES, answers_question, asks, is_trivial};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
@@ -22,6 +22,13 @@ use history::{History, Kind, Message, Role};
 /// Task number at the beginning of a line: `Task #3: …`.
 static TASK: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:task\s+#?|#)(\d+)\b"));
+
+/// The state of a step behind its number or name, with the space around it.
+static STATUS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)\s*[:–-]\s*\**(pending|not started|in[ _]progress|blocked|unfixed)\b\**(?:\s*[:–-]\s*)?",
+    )
+});
 
 /// Maximum bytes of a step that asks only for a run.
 const MAX_RUN_STEP_BYTES: usize = 120;
@@ -106,17 +113,21 @@ pub(in crate::facts) fn drop_superseded(history: &History, changed: &[TaskUpdate
         let step = if only { stems(step) } else { HashSet::new() };
         step.is_empty() || !step.iter().all(|it| runs.get(it).is_some_and(|it| *it > fact.message))
     });
-    // Rules do not become outdated with the turn.
     let since = present::last_work(history, facts).max(present::last_statement(history));
-    let current = |fact: &mut Fact| {
-        let over = match polarity(&fact.text) {
-            None => fact.message < since || past.contains(&fact.message),
-            Some(Polarity::Forbid) => false,
-            // What was to be done then.
-            Some(Polarity::Require | Polarity::Prefer) => past.contains(&fact.message),
+    let stated = |it: &Fact| it.topic == Topic::Current && it.voice() == Voice::Summary;
+    let over = |it: &Fact| stated(it) && (it.message < since || past.contains(&it.message));
+    // Rules do not become outdated with the turn, unless they say what was to be done in it.
+    for fact in facts.iter_mut().filter(|it| over(it)) {
+        let holds = match polarity(&fact.text) {
+            None => false,
+            Some(Polarity::Forbid) => true,
+            Some(Polarity::Require | Polarity::Prefer) => !past.contains(&fact.message),
         };
-        fact.topic == Topic::Current && fact.voice() == Voice::Summary && over
-    };
+        if holds {
+            fact.topic = Topic::Findings;
+        }
+    }
+    let current = |it: &mut Fact| over(it);
     let mut stood: Vec<Fact> = facts.extract_if(.., current).collect();
     // The old state of the work is dropped; findings in it are kept.
     for fact in &mut stood {
@@ -146,14 +157,26 @@ fn apply_task_updates(changed: &[TaskUpdate], facts: &mut Vec<Fact>) -> Vec<Clos
             over.extend((now.topic != Some(Topic::Active)).then(|| ClosedTask::of(&fact.text, now.message)));
             fact.message = now.message;
         }
-        // The explanation of a finished step is no longer needed.
         if now.topic == Some(Topic::Done) {
-            fact.text.truncate(fact.text.find(" — ").unwrap_or(fact.text.len()));
+            fact.text.reword(without_status);
         }
         fact.topic = now.topic.unwrap_or(fact.topic);
         now.topic.is_some()
     });
     over
+}
+
+/// A step that is finished, without the state that the summary gave it and without its explanation.
+fn without_status(step: &str) -> String {
+    let step = step.split_once(" — ").map_or(step, |it| it.0);
+    match STATUS.captures(step).and_then(|it| Some((it.get(0)?, it.get(1)?))) {
+        // What was left of it.
+        Some((label, status)) if !status.as_str().eq_ignore_ascii_case("pending") => {
+            step[..label.start()].to_owned()
+        }
+        Some((label, _)) => format!("{}: {}", &step[..label.start()], &step[label.end()..]),
+        None => step.to_owned(),
+    }
 }
 
 /// Drops steps of earlier summaries that the model offered to take and the user declined: "Shall I commit?" "No".
@@ -241,12 +264,22 @@ pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec
     let Some(at) = last_answered(history).filter(|it| goal.is_some_and(|goal| goal < *it)) else { return };
     // A question is answered in passing; a slash command is none.
     let question = |it: &str| asks(it) && !it.starts_with('/') && it.len() <= MAX_QUESTION_BYTES;
-    let asked = |it: &&Fact| {
-        let new = it.topic == Topic::Last && it.voice() == Voice::User && it.message > at;
-        new && !is_trivial(&it.text) && !question(&it.text)
+    let messages = history.messages();
+    let reply = |it: &Fact| {
+        let before = it.message.checked_sub(1).map(|before| &messages[before]);
+        it.text.len() <= MAX_REPLY_BYTES
+            && before.is_some_and(|before| answers_question(&messages[it.message], before))
     };
-    let now: Vec<Fact> =
-        facts.iter().filter(asked).map(|it| Fact { topic: Topic::Goal, ..it.clone() }).collect();
+    let asked = |it: &&Fact| {
+        let new = it.topic == Topic::Requests && it.voice() == Voice::User && it.message > at;
+        new && !question(&it.text) && !reply(it)
+    };
+    let Some(newest) = facts.iter().filter(asked).map(|it| it.message).max() else { return };
+    let now: Vec<Fact> = facts
+        .iter()
+        .filter(|it| it.message == newest && asked(it))
+        .map(|it| Fact { topic: Topic::Goal, ..it.clone() })
+        .collect();
     facts.extend(now);
 }
 

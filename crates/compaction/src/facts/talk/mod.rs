@@ -26,7 +26,7 @@ use report::{
 const MAX_ANSWER_CHARS: usize = 240;
 
 /// Maximum bytes of a prompt that answers a question whatever it says.
-const MAX_REPLY_BYTES: usize = 60;
+pub(in crate::facts) const MAX_REPLY_BYTES: usize = 60;
 
 const MIN_FINDING_CHARS: usize = 40;
 

@@ -48,7 +48,7 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
             it.trim_start().starts_with("<command-").then(|| it.split_once("<command-args>")).flatten();
         typed.and_then(|it| it.1.split_once("</command-args>")).map_or(request(it), |it| it.0)
     };
-    let texts: Vec<&str> = texts.map(request).map(without_header).collect();
+    let texts: Vec<&str> = texts.flat_map(assigned).map(request).map(without_header).collect();
     let mut out = Vec::new();
     for [start, end] in TRANSCRIPTS {
         let from = texts.iter().enumerate().find_map(|(at, it)| Some((at, it.find(start)?)));
@@ -76,6 +76,23 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
     }
     texts.iter().for_each(|it| without_elements(it, &mut out));
     out
+}
+
+/// What the lead of Claude Code's agent team asks a teammate for in its messages; any other text as it is.
+fn assigned<'a>(text: &'a str) -> Vec<&'a str> {
+    const FROM_LEAD: &str = "<teammate-message teammate_id=\"team-lead\"";
+    if !text.trim_start().starts_with(FROM_LEAD) {
+        return vec![text];
+    }
+    let body = |it: &'a str| {
+        let body = it.split_once('>')?.1.split("</teammate-message>").next()?.trim();
+        if !body.starts_with('{') {
+            return Some(body);
+        }
+        let task = body.strip_prefix(r#"{"type":"task_assignment""#)?.split_once(r#""subject":""#)?.1;
+        Some(task.split_once(r#"",""#).map_or(task, |it| it.0))
+    };
+    text.split(FROM_LEAD).skip(1).filter_map(body).collect()
 }
 
 /// What another agent of Codex hands over, without the header: the task; reports are not the user's.

@@ -292,6 +292,7 @@ fn is_informative(kind: Name, text: &str) -> bool {
                 // A template, of which the name of a variable is cut off.
                 && !text.contains('$')
                 && !text.ends_with(['@', '=', '&'])
+                && (host.contains(['.', ':']) || host == "localhost")
                 && !text.contains("example.com")
                 && ![".example", ".test", ".invalid"].iter().any(|it| host.ends_with(it))
         }

@@ -308,6 +308,23 @@ fn whose_words() {
 }
 
 #[test]
+fn only_what_the_lead_of_a_team_assigns_is_a_request() {
+    let from = |who: &str, said: &str| {
+        format!("<teammate-message teammate_id=\"{who}\">\n{said}\n</teammate-message>")
+    };
+    let mut it = rows();
+    it.user("u1", &*from("team-lead", "Mend it."))
+        .says("a1", "ok")
+        .user("u2", &*from("team-lead", r#"{"type":"shutdown_request"}"#))
+        .user("u3", &*from("tester", "It works."))
+        .says("a2", "ok")
+        .user("u4", &*from("team-lead", r#"{"type":"task_assignment","subject":"Mend this"}"#));
+    let said: Vec<String> =
+        it.shown().lines().filter_map(|it| it.split_once(": ")).map(|it| it.0.to_owned()).collect();
+    assert_eq!(said, ["user", "model", "context", "model", "user"]);
+}
+
+#[test]
 fn words_beside_a_result() {
     let beside = |text: &str| {
         let mut it = rows();
