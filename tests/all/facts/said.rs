@@ -211,3 +211,36 @@ fn what_was_announced_and_then_run_is_no_state() {
     ));
     assert!(page.contains("All tests of the pump pass. [#1]"), "{page}");
 }
+
+#[test]
+fn a_slash_command_is_told_by_its_name() {
+    let answer = "Its bearing is worn on one side, so that the shaft knocks against the case. ".repeat(3);
+    let page = page(&format!(
+        concat!(
+            "@user\n<command-message>review</command-message>\n<command-name>/review</command-name>\n",
+            "<command-args>the pump, and never restart it</command-args>\n@model\nI look at it.\n@user\nWhy is it loud?\n",
+            "@model\n{}",
+        ),
+        answer
+    ));
+    assert!(page.contains("- \"/review the pump, and never restart it\" [#0]"), "{page}");
+    assert!(page.contains("- \"Why is it loud?\" [#2] (answered at [#3])"), "{page}");
+    let again = self::page(&format!("@summary\n{page}\n@user\nGo on."));
+    assert!(again.contains("\"Why is it loud?\" [#0]") && !again.contains("answered at )"), "{again}");
+}
+
+#[test]
+fn the_printed_list_of_tasks_is_their_state() {
+    let page = page(concat!(
+        "@summary\n## Pending Tasks\n- P-3 (#3): Mend the roof\n- Tasks #4 and #5: Paint the door and the wall\n",
+        "@user\nMend the plant.\n@call TaskCreate a\n{\"subject\":\"Mend the pump\"}\n@out a\nTask #6 created successfully: Mend the pump\n",
+        "@call TaskCreate b\n{\"subject\":\"Mend the fan\"}\n@out b\nTask #7 created successfully: Mend the fan\n",
+        "@call TaskList c\n{}\n@out c\n#3 [completed] Mend the roof\n#4 [completed] Paint the door\n#5 [in_progress] Paint the wall (painter)\n",
+        "#6 [completed] Mend the pump (pump-dev)\n#7 [pending] Mend the fan [blocked by #6]\n@model\nThe fan is next.",
+    ));
+    for told in ["- done: Mend the pump [#", "- open: Mend the fan [#", "- done: P-3 (#3): Mend the roof [#"]
+    {
+        assert!(page.contains(told), "{told}\n{page}");
+    }
+    assert!(!page.contains("done: Tasks #4"), "{page}");
+}

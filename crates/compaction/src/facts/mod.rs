@@ -28,7 +28,7 @@ use history::verbatim;
 use history::{Call, History};
 pub(crate) use past::ANSWERED;
 pub(crate) use past::UNREADABLE;
-pub use past::superseded::{answers, last_answered};
+pub use past::superseded::{answers, last_answered, question_answered};
 pub use talk::last_step;
 
 pub use text::flat;

@@ -43,6 +43,9 @@ pub(super) struct TaskUpdate {
 
 static TASK_CREATED: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)task #?(\w+) (?:created|added)"));
+/// A line of the output of `TaskList`: number, status.
+static LISTED_TASK: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^#(\d+) \[(\w+)\] \S"));
 static CHECKBOX: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$"));
 
@@ -60,7 +63,10 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
                     calls.insert(&call.id);
                     changed.extend(apply(call, number, &mut steps));
                 }
-                Part::Output(output) if calls.remove(&*output.id) => assign_task_id(output, &mut steps),
+                Part::Output(output) if calls.remove(&*output.id) => {
+                    assign_task_id(output, &mut steps);
+                    changed.extend(listed_tasks(output, number, &mut steps));
+                }
                 // A checklist in prose counts until a tool keeps the plan.
                 Part::Text(text) if message.kind == Kind::Said && message.role != Role::System => {
                     let boxes = checklist(text.as_str(), number);
@@ -144,9 +150,36 @@ fn listed_step(item: &Value, number: usize) -> Option<Step> {
     Some(Step { id: None, text, topic, message: number })
 }
 
+/// Applies the statuses that `TaskList` prints: teammates and sub-agents change tasks, too.
+fn listed_tasks(output: &Output, number: usize, steps: &mut Steps) -> Vec<TaskUpdate> {
+    let text = output.text.as_str();
+    let listed = text.starts_with('#').then(|| LISTED_TASK.captures_iter(text)).into_iter().flatten();
+    let mut changed = Vec::new();
+    for found in listed {
+        let (Some(id), Some(status)) = (found.get(1), found.get(2)) else { continue };
+        let now = topic(status.as_str());
+        let known = steps.by_id.get(id.as_str()).and_then(|at| steps.all[*at].as_ref());
+        if known.is_none_or(|it| Some(it.topic) != now) {
+            changed.extend(set_status(id.as_str().to_owned(), Some(now), None, number, steps));
+        }
+    }
+    changed
+}
+
 /// Claude Code's `TaskUpdate`.
 fn update(id: String, input: &Value, number: usize, steps: &mut Steps) -> Option<TaskUpdate> {
-    let now = status(input).map(|it| topic(&it));
+    let subject = input.get("subject").and_then(Value::as_str);
+    set_status(id, status(input).map(|it| topic(&it)), subject, number, steps)
+}
+
+/// Sets the status of a task, if `now` is one, and its subject, if it has a new one.
+fn set_status(
+    id: String,
+    now: Option<Option<Topic>>,
+    subject: Option<&str>,
+    number: usize,
+    steps: &mut Steps,
+) -> Option<TaskUpdate> {
     let Some(at) = steps.by_id.get(&id).copied() else {
         return Some(TaskUpdate { id, topic: now?, message: number });
     };
@@ -155,7 +188,7 @@ fn update(id: String, input: &Value, number: usize, steps: &mut Steps) -> Option
         *step = None;
         steps.by_id.remove(&id);
     } else if let Some(step) = step {
-        if let Some(text) = input.get("subject").and_then(Value::as_str) {
+        if let Some(text) = subject {
             step.text = flat(text);
         }
         step.topic = now.flatten().unwrap_or(step.topic);

@@ -3,9 +3,10 @@
 //! summary. A [`Fact`] of what the user wants needs a quote, so that the compiler rejects a path, command or output in
 //! its place.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 
-use super::text::user_text;
+use super::text::{slash_command, user_text};
 use super::{Detail, Fact, Topic};
 use history::tools;
 use history::{Call, History, Kind, Message, Output, Refusal, Text};
@@ -101,7 +102,7 @@ const INJECTED_STARTS: [&str; 9] = [
 
 /// The user's own words in a message that a person wrote.
 pub(super) struct Prompt<'a> {
-    parts: Vec<&'a str>,
+    parts: Vec<Cow<'a, str>>,
 }
 
 impl<'a> Prompt<'a> {
@@ -114,12 +115,17 @@ impl<'a> Prompt<'a> {
             return None;
         }
         let said = |it: &&str| !INJECTED_STARTS.iter().any(|not| it.trim_start().starts_with(not));
-        let parts: Vec<&str> =
-            user_text(message.texts().map(Text::as_str)).into_iter().filter(said).collect();
+        let parts = user_text(message.texts().map(Text::as_str)).into_iter().filter(said);
+        let mut parts: Vec<Cow<'_, str>> = parts.map(Cow::Borrowed).collect();
+        // Arguments say little without the command.
+        let command = message.texts().find_map(|it| slash_command(it.as_str()));
+        if let (Some(command), Some(first)) = (command, parts.first_mut()) {
+            *first = format!("{command}\n{first}").into();
+        }
         (!parts.is_empty()).then_some(Self { parts })
     }
 
-    pub(super) fn parts(&self) -> &[&'a str] {
+    pub(super) fn parts(&self) -> &[Cow<'a, str>] {
         &self.parts
     }
 
@@ -129,7 +135,7 @@ impl<'a> Prompt<'a> {
 
     /// `None` if `slice` is not a slice of one of the parts, even if it is equal to one.
     pub(super) fn quote(&self, slice: &str) -> Option<Quote> {
-        let within = |part: &&str| {
+        let within = |part: &Cow<'_, str>| {
             let (part, slice) = (part.as_bytes().as_ptr_range(), slice.as_bytes().as_ptr_range());
             part.start <= slice.start && slice.end <= part.end
         };

@@ -168,6 +168,7 @@ fn write_slice(
     let below = pursued.map(|it| it.message).filter(|it| *it >= ask.region.end);
     let style = LineStyle {
         answered,
+        question_answered: facts::question_answered(history),
         answers: facts::answers(history),
         below,
         follows_up: pursued.is_some_and(|it| it.text.len() <= FOLLOW_UP),

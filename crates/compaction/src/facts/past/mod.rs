@@ -335,8 +335,9 @@ impl SummaryReader<'_> {
         // Quotations stay verbatim.
         let quotes = body.starts_with('"') || body.contains("→ \"");
         let body = if quotes { body } else { without_bold(&body) };
-        // Our format: a goal that was answered since.
-        let goal = body.rsplit_once(ANSWERED).filter(|it| topic == Topic::Goal && it.1.ends_with(')'));
+        // Our format: a goal or question that was answered since.
+        let requests = matches!(topic, Topic::Goal | Topic::Last);
+        let goal = body.rsplit_once(ANSWERED).filter(|it| requests && it.1.ends_with(')'));
         let body = REFS.replace_all(goal.map_or(&body, |it| it.0), "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();

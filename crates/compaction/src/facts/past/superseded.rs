@@ -11,7 +11,7 @@ use super::step_index::MAX_CANDIDATES;
 use crate::facts::plan::TaskUpdate;
 use crate::facts::talk::orders::{for_one_request, polarity};
 use crate::facts::talk::report::speaks;
-use crate::facts::talk::{MAX_REPLY_BYTES, answers_question, asks, is_trivial};
+use crate::facts::talk::{MAX_REPLY_BYTES, answers_question, asks, is_question, is_trivial};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
@@ -19,9 +19,12 @@ use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
 use history::{History, Kind, Message, Role};
 
-/// Task number at the beginning of a line: `Task #3: …`.
-static TASK: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:task\s+#?|#)(\d+)\b"));
+/// The numbers of the tasks that a step is about: `Task #3: …`, `tasks #6 and #7`, `UI-5 (#16): …`.
+static TASKS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)^\W*(?:task\s+#?|#)(\d+)\b|\btasks?:? ((?:#\d+(?:,? and |, | & )?)+)|\b[A-Z]+-\d+ \(#(\d+)\)|\(#(\d+)\):",
+    )
+});
 
 /// The state of a step behind its number or name, with the space around it.
 static STATUS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -150,9 +153,15 @@ fn apply_task_updates(changed: &[TaskUpdate], facts: &mut Vec<Fact>) -> Vec<Clos
         if !is_open_in_summary(fact) {
             return true;
         }
-        let found = TASK.captures(&fact.text).and_then(|it| Some(it.get(1)?.as_str().to_owned()));
-        let now = found.and_then(|it| last.get(it.as_str())).filter(|it| it.message > fact.message);
-        let Some(now) = now else { return true };
+        // Of several tasks the one that was set last, if all were.
+        let of = |id: &str| last.get(id).copied().filter(|it| it.message > fact.message);
+        let now: Option<Vec<&TaskUpdate>> = task_numbers(&fact.text).into_iter().map(of).collect();
+        let now = now.unwrap_or_default().into_iter();
+        let Some(now) =
+            now.max_by_key(|it| (it.topic == Some(Topic::Open), it.topic == Some(Topic::Active), it.message))
+        else {
+            return true;
+        };
         if now.topic != Some(Topic::Open) {
             over.extend((now.topic != Some(Topic::Active)).then(|| ClosedTask::of(&fact.text, now.message)));
             fact.message = now.message;
@@ -164,6 +173,15 @@ fn apply_task_updates(changed: &[TaskUpdate], facts: &mut Vec<Fact>) -> Vec<Clos
         now.topic.is_some()
     });
     over
+}
+
+fn task_numbers(step: &str) -> Vec<&str> {
+    let Some(found) = TASKS.captures(step) else { return Vec::new() };
+    let groups = (1..=4).filter_map(|it| found.get(it));
+    groups
+        .flat_map(|it| it.as_str().split(|c: char| !c.is_ascii_digit()))
+        .filter(|it| !it.is_empty())
+        .collect()
 }
 
 /// A step that is finished, without the state that the summary gave it and without its explanation.
@@ -312,6 +330,17 @@ fn last_report(messages: &[Message], replies: impl Fn(usize) -> bool) -> Option<
         }
     }
     answered_before_summary(messages)
+}
+
+/// The message that answered the last prompt, if that is a question: a report without any call before it.
+pub fn question_answered(history: &History) -> Option<usize> {
+    let last = history.last_prompt()?;
+    let after = history.messages().iter().enumerate().skip(last + 1);
+    let first = after.skip_while(|it| it.1.role != Role::Assistant).map(|it| it.0).next()?;
+    let (asked, answer) = (&history.messages()[last], &history.messages()[first]);
+    // Who asks back has not answered.
+    let answers = is_report(answer) && !is_question(&answer.plain());
+    (is_question(&asked.plain()) && answers).then_some(first)
 }
 
 /// The last message of the model before each request but the first, in order: what answered the request before it.

@@ -230,7 +230,7 @@ fn last_question(text: &str) -> Option<&str> {
     None
 }
 
-fn is_question(text: &str) -> bool {
+pub(in crate::facts) fn is_question(text: &str) -> bool {
     // An emoji or closing mark may follow the question mark.
     let mark = |it: char| !it.is_alphanumeric() && !"?？.!。！".contains(it);
     text.trim_end_matches(mark).ends_with(['?', '？'])

@@ -1,5 +1,6 @@
 //! Rules and orders of the user: standing rules, and orders for the task at hand.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use super::statements;
@@ -166,7 +167,7 @@ fn without_quotations(text: &str) -> std::borrow::Cow<'_, str> {
 
 /// For each part of a prompt, the offsets where a speaker begins and whether that is the user. A part that contains a
 /// transcript, `[12] assistant: …`, holds much that the user did not say.
-fn speakers(parts: &[&str]) -> Vec<Vec<(usize, bool)>> {
+fn speakers(parts: &[Cow<'_, str>]) -> Vec<Vec<(usize, bool)>> {
     let mut user = true;
     let mut marks = 0;
     let mut out: Vec<Vec<(usize, bool)>> = Vec::new();
@@ -214,7 +215,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
         let told = stretches
             .into_iter()
             .filter(|it| orders(it.0))
-            .flat_map(|(kind, text)| clauses(text).into_iter().map(move |it| (*part, kind, untagged(it))));
+            .flat_map(|(kind, text)| clauses(text).into_iter().map(move |it| (&**part, kind, untagged(it))));
         told.filter(|it| own(it.2)).collect::<Vec<_>>()
     });
     let mut of_document: Vec<Fact> = Vec::new();

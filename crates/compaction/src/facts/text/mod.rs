@@ -78,6 +78,12 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
     out
 }
 
+/// The name of a slash command that Claude Code sends as elements, with its slash.
+pub(in crate::facts) fn slash_command(text: &str) -> Option<&str> {
+    let command = text.trim_start().strip_prefix("<command-")?;
+    Some(command.split_once("command-name>")?.1.split_once("</command-name>")?.0.trim())
+}
+
 /// What the lead of Claude Code's agent team asks a teammate for in its messages; any other text as it is.
 fn assigned<'a>(text: &'a str) -> Vec<&'a str> {
     const FROM_LEAD: &str = "<teammate-message teammate_id=\"team-lead\"";

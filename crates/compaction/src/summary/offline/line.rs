@@ -28,6 +28,8 @@ pub(super) struct LineStyle {
     pub(super) errors_apart: bool,
     /// The report of the model since which the user asks for something else.
     pub(super) answered: Option<usize>,
+    /// The message that answered the last prompt, a question.
+    pub(super) question_answered: Option<usize>,
     /// What answered each request, in order.
     pub(super) answers: Vec<usize>,
     /// The request that stands behind the summary word for word, if it is what is pursued now.
@@ -137,6 +139,11 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 let by = style.answers.iter().find(|it| **it > fact.message).map_or(last, |it| last.min(*it));
                 let now = style.below.map(|it| format!("; asked now: [#{it}], below"));
                 goal.ending(&format!("{ANSWERED}{by}]{})", now.unwrap_or_default()))
+            }
+            Topic::Last => {
+                let by = style.question_answered.filter(|it| *it > fact.message);
+                let by = by.map(|it| format!("{ANSWERED}{it}])"));
+                single(words(fact, chars)).ending(&by.unwrap_or_default())
             }
             _ => match fact.topic.row().mark {
                 Some(mark) => single(format!("{} {}", style.mark(mark), cut(&fact.text, chars))),
