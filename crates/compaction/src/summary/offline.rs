@@ -156,7 +156,7 @@ fn write_slice(
 ) -> String {
     let step = facts::last_step(history, &ask.region);
     let answered = facts::last_answered(history);
-    let mut items = items(ledger, step.as_ref(), ask, tail);
+    let mut items = items(ledger, step.as_ref(), answered, ask, tail);
     for it in &mut items {
         if it.kind == LineKind::Goal && answered.is_some_and(|at| at > it.fact.message) {
             it.kind = LineKind::Answered;
@@ -209,10 +209,11 @@ fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Cand
 }
 
 /// The facts that have a section, each once: what the user said does not stand twice.
-/// `step`: where the work stood at the end of the region.
+/// `step`: where the work stood at the end of the region. `answered`: what answered the request before the current one.
 fn items<'a>(
     ledger: &'a Ledger,
     step: Option<&'a Fact>,
+    answered: Option<usize>,
     ask: &OfflineRequest,
     tail: &Tail,
 ) -> Vec<Candidate<'a>> {
@@ -235,6 +236,10 @@ fn items<'a>(
     let changed_again: HashSet<&str> = behind.map(|it| it.text.as_str()).collect();
     let before = changed_before(ledger, &changed_again, ask);
     let facts: Vec<&Fact> = facts.chain(before.into_iter().filter(|it| is_summarized(it))).collect();
+    // What was asked for in a task that is over is told by the quotation of its prompt, where that is short.
+    let asked = |it: &Fact| it.topic == Topic::Directives && answered.is_some_and(|at| at > it.message);
+    let over: Vec<bool> = facts.iter().map(|it| asked(it) && quoted_whole(it, &facts)).collect();
+    let facts: Vec<&Fact> = facts.into_iter().zip(over).filter(|it| !it.1).map(|it| it.0).collect();
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
     };
@@ -398,20 +403,24 @@ const SHORT: usize = 160;
 
 /// Whether a rule stands in a message of the user that is short enough to be quoted whole.
 fn quoted_whole(rule: &Fact, facts: &[&Fact]) -> bool {
-    let short = |it: &&&Fact| it.topic == Topic::UserMessages && it.text.chars().count() <= SHORT;
-    facts.iter().filter(short).any(|it| says(it, rule))
+    let short = |it: &&Fact| it.topic == Topic::UserMessages && it.text.chars().count() <= SHORT;
+    beside(rule, facts).filter(short).any(|it| says(it, rule))
 }
 
-/// Whether what the user said stands among the rules, but for a word or two. `facts` are in the order of their
-/// messages.
+/// The facts of the same message. `facts` are in the order of their messages.
+fn beside<'f, 'a>(fact: &Fact, facts: &'f [&'a Fact]) -> impl Iterator<Item = &'a Fact> + use<'f, 'a> {
+    let message = fact.message;
+    let from = &facts[facts.partition_point(|it| it.message < message)..];
+    from.iter().copied().take_while(move |it| it.message == message).take(BESIDE)
+}
+
+/// Whether what the user said stands among the rules, but for a word or two.
 fn told_by_rules(said: &Fact, facts: &[&Fact]) -> bool {
     if said.text.len() > LONGEST_PROMPT {
         return false;
     }
-    let beside = &facts[facts.partition_point(|it| it.message < said.message)..];
-    let beside = beside.iter().take_while(|it| it.message == said.message);
-    let orders = |it: &&&Fact| matches!(it.topic, Topic::Constraints | Topic::Directives) && says(said, it);
-    let rules = beside.take(BESIDE).filter(orders);
+    let orders = |it: &&Fact| matches!(it.topic, Topic::Constraints | Topic::Directives) && says(said, it);
+    let rules = beside(said, facts).filter(orders);
     let told: usize = rules.map(|it| it.text.chars().count()).sum();
     told * 5 >= said.text.chars().count() * 4
 }

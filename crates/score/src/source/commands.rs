@@ -180,7 +180,8 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
         Some(_) | None => exit,
     };
     let shows = shows_contents(command);
-    let (passed, failed) = if shows { (None, None) } else { counts(end) };
+    let (passed, failed) =
+        if shows { (None, None) } else { cargo_counts(own).unwrap_or_else(|| counts(end)) };
     let piped = !shows
         && (command.contains('|') || own.len() < text.len() && text.starts_with("Script completed"))
         && signature(own).is_some_and(|it| strength(&it) >= 4)
@@ -299,6 +300,15 @@ fn exit_code(text: &str) -> Option<i64> {
             rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();
         number.parse().ok()
     })
+}
+
+/// The sums of the lines that Cargo prints for several test programs, the last of them for doc tests.
+fn cargo_counts(text: &str) -> Option<(Option<u64>, Option<u64>)> {
+    let programs = text.lines().filter(|it| it.trim_start().starts_with("test result: "));
+    let each: Vec<_> = programs.map(counts).collect();
+    let sum =
+        |of: fn(&(Option<u64>, Option<u64>)) -> Option<u64>| each.iter().filter_map(of).reduce(|a, b| a + b);
+    (each.len() > 1).then(|| (sum(|it| it.0), sum(|it| it.1)))
 }
 
 /// Numbers of passed and failed tests in the last line that counts them.

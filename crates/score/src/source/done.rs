@@ -378,6 +378,25 @@ impl Deeds {
             self.places.entry(id.clone()).or_insert(self.plan.len());
             self.plan.push((id, content, true));
             self.planned_at = Some(number);
+        } else {
+            self.listed(number, answer);
+        }
+    }
+
+    /// Claude Code's `TaskList` prints every task: `#3 [completed] …`.
+    fn listed(&mut self, number: usize, answer: &str) {
+        for line in answer.lines() {
+            let Some((id, rest)) = line.strip_prefix('#').and_then(|it| it.split_once(" [")) else {
+                continue;
+            };
+            let Some((status, _)) = rest.split_once(']') else { continue };
+            let Some(entry) = self.places.get(id).and_then(|at| self.plan.get_mut(*at)) else { continue };
+            let open = is_open(&serde_json::json!({ "status": status }));
+            if entry.2 != open {
+                entry.2 = open;
+                self.list_at.insert(id.to_owned(), number);
+                self.planned_at = Some(number);
+            }
         }
     }
 

@@ -21,6 +21,11 @@ pub(crate) fn is_prompt(message: &Message) -> bool {
 /// What clients write in the user's name.
 fn is_noise(text: &str) -> bool {
     let text = text.trim_start();
+    // What the lead of an agent team tells a teammate's client.
+    let body = text.strip_prefix("<teammate-message ").and_then(|it| it.split_once('>'));
+    if body.is_some_and(|it| it.1.trim_start().starts_with('{')) {
+        return true;
+    }
     [
         "[Request interrupted",
         "Operation stopped by hook",
