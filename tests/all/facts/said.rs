@@ -223,9 +223,10 @@ fn a_slash_command_is_told_by_its_name() {
         ),
         answer
     ));
-    assert!(page.contains("- \"/review the pump, and never restart it\" [#0]"), "{page}");
+    assert!(page.contains("- /review \"the pump, and never restart it\" [#0]"), "{page}");
     assert!(page.contains("- \"Why is it loud?\" [#2] (answered at [#3])"), "{page}");
     let again = self::page(&format!("@summary\n{page}\n@user\nGo on."));
+    assert!(again.contains("/review \"the pump, and never restart it\" [#0]"), "{again}");
     assert!(again.contains("\"Why is it loud?\" [#0]") && !again.contains("answered at )"), "{again}");
 }
 

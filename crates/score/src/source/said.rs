@@ -22,8 +22,8 @@ pub(crate) fn is_prompt(message: &Message) -> bool {
 fn is_noise(text: &str) -> bool {
     let text = text.trim_start();
     // What the lead of an agent team tells a teammate's client.
-    let body = text.strip_prefix("<teammate-message ").and_then(|it| it.split_once('>'));
-    if body.is_some_and(|it| it.1.trim_start().starts_with('{')) {
+    let notice = |it: &str| it.split_once('>').is_some_and(|it| it.1.trim_start().starts_with('{'));
+    if text.starts_with("<teammate-message ") && text.split("<teammate-message ").skip(1).all(notice) {
         return true;
     }
     [

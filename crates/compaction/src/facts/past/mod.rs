@@ -15,7 +15,8 @@ use crate::facts::talk;
 use crate::facts::talk::orders;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{
-    clip, flat, is_machine_output, sentences, without_announcement, without_bold, without_markers,
+    clip, flat, is_machine_output, is_slash_command, sentences, without_announcement, without_bold,
+    without_markers,
 };
 use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};
@@ -403,11 +404,14 @@ impl SummaryReader<'_> {
             Topic::Constraints | Topic::Directives => rule_detail(text),
             _ => Detail::None,
         };
+        let command = body.split_once(" \"").map(|it| it.0).filter(|it| is_slash_command(it));
+        let body = command.map_or(body, |it| &body[it.len() + 1..]);
         let starts = body.starts_with(['"', '“']);
         if starts && let Some(end) = body.rfind(['"', '”']).filter(|it| *it > 3) {
             // Up to the last quotation mark: the quote may contain others, as `"begin" … "end"` does.
             let first = body.chars().next().map_or(1, char::len_utf8);
-            let text = body[first..end].to_string();
+            let text = &body[first..end];
+            let text = command.map_or_else(|| text.to_owned(), |it| format!("{it}\n{text}"));
             if topic == Topic::UserMessages && talk::is_empty_prompt(&text) {
                 return;
             }

@@ -84,6 +84,11 @@ pub(in crate::facts) fn slash_command(text: &str) -> Option<&str> {
     Some(command.split_once("command-name>")?.1.split_once("</command-name>")?.0.trim())
 }
 
+/// Whether a line is the name of a slash command and nothing else.
+pub(crate) fn is_slash_command(line: &str) -> bool {
+    line.strip_prefix('/').is_some_and(|it| !it.is_empty() && !it.contains([' ', '/', '"']))
+}
+
 /// What the lead of Claude Code's agent team asks a teammate for in its messages; any other text as it is.
 fn assigned<'a>(text: &'a str) -> Vec<&'a str> {
     const FROM_LEAD: &str = "<teammate-message teammate_id=\"team-lead\"";

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{SHORT, script};
 use crate::facts::text::stretches::{Stretch, stretches};
-use crate::facts::text::{clip, clip_end, flat, without_cut_announcement};
+use crate::facts::text::{clip, clip_end, flat, is_slash_command, without_cut_announcement};
 use crate::facts::{
     ANSWERED, Detail, Fact, FileOp, Name, Outcome, Topic, UNREADABLE, Voice, is_plan, is_read_only,
 };
@@ -297,7 +297,15 @@ fn words(fact: &Fact, chars: usize) -> String {
     if fact.voice() != Voice::User {
         return told(&fact.text, chars);
     }
-    let plain = unboxed(&fact.text);
+    // The name of a slash command is the client's.
+    match fact.text.split_once('\n').filter(|it| is_slash_command(it.0)) {
+        Some((command, arguments)) => format!("{command} {}", quoted(arguments, chars)),
+        None => quoted(&fact.text, chars),
+    }
+}
+
+fn quoted(said: &str, chars: usize) -> String {
+    let plain = unboxed(said);
     let text = flat(&plain);
     let (typed, pasted) = unpasted(&plain);
     let long: usize = pasted.iter().map(|it| it.text.chars().count()).sum();
