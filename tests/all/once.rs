@@ -8,7 +8,7 @@ use epitome::history::{History, Kind, Message, Role};
 use crate::facts::{session, spec, summary};
 
 /// Orders for the request that they stand in.
-const ONCE: [&str; 44] = [
+const ONCE: [&str; 49] = [
     "For this question, don't fix anything, only explain.",
     "Don't change code yet.",
     "Please don't change any code yet, I want to understand it first.",
@@ -29,11 +29,16 @@ const ONCE: [&str; 44] = [
     "For this request, do not read any files.",
     "Don't start coding yet.",
     "At the moment, don't change the files.",
+    "No code changes yes, just the analysis.",
+    "No changes, only an explanation.",
+    "Do not fix it: just the review, no edits.",
+    "On bullet 1, do not ignore the folder, add a line instead.",
     // German
     "Diesmal bitte keine neuen Abhängigkeiten.",
     "Für diese Frage nichts ändern, das muss nur erklärt werden.",
     "Ändere vorerst keine Dateien.",
     "Schreib noch keinen Code.",
+    "Keine Codeänderungen, nur die Analyse.",
     // French
     "Ne modifie encore rien, n'oublie pas.",
     "Pour cette question, il ne faut pas toucher aux fichiers.",
@@ -63,7 +68,7 @@ const ONCE: [&str; 44] = [
 ];
 
 /// Orders that bind later requests too, or may.
-const LASTING: [&str; 52] = [
+const LASTING: [&str; 54] = [
     "Never push to main.",
     "From now on, don't touch the generated files.",
     "Do not push to production yet.",
@@ -90,6 +95,8 @@ const LASTING: [&str; 52] = [
     "For this question don't fix anything, and from now on never touch vendor/.",
     "The docs must not say \"for this question, only explain\".",
     "Don't stop before all tests pass.",
+    "Do not make changes without a review, just the plan is free.",
+    "For point releases, do not change the schema.",
     // German
     "Niemals auf main pushen.",
     "Ab jetzt keine neuen Abhängigkeiten.",
