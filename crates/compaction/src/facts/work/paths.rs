@@ -22,14 +22,17 @@ pub(in crate::facts) fn directory(history: &History) -> Option<String> {
 
 /// A path relative to the working directory, without `./` and `..`.
 pub(in crate::facts) fn path(written: &str, dir: Option<&str>, base: Option<&str>) -> String {
-    let written = written.trim().trim_matches('"');
-    let mut whole = written.replace('\\', "/");
+    let base = base.map(|it| it.replace('\\', "/"));
+    let base = base.as_deref();
+    let drive = base.and_then(drive);
+    let dir = dir.map(|it| on_drive(it, drive));
+    let mut whole = on_drive(written.trim().trim_matches('"'), drive);
     if !is_absolute(&whole) {
         let within = match (dir, base) {
-            (Some(dir), Some(base)) if !is_absolute(dir) => {
+            (Some(dir), Some(base)) if !is_absolute(&dir) => {
                 Some(format!("{}/{dir}", base.trim_end_matches('/')))
             }
-            (Some(dir), _) => Some(dir.to_string()),
+            (Some(dir), _) => Some(dir),
             (None, base) => base.map(Into::into),
         };
         if let Some(within) = within {
@@ -60,6 +63,28 @@ pub(in crate::facts) fn printed(written: &str, dir: Option<&str>, base: Option<&
     Some(path(written, dir, base)).filter(|it| !it.starts_with('/') || it == written)
 }
 
+/// The letter of the drive on which a path begins (Windows).
+fn drive(path: &str) -> Option<char> {
+    let letter = path.strip_suffix(':').or_else(|| path.split_once(":/").map(|it| it.0))?;
+    letter.parse().ok().filter(char::is_ascii_alphabetic)
+}
+
+/// A path with `/` alone. Where the working directory is on the drive `drive`, Git Bash's `/d/x` and `d:/x` are `D:/x`,
+/// written like that drive.
+fn on_drive(path: &str, drive: Option<char>) -> String {
+    let path = path.replace('\\', "/");
+    let Some(drive) = drive else { return path };
+    let (letter, rest) = match path.strip_prefix('/') {
+        Some(rest) => rest.split_once('/').unwrap_or((rest, "")),
+        None => path.split_once(":/").unwrap_or_default(),
+    };
+    match letter.parse::<char>() {
+        Ok(letter) if letter.eq_ignore_ascii_case(&drive) => format!("{drive}:/{rest}"),
+        Ok(letter) if letter.is_ascii_alphabetic() => format!("{}:/{rest}", letter.to_ascii_uppercase()),
+        Ok(_) | Err(_) => path,
+    }
+}
+
 fn is_absolute(path: &str) -> bool {
     path.starts_with(['/', '~']) || path.get(1..2) == Some(":")
 }
@@ -67,4 +92,24 @@ fn is_absolute(path: &str) -> bool {
 /// A path without its directories.
 pub(in crate::facts) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::path;
+
+    #[test]
+    fn every_spelling_on_a_windows_drive_is_one_path() {
+        let base = Some(r"D:\plant");
+        for written in
+            [r"D:\plant\src\pump.rs", "d:/plant/src/pump.rs", "/d/plant/src/pump.rs", "src/pump.rs"]
+        {
+            assert_eq!(path(written, None, base), "src/pump.rs", "{written}");
+        }
+        assert_eq!(path("pump.rs", Some("/d/plant/src"), base), "src/pump.rs");
+        assert_eq!(path("pump.rs", Some("src"), base), "src/pump.rs");
+        assert_eq!(path("/c/Users/me/notes.md", None, base), "C:/Users/me/notes.md");
+        assert_eq!(path("/tmp/x", None, base), "/tmp/x");
+        assert_eq!(path("/d/plant/src/pump.rs", None, Some("/plant")), "/d/plant/src/pump.rs");
+    }
 }
