@@ -501,8 +501,15 @@ pub(crate) fn canonical(path: &str, dir: Option<&str>, cwd: &str) -> String {
             part => parts.push(part),
         }
     }
-    let whole = parts.join("/");
+    let mut whole = parts.join("/");
     let base = cwd.replace('\\', "/");
+    // What Git Bash calls `/d/x` is `D:/x`, where the session is on a drive of Windows.
+    if base.get(1..3) == Some(":/")
+        && let Some((letter, rest)) = whole.strip_prefix('/').and_then(|it| it.split_once('/'))
+        && letter.len() == 1
+    {
+        whole = format!("{}:/{rest}", letter.to_uppercase());
+    }
     match whole.strip_prefix(base.trim_end_matches('/')).and_then(|it| it.strip_prefix('/')) {
         Some(rest) if !base.is_empty() => rest.to_string(),
         _ => whole,
