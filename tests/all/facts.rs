@@ -101,6 +101,7 @@ pub(crate) fn summary(
     let ask = OfflineRequest {
         region,
         cleared: &[],
+        kept: &[],
         spec,
         max_tokens: budget,
         shares_of: None,
@@ -140,6 +141,7 @@ fn a_file_that_the_end_changes_again_was_changed_before_it() {
         let ask = OfflineRequest {
             region,
             cleared: &[],
+            kept: &[],
             spec: &spec,
             max_tokens: 10_000,
             shares_of: None,
@@ -243,6 +245,7 @@ fn what_a_long_listing_showed_stands_in_one_line_until_the_next_compaction() {
         let ask = OfflineRequest {
             region: 0..history.messages().len(),
             cleared: &[],
+            kept: &[],
             spec: &spec(),
             max_tokens: 10_000,
             shares_of: Some(10_000),
@@ -299,6 +302,7 @@ fn styles_change_depth_but_not_what_is_pinned() {
         let ask = OfflineRequest {
             region,
             cleared: &[],
+            kept: &[],
             spec: &spec,
             max_tokens: 5_000,
             shares_of: None,
@@ -343,6 +347,7 @@ fn only_the_region_is_told() {
     let ask = OfflineRequest {
         region: 0..2,
         cleared: &[],
+        kept: &[],
         spec: &spec,
         max_tokens: 1_000,
         shares_of: None,
@@ -620,4 +625,32 @@ fn a_users_spec_chooses_files_and_slices_time() {
     let shown = (60..200).step_by(10).map(|budget| summary(&history, &ledger, &spec, budget, &[]));
     let first = shown.filter_map(|it| it.split("## Files").nth(1).map(str::to_owned)).next().unwrap();
     assert!(first.contains("b.md"), "{first}");
+}
+
+#[test]
+fn a_prompt_that_stands_behind_the_summary_is_only_begun_in_it() {
+    let plan = "Replace the seal of the pump, then measure its pressure at both ends of the pipe. ".repeat(8);
+    let history = session(&format!(
+        "@user\n{plan}Use two screws for each seal.\n@call Bash b\n{{\"command\":\"make\"}}\n@out b\nok\n@model\nThe first seal is replaced."
+    ));
+    let ledger = facts::read(&history);
+    let write = |kept: &[usize]| {
+        let ask = OfflineRequest {
+            region: 0..history.messages().len(),
+            cleared: &[],
+            kept,
+            spec: &spec(),
+            max_tokens: 4_000,
+            shares_of: None,
+            style: SummaryStyle::Detailed,
+            focus: None,
+            pins: &[],
+            header: None,
+        };
+        offline::write(&history, &ledger, &ask, &count)
+    };
+    let (whole, begun) = (write(&[]), write(&[0]));
+    assert!(whole.contains(plan.trim()), "{whole}");
+    assert!(begun.contains("- \"Replace the seal of the pump,") && !begun.contains(plan.trim()), "{begun}");
+    assert!(!begun.contains("## Asked for in this task"), "{begun}");
 }

@@ -184,9 +184,15 @@ pub(crate) fn summary(
         .iter()
         .filter_map(|op| if let Op::Clear(op) | Op::Shorten(op) = op { Some(op.message) } else { None })
         .collect();
+    let behind = plan.layout.iter().skip_while(|it| !matches!(it, Segment::Summary { .. }));
+    let kept: Vec<usize> = behind
+        .filter_map(|it| if let Segment::Old(message) = it { Some(*message) } else { None })
+        .filter(|it| (need.from..need.to).contains(it))
+        .collect();
     let asked = offline::OfflineRequest {
         region: need.from..need.to,
         cleared: &cleared,
+        kept: &kept,
         spec: &step.summary,
         max_tokens: need.max_tokens.saturating_sub(frame + 8),
         shares_of: need.reserved,

@@ -159,6 +159,7 @@ fn facts(engine: &Engine, history: &History, sections: &[(&str, Vec<Topic>)], bu
     let ask = offline::OfflineRequest {
         region: 0..history.messages().len(),
         cleared: &[],
+        kept: &[],
         spec: &spec,
         max_tokens: budget,
         shares_of: None,

@@ -109,6 +109,7 @@ pub fn brief(engine: &Engine, opened: &Opened, goal: &str) -> Result<String> {
     let ask = offline::OfflineRequest {
         region: 0..history.messages().len(),
         cleared: &[],
+        kept: &[],
         spec: &spec,
         max_tokens: budget,
         shares_of: None,

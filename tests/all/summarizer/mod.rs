@@ -131,6 +131,7 @@ impl Case {
         let ask = offline::OfflineRequest {
             region: material.region.clone(),
             cleared: &[],
+            kept: &[],
             spec: material.spec,
             max_tokens: material.max_tokens,
             shares_of: None,

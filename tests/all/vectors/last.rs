@@ -236,6 +236,7 @@ fn summary(name: &str, messages: Vec<Message>, budget: u64) -> String {
     let ask = offline::OfflineRequest {
         region: 0..history.messages().len(),
         cleared: &[],
+        kept: &[],
         spec: &profile.summarize().unwrap().summary,
         max_tokens: budget,
         shares_of: None,

@@ -84,6 +84,7 @@ fn summary(
     let ask = offline::OfflineRequest {
         region: need.from..need.to,
         cleared: &[],
+        kept: &[],
         spec,
         max_tokens: need.max_tokens,
         shares_of: None,

@@ -29,6 +29,8 @@ pub struct OfflineRequest<'a> {
     pub region: Range<usize>,
     /// Messages that stay but lose their outputs: what came of commands there would be nowhere else. Ascending.
     pub cleared: &'a [usize],
+    /// Messages of the region that stand word for word behind the summary. Ascending.
+    pub kept: &'a [usize],
     /// Its sections and shape.
     pub spec: &'a SummarySpec,
     /// Upper bound in tokens of the counter, all of it included.
@@ -44,6 +46,13 @@ pub struct OfflineRequest<'a> {
     pub pins: &'a [String],
     /// First line, who compacted what. Written by the caller.
     pub header: Option<&'a str>,
+}
+
+impl OfflineRequest<'_> {
+    /// Whether the message of a fact stands behind the summary.
+    fn stays(&self, fact: &Fact) -> bool {
+        self.kept.binary_search(&fact.message).is_ok()
+    }
 }
 
 /// A line that was admitted, or is not yet.
@@ -236,9 +245,12 @@ fn items<'a>(
     let changed_again: HashSet<&str> = behind.map(|it| it.text.as_str()).collect();
     let before = changed_before(ledger, &changed_again, ask);
     let facts: Vec<&Fact> = facts.chain(before.into_iter().filter(|it| is_summarized(it))).collect();
-    // What was asked for in a task that is over is told by the quotation of its prompt, where that is short.
+    // What was asked for in a task that is over is told by the quotation of its prompt, where that is short; what is
+    // asked for in a prompt that stands behind the summary, by that.
     let asked = |it: &Fact| it.topic == Topic::Directives && answered.is_some_and(|at| at > it.message);
-    let over: Vec<bool> = facts.iter().map(|it| asked(it) && quoted_whole(it, &facts)).collect();
+    let stands = |it: &Fact| it.topic == Topic::Directives && ask.stays(it);
+    let over: Vec<bool> =
+        facts.iter().map(|it| stands(it) || asked(it) && quoted_whole(it, &facts)).collect();
     let facts: Vec<&Fact> = facts.into_iter().zip(over).filter(|it| !it.1).map(|it| it.0).collect();
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))

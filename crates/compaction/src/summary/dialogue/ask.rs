@@ -151,6 +151,7 @@ impl Dialogue {
         let ask = offline::OfflineRequest {
             region: request.region.clone(),
             cleared: &[],
+            kept: &[],
             spec: request.spec,
             max_tokens: request.max_tokens,
             shares_of: None,

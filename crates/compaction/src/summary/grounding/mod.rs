@@ -266,6 +266,7 @@ fn added(missing: &Ledger, ground: &Ground<'_>) -> String {
     let ask = offline::OfflineRequest {
         region: ground.region.clone(),
         cleared: &[],
+        kept: &[],
         spec: &spec,
         max_tokens: ground.max_tokens.saturating_mul(ADDED_SHARE) / 100,
         shares_of: None,

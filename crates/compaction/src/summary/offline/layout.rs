@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::line::{self, LineStyle, SummaryLine};
 use super::priority::{self, LineKind};
-use super::{Candidate, OfflineRequest, patterns};
+use super::{Candidate, OfflineRequest, SHORT, patterns};
 use crate::facts::{self, Detail, Fact, Topic, Voice};
 use crate::profile::{Section, SummaryShape};
 use history::History;
@@ -173,6 +173,9 @@ impl Layout<'_, '_> {
         room: u64,
         labels: &HashSet<Label>,
     ) -> Option<(SummaryLine, Option<Label>, u64)> {
+        if self.ask.stays(item.fact) && item.fact.voice() == Voice::User {
+            chars = chars.min(SHORT);
+        }
         loop {
             let line = line::line(item.fact, item.ended, chars, &self.style);
             // Only ever longer.
@@ -196,7 +199,9 @@ impl Layout<'_, '_> {
     /// The last request, if it fits whole but not together with the rules that stand in it: then it says them itself.
     fn whole(&mut self, items: &[Candidate]) -> Option<(usize, SummaryLine, u64)> {
         let room = self.ask.max_tokens.saturating_sub(self.used) * WHOLE / 100;
-        let asked = |it: &Candidate| it.kind == LineKind::Last && it.fact.voice() == Voice::User;
+        let asked = |it: &Candidate| {
+            it.kind == LineKind::Last && it.fact.voice() == Voice::User && !self.ask.stays(it.fact)
+        };
         let number = items.iter().rposition(asked)?;
         let fact = items[number].fact;
         let line = line::line(fact, None, usize::MAX, &self.style);
