@@ -53,13 +53,15 @@ const FAILURE_STARTS: [&str; 22] = [
 ];
 
 /// Errors of the client itself, which the next call corrects (Claude Code 2.1, OpenCode 1.18).
-const CLIENT_ERRORS: [&str; 5] = [
+const CLIENT_ERRORS: [&str; 4] = [
     "File has not been read yet",
     "File has been modified since read",
-    "Sibling tool call errored",
     "You must read the file",
     "File has been unexpectedly modified",
 ];
+
+/// What an output says of a call that never ran, because another one that was made with it failed (Claude Code 2.1).
+const NEVER_RAN: [&str; 2] = ["Sibling tool call errored", "Cancelled: parallel tool call"];
 
 #[derive(Default)]
 struct Work<'a> {
@@ -258,6 +260,10 @@ impl Work<'_> {
         let main = actions.first().map_or(Meaning::Other, |it| it.meaning);
         if let Some(refusal) = &output.refusal {
             self.record_refusal(number, call, &actions, refusal, history);
+            return;
+        }
+        let said = output.failed.then(|| failure_message(output)).unwrap_or_default();
+        if NEVER_RAN.iter().any(|it| said.starts_with(it)) {
             return;
         }
         if let Some(answered) = UserReply::of(history, call, output) {

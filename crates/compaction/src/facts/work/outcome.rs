@@ -143,10 +143,17 @@ static UNINFORMATIVE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
     let text = output.text.as_str();
     let (head, tail) = ends(text);
-    let (head, tail) = (without_escapes(head), without_escapes(tail));
+    let parsed = ParsedCommand::of(command);
+    let removed = |it: &&str| parsed.says_what_it_removed(it);
+    let as_meant = tail.lines().any(|it| removed(&it)) && parsed.ends_in_a_look();
+    let without = |it: &str| -> String {
+        let kept: Vec<&str> = it.split_inclusive('\n').filter(|it| !removed(it)).collect();
+        kept.concat()
+    };
+    let (head, tail) = (without(&without_escapes(head)), without(&without_escapes(tail)));
     // In Codex's code mode this is the result of the script, not of the command in it.
     let masked = command::is_compound(command) || text.starts_with("Script completed\n");
-    let shows = ParsedCommand::of(command).prints_contents();
+    let shows = parsed.prints_contents();
     let printed = exit_code(&head, &tail, !shows && (masked || output.failed || !reports));
     let printed = printed.or_else(|| printed_exit_code(command, &tail));
     let hidden = printed.is_none() && command::masks_exit_code(command);
@@ -176,9 +183,9 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     }
     // The exit code is that of `head` at the end of the pipe, or of `true`.
     out.exit = out.exit.filter(|it| *it != 0 || !hidden && !command::ends_in_viewer(command));
-    // A search without matches exits with 1.
+    // A search without matches exits with 1, a look at what was removed with 2.
     let nothing_found =
-        out.exit == Some(1) && command::hides_failure(command) && wrong.is_none() && !failures;
+        (out.exit == Some(1) && command::hides_failure(command) || as_meant) && wrong.is_none() && !failures;
     out.ok = match (output.failed, out.exit) {
         _ if nothing_found => None,
         (true, _) => Some(false),
@@ -205,7 +212,12 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     if out.ok == Some(false) {
         // The 0 is the exit code of another program.
         out.exit = out.exit.filter(|it| *it != 0);
-        out.error = wrong.map(|it| it.0).or_else(|| first_line(head));
+        let raised = || raised(&tail).or_else(|| raised(head));
+        out.error = match wrong {
+            Some((line, kind)) if kind < ErrorLine::Phrase => Some(line),
+            Some((line, _)) => raised().or(Some(line)),
+            None => raised().or_else(|| first_line(head)),
+        };
         // What refused it may have printed nothing that tells more.
         out.error = out.error.or_else(|| refused_push.then(|| "the push was refused".into()));
         let panicked = out
@@ -339,6 +351,13 @@ fn panic_location(error: &str, text: &str) -> Option<String> {
     let place = lines.next().filter(|it| it.contains("panicked at"))?;
     let why = lines.next().unwrap_or_default();
     Some(flat(clip(&format!("{place} {why}"), 220).0))
+}
+
+/// The exception at the end of the last Python traceback.
+fn raised(text: &str) -> Option<String> {
+    let (_, below) = text.rsplit_once("Traceback (most recent call last):\n")?;
+    let line = below.lines().find(|it| !it.starts_with(char::is_whitespace) && !it.is_empty())?;
+    Some(flat(clip(line, 220).0))
 }
 
 /// The location on the line above a message, as linters print it: `src/a.ts:1:2 lint/rule ━━━`.

@@ -157,7 +157,7 @@ impl Work<'_> {
             let nothing = outcome.exit == Some(1) && is_empty_output(output) && parsed.searches();
             outcome = Outcome {
                 exit: outcome.exit,
-                ok: (told && (found || outcome.exit != Some(1))).then_some(found),
+                ok: (told && (found || outcome.exit != Some(1) && !parsed.only_asks())).then_some(found),
                 result: nothing.then(|| "no matches".into()),
                 ..Outcome::default()
             };

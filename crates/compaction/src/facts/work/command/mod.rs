@@ -1,99 +1,11 @@
 //! Classifies shell commands.
 
+mod read_only;
+
 use super::paths::file_name;
 use crate::facts::text::flat;
 use history::tools;
-
-const READ_ONLY_PROGRAMS: [&str; 52] = [
-    "cat",
-    "ls",
-    "rg",
-    "grep",
-    "egrep",
-    "head",
-    "tail",
-    "nl",
-    "wc",
-    "pwd",
-    "tree",
-    "which",
-    "file",
-    "stat",
-    "du",
-    "df",
-    "echo",
-    "printf",
-    "cd",
-    "true",
-    "sort",
-    "uniq",
-    "cut",
-    "awk",
-    "jq",
-    "tr",
-    "test",
-    "[",
-    "type",
-    "date",
-    "ps",
-    "sleep",
-    "export",
-    "set",
-    "less",
-    "bat",
-    "fd",
-    "diff",
-    "basename",
-    "dirname",
-    "realpath",
-    "find_file",
-    "search_dir",
-    "search_file",
-    "open",
-    "goto",
-    "scroll_up",
-    "scroll_down",
-    "set_cursors",
-    "create",
-    "edit",
-    "insert",
-];
-
-/// Flags with which git only lists branches and remotes.
-const GIT_LIST_FLAGS: [&str; 6] = ["-a", "-r", "-v", "-vv", "-l", "-av"];
-
-/// Read-only subcommands of any program.
-const READ_ONLY_SUBCOMMANDS: [&str; 9] =
-    ["status", "statuses", "list", "show", "view", "info", "where", "help", "ls"];
-
-const READ_ONLY_BY_PROGRAM: [(&str, &[&str]); 5] = [
-    (
-        "git",
-        &[
-            "status",
-            "diff",
-            "log",
-            "show",
-            "rev-parse",
-            "ls-files",
-            "grep",
-            "blame",
-            "merge-base",
-            "ls-tree",
-            "cat-file",
-            "describe",
-            "reflog",
-            "for-each-ref",
-            "rev-list",
-            "show-ref",
-            "symbolic-ref",
-        ],
-    ),
-    ("sed", &["-n", "-ne"]),
-    ("npm", &["view", "ls", "info"]),
-    ("bd", &["show", "list", "ready", "--help", "stats", "search"]),
-    ("gh", &["--version", "search", "auth"]),
-];
+use read_only::program_is_read_only;
 
 /// Words of a command that builds, checks or runs a project.
 const SETUP_WORDS: [&str; 16] = [
@@ -278,6 +190,57 @@ impl ParsedCommand {
         })
     }
 
+    /// Whether it only asks whether something is there, so that no is an answer: `command -v x`, `test -f x`.
+    pub(in crate::facts) fn only_asks(&self) -> bool {
+        let asks = |words: &Vec<&str>| match words[..] {
+            ["which" | "type" | "test" | "[" | "[[", ..] | ["command", "-v" | "-V", ..] => true,
+            [_, "--version" | "-V"] => true,
+            _ => false,
+        };
+        let around = |it: &Vec<&str>| matches!(it[0], "cd" | "echo" | "printf" | "true" | "head" | "tail");
+        self.programs().any(|it| asks(&it)) && self.programs().all(|it| asks(&it) || around(&it))
+    }
+
+    /// Whether a line of the output only says that something is gone which an earlier part removed: `rm x; ls x`.
+    pub(in crate::facts) fn says_what_it_removed(&self, line: &str) -> bool {
+        const MISSING: [&str; 3] = ["No such file", "cannot access", "does not exist"];
+        let Some((says, what)) = line.split_once(": ").filter(|_| MISSING.iter().any(|it| line.contains(it)))
+        else {
+            return false;
+        };
+        let mut removed: Vec<&str> = Vec::new();
+        for words in self.programs() {
+            let [head, ref rest @ ..] = words[..] else { continue };
+            if file_name(head) == file_name(says) && !["rm", "rmdir", "mv", "git"].contains(&head) {
+                let plain = |it: &str| it.trim_start_matches("./").trim_end_matches('/').to_owned();
+                let names = |word: &str| {
+                    let gone = |it: &&str| {
+                        plain(word)
+                            .strip_prefix(&plain(it))
+                            .is_some_and(|it| it.is_empty() || it.starts_with('/'))
+                    };
+                    removed.iter().any(gone)
+                };
+                return what
+                    .split(|c: char| c.is_whitespace() || "'\"`‘’:".contains(c))
+                    .filter(|it| !it.is_empty())
+                    .any(names);
+            }
+            let taken = match (head, rest) {
+                ("rm" | "rmdir" | "unlink", rest) | ("git", ["rm", rest @ ..]) => rest,
+                ("mv", [from, _]) | ("git", ["mv", from, _]) => std::slice::from_ref(from),
+                _ => &[],
+            };
+            removed.extend(taken.iter().filter(|it| !it.starts_with('-')));
+        }
+        false
+    }
+
+    /// Whether its last program changes nothing.
+    pub(in crate::facts) fn ends_in_a_look(&self) -> bool {
+        self.programs().last().is_some_and(|it| program_is_read_only(&it))
+    }
+
     /// Files and directories that it searches or lists: arguments with a slash.
     pub(in crate::facts) fn searched_paths(&self) -> Vec<String> {
         const SEARCHES: [&str; 8] = ["rg", "grep", "egrep", "find", "fd", "ls", "tree", "ag"];
@@ -347,78 +310,6 @@ impl ParsedCommand {
             _ => Vec::new(),
         });
         files.flatten().collect()
-    }
-}
-
-fn program_is_read_only(words: &[&str]) -> bool {
-    let [head, rest @ ..] = words else { return true };
-    // Keywords of the shell.
-    match *head {
-        "for" | "done" | "fi" | "esac" | "in" | "}" | "exit" | "return" => return true,
-        "do" | "then" | "else" | "elif" | "if" | "while" | "until" | "{" | "!" => {
-            return program_is_read_only(rest);
-        }
-        _ => {}
-    }
-    let head = file_name(head);
-    if rest.iter().any(|it| ["--help", "--version"].contains(it)) || READ_ONLY_PROGRAMS.contains(&head) {
-        return true;
-    }
-    let rest = match rest {
-        ["-C", _, rest @ ..] | ["--no-pager", rest @ ..] if head == "git" => rest,
-        rest => rest,
-    };
-    match (head, rest) {
-        // Without a name, or with a flag that only lists, these change nothing.
-        ("git", ["branch" | "tag" | "remote" | "config", rest @ ..]) => {
-            let lists = |it: &&str| {
-                ["show", "get-url", "list"].contains(it)
-                    || it.starts_with("--")
-                    || GIT_LIST_FLAGS.contains(it)
-            };
-            rest.first().is_none_or(lists) && !rest.contains(&"--unset") && !rest.contains(&"--delete")
-        }
-        ("git", ["worktree" | "stash" | "submodule", "list" | "show" | "status", ..]) => true,
-        ("find", rest) => {
-            let writes = ["-delete", "-fprint", "-fprintf", "-fls"];
-            let runs = rest.iter().position(|it| ["-exec", "-execdir", "-ok", "-okdir"].contains(it));
-            !rest.iter().any(|it| writes.contains(it))
-                && runs.is_none_or(|at| program_is_read_only(&rest[at + 1..]))
-        }
-        ("xargs", mut rest) => {
-            while let [flag, behind @ ..] = rest
-                && flag.starts_with('-')
-            {
-                let valued = ["-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E"].contains(flag);
-                rest = behind.get(usize::from(valued)..).unwrap_or_default();
-            }
-            program_is_read_only(rest)
-        }
-        ("ast-grep" | "sg", rest) => {
-            !rest.iter().any(|it| ["-U", "-i", "--update-all", "--interactive"].contains(it))
-        }
-        ("curl", rest) => !rest.iter().any(|it| {
-            ["-X", "--request", "-o", "-O", "-T", "--json"].contains(it)
-                || it.starts_with("-d")
-                || it.starts_with("--data")
-        }),
-        ("gh", ["api", rest @ ..]) => !rest
-            .iter()
-            .any(|it| ["-X", "--method", "-f", "-F", "--field", "--raw-field", "--input"].contains(it)),
-        ("git", ["check-ignore", ..]) => true,
-        ("gh", [_, verb, ..]) if ["view", "list", "diff", "checks"].contains(verb) => true,
-        // `bd worktree info`, `kubectl config view`.
-        (_, [verb, rest @ ..]) => {
-            head != "git"
-                && [Some(verb), rest.first()]
-                    .into_iter()
-                    .flatten()
-                    .any(|it| READ_ONLY_SUBCOMMANDS.contains(it))
-                || READ_ONLY_BY_PROGRAM
-                    .iter()
-                    .any(|(program, verbs)| *program == head && verbs.contains(verb))
-        }
-        (_, []) => false,
     }
 }
 
