@@ -89,6 +89,8 @@ struct Work<'a> {
     errors_by_operation: HashMap<String, Vec<(usize, Vec<String>)>>,
     /// By index in `errors`: the operations of its command that did not succeed since.
     pending_operations: HashMap<usize, HashSet<String>>,
+    /// Failed commands that may be tried again.
+    retries: Vec<resolution::Retry>,
     /// Errors that a similar command's success may have ended, by name of the operation.
     mended: HashMap<String, Vec<usize>>,
     uncommitted: uncommitted::Uncommitted,
@@ -131,6 +133,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
             let prompt = message.plain();
             work.note_named_files(number, file_mentions::in_prompt(&prompt));
             work.prompts.push(prompt.to_string());
+            work.retries.clear();
         }
         for part in &message.parts {
             match part {

@@ -147,11 +147,14 @@ impl Work<'_> {
             // A search without matches, or for the word "error", is not a failure.
             let died = command::ends_in_viewer(command) && outcome::starts_as_fatal(output.text.as_str());
             let found = outcome.exit.map_or(!marked && !died, |it| it == 0);
+            self.note_try(number, command, &parsed, found);
             if found {
                 self.record_result(number, command, None);
                 self.resolve_wrong_calls(number, &parsed);
-            } else if let Some(error) = fatal_line(output) {
-                self.record_result(number, command, Some(error));
+            } else if let Some(error) = fatal_line(output)
+                && let Some(error) = self.record_result(number, command, Some(error))
+            {
+                self.expect_retry(error, command, &parsed);
             }
             let told = outcome.exit.is_some() || marked || died || self.reports != Some(false);
             let nothing = outcome.exit == Some(1) && is_empty_output(output) && parsed.searches();
@@ -163,8 +166,10 @@ impl Work<'_> {
             };
         } else if outcome.ok == Some(false) {
             let text = outcome.error.clone().or_else(|| outcome.result.clone());
+            self.note_try(number, command, &parsed, false);
             if let Some(error) = self.record_result(number, command, text) {
                 self.track_operations(error, &parsed);
+                self.expect_retry(error, command, &parsed);
             }
         } else if outcome.running.is_none() {
             if outcome.ok == Some(true)
@@ -172,7 +177,10 @@ impl Work<'_> {
             {
                 self.record_result(number, command, None);
             }
-            if outcome.ok == Some(true) && (!command::hides_failure(command) || is_empty_output(output)) {
+            let well =
+                outcome.ok == Some(true) && (!command::hides_failure(command) || is_empty_output(output));
+            self.note_try(number, command, &parsed, well);
+            if well {
                 self.record_success(number, command, &parsed);
                 self.resolve_wrong_calls(number, &parsed);
             }

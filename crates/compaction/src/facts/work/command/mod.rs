@@ -127,6 +127,16 @@ impl ParsedCommand {
         self.programs().filter(|it| !program_is_read_only(it)).filter_map(|it| operation(&it)).collect()
     }
 
+    /// What it does: each program with what it is given, without flags; what only looks counts only where nothing else is
+    /// done. `git mv` does what `mv` does. None where a script is fed to a program.
+    pub(in crate::facts) fn steps(&self) -> Vec<Vec<&str>> {
+        let acts = !self.is_read_only();
+        let told = self.programs().filter(|it| !acts || !program_is_read_only(it)).filter_map(step);
+        let steps: Vec<Vec<&str>> = told.collect();
+        let fed = self.has_here_document && steps.iter().any(|it| it.len() == 1);
+        if fed { Vec::new() } else { steps }
+    }
+
     /// The names of its programs, with their subcommands, without those that only print or go somewhere.
     pub(in crate::facts) fn names(&self) -> Vec<String> {
         const AROUND: [&str; 9] = ["cd", "echo", "printf", "cat", "head", "tail", "true", "export", "set"];
@@ -311,6 +321,21 @@ impl ParsedCommand {
         });
         files.flatten().collect()
     }
+}
+
+/// A program and what it is given, without flags.
+fn step(words: Vec<&str>) -> Option<Vec<&str>> {
+    const AROUND: [&str; 9] = ["cd", "echo", "printf", "cat", "tee", "head", "tail", "true", "export"];
+    let words = match words[..] {
+        ["git", "-C", _, ref rest @ ..] => [&["git"], rest].concat(),
+        ["git", "mv" | "rm", ..] => words[1..].to_vec(),
+        _ => words,
+    };
+    let (head, rest) = words.split_first().filter(|it| !AROUND.contains(it.0))?;
+    let commits = *head == "git" && rest.first() == Some(&"commit");
+    let says = |at: usize| commits && at > 0 && ["-m", "-am", "--message"].contains(&rest[at - 1]);
+    let given = rest.iter().enumerate().filter(|(at, it)| !it.starts_with('-') && !says(*at));
+    Some([*head].into_iter().chain(given.map(|it| *it.1)).collect())
 }
 
 /// What a command does: the program with its subcommand, and the files and directories that it names.
