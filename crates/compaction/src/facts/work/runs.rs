@@ -172,13 +172,15 @@ impl Work<'_> {
                 self.expect_retry(error, command, &parsed);
             }
         } else if outcome.running.is_none() {
-            if outcome.ok == Some(true)
-                || !command::masks_exit_code(command) && !command::hides_failure(command)
+            let nothing = outcome.result.as_deref() == Some(outcome::CHECKED_NOTHING);
+            if !nothing && outcome.ok == Some(true)
+                || !nothing && !command::masks_exit_code(command) && !command::hides_failure(command)
             {
                 self.record_result(number, command, None);
             }
-            let well =
-                outcome.ok == Some(true) && (!command::hides_failure(command) || is_empty_output(output));
+            let well = !nothing
+                && outcome.ok == Some(true)
+                && (!command::hides_failure(command) || is_empty_output(output));
             self.note_try(number, command, &parsed, well);
             if well {
                 self.record_success(number, command, &parsed);

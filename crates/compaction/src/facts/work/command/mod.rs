@@ -246,6 +246,16 @@ impl ParsedCommand {
         false
     }
 
+    /// Whether its last program prints how much there is: `wc -l`, `grep -c`, `--count`.
+    pub(in crate::facts) fn ends_in_a_count(&self) -> bool {
+        let short = |it: &&str| it.starts_with('-') && !it.starts_with("--") && it.contains('c');
+        self.programs().last().is_some_and(|words| match file_name(words[0]) {
+            "wc" => true,
+            "grep" | "egrep" | "rg" => words.iter().any(|it| short(&it) || it == &"--count"),
+            _ => words.contains(&"--count"),
+        })
+    }
+
     /// Whether its last program changes nothing.
     pub(in crate::facts) fn ends_in_a_look(&self) -> bool {
         self.programs().last().is_some_and(|it| program_is_read_only(&it))
