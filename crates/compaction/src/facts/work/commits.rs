@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::command::ParsedCommand;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
 /// `[branch 1a2b3c4] subject`, as `git commit` prints it.
@@ -14,8 +15,13 @@ static REBASED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 });
 /// A reset to another commit: without one, or to `HEAD`, only uncommitted changes are lost.
 static RESET: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"\bgit\b[^\n;&|]* reset --hard (?:-\S+ )*(?:HEAD[~^]|[^-\s;&|H]|H[^E\s])")
+    AsciiFirstRegex::new(
+        r"\bgit\b[^\n;&|]* reset (?:-q |--quiet )?--hard (?:-\S+ )*(HEAD[~^][~^\d]*|[^-\s;&|H][^\s;&|]*|H[^E\s][^\s;&|]*)",
+    )
 });
+
+static NOW_AT: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^HEAD is now at ([0-9a-f]{7,40})\b"));
 
 #[derive(Default)]
 pub(in crate::facts) struct Commits {
@@ -30,19 +36,28 @@ pub(in crate::facts) struct Commits {
 impl Commits {
     /// Whether [`Self::record`] needs the output of a command.
     pub(in crate::facts) fn concerns(command: &str) -> bool {
-        ["commit", "rebase", "reset --hard", "--continue"].iter().any(|it| command.contains(it))
+        ["commit", "rebase", "--hard", "--continue", "branch", "checkout", "switch"]
+            .iter()
+            .any(|it| command.contains(it))
     }
 
     /// Records a successful command.
     pub(in crate::facts) fn record(&mut self, command: &str, output: &str) {
-        if RESET.is_match(command) && output.contains("HEAD is now at") {
-            self.lose_newest(usize::MAX);
+        self.follow_branches(command);
+        let mut rewritten = None;
+        if let Some(to) = RESET.captures(command).and_then(|it| it.get(1)) {
+            let now = NOW_AT.captures_iter(output).last().and_then(|it| it.get(1));
+            if now.is_some() || command.contains("-q") {
+                self.lose_newest(self.behind(to.as_str(), now.map(|it| it.as_str())));
+                rewritten = now.map(|it| it.end());
+            }
         }
         if let Some(found) = REBASED.captures(output) {
             if let Some(branch) = found.get(1) {
                 self.branch = branch.as_str().to_owned();
             }
             self.lose_newest(usize::MAX);
+            rewritten = found.get(0).map(|it| it.end());
         }
         for found in COMMITTED.captures_iter(output) {
             let (Some(branch), Some(hash)) = (found.get(1), found.get(2)) else { continue };
@@ -52,6 +67,38 @@ impl Commits {
             }
             self.made.push((self.branch.clone(), hash.as_str().to_owned()));
         }
+        // What is listed after the change is what there is now.
+        if let Some(at) = rewritten {
+            self.keep_named(&output[at..]);
+        }
+    }
+
+    /// Follows a command to another branch; a new one has the commits of that which it was made of.
+    fn follow_branches(&mut self, command: &str) {
+        for words in ParsedCommand::of(command).programs() {
+            let (made, to) = branches(&words);
+            if let Some(name) = made {
+                let here = self.made.iter().filter(|it| it.0 == self.branch);
+                let there: Vec<_> = here.map(|it| (name.to_owned(), it.1.clone())).collect();
+                self.made.extend(there);
+            }
+            if let Some(name) = to {
+                self.branch = name.to_owned();
+            }
+        }
+    }
+
+    /// The number of commits that a reset of the branch to `target` takes away, where it printed what it is at `now`.
+    fn behind(&self, target: &str, now: Option<&str>) -> usize {
+        let of_branch = self.made.iter().rev().filter(|it| it.0 == self.branch);
+        let known = now
+            .and_then(|now| of_branch.clone().position(|it| it.1.starts_with(now) || now.starts_with(&it.1)));
+        let steps = match target.strip_prefix("HEAD") {
+            Some("^" | "~") => Some(1),
+            Some(rest) => rest.strip_prefix('~').and_then(|it| it.parse().ok()),
+            None => None,
+        };
+        known.or(steps).unwrap_or(usize::MAX)
     }
 
     /// Marks the newest `most` commits of the branch as lost.
@@ -63,11 +110,31 @@ impl Commits {
 
     /// A hash that is named still exists: another branch may contain it.
     pub(in crate::facts) fn keep_named(&mut self, text: &str) {
-        self.gone.retain(|it| !text.contains(it.as_str()));
+        // A push names what it replaced.
+        let named = |it: &String| {
+            text.lines().any(|line| line.contains(it.as_str()) && !line.contains("(forced update)"))
+        };
+        self.gone.retain(|it| !named(it));
     }
 
     pub(in crate::facts) fn is_lost(&self, hash: &str) -> bool {
-        self.gone.iter().any(|it| it.starts_with(hash) || hash.starts_with(it.as_str()))
+        let is = |it: &str| it.starts_with(hash) || hash.starts_with(it);
+        self.gone.iter().any(|it| is(it)) && !self.made.iter().any(|it| is(&it.1))
+    }
+}
+
+/// The branch or tag that a program makes, and the branch that it goes to.
+pub(super) fn branches<'a>(words: &[&'a str]) -> (Option<&'a str>, Option<&'a str>) {
+    let words = match words {
+        ["git", "-C", _, rest @ ..] | ["git", rest @ ..] => rest,
+        _ => return (None, None),
+    };
+    let loud: Vec<&str> = words.iter().filter(|it| !["-q", "--quiet", "-f"].contains(it)).copied().collect();
+    match loud[..] {
+        ["branch" | "tag", name, ..] if !name.starts_with('-') => (Some(name), None),
+        ["checkout" | "switch", "-b" | "-B" | "-c" | "-C", name, ..] => (Some(name), Some(name)),
+        ["checkout" | "switch", name] if !name.starts_with('-') => (None, Some(name)),
+        _ => (None, None),
     }
 }
 
@@ -96,6 +163,27 @@ mod tests {
             (("git reset --hard HEAD", "HEAD is now at 3333333 c"), [false; 3]),
             (("git reset --hard HEAD~1", "HEAD is now at 0000000 x"), [false, false, true]),
             (("git reset --hard origin/two", "HEAD is now at 0000000 x"), [false, false, true]),
+            (("git checkout one && git reset -q --hard other", ""), [true, true, false]),
+            (("git checkout one; git reset --hard HEAD~1", "HEAD is now at 1111111 a"), [false, true, false]),
+            (
+                ("git checkout one; git reset --hard 1111111", "HEAD is now at 1111111 a"),
+                [false, true, false],
+            ),
+            (
+                ("git checkout one; git branch kept; git reset --hard HEAD~2", "HEAD is now at 0000000 x"),
+                [false; 3],
+            ),
+            (
+                ("git rebase -i x", "Successfully rebased and updated refs/heads/one.\n1111111 a\n5555555 b"),
+                [false, true, false],
+            ),
+            (
+                (
+                    "git commit --amend && git push -f",
+                    "[one 4444444] b\n + 2222222...4444444 one -> one (forced update)",
+                ),
+                [false, true, false],
+            ),
         ] {
             assert_eq!(lost(&[one, two, other, last]), expected, "{}", last.0);
         }

@@ -26,7 +26,7 @@ static TELLS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static NOTHING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"\bin 0 files\b|\b(?:[Cc]hecked|[Ll]inted|[Ss]canned|[Ll]inting:) 0 files?\b|\b0 files (?:checked|linted|scanned)\b",
-        r"|\b[Nn]o files matching\b|\b[Nn]o tests? (?:to run|ran|found|files found)\b|(?m:^)running 0 tests$|\bcollected 0 items\b",
+        r"|\b[Nn]o files matching\b|\b[Nn]o tests? (?:to run|ran|found|files found)\b|(?m:^running 0 tests$)|\bcollected 0 items\b",
     ))
 });
 /// A package or file whose tests ran (Go).

@@ -94,6 +94,9 @@ struct Work<'a> {
     /// Errors that a similar command's success may have ended, by name of the operation.
     mended: HashMap<String, Vec<usize>>,
     uncommitted: uncommitted::Uncommitted,
+    commits: commits::Commits,
+    /// Branches and tags that were made, with the message.
+    saved: Vec<(usize, String)>,
     /// What the user wrote so far.
     prompts: Vec<String>,
     /// Changes of files, in order.
@@ -135,6 +138,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
             work.prompts.push(prompt.to_string());
             work.retries.clear();
         }
+        message.texts().for_each(|it| work.commits.keep_named(it.as_str()));
         for part in &message.parts {
             match part {
                 history::Part::Call(call) => {
@@ -159,6 +163,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
             }
         }
     }
+    work.drop_lost_commits();
     same_errors(&mut work.errors);
     // An edit that is not retried soon was made in another way.
     let end = history.messages().len();
@@ -502,6 +507,10 @@ impl Work<'_> {
             self.changes.push(Fact::from_tools(ToolTopic::Files, number, name.clone(), detail));
             match op {
                 FileOp::Deleted => self.uncommitted.delete(&name),
+                FileOp::Renamed => {
+                    self.uncommitted.delete(&name);
+                    self.uncommitted.edit(number, to.as_deref().unwrap_or(&name));
+                }
                 _ => self.uncommitted.edit(number, to.as_deref().unwrap_or(&name)),
             }
             self.resolve_misfits(number, &name);

@@ -1,6 +1,7 @@
 //! Outcomes of commands, of those in the background, and of those that the user ran.
 
 use super::command::ParsedCommand;
+use super::commits::branches;
 use super::outcome::{self, Outcome};
 use super::paths::path;
 use super::{Work, command, failure_message, has_failed};
@@ -195,7 +196,7 @@ impl Work<'_> {
                     }
                 }
             }
-            if parsed.discards_changes() {
+            if parsed.discards_changes() || self.resets_changes(number, &parsed) {
                 let text = format!("changes discarded: {}", flat(clip(command, 200).0));
                 self.facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));
             }
@@ -210,6 +211,9 @@ impl Work<'_> {
             }
         }
         if outcome.ok != Some(false) && outcome.running.is_none() {
+            self.commits.keep_named(command);
+            self.commits.keep_named(clip(output.text.as_str(), 20_000).0);
+            self.commits.record(command, output.text.as_str());
             self.uncommitted.run(number, &parsed, output.text.as_str());
         }
         // The files say it.
@@ -218,6 +222,47 @@ impl Work<'_> {
         }
         let detail = Detail::Command { outcome, read_only };
         self.commands.push(Fact::from_tools(ToolTopic::Commands, number, command.into(), detail));
+    }
+}
+
+impl Work<'_> {
+    /// Whether `git reset --hard` took something away: edits that are known, or commits of which no branch was made.
+    fn resets_changes(&mut self, number: usize, command: &ParsedCommand) -> bool {
+        /// Messages after which a branch was made for something else.
+        const SOON: usize = 8;
+        command.programs().any(|words| {
+            if let (Some(name), _) = branches(&words) {
+                self.saved.push((number, name.to_owned()));
+            }
+            match words[..] {
+                ["git", "reset", ref rest @ ..] | ["git", "-C", _, "reset", ref rest @ ..]
+                    if rest.contains(&"--hard") =>
+                {
+                    let soon = self.saved.last().is_some_and(|it| number - it.0 <= SOON);
+                    match rest.iter().find(|it| !it.starts_with('-')) {
+                        None | Some(&"HEAD") => self.uncommitted.has_edits(),
+                        Some(to) if to.starts_with("origin/") || to.contains("@{") => {
+                            self.uncommitted.has_edits()
+                        }
+                        Some(to) => !soon && !self.saved.iter().any(|it| it.1 == *to),
+                    }
+                }
+                _ => false,
+            }
+        })
+    }
+
+    /// Of commits that were amended, rebased or reset since, the commands no longer tell the hashes.
+    pub(super) fn drop_lost_commits(&mut self) {
+        for fact in &mut self.commands {
+            let Detail::Command { outcome, .. } = &mut fact.detail else { continue };
+            let Some(result) = outcome.result.as_deref().and_then(|it| it.strip_prefix("committed ")) else {
+                continue;
+            };
+            let Some((hashes, branch)) = result.split_once(" on ") else { continue };
+            let left: Vec<&str> = hashes.split(", ").filter(|it| !self.commits.is_lost(it)).collect();
+            outcome.result = (!left.is_empty()).then(|| format!("committed {} on {branch}", left.join(", ")));
+        }
     }
 }
 

@@ -303,13 +303,13 @@ impl ParsedCommand {
             .any(|words| words.iter().take(4).any(|it| SETUP_WORDS.iter().any(|known| is(it, known))))
     }
 
+    /// Whether it takes changes back, other than by `git reset --hard`.
     pub(in crate::facts) fn discards_changes(&self) -> bool {
         self.programs().any(|words| match words[..] {
             ["git", "checkout", "--" | ".", ..]
             | ["git", "checkout", _, "--", _, ..]
             | ["git", "revert", _, ..] => true,
             ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
-            ["git", "reset", ref rest @ ..] => rest.contains(&"--hard"),
             _ => false,
         })
     }
@@ -530,7 +530,7 @@ mod tests {
             ["apps/cli", "packages/core/src"]
         );
         assert_eq!(ParsedCommand::of("git show --stat HEAD").files_of_revision(), Vec::<String>::new());
-        assert!(ParsedCommand::of("git reset --hard HEAD~1").discards_changes());
+        assert!(ParsedCommand::of("git restore x").discards_changes());
         assert!(!ParsedCommand::of("git restore --staged x").discards_changes());
     }
 }
