@@ -13,13 +13,6 @@ static REBASED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?m)^Successfully rebased(?: and updated refs/heads/([^\s]*[^\s.]))?|^\s*✓ Rebased\b",
     )
 });
-/// A reset to another commit: without one, or to `HEAD`, only uncommitted changes are lost.
-static RESET: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"\bgit\b[^\n;&|]* reset (?:-q |--quiet )?--hard (?:-\S+ )*(HEAD[~^][~^\d]*|[^-\s;&|H][^\s;&|]*|H[^E\s][^\s;&|]*)",
-    )
-});
-
 static NOW_AT: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^HEAD is now at ([0-9a-f]{7,40})\b"));
 
@@ -36,19 +29,19 @@ pub(in crate::facts) struct Commits {
 impl Commits {
     /// Whether [`Self::record`] needs the output of a command.
     pub(in crate::facts) fn concerns(command: &str) -> bool {
-        ["commit", "rebase", "--hard", "--continue", "branch", "checkout", "switch"]
+        ["commit", "rebase", "reset", "--continue", "branch", "checkout", "switch"]
             .iter()
             .any(|it| command.contains(it))
     }
 
     /// Records a successful command.
     pub(in crate::facts) fn record(&mut self, command: &str, output: &str) {
-        self.follow_branches(command);
+        let now = NOW_AT.captures_iter(output).last().and_then(|it| it.get(1));
         let mut rewritten = None;
-        if let Some(to) = RESET.captures(command).and_then(|it| it.get(1)) {
-            let now = NOW_AT.captures_iter(output).last().and_then(|it| it.get(1));
-            if now.is_some() || command.contains("-q") {
-                self.lose_newest(self.behind(to.as_str(), now.map(|it| it.as_str())));
+        for words in ParsedCommand::of(command).programs() {
+            self.follow_branches(&words);
+            if let Some(most) = self.taken_by(&words, now.map(|it| it.as_str())) {
+                self.lose_newest(most);
                 rewritten = now.map(|it| it.end());
             }
         }
@@ -73,32 +66,51 @@ impl Commits {
         }
     }
 
-    /// Follows a command to another branch; a new one has the commits of that which it was made of.
-    fn follow_branches(&mut self, command: &str) {
-        for words in ParsedCommand::of(command).programs() {
-            let (made, to) = branches(&words);
-            if let Some(name) = made {
-                let here = self.made.iter().filter(|it| it.0 == self.branch);
-                let there: Vec<_> = here.map(|it| (name.to_owned(), it.1.clone())).collect();
-                self.made.extend(there);
-            }
-            if let Some(name) = to {
-                self.branch = name.to_owned();
-            }
+    /// Follows a program to another branch; a new one has the commits of that which it was made of.
+    fn follow_branches(&mut self, words: &[&str]) {
+        let (made, to) = branches(words);
+        if let ["git", "branch", rest @ ..] = words
+            && rest.iter().any(|it| ["-D", "-d", "--delete"].contains(it))
+        {
+            let (over, left): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut self.made).into_iter().partition(|it| rest.contains(&it.0.as_str()));
+            self.made = left;
+            self.gone.extend(over.into_iter().map(|it| it.1));
+        }
+        if let Some(name) = made {
+            // A word behind the name says what it is made of.
+            let from = words.last().filter(|it| **it != name).map_or(self.branch.as_str(), |it| *it);
+            let here = self.made.iter().filter(|it| it.0 == from);
+            let there: Vec<_> = here.map(|it| (name.to_owned(), it.1.clone())).collect();
+            self.made.extend(there);
+        }
+        if let Some(name) = to {
+            self.branch = name.to_owned();
         }
     }
 
-    /// The number of commits that a reset of the branch to `target` takes away, where it printed what it is at `now`.
-    fn behind(&self, target: &str, now: Option<&str>) -> usize {
-        let of_branch = self.made.iter().rev().filter(|it| it.0 == self.branch);
-        let known = now
-            .and_then(|now| of_branch.clone().position(|it| it.1.starts_with(now) || now.starts_with(&it.1)));
+    /// The number of commits that a reset takes from the branch, where it printed what the branch is at `now`. Without
+    /// a target, or with `HEAD`, only uncommitted changes are lost.
+    fn taken_by(&self, words: &[&str], now: Option<&str>) -> Option<usize> {
+        let rest = match words {
+            ["git", "reset", rest @ ..] | ["git", "-C", _, "reset", rest @ ..] => rest,
+            _ => return None,
+        };
+        let hard = rest.contains(&"--hard");
+        let target = rest.iter().find(|it| !it.starts_with('-'))?;
         let steps = match target.strip_prefix("HEAD") {
+            Some("") => return None,
             Some("^" | "~") => Some(1),
             Some(rest) => rest.strip_prefix('~').and_then(|it| it.parse().ok()),
+            // Files, or a commit of which nothing is known.
+            None if !hard => return None,
             None => None,
         };
-        known.or(steps).unwrap_or(usize::MAX)
+        let mut of_branch = self.made.iter().rev().filter(|it| it.0 == self.branch);
+        let known = now
+            .filter(|_| hard)
+            .and_then(|now| of_branch.position(|it| it.1.starts_with(now) || now.starts_with(it.1.as_str())));
+        Some(known.or(steps).unwrap_or(usize::MAX))
     }
 
     /// Marks the newest `most` commits of the branch as lost.
@@ -173,6 +185,12 @@ mod tests {
                 ("git checkout one; git branch kept; git reset --hard HEAD~2", "HEAD is now at 0000000 x"),
                 [false; 3],
             ),
+            (("git checkout one && git reset --soft HEAD~1", ""), [false, true, false]),
+            (
+                ("git checkout one; git branch a; git reset -q --hard b; git branch -D a", ""),
+                [true, true, false],
+            ),
+            (("git checkout one; git branch a two; git reset -q --hard b", ""), [true, true, false]),
             (
                 ("git rebase -i x", "Successfully rebased and updated refs/heads/one.\n1111111 a\n5555555 b"),
                 [false, true, false],

@@ -270,8 +270,7 @@ impl Work<'_> {
             self.record_refusal(number, call, &actions, refusal, history);
             return;
         }
-        let said = output.failed.then(|| failure_message(output)).unwrap_or_default();
-        if NEVER_RAN.iter().any(|it| said.starts_with(it)) {
+        if output.failed && NEVER_RAN.iter().any(|it| failure_message(output).starts_with(it)) {
             return;
         }
         if let Some(answered) = UserReply::of(history, call, output) {

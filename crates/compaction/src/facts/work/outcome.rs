@@ -186,8 +186,10 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let nothing = !shows && checked_nothing(&tail, counts.as_ref());
     // What stands before a pipe may have failed for them.
     let found = counts.as_ref().is_some_and(|it| it.issues || it.failed) && !shows;
-    let uncertain = counted.is_some() || found && masked && printed.is_none();
-    let uncertain = uncertain && committed.is_none() && created.is_none();
+    let uncertain = found
+        && masked
+        && printed.is_none()
+        && [&committed, &created, &counted].iter().all(|it| it.is_none());
     out.result = committed.clone().or(created).or(counted);
     out.result = out.result.or_else(|| nothing.then(|| CHECKED_NOTHING.into()));
     out.result = out.result.or_else(|| counts.map(|it| it.shown));
@@ -508,9 +510,9 @@ mod tests {
     #[test]
     fn tells_what_was_counted_and_when_nothing_was_checked() {
         for (command, text, exit, expected) in [
-            ("gauge check | grep dial | wc -l", "18\n", 0, "None Some(0) 18"),
+            ("gauge check | grep dial | wc -l", "18\n", 0, "Some(true) Some(0) 18"),
             ("gauge check | grep -ic dial", "0", 1, "None Some(1) 0"),
-            ("git rev-list --count main", "7", 0, "None Some(0) 7"),
+            ("git rev-list --count main", "7", 0, "Some(true) Some(0) 7"),
             ("gauge check | grep -c dial; ls", "18\na.rs", 0, "Some(true) Some(0) "),
             ("gauge print", "18", 0, "Some(true) Some(0) "),
             ("gauge check | tail -3", "768 issues found", 0, "None None 768 issues"),

@@ -18,7 +18,13 @@ impl Work<'_> {
     pub(super) fn read_run(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
         let commands: Vec<&str> = actions.iter().filter_map(|it| it.command.as_deref()).collect();
         let mut outcome = outcome::read(output, &commands.join("\n"), self.reports == Some(true));
-        if outcome.ok.is_none() && outcome.exit.is_none() && outcome.running.is_none() && !output.cleared {
+        let unread = outcome.result.is_none() || self.reports.is_none();
+        if unread
+            && outcome.ok.is_none()
+            && outcome.exit.is_none()
+            && outcome.running.is_none()
+            && !output.cleared
+        {
             let failed = has_failed(output);
             let masked = commands.iter().any(|it| command::masks_exit_code(it));
             outcome.ok = (failed || self.reports.is_none() && !masked).then_some(!failed);

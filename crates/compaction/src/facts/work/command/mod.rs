@@ -202,10 +202,13 @@ impl ParsedCommand {
 
     /// Whether it only asks whether something is there, so that no is an answer: `command -v x`, `test -f x`.
     pub(in crate::facts) fn only_asks(&self) -> bool {
-        let asks = |words: &Vec<&str>| match words[..] {
-            ["which" | "type" | "test" | "[" | "[[", ..] | ["command", "-v" | "-V", ..] => true,
-            [_, "--version" | "-V"] => true,
-            _ => false,
+        let asks = |it: &Vec<&str>| {
+            matches!(
+                it[..],
+                ["which" | "type" | "test" | "[" | "[[", ..]
+                    | ["command", "-v" | "-V", ..]
+                    | [_, "--version" | "-V"]
+            )
         };
         let around = |it: &Vec<&str>| matches!(it[0], "cd" | "echo" | "printf" | "true" | "head" | "tail");
         self.programs().any(|it| asks(&it)) && self.programs().all(|it| asks(&it) || around(&it))
@@ -248,10 +251,10 @@ impl ParsedCommand {
 
     /// Whether its last program prints how much there is: `wc -l`, `grep -c`, `--count`.
     pub(in crate::facts) fn ends_in_a_count(&self) -> bool {
-        let short = |it: &&str| it.starts_with('-') && !it.starts_with("--") && it.contains('c');
+        let short = |it: &str| it.starts_with('-') && !it.starts_with("--") && it.contains('c');
         self.programs().last().is_some_and(|words| match file_name(words[0]) {
             "wc" => true,
-            "grep" | "egrep" | "rg" => words.iter().any(|it| short(&it) || it == &"--count"),
+            "grep" | "egrep" | "rg" => words.iter().any(|it| short(it) || *it == "--count"),
             _ => words.contains(&"--count"),
         })
     }
