@@ -29,9 +29,11 @@ static NOTHING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"|\b[Nn]o files matching\b|\b[Nn]o tests? (?:to run|ran|found|files found)\b|(?m:^running 0 tests$)|\bcollected 0 items\b",
     ))
 });
-/// A package or file whose tests ran (Go).
+/// A package or test that ran (Go).
 static CHECKED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"(?m)^(?:ok\s+\S+\s+(?:\(cached\)|[\d.]+s)\s*(?:coverage.*)?$|\s*--- PASS)")
+    AsciiFirstRegex::new(
+        r"(?m)^(?:ok\s+\S+\s+(?:\(cached\)|[\d.]+s)\s*(?:coverage.*)?$|\s*--- (?:PASS|FAIL)|FAIL\b)",
+    )
 });
 
 /// Whether a checker says that there was nothing to check.

@@ -529,6 +529,12 @@ mod tests {
             ),
             ("go test ./...", "ok  \tx/a\t0.1s\nok  \tx/b\t0.1s [no tests to run]", 0, "Some(true) Some(0) "),
             (
+                "go test ./... -run One",
+                "testing: warning: no tests to run\n--- FAIL: TestOne (0.00s)\nFAIL",
+                1,
+                "Some(false) Some(1) ",
+            ),
+            (
                 "cargo test none",
                 "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 5 filtered out",
                 0,

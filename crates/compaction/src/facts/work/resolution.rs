@@ -168,7 +168,8 @@ impl Work<'_> {
     /// A command ran: with `ok`, what it does is done, and an error is over whose command had nothing else to do.
     pub(super) fn note_try(&mut self, number: usize, command: &str, parsed: &ParsedCommand, ok: bool) {
         let here = command::directory(command);
-        let done = parsed.steps();
+        let certain = ParsedCommand::of(command::certain(command));
+        let done = certain.steps();
         for retry in self.retries.iter_mut().filter(|_| ok) {
             let error = &mut self.errors[retry.error];
             let missing = MISSING.is_match(&error.text);

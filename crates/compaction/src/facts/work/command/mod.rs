@@ -71,6 +71,18 @@ fn after_cd(command: &str) -> Option<(&str, &str)> {
     rest.split_once("&&").filter(|it| !it.0.contains('\n')).or_else(|| rest.split_once('\n'))
 }
 
+/// The part of a command that went well for certain if the whole did: not what stands before a pipe, `;` or `||`.
+pub(in crate::facts) fn certain(command: &str) -> &str {
+    let mut rest = command.trim();
+    while let Some((_, after)) = after_cd(rest) {
+        rest = after.trim_start();
+    }
+    match rest.find(['|', ';', '\n']) {
+        Some(at) => rest[..at].rsplit_once("&&").map_or("", |it| it.0),
+        None => rest,
+    }
+}
+
 /// Whether a command has a script in it.
 pub(in crate::facts) fn has_inline_script(command: &str) -> bool {
     let inline = [" -c ", " -e ", " -pe ", " --eval ", " -p "];
@@ -503,6 +515,14 @@ mod tests {
             assert_eq!(ParsedCommand::of(command).only_writes_files(), expected, "{command}");
         }
         assert_eq!(dedup_key("npm test || true"), dedup_key("npm test 2>&1"));
+        for (command, expected) in [
+            ("cd a\nmake 2>&1", "make 2>&1"),
+            ("cd a && make && make test | tail -3", "make "),
+            ("make; ls", ""),
+            ("make || true", ""),
+        ] {
+            assert_eq!(certain(command), expected, "{command}");
+        }
         for (command, expected) in [
             ("make || true", true),
             ("make || echo no", true),
