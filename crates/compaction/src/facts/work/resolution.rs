@@ -24,7 +24,9 @@ static WRONG_CALL: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static NOT_INSTALLED: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?:^|[\s:])([\w.-]+): (?:command )?not found\b"));
 static MISSING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"(?i)no such file|not found|does not exist|ENOENT|cannot find|can't open")
+    AsciiFirstRegex::new(
+        r"(?i)no such file|not found|does not exist|did not match any|ENOENT|cannot find|can't open",
+    )
 });
 /// How the messages of editing tools begin whose call did not fit the file, in lower case.
 const MISFITS: [&str; 15] = [
