@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use super::command::ParsedCommand;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
 /// `[branch 1a2b3c4] subject`, as `git commit` prints it.
@@ -12,10 +13,8 @@ static REBASED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?m)^Successfully rebased(?: and updated refs/heads/([^\s]*[^\s.]))?|^\s*✓ Rebased\b",
     )
 });
-/// A reset to another commit: without one, or to `HEAD`, only uncommitted changes are lost.
-static RESET: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"\bgit\b[^\n;&|]* reset --hard (?:-\S+ )*(?:HEAD[~^]|[^-\s;&|H]|H[^E\s])")
-});
+static NOW_AT: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^HEAD is now at ([0-9a-f]{7,40})\b"));
 
 #[derive(Default)]
 pub(in crate::facts) struct Commits {
@@ -30,19 +29,28 @@ pub(in crate::facts) struct Commits {
 impl Commits {
     /// Whether [`Self::record`] needs the output of a command.
     pub(in crate::facts) fn concerns(command: &str) -> bool {
-        ["commit", "rebase", "reset --hard", "--continue"].iter().any(|it| command.contains(it))
+        ["commit", "rebase", "reset", "--continue", "branch", "checkout", "switch"]
+            .iter()
+            .any(|it| command.contains(it))
     }
 
     /// Records a successful command.
     pub(in crate::facts) fn record(&mut self, command: &str, output: &str) {
-        if RESET.is_match(command) && output.contains("HEAD is now at") {
-            self.lose_newest(usize::MAX);
+        let now = NOW_AT.captures_iter(output).last().and_then(|it| it.get(1));
+        let mut rewritten = None;
+        for words in ParsedCommand::of(command).programs() {
+            self.follow_branches(&words);
+            if let Some(most) = self.taken_by(&words, now.map(|it| it.as_str())) {
+                self.lose_newest(most);
+                rewritten = now.map(|it| it.end());
+            }
         }
         if let Some(found) = REBASED.captures(output) {
             if let Some(branch) = found.get(1) {
                 self.branch = branch.as_str().to_owned();
             }
             self.lose_newest(usize::MAX);
+            rewritten = found.get(0).map(|it| it.end());
         }
         for found in COMMITTED.captures_iter(output) {
             let (Some(branch), Some(hash)) = (found.get(1), found.get(2)) else { continue };
@@ -52,6 +60,57 @@ impl Commits {
             }
             self.made.push((self.branch.clone(), hash.as_str().to_owned()));
         }
+        // What is listed after the change is what there is now.
+        if let Some(at) = rewritten {
+            self.keep_named(&output[at..]);
+        }
+    }
+
+    /// Follows a program to another branch; a new one has the commits of that which it was made of.
+    fn follow_branches(&mut self, words: &[&str]) {
+        let (made, to) = branches(words);
+        if let ["git", "branch", rest @ ..] = words
+            && rest.iter().any(|it| ["-D", "-d", "--delete"].contains(it))
+        {
+            let (over, left): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut self.made).into_iter().partition(|it| rest.contains(&it.0.as_str()));
+            self.made = left;
+            self.gone.extend(over.into_iter().map(|it| it.1));
+        }
+        if let Some(name) = made {
+            // A word behind the name says what it is made of.
+            let from = words.last().filter(|it| **it != name).map_or(self.branch.as_str(), |it| *it);
+            let here = self.made.iter().filter(|it| it.0 == from);
+            let there: Vec<_> = here.map(|it| (name.to_owned(), it.1.clone())).collect();
+            self.made.extend(there);
+        }
+        if let Some(name) = to {
+            self.branch = name.to_owned();
+        }
+    }
+
+    /// The number of commits that a reset takes from the branch, where it printed what the branch is at `now`. Without
+    /// a target, or with `HEAD`, only uncommitted changes are lost.
+    fn taken_by(&self, words: &[&str], now: Option<&str>) -> Option<usize> {
+        let rest = match words {
+            ["git", "reset", rest @ ..] | ["git", "-C", _, "reset", rest @ ..] => rest,
+            _ => return None,
+        };
+        let hard = rest.contains(&"--hard");
+        let target = rest.iter().find(|it| !it.starts_with('-'))?;
+        let steps = match target.strip_prefix("HEAD") {
+            Some("") => return None,
+            Some("^" | "~") => Some(1),
+            Some(rest) => rest.strip_prefix('~').and_then(|it| it.parse().ok()),
+            // Files, or a commit of which nothing is known.
+            None if !hard => return None,
+            None => None,
+        };
+        let mut of_branch = self.made.iter().rev().filter(|it| it.0 == self.branch);
+        let known = now
+            .filter(|_| hard)
+            .and_then(|now| of_branch.position(|it| it.1.starts_with(now) || now.starts_with(it.1.as_str())));
+        Some(known.or(steps).unwrap_or(usize::MAX))
     }
 
     /// Marks the newest `most` commits of the branch as lost.
@@ -63,11 +122,31 @@ impl Commits {
 
     /// A hash that is named still exists: another branch may contain it.
     pub(in crate::facts) fn keep_named(&mut self, text: &str) {
-        self.gone.retain(|it| !text.contains(it.as_str()));
+        // A push names what it replaced.
+        let named = |it: &String| {
+            text.lines().any(|line| line.contains(it.as_str()) && !line.contains("(forced update)"))
+        };
+        self.gone.retain(|it| !named(it));
     }
 
     pub(in crate::facts) fn is_lost(&self, hash: &str) -> bool {
-        self.gone.iter().any(|it| it.starts_with(hash) || hash.starts_with(it.as_str()))
+        let is = |it: &str| it.starts_with(hash) || hash.starts_with(it);
+        self.gone.iter().any(|it| is(it)) && !self.made.iter().any(|it| is(&it.1))
+    }
+}
+
+/// The branch or tag that a program makes, and the branch that it goes to.
+pub(super) fn branches<'a>(words: &[&'a str]) -> (Option<&'a str>, Option<&'a str>) {
+    let words = match words {
+        ["git", "-C", _, rest @ ..] | ["git", rest @ ..] => rest,
+        _ => return (None, None),
+    };
+    let loud: Vec<&str> = words.iter().filter(|it| !["-q", "--quiet", "-f"].contains(it)).copied().collect();
+    match loud[..] {
+        ["branch" | "tag", name, ..] if !name.starts_with('-') => (Some(name), None),
+        ["checkout" | "switch", "-b" | "-B" | "-c" | "-C", name, ..] => (Some(name), Some(name)),
+        ["checkout" | "switch", name] if !name.starts_with('-') => (None, Some(name)),
+        _ => (None, None),
     }
 }
 
@@ -96,6 +175,33 @@ mod tests {
             (("git reset --hard HEAD", "HEAD is now at 3333333 c"), [false; 3]),
             (("git reset --hard HEAD~1", "HEAD is now at 0000000 x"), [false, false, true]),
             (("git reset --hard origin/two", "HEAD is now at 0000000 x"), [false, false, true]),
+            (("git checkout one && git reset -q --hard other", ""), [true, true, false]),
+            (("git checkout one; git reset --hard HEAD~1", "HEAD is now at 1111111 a"), [false, true, false]),
+            (
+                ("git checkout one; git reset --hard 1111111", "HEAD is now at 1111111 a"),
+                [false, true, false],
+            ),
+            (
+                ("git checkout one; git branch kept; git reset --hard HEAD~2", "HEAD is now at 0000000 x"),
+                [false; 3],
+            ),
+            (("git checkout one && git reset --soft HEAD~1", ""), [false, true, false]),
+            (
+                ("git checkout one; git branch a; git reset -q --hard b; git branch -D a", ""),
+                [true, true, false],
+            ),
+            (("git checkout one; git branch a two; git reset -q --hard b", ""), [true, true, false]),
+            (
+                ("git rebase -i x", "Successfully rebased and updated refs/heads/one.\n1111111 a\n5555555 b"),
+                [false, true, false],
+            ),
+            (
+                (
+                    "git commit --amend && git push -f",
+                    "[one 4444444] b\n + 2222222...4444444 one -> one (forced update)",
+                ),
+                [false, true, false],
+            ),
         ] {
             assert_eq!(lost(&[one, two, other, last]), expected, "{}", last.0);
         }

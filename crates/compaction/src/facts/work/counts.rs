@@ -21,8 +21,32 @@ static TELLS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r#"^\s*(?:[-*•>|"'`{}]\s*[^\s\d=*-]|[-•>|"'`{}] ?\d|#\d|#+ [A-Z])"#)
 });
 
+/// What checkers say that found nothing to check (vale, biome, markdownlint, prettier, ESLint, Go, cargo, pytest, jest,
+/// vitest).
+static NOTHING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"\bin 0 files\b|\b(?:[Cc]hecked|[Ll]inted|[Ss]canned|[Ll]inting:) 0 files?\b|\b0 files (?:checked|linted|scanned)\b",
+        r"|\b[Nn]o files matching\b|\b[Nn]o tests? (?:to run|ran|found|files found)\b|(?m:^running 0 tests$)|\bcollected 0 items\b",
+    ))
+});
+/// A package or test that ran (Go).
+static CHECKED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?m)^(?:ok\s+\S+\s+(?:\(cached\)|[\d.]+s)\s*(?:coverage.*)?$|\s*--- (?:PASS|FAIL)|FAIL\b)",
+    )
+});
+
+/// Whether a checker says that there was nothing to check.
+pub(super) fn checked_nothing(text: &str, counts: Option<&Counts>) -> bool {
+    NOTHING.is_match(text) && !CHECKED.is_match(text) && counts.is_none_or(|it| !it.any)
+}
+
 pub(super) struct Counts {
     pub(super) shown: String,
+    /// Something was counted.
+    any: bool,
+    /// Some of it are issues, of which the checker decides whether they are failures.
+    pub(super) issues: bool,
     /// Some of the counts are tests that passed.
     pub(super) tests: bool,
     pub(super) failed: bool,
@@ -77,13 +101,15 @@ pub(super) fn counts_in(text: &str) -> Option<Counts> {
     let fails = |what: &str| bad(what) && !(only_warned && what.starts_with("problem"));
     let failed = totals.iter().any(|(what, number)| *number > 0 && fails(what));
     let tests = totals.iter().any(|(what, _)| what.starts_with("pass"));
+    let any = totals.iter().any(|it| it.1 > 0) || files.is_some();
+    let issues = totals.iter().any(|(what, number)| *number > 0 && what.starts_with("issue"));
     let mut shown: Vec<String> = totals.iter().map(|(what, number)| format!("{number} {what}")).collect();
     // A file that could not be loaded has no tests that fail.
     if let Some(files) = files.filter(|_| !failed) {
         shown.push(format!("failed test files: {files}"));
     }
     let failed = failed || files.is_some();
-    (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), tests, failed })
+    (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), any, issues, tests, failed })
 }
 
 /// Whether a line is a runner's summary: counts, and few other words.

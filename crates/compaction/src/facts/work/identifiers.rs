@@ -180,6 +180,8 @@ fn add_names_in(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &st
                 let alone = !inside(text[..it.start()].chars().next_back())
                     && !inside(text[it.end()..].chars().next());
                 let styles = *kind == Name::Setting && is_style_declaration(text, it.start(), it.as_str());
+                // Behind `#`, eight digits are a colour.
+                let alone = alone && !text[..it.start()].ends_with('#');
                 let of_tool = is_kept_by_tools(word_around(text, it.range()));
                 let none = styles || of_tool || is_signature(text, it.start());
                 if (alone || !matches!(kind, Name::Hash)) && !none {

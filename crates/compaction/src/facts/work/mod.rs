@@ -53,13 +53,15 @@ const FAILURE_STARTS: [&str; 22] = [
 ];
 
 /// Errors of the client itself, which the next call corrects (Claude Code 2.1, OpenCode 1.18).
-const CLIENT_ERRORS: [&str; 5] = [
+const CLIENT_ERRORS: [&str; 4] = [
     "File has not been read yet",
     "File has been modified since read",
-    "Sibling tool call errored",
     "You must read the file",
     "File has been unexpectedly modified",
 ];
+
+/// What an output says of a call that never ran, because another one that was made with it failed (Claude Code 2.1).
+const NEVER_RAN: [&str; 2] = ["Sibling tool call errored", "Cancelled: parallel tool call"];
 
 #[derive(Default)]
 struct Work<'a> {
@@ -87,9 +89,14 @@ struct Work<'a> {
     errors_by_operation: HashMap<String, Vec<(usize, Vec<String>)>>,
     /// By index in `errors`: the operations of its command that did not succeed since.
     pending_operations: HashMap<usize, HashSet<String>>,
+    /// Failed commands that may be tried again.
+    retries: Vec<resolution::Retry>,
     /// Errors that a similar command's success may have ended, by name of the operation.
     mended: HashMap<String, Vec<usize>>,
     uncommitted: uncommitted::Uncommitted,
+    commits: commits::Commits,
+    /// Branches and tags that were made, with the message.
+    saved: Vec<(usize, String)>,
     /// What the user wrote so far.
     prompts: Vec<String>,
     /// Changes of files, in order.
@@ -129,7 +136,9 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
             let prompt = message.plain();
             work.note_named_files(number, file_mentions::in_prompt(&prompt));
             work.prompts.push(prompt.to_string());
+            work.retries.clear();
         }
+        message.texts().for_each(|it| work.commits.keep_named(it.as_str()));
         for part in &message.parts {
             match part {
                 history::Part::Call(call) => {
@@ -154,6 +163,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
             }
         }
     }
+    work.drop_lost_commits();
     same_errors(&mut work.errors);
     // An edit that is not retried soon was made in another way.
     let end = history.messages().len();
@@ -258,6 +268,9 @@ impl Work<'_> {
         let main = actions.first().map_or(Meaning::Other, |it| it.meaning);
         if let Some(refusal) = &output.refusal {
             self.record_refusal(number, call, &actions, refusal, history);
+            return;
+        }
+        if output.failed && NEVER_RAN.iter().any(|it| failure_message(output).starts_with(it)) {
             return;
         }
         if let Some(answered) = UserReply::of(history, call, output) {
@@ -493,6 +506,10 @@ impl Work<'_> {
             self.changes.push(Fact::from_tools(ToolTopic::Files, number, name.clone(), detail));
             match op {
                 FileOp::Deleted => self.uncommitted.delete(&name),
+                FileOp::Renamed => {
+                    self.uncommitted.delete(&name);
+                    self.uncommitted.edit(number, to.as_deref().unwrap_or(&name));
+                }
                 _ => self.uncommitted.edit(number, to.as_deref().unwrap_or(&name)),
             }
             self.resolve_misfits(number, &name);

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::command::{self, ParsedCommand};
 use super::commits::COMMITTED;
-use super::counts::counts_in;
+use super::counts::{checked_nothing, counts_in};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use history::Output;
@@ -29,6 +29,9 @@ static HEADER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 });
 /// Numbered lines of code, as viewers print them: not an error message.
 static NUMBERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]"));
+
+/// The result of a checker that found nothing to check.
+pub(super) const CHECKED_NOTHING: &str = "checked nothing";
 
 /// Bytes that are read at each end of an output.
 const END_BYTES: usize = 8_000;
@@ -143,10 +146,17 @@ static UNINFORMATIVE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
     let text = output.text.as_str();
     let (head, tail) = ends(text);
-    let (head, tail) = (without_escapes(head), without_escapes(tail));
+    let parsed = ParsedCommand::of(command);
+    let removed = |it: &&str| parsed.says_what_it_removed(it);
+    let as_meant = tail.lines().any(|it| removed(&it)) && parsed.ends_in_a_look();
+    let without = |it: &str| -> String {
+        let kept: Vec<&str> = it.split_inclusive('\n').filter(|it| !removed(it)).collect();
+        kept.concat()
+    };
+    let (head, tail) = (without(&without_escapes(head)), without(&without_escapes(tail)));
     // In Codex's code mode this is the result of the script, not of the command in it.
     let masked = command::is_compound(command) || text.starts_with("Script completed\n");
-    let shows = ParsedCommand::of(command).prints_contents();
+    let shows = parsed.prints_contents();
     let printed = exit_code(&head, &tail, !shows && (masked || output.failed || !reports));
     let printed = printed.or_else(|| printed_exit_code(command, &tail));
     let hidden = printed.is_none() && command::masks_exit_code(command);
@@ -170,15 +180,27 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let committed = commits_in(head).or_else(|| commits_in(&tail));
     let passes = counts.as_ref().is_some_and(|it| !it.failed && it.tests);
     let created = CREATED.captures(&tail).and_then(|it| Some(format!("created {}", it.get(1)?.as_str())));
-    out.result = committed.clone().or(created).or_else(|| counts.map(|it| it.shown));
+    let number = head.trim();
+    let number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
+    let counted = (number && parsed.ends_in_a_count()).then(|| head.trim().to_owned());
+    let nothing = !shows && checked_nothing(&tail, counts.as_ref());
+    // What stands before a pipe may have failed for them.
+    let found = counts.as_ref().is_some_and(|it| it.issues || it.failed) && !shows;
+    let uncertain = found
+        && masked
+        && printed.is_none()
+        && [&committed, &created, &counted].iter().all(|it| it.is_none());
+    out.result = committed.clone().or(created).or(counted);
+    out.result = out.result.or_else(|| nothing.then(|| CHECKED_NOTHING.into()));
+    out.result = out.result.or_else(|| counts.map(|it| it.shown));
     if out.result.is_none() && text.len() < 2_000 {
         out.result = PULL.find(&tail).map(|it| it.as_str().into());
     }
     // The exit code is that of `head` at the end of the pipe, or of `true`.
     out.exit = out.exit.filter(|it| *it != 0 || !hidden && !command::ends_in_viewer(command));
-    // A search without matches exits with 1.
+    // A search without matches exits with 1, a look at what was removed with 2.
     let nothing_found =
-        out.exit == Some(1) && command::hides_failure(command) && wrong.is_none() && !failures;
+        (out.exit == Some(1) && command::hides_failure(command) || as_meant) && wrong.is_none() && !failures;
     out.ok = match (output.failed, out.exit) {
         _ if nothing_found => None,
         (true, _) => Some(false),
@@ -202,10 +224,16 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
             (reports && !(masked && (shows || text.starts_with("Script completed\n")))).then_some(true)
         }
     };
+    out.ok = out.ok.filter(|ok| !(*ok && uncertain));
     if out.ok == Some(false) {
         // The 0 is the exit code of another program.
         out.exit = out.exit.filter(|it| *it != 0);
-        out.error = wrong.map(|it| it.0).or_else(|| first_line(head));
+        let raised = || raised(&tail).or_else(|| raised(head));
+        out.error = match wrong {
+            Some((line, kind)) if kind < ErrorLine::Phrase => Some(line),
+            Some((line, _)) => raised().or(Some(line)),
+            None => raised().or_else(|| first_line(head)),
+        };
         // What refused it may have printed nothing that tells more.
         out.error = out.error.or_else(|| refused_push.then(|| "the push was refused".into()));
         let panicked = out
@@ -341,6 +369,13 @@ fn panic_location(error: &str, text: &str) -> Option<String> {
     Some(flat(clip(&format!("{place} {why}"), 220).0))
 }
 
+/// The exception at the end of the last Python traceback.
+fn raised(text: &str) -> Option<String> {
+    let (_, below) = text.rsplit_once("Traceback (most recent call last):\n")?;
+    let line = below.lines().find(|it| !it.starts_with(char::is_whitespace) && !it.is_empty())?;
+    Some(flat(clip(line, 220).0))
+}
+
 /// The location on the line above a message, as linters print it: `src/a.ts:1:2 lint/rule ━━━`.
 fn linter_location(text: &str) -> Option<&str> {
     let line = text
@@ -469,6 +504,52 @@ mod tests {
             ),
         ] {
             assert_eq!(shown(text, failed), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn tells_what_was_counted_and_when_nothing_was_checked() {
+        for (command, text, exit, expected) in [
+            ("gauge check | grep dial | wc -l", "18\n", 0, "Some(true) Some(0) 18"),
+            ("gauge check | grep -ic dial", "0", 1, "None Some(1) 0"),
+            ("git rev-list --count main", "7", 0, "Some(true) Some(0) 7"),
+            ("gauge check | grep -c dial; ls", "18\na.rs", 0, "Some(true) Some(0) "),
+            ("gauge print", "18", 0, "Some(true) Some(0) "),
+            ("gauge check | tail -3", "768 issues found", 0, "None None 768 issues"),
+            ("gauge check; echo rc=$?", "768 issues found\nrc=0", 0, "Some(true) Some(0) 768 issues"),
+            ("gauge check", "768 issues found", 0, "Some(true) Some(0) 768 issues"),
+            ("gauge check | tail -3", "0 issues found", 0, "Some(true) None 0 issues"),
+            ("prose a.mdx", "✔ 0 errors, 0 warnings in 0 files.", 0, "Some(true) Some(0) checked nothing"),
+            ("prose a.md", "✔ 0 errors, 0 warnings in 1 file.", 0, "Some(true) Some(0) 0 errors"),
+            (
+                "go test ./a -run No",
+                "ok  \tx/a\t0.1s [no tests to run]",
+                0,
+                "Some(true) Some(0) checked nothing",
+            ),
+            ("go test ./...", "ok  \tx/a\t0.1s\nok  \tx/b\t0.1s [no tests to run]", 0, "Some(true) Some(0) "),
+            (
+                "go test ./... -run One",
+                "testing: warning: no tests to run\n--- FAIL: TestOne (0.00s)\nFAIL",
+                1,
+                "Some(false) Some(1) ",
+            ),
+            (
+                "cargo test none",
+                "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 5 filtered out",
+                0,
+                "Some(true) Some(0) checked nothing",
+            ),
+            (
+                "cargo test",
+                "running 1 test\ntest result: ok. 1 passed; 0 failed\n\nrunning 0 tests\n\ntest result: ok. 0 passed; 0 failed",
+                0,
+                "Some(true) Some(0) 1 passed, 0 failed",
+            ),
+        ] {
+            let it = read(&Output { exit: Some(exit), ..Output::new("c", text) }, command, true);
+            let shown = format!("{:?} {:?} {}", it.ok, it.exit, it.result.unwrap_or_default());
+            assert_eq!(shown, expected, "{command}: {text}");
         }
     }
 

@@ -24,7 +24,9 @@ static WRONG_CALL: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static NOT_INSTALLED: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?:^|[\s:])([\w.-]+): (?:command )?not found\b"));
 static MISSING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"(?i)no such file|not found|does not exist|ENOENT|cannot find|can't open")
+    AsciiFirstRegex::new(
+        r"(?i)no such file|not found|does not exist|did not match any|ENOENT|cannot find|can't open",
+    )
 });
 /// How the messages of editing tools begin whose call did not fit the file, in lower case.
 const MISFITS: [&str; 15] = [
@@ -70,6 +72,16 @@ static DOUBTED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?i)\?\s*$|\b(?:not|n['’]t|whether|if|might|may|maybe|could|perhaps|probably|check|verify|likely)\b",
     )
 });
+
+/// A command that failed, as long as another try is expected.
+pub(super) struct Retry {
+    error: usize,
+    /// Commands in which it is expected.
+    left: usize,
+    dir: Option<String>,
+    /// What was left to do again.
+    steps: Vec<Vec<String>>,
+}
 
 fn unresolved(error: &mut Fact) -> Option<(&str, Option<&str>, &mut Option<usize>)> {
     match &mut error.detail {
@@ -141,6 +153,49 @@ impl Work<'_> {
                 self.mended.entry(name.to_owned()).or_default().push(error);
             }
         }
+    }
+
+    /// Another try of `command`, which failed with `error`, is expected.
+    pub(super) fn expect_retry(&mut self, error: usize, command: &str, parsed: &ParsedCommand) {
+        /// Number of commands in which a failed one is tried again.
+        const TRIES: usize = 3;
+        let steps: Vec<Vec<String>> =
+            parsed.steps().iter().map(|it| it.iter().map(|it| (*it).to_owned()).collect()).collect();
+        if !steps.is_empty() {
+            let dir = command::directory(command).map(str::to_owned);
+            self.retries.push(Retry { error, left: TRIES, dir, steps });
+        }
+    }
+
+    /// A command ran: with `ok`, what it does is done, and an error is over whose command had nothing else to do.
+    pub(super) fn note_try(&mut self, number: usize, command: &str, parsed: &ParsedCommand, ok: bool) {
+        let here = command::directory(command);
+        let certain = ParsedCommand::of(command::certain(command));
+        let done = certain.steps();
+        for retry in self.retries.iter_mut().filter(|_| ok) {
+            let error = &mut self.errors[retry.error];
+            let missing = MISSING.is_match(&error.text);
+            let same_place = match (here, retry.dir.as_deref()) {
+                (None, None) => true,
+                (Some(a), Some(b)) => same_path(a, b),
+                (None, Some(_)) | (Some(_), None) => false,
+            };
+            let one_unknown = here.is_none() != retry.dir.is_none();
+            let again = |step: &Vec<String>| {
+                let named = missing || step.iter().skip(1).any(|it| it.contains(['/', '.']));
+                (same_place || one_unknown && named) && done.iter().any(|it| same_step(step, it))
+            };
+            retry.steps.retain(|it| !again(it));
+            if retry.steps.is_empty()
+                && let Some((_, _, resolved)) = unresolved(error)
+            {
+                *resolved = Some(number);
+            }
+        }
+        if !parsed.is_read_only() {
+            self.retries.iter_mut().for_each(|it| it.left -= 1);
+        }
+        self.retries.retain(|it| it.left > 0 && !it.steps.is_empty());
     }
 
     fn recent_errors(&mut self) -> impl Iterator<Item = &mut Fact> {
@@ -216,6 +271,22 @@ impl Work<'_> {
             }
         }
     }
+}
+
+/// Whether one path is the end of the other: the same, seen from another directory.
+fn same_path(a: &str, b: &str) -> bool {
+    let plain = |it: &str| it.trim_start_matches(['.', '/']).trim_end_matches('/').to_owned();
+    let (a, b) = (plain(a), plain(b));
+    let ends = |long: &str, short: &str| {
+        !short.is_empty() && long.strip_suffix(short).is_some_and(|it| it.is_empty() || it.ends_with('/'))
+    };
+    a == b || ends(&a, &b) || ends(&b, &a)
+}
+
+/// Whether two programs are given the same.
+fn same_step(a: &[String], b: &[&str]) -> bool {
+    let same = |(a, b): (&String, &&str)| a == b || a.contains(['/', '.']) && same_path(a, b);
+    a.len() == b.len() && a.iter().zip(b).all(same)
 }
 
 /// The first excuse in a text.

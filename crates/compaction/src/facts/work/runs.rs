@@ -1,6 +1,7 @@
 //! Outcomes of commands, of those in the background, and of those that the user ran.
 
 use super::command::ParsedCommand;
+use super::commits::branches;
 use super::outcome::{self, Outcome};
 use super::paths::path;
 use super::{Work, command, failure_message, has_failed};
@@ -17,7 +18,13 @@ impl Work<'_> {
     pub(super) fn read_run(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
         let commands: Vec<&str> = actions.iter().filter_map(|it| it.command.as_deref()).collect();
         let mut outcome = outcome::read(output, &commands.join("\n"), self.reports == Some(true));
-        if outcome.ok.is_none() && outcome.exit.is_none() && outcome.running.is_none() && !output.cleared {
+        let unread = outcome.result.is_none() || self.reports.is_none();
+        if unread
+            && outcome.ok.is_none()
+            && outcome.exit.is_none()
+            && outcome.running.is_none()
+            && !output.cleared
+        {
             let failed = has_failed(output);
             let masked = commands.iter().any(|it| command::masks_exit_code(it));
             outcome.ok = (failed || self.reports.is_none() && !masked).then_some(!failed);
@@ -147,32 +154,42 @@ impl Work<'_> {
             // A search without matches, or for the word "error", is not a failure.
             let died = command::ends_in_viewer(command) && outcome::starts_as_fatal(output.text.as_str());
             let found = outcome.exit.map_or(!marked && !died, |it| it == 0);
+            self.note_try(number, command, &parsed, found);
             if found {
                 self.record_result(number, command, None);
                 self.resolve_wrong_calls(number, &parsed);
-            } else if let Some(error) = fatal_line(output) {
-                self.record_result(number, command, Some(error));
+            } else if let Some(error) = fatal_line(output)
+                && let Some(error) = self.record_result(number, command, Some(error))
+            {
+                self.expect_retry(error, command, &parsed);
             }
             let told = outcome.exit.is_some() || marked || died || self.reports != Some(false);
             let nothing = outcome.exit == Some(1) && is_empty_output(output) && parsed.searches();
             outcome = Outcome {
                 exit: outcome.exit,
-                ok: (told && (found || outcome.exit != Some(1))).then_some(found),
+                ok: (told && (found || outcome.exit != Some(1) && !parsed.only_asks())).then_some(found),
                 result: nothing.then(|| "no matches".into()),
                 ..Outcome::default()
             };
         } else if outcome.ok == Some(false) {
             let text = outcome.error.clone().or_else(|| outcome.result.clone());
+            self.note_try(number, command, &parsed, false);
             if let Some(error) = self.record_result(number, command, text) {
                 self.track_operations(error, &parsed);
+                self.expect_retry(error, command, &parsed);
             }
         } else if outcome.running.is_none() {
-            if outcome.ok == Some(true)
-                || !command::masks_exit_code(command) && !command::hides_failure(command)
+            let nothing = outcome.result.as_deref() == Some(outcome::CHECKED_NOTHING);
+            if !nothing && outcome.ok == Some(true)
+                || !nothing && !command::masks_exit_code(command) && !command::hides_failure(command)
             {
                 self.record_result(number, command, None);
             }
-            if outcome.ok == Some(true) && (!command::hides_failure(command) || is_empty_output(output)) {
+            let well = !nothing
+                && outcome.ok == Some(true)
+                && (!command::hides_failure(command) || is_empty_output(output));
+            self.note_try(number, command, &parsed, well);
+            if well {
                 self.record_success(number, command, &parsed);
                 self.resolve_wrong_calls(number, &parsed);
             }
@@ -185,7 +202,7 @@ impl Work<'_> {
                     }
                 }
             }
-            if parsed.discards_changes() {
+            if parsed.discards_changes() || self.resets_changes(number, &parsed) {
                 let text = format!("changes discarded: {}", flat(clip(command, 200).0));
                 self.facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));
             }
@@ -200,6 +217,9 @@ impl Work<'_> {
             }
         }
         if outcome.ok != Some(false) && outcome.running.is_none() {
+            self.commits.keep_named(command);
+            self.commits.keep_named(clip(output.text.as_str(), 20_000).0);
+            self.commits.record(command, output.text.as_str());
             self.uncommitted.run(number, &parsed, output.text.as_str());
         }
         // The files say it.
@@ -208,6 +228,47 @@ impl Work<'_> {
         }
         let detail = Detail::Command { outcome, read_only };
         self.commands.push(Fact::from_tools(ToolTopic::Commands, number, command.into(), detail));
+    }
+}
+
+impl Work<'_> {
+    /// Whether `git reset --hard` took something away: edits that are known, or commits of which no branch was made.
+    fn resets_changes(&mut self, number: usize, command: &ParsedCommand) -> bool {
+        /// Messages after which a branch was made for something else.
+        const SOON: usize = 8;
+        command.programs().any(|words| {
+            if let (Some(name), _) = branches(&words) {
+                self.saved.push((number, name.to_owned()));
+            }
+            match words[..] {
+                ["git", "reset", ref rest @ ..] | ["git", "-C", _, "reset", ref rest @ ..]
+                    if rest.contains(&"--hard") =>
+                {
+                    let soon = self.saved.last().is_some_and(|it| number - it.0 <= SOON);
+                    match rest.iter().find(|it| !it.starts_with('-')) {
+                        None | Some(&"HEAD") => self.uncommitted.has_edits(),
+                        Some(to) if to.starts_with("origin/") || to.contains("@{") => {
+                            self.uncommitted.has_edits()
+                        }
+                        Some(to) => !soon && !self.saved.iter().any(|it| it.1 == *to),
+                    }
+                }
+                _ => false,
+            }
+        })
+    }
+
+    /// Of commits that were amended, rebased or reset since, the commands no longer tell the hashes.
+    pub(super) fn drop_lost_commits(&mut self) {
+        for fact in &mut self.commands {
+            let Detail::Command { outcome, .. } = &mut fact.detail else { continue };
+            let Some(result) = outcome.result.as_deref().and_then(|it| it.strip_prefix("committed ")) else {
+                continue;
+            };
+            let Some((hashes, branch)) = result.split_once(" on ") else { continue };
+            let left: Vec<&str> = hashes.split(", ").filter(|it| !self.commits.is_lost(it)).collect();
+            outcome.result = (!left.is_empty()).then(|| format!("committed {} on {branch}", left.join(", ")));
+        }
     }
 }
 

@@ -18,7 +18,9 @@ pub(super) struct Uncommitted {
 
 impl Uncommitted {
     pub(super) fn edit(&mut self, number: usize, path: &str) {
-        if !path.starts_with(['/', '~', '.']) {
+        // Elsewhere, or beside the repository.
+        let drive = path.get(1..2) == Some(":");
+        if !path.starts_with(['/', '~', '.', '\\']) && !drive {
             self.edited.insert(path.to_owned(), number);
         }
     }
@@ -27,6 +29,10 @@ impl Uncommitted {
     pub(super) fn delete(&mut self, path: &str) {
         let below = |it: &str| it.strip_prefix(path).is_some_and(|it| it.is_empty() || it.starts_with('/'));
         self.edited.retain(|it, _| !below(it));
+    }
+
+    pub(super) fn has_edits(&self) -> bool {
+        !self.edited.is_empty()
     }
 
     /// Reads a command that succeeded. What cannot be told counts as committed.
@@ -58,6 +64,13 @@ impl Uncommitted {
             self.edited.clear();
             self.committed = Some(number);
         }
+        if COMMITTED.is_match(output) {
+            let ends = |long: &str, short: &str| {
+                long.strip_suffix(short).is_some_and(|it| it.is_empty() || it.ends_with('/'))
+            };
+            let listed = listed(output);
+            self.edited.retain(|path, _| !listed.iter().any(|it| ends(it, path) || ends(path, it)));
+        }
         for path in command.restored_files() {
             self.edited.remove(&path);
         }
@@ -81,6 +94,7 @@ impl Uncommitted {
                     || path.strip_prefix(it).is_some_and(|it| it.starts_with('/'))
                     // Named from another directory.
                     || path.ends_with(it)
+                    || path.contains(&format!("/{it}/"))
                     || it.ends_with(path.as_str())
             };
             !whole && !staged.iter().any(of)
@@ -126,6 +140,24 @@ impl Uncommitted {
     }
 }
 
+/// The files that a commit says it made, deleted or renamed.
+fn listed(output: &str) -> Vec<String> {
+    let mut out = Vec::new();
+    for line in output.lines().map(str::trim) {
+        let changed = line.strip_prefix("create mode ").or_else(|| line.strip_prefix("delete mode "));
+        out.extend(changed.and_then(|it| Some(it.split_once(' ')?.1.to_owned())));
+        let Some((renamed, _)) = line.strip_prefix("rename ").and_then(|it| it.rsplit_once(" (")) else {
+            continue;
+        };
+        // `src/{a => b}/c.rs`
+        let (before, rest) = renamed.split_once('{').unwrap_or(("", renamed));
+        let (names, behind) = rest.split_once('}').unwrap_or((rest, ""));
+        let names = names.split_once(" => ").map(|it| [it.0, it.1]);
+        out.extend(names.into_iter().flatten().map(|it| format!("{before}{it}{behind}").replace("//", "/")));
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,6 +170,7 @@ mod tests {
             work.edit(2, "src/a.rs");
             work.edit(3, "src/b.rs");
             work.edit(4, "/tmp/c.rs");
+            work.edit(4, "C:/Users/me/notes.md");
             for (number, (command, output)) in (5..).zip(commands) {
                 work.run(number, &ParsedCommand::of(command), output);
             }
@@ -152,6 +185,17 @@ mod tests {
             ("git stash", "", ""),
             ("git status", "nothing to commit, working tree clean", ""),
             ("git status --short", " M src/b.rs\n", "edited since the last commit (#1): b.rs"),
+            ("cd deep && git add src/ && git commit -m a", "[main 2b3c4d5] a", ""),
+            (
+                "git add x && git commit -m a",
+                "[main 2b3c4d5] a\n 2 files changed\n create mode 100644 src/b.rs",
+                "edited since the last commit (#5): a.rs",
+            ),
+            (
+                "git add x && git commit -m a",
+                "[main 2b3c4d5] a\n rename src/{c.rs => b.rs} (98%)\n delete mode 100644 src/a.rs",
+                "",
+            ),
             ("git restore src/b.rs", "", "edited since the last commit (#1): a.rs"),
         ] {
             assert_eq!(told(&[(command, output)]), expected, "{command}");

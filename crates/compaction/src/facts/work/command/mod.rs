@@ -1,99 +1,11 @@
 //! Classifies shell commands.
 
+mod read_only;
+
 use super::paths::file_name;
 use crate::facts::text::flat;
 use history::tools;
-
-const READ_ONLY_PROGRAMS: [&str; 52] = [
-    "cat",
-    "ls",
-    "rg",
-    "grep",
-    "egrep",
-    "head",
-    "tail",
-    "nl",
-    "wc",
-    "pwd",
-    "tree",
-    "which",
-    "file",
-    "stat",
-    "du",
-    "df",
-    "echo",
-    "printf",
-    "cd",
-    "true",
-    "sort",
-    "uniq",
-    "cut",
-    "awk",
-    "jq",
-    "tr",
-    "test",
-    "[",
-    "type",
-    "date",
-    "ps",
-    "sleep",
-    "export",
-    "set",
-    "less",
-    "bat",
-    "fd",
-    "diff",
-    "basename",
-    "dirname",
-    "realpath",
-    "find_file",
-    "search_dir",
-    "search_file",
-    "open",
-    "goto",
-    "scroll_up",
-    "scroll_down",
-    "set_cursors",
-    "create",
-    "edit",
-    "insert",
-];
-
-/// Flags with which git only lists branches and remotes.
-const GIT_LIST_FLAGS: [&str; 6] = ["-a", "-r", "-v", "-vv", "-l", "-av"];
-
-/// Read-only subcommands of any program.
-const READ_ONLY_SUBCOMMANDS: [&str; 9] =
-    ["status", "statuses", "list", "show", "view", "info", "where", "help", "ls"];
-
-const READ_ONLY_BY_PROGRAM: [(&str, &[&str]); 5] = [
-    (
-        "git",
-        &[
-            "status",
-            "diff",
-            "log",
-            "show",
-            "rev-parse",
-            "ls-files",
-            "grep",
-            "blame",
-            "merge-base",
-            "ls-tree",
-            "cat-file",
-            "describe",
-            "reflog",
-            "for-each-ref",
-            "rev-list",
-            "show-ref",
-            "symbolic-ref",
-        ],
-    ),
-    ("sed", &["-n", "-ne"]),
-    ("npm", &["view", "ls", "info"]),
-    ("bd", &["show", "list", "ready", "--help", "stats", "search"]),
-    ("gh", &["--version", "search", "auth"]),
-];
+use read_only::program_is_read_only;
 
 /// Words of a command that builds, checks or runs a project.
 const SETUP_WORDS: [&str; 16] = [
@@ -159,6 +71,18 @@ fn after_cd(command: &str) -> Option<(&str, &str)> {
     rest.split_once("&&").filter(|it| !it.0.contains('\n')).or_else(|| rest.split_once('\n'))
 }
 
+/// The part of a command that went well for certain if the whole did: not what stands before a pipe, `;` or `||`.
+pub(in crate::facts) fn certain(command: &str) -> &str {
+    let mut rest = command.trim();
+    while let Some((_, after)) = after_cd(rest) {
+        rest = after.trim_start();
+    }
+    match rest.find(['|', ';', '\n']) {
+        Some(at) => rest[..at].rsplit_once("&&").map_or("", |it| it.0),
+        None => rest,
+    }
+}
+
 /// Whether a command has a script in it.
 pub(in crate::facts) fn has_inline_script(command: &str) -> bool {
     let inline = [" -c ", " -e ", " -pe ", " --eval ", " -p "];
@@ -213,6 +137,16 @@ impl ParsedCommand {
             return Vec::new();
         }
         self.programs().filter(|it| !program_is_read_only(it)).filter_map(|it| operation(&it)).collect()
+    }
+
+    /// What it does: each program with what it is given, without flags; what only looks counts only where nothing else is
+    /// done. `git mv` does what `mv` does. None where a script is fed to a program.
+    pub(in crate::facts) fn steps(&self) -> Vec<Vec<&str>> {
+        let acts = !self.is_read_only();
+        let told = self.programs().filter(|it| !acts || !program_is_read_only(it)).filter_map(step);
+        let steps: Vec<Vec<&str>> = told.collect();
+        let fed = self.has_here_document && steps.iter().any(|it| it.len() == 1);
+        if fed { Vec::new() } else { steps }
     }
 
     /// The names of its programs, with their subcommands, without those that only print or go somewhere.
@@ -278,6 +212,70 @@ impl ParsedCommand {
         })
     }
 
+    /// Whether it only asks whether something is there, so that no is an answer: `command -v x`, `test -f x`.
+    pub(in crate::facts) fn only_asks(&self) -> bool {
+        let asks = |it: &Vec<&str>| {
+            matches!(
+                it[..],
+                ["which" | "type" | "test" | "[" | "[[", ..]
+                    | ["command", "-v" | "-V", ..]
+                    | [_, "--version" | "-V"]
+            )
+        };
+        let around = |it: &Vec<&str>| matches!(it[0], "cd" | "echo" | "printf" | "true" | "head" | "tail");
+        self.programs().any(|it| asks(&it)) && self.programs().all(|it| asks(&it) || around(&it))
+    }
+
+    /// Whether a line of the output only says that something is gone which an earlier part removed: `rm x; ls x`.
+    pub(in crate::facts) fn says_what_it_removed(&self, line: &str) -> bool {
+        const MISSING: [&str; 3] = ["No such file", "cannot access", "does not exist"];
+        let Some((says, what)) = line.split_once(": ").filter(|_| MISSING.iter().any(|it| line.contains(it)))
+        else {
+            return false;
+        };
+        let mut removed: Vec<&str> = Vec::new();
+        for words in self.programs() {
+            let [head, ref rest @ ..] = words[..] else { continue };
+            if file_name(head) == file_name(says) && !["rm", "rmdir", "mv", "git"].contains(&head) {
+                let plain = |it: &str| it.trim_start_matches("./").trim_end_matches('/').to_owned();
+                let names = |word: &str| {
+                    let gone = |it: &&str| {
+                        plain(word)
+                            .strip_prefix(&plain(it))
+                            .is_some_and(|it| it.is_empty() || it.starts_with('/'))
+                    };
+                    removed.iter().any(gone)
+                };
+                return what
+                    .split(|c: char| c.is_whitespace() || "'\"`‘’:".contains(c))
+                    .filter(|it| !it.is_empty())
+                    .any(names);
+            }
+            let taken = match (head, rest) {
+                ("rm" | "rmdir" | "unlink", rest) | ("git", ["rm", rest @ ..]) => rest,
+                ("mv", [from, _]) | ("git", ["mv", from, _]) => std::slice::from_ref(from),
+                _ => &[],
+            };
+            removed.extend(taken.iter().filter(|it| !it.starts_with('-')));
+        }
+        false
+    }
+
+    /// Whether its last program prints how much there is: `wc -l`, `grep -c`, `--count`.
+    pub(in crate::facts) fn ends_in_a_count(&self) -> bool {
+        let short = |it: &str| it.starts_with('-') && !it.starts_with("--") && it.contains('c');
+        self.programs().last().is_some_and(|words| match file_name(words[0]) {
+            "wc" => true,
+            "grep" | "egrep" | "rg" => words.iter().any(|it| short(it) || *it == "--count"),
+            _ => words.contains(&"--count"),
+        })
+    }
+
+    /// Whether its last program changes nothing.
+    pub(in crate::facts) fn ends_in_a_look(&self) -> bool {
+        self.programs().last().is_some_and(|it| program_is_read_only(&it))
+    }
+
     /// Files and directories that it searches or lists: arguments with a slash.
     pub(in crate::facts) fn searched_paths(&self) -> Vec<String> {
         const SEARCHES: [&str; 8] = ["rg", "grep", "egrep", "find", "fd", "ls", "tree", "ag"];
@@ -320,13 +318,13 @@ impl ParsedCommand {
             .any(|words| words.iter().take(4).any(|it| SETUP_WORDS.iter().any(|known| is(it, known))))
     }
 
+    /// Whether it takes changes back, other than by `git reset --hard`.
     pub(in crate::facts) fn discards_changes(&self) -> bool {
         self.programs().any(|words| match words[..] {
             ["git", "checkout", "--" | ".", ..]
             | ["git", "checkout", _, "--", _, ..]
             | ["git", "revert", _, ..] => true,
             ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
-            ["git", "reset", ref rest @ ..] => rest.contains(&"--hard"),
             _ => false,
         })
     }
@@ -350,76 +348,19 @@ impl ParsedCommand {
     }
 }
 
-fn program_is_read_only(words: &[&str]) -> bool {
-    let [head, rest @ ..] = words else { return true };
-    // Keywords of the shell.
-    match *head {
-        "for" | "done" | "fi" | "esac" | "in" | "}" | "exit" | "return" => return true,
-        "do" | "then" | "else" | "elif" | "if" | "while" | "until" | "{" | "!" => {
-            return program_is_read_only(rest);
-        }
-        _ => {}
-    }
-    let head = file_name(head);
-    if rest.iter().any(|it| ["--help", "--version"].contains(it)) || READ_ONLY_PROGRAMS.contains(&head) {
-        return true;
-    }
-    let rest = match rest {
-        ["-C", _, rest @ ..] | ["--no-pager", rest @ ..] if head == "git" => rest,
-        rest => rest,
+/// A program and what it is given, without flags.
+fn step(words: Vec<&str>) -> Option<Vec<&str>> {
+    const AROUND: [&str; 9] = ["cd", "echo", "printf", "cat", "tee", "head", "tail", "true", "export"];
+    let words = match words[..] {
+        ["git", "-C", _, ref rest @ ..] => [&["git"], rest].concat(),
+        ["git", "mv" | "rm", ..] => words[1..].to_vec(),
+        _ => words,
     };
-    match (head, rest) {
-        // Without a name, or with a flag that only lists, these change nothing.
-        ("git", ["branch" | "tag" | "remote" | "config", rest @ ..]) => {
-            let lists = |it: &&str| {
-                ["show", "get-url", "list"].contains(it)
-                    || it.starts_with("--")
-                    || GIT_LIST_FLAGS.contains(it)
-            };
-            rest.first().is_none_or(lists) && !rest.contains(&"--unset") && !rest.contains(&"--delete")
-        }
-        ("git", ["worktree" | "stash" | "submodule", "list" | "show" | "status", ..]) => true,
-        ("find", rest) => {
-            let writes = ["-delete", "-fprint", "-fprintf", "-fls"];
-            let runs = rest.iter().position(|it| ["-exec", "-execdir", "-ok", "-okdir"].contains(it));
-            !rest.iter().any(|it| writes.contains(it))
-                && runs.is_none_or(|at| program_is_read_only(&rest[at + 1..]))
-        }
-        ("xargs", mut rest) => {
-            while let [flag, behind @ ..] = rest
-                && flag.starts_with('-')
-            {
-                let valued = ["-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E"].contains(flag);
-                rest = behind.get(usize::from(valued)..).unwrap_or_default();
-            }
-            program_is_read_only(rest)
-        }
-        ("ast-grep" | "sg", rest) => {
-            !rest.iter().any(|it| ["-U", "-i", "--update-all", "--interactive"].contains(it))
-        }
-        ("curl", rest) => !rest.iter().any(|it| {
-            ["-X", "--request", "-o", "-O", "-T", "--json"].contains(it)
-                || it.starts_with("-d")
-                || it.starts_with("--data")
-        }),
-        ("gh", ["api", rest @ ..]) => !rest
-            .iter()
-            .any(|it| ["-X", "--method", "-f", "-F", "--field", "--raw-field", "--input"].contains(it)),
-        ("git", ["check-ignore", ..]) => true,
-        ("gh", [_, verb, ..]) if ["view", "list", "diff", "checks"].contains(verb) => true,
-        // `bd worktree info`, `kubectl config view`.
-        (_, [verb, rest @ ..]) => {
-            head != "git"
-                && [Some(verb), rest.first()]
-                    .into_iter()
-                    .flatten()
-                    .any(|it| READ_ONLY_SUBCOMMANDS.contains(it))
-                || READ_ONLY_BY_PROGRAM
-                    .iter()
-                    .any(|(program, verbs)| *program == head && verbs.contains(verb))
-        }
-        (_, []) => false,
-    }
+    let (head, rest) = words.split_first().filter(|it| !AROUND.contains(it.0))?;
+    let commits = *head == "git" && rest.first() == Some(&"commit");
+    let says = |at: usize| commits && at > 0 && ["-m", "-am", "--message"].contains(&rest[at - 1]);
+    let given = rest.iter().enumerate().filter(|(at, it)| !it.starts_with('-') && !says(*at));
+    Some([*head].into_iter().chain(given.map(|it| *it.1)).collect())
 }
 
 /// What a command does: the program with its subcommand, and the files and directories that it names.
@@ -575,6 +516,14 @@ mod tests {
         }
         assert_eq!(dedup_key("npm test || true"), dedup_key("npm test 2>&1"));
         for (command, expected) in [
+            ("cd a\nmake 2>&1", "make 2>&1"),
+            ("cd a && make && make test | tail -3", "make "),
+            ("make; ls", ""),
+            ("make || true", ""),
+        ] {
+            assert_eq!(certain(command), expected, "{command}");
+        }
+        for (command, expected) in [
             ("make || true", true),
             ("make || echo no", true),
             ("make; exit 0", true),
@@ -604,7 +553,7 @@ mod tests {
             ["apps/cli", "packages/core/src"]
         );
         assert_eq!(ParsedCommand::of("git show --stat HEAD").files_of_revision(), Vec::<String>::new());
-        assert!(ParsedCommand::of("git reset --hard HEAD~1").discards_changes());
+        assert!(ParsedCommand::of("git restore x").discards_changes());
         assert!(!ParsedCommand::of("git restore --staged x").discards_changes());
     }
 }

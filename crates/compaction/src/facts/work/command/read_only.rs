@@ -1,0 +1,167 @@
+//! Which programs change nothing.
+
+use crate::facts::work::paths::file_name;
+
+const READ_ONLY_PROGRAMS: [&str; 53] = [
+    "cat",
+    "ls",
+    "rg",
+    "grep",
+    "egrep",
+    "head",
+    "tail",
+    "nl",
+    "wc",
+    "pwd",
+    "tree",
+    "which",
+    "file",
+    "stat",
+    "du",
+    "df",
+    "echo",
+    "printf",
+    "cd",
+    "true",
+    "sort",
+    "uniq",
+    "cut",
+    "awk",
+    "jq",
+    "tr",
+    "test",
+    "[",
+    "[[",
+    "type",
+    "date",
+    "ps",
+    "sleep",
+    "export",
+    "set",
+    "less",
+    "bat",
+    "fd",
+    "diff",
+    "basename",
+    "dirname",
+    "realpath",
+    "find_file",
+    "search_dir",
+    "search_file",
+    "open",
+    "goto",
+    "scroll_up",
+    "scroll_down",
+    "set_cursors",
+    "create",
+    "edit",
+    "insert",
+];
+
+/// Flags with which git only lists branches and remotes.
+const GIT_LIST_FLAGS: [&str; 6] = ["-a", "-r", "-v", "-vv", "-l", "-av"];
+
+/// Read-only subcommands of any program.
+const READ_ONLY_SUBCOMMANDS: [&str; 9] =
+    ["status", "statuses", "list", "show", "view", "info", "where", "help", "ls"];
+
+const READ_ONLY_BY_PROGRAM: [(&str, &[&str]); 5] = [
+    (
+        "git",
+        &[
+            "status",
+            "diff",
+            "log",
+            "show",
+            "rev-parse",
+            "ls-files",
+            "grep",
+            "blame",
+            "merge-base",
+            "ls-tree",
+            "cat-file",
+            "describe",
+            "reflog",
+            "for-each-ref",
+            "rev-list",
+            "show-ref",
+            "symbolic-ref",
+        ],
+    ),
+    ("sed", &["-n", "-ne"]),
+    ("npm", &["view", "ls", "info"]),
+    ("bd", &["show", "list", "ready", "--help", "stats", "search"]),
+    ("gh", &["--version", "search", "auth"]),
+];
+
+pub(super) fn program_is_read_only(words: &[&str]) -> bool {
+    let [head, rest @ ..] = words else { return true };
+    // Keywords of the shell.
+    match *head {
+        "for" | "done" | "fi" | "esac" | "in" | "}" | "exit" | "return" => return true,
+        "do" | "then" | "else" | "elif" | "if" | "while" | "until" | "{" | "!" => {
+            return program_is_read_only(rest);
+        }
+        _ => {}
+    }
+    let head = file_name(head);
+    if rest.iter().any(|it| ["--help", "--version"].contains(it)) || READ_ONLY_PROGRAMS.contains(&head) {
+        return true;
+    }
+    let rest = match rest {
+        ["-C", _, rest @ ..] | ["--no-pager", rest @ ..] if head == "git" => rest,
+        rest => rest,
+    };
+    match (head, rest) {
+        // Without a name, or with a flag that only lists, these change nothing.
+        ("git", ["branch" | "tag" | "remote" | "config", rest @ ..]) => {
+            let lists = |it: &&str| {
+                ["show", "get-url", "list"].contains(it)
+                    || it.starts_with("--")
+                    || GIT_LIST_FLAGS.contains(it)
+            };
+            rest.first().is_none_or(lists) && !rest.contains(&"--unset") && !rest.contains(&"--delete")
+        }
+        ("git", ["worktree" | "stash" | "submodule", "list" | "show" | "status", ..]) => true,
+        ("find", rest) => {
+            let writes = ["-delete", "-fprint", "-fprintf", "-fls"];
+            let runs = rest.iter().position(|it| ["-exec", "-execdir", "-ok", "-okdir"].contains(it));
+            !rest.iter().any(|it| writes.contains(it))
+                && runs.is_none_or(|at| program_is_read_only(&rest[at + 1..]))
+        }
+        ("xargs", mut rest) => {
+            while let [flag, behind @ ..] = rest
+                && flag.starts_with('-')
+            {
+                let valued = ["-I", "-n", "-P", "-L", "-d", "-s", "-a", "-E"].contains(flag);
+                rest = behind.get(usize::from(valued)..).unwrap_or_default();
+            }
+            program_is_read_only(rest)
+        }
+        ("ast-grep" | "sg", rest) => {
+            !rest.iter().any(|it| ["-U", "-i", "--update-all", "--interactive"].contains(it))
+        }
+        ("curl", rest) => !rest.iter().any(|it| {
+            ["-X", "--request", "-o", "-O", "-T", "--json"].contains(it)
+                || it.starts_with("-d")
+                || it.starts_with("--data")
+        }),
+        ("gh", ["api", rest @ ..]) => !rest
+            .iter()
+            .any(|it| ["-X", "--method", "-f", "-F", "--field", "--raw-field", "--input"].contains(it)),
+        ("git", ["check-ignore", ..]) | ("command", ["-v" | "-V", ..]) => true,
+        ("gh", [_, verb, ..]) if ["view", "list", "diff", "checks"].contains(verb) => true,
+        // `bd worktree info`, `kubectl config view`.
+        (_, [verb, rest @ ..]) => {
+            head != "git"
+                && [Some(verb), rest.first()]
+                    .into_iter()
+                    .flatten()
+                    .any(|it| READ_ONLY_SUBCOMMANDS.contains(it))
+                || READ_ONLY_BY_PROGRAM
+                    .iter()
+                    .any(|(program, verbs)| *program == head && verbs.contains(verb))
+        }
+        (_, []) => false,
+    }
+}
