@@ -245,3 +245,139 @@ fn the_printed_list_of_tasks_is_their_state() {
     }
     assert!(!page.contains("done: Tasks #4"), "{page}");
 }
+
+const PROSE: &str = "The pump was looked at from all sides, and most of it is as it was last year. ";
+
+#[test]
+fn a_sentence_that_turns_the_one_before_is_told_with_it() {
+    let prose = PROSE.repeat(6);
+    let page = page(&format!(
+        "@user\nWrite the manual of the pump.\n@model\nThe manual has no chapter about the valve.\n\n{prose}\n\nThe manual is complete as it is. But the request names the valve, so a chapter about the valve has to be written in the style of the others, with a drawing of the valve, a table of its pressures, and a note on who may open it and when that is allowed."
+    ));
+    assert!(
+        !page.contains("complete as it is") || page.contains("But the request names the valve"),
+        "{page}"
+    );
+}
+
+#[test]
+fn of_a_long_report_the_causes_are_told_before_what_is_no_issue() {
+    let prose = PROSE.repeat(3);
+    let page = page(&format!(
+        "@user\nReview the pump.\n@model\nThe review is done.\n\n{prose}\n\n**Two defects:**\n\n- **Broken valve.** The valve of `pump.rs` opens twice.\n\n{prose}\n\n- **Broken seal.** The seal of `pump.rs` melts when it is hot.\n\n{prose}\n\n**Confirmed non-issues:** {prose}{prose}{prose}\n\n{prose}\n\nFor completeness: the paint was confirmed to be of the year before last, and nobody minds that at all as long as it holds.\n@user\nThanks, now the fan.\n@model\nMeasured."
+    ));
+    assert!(page.contains("opens twice") && page.contains("melts when it is hot"), "{page}");
+    assert!(!page.contains("Confirmed non-issues"), "{page}");
+}
+
+#[test]
+fn points_that_the_user_refers_to_are_told_with_their_numbers() {
+    let prose = PROSE.repeat(8);
+    let page = page(&format!(
+        "@user\nHow should the pump be mended?\n@model\n{prose}\n\n1. Replace the valve.\n2. Weld the seal.\n3. Paint the hull.\n\n{prose}\n@user\nFor point 1 take the old valve, and point 3 is fine.\n@model\nMeasured."
+    ));
+    assert!(page.contains("- (1) Replace the valve.") && page.contains("- (3) Paint the hull."), "{page}");
+}
+
+#[test]
+fn a_heading_without_its_list_is_not_told() {
+    let prose = PROSE.repeat(4);
+    let page = page(&format!(
+        "@user\nWhy is the pump loud?\n@model\nThe pump is loud for reasons of its age.\n\n## Causes (two)\n\n**What changed**\n\n## How it was found\n\n{prose}\n\nThree things remain as they are:\n\n- {prose}\n- {prose}\n- {prose}\n\n{prose}\n\nIt was found because `pump.rs:12` is loud.\n@user\nNow the fan.\n@model\nMeasured."
+    ));
+    assert!(page.contains("`pump.rs:12` is loud"), "{page}");
+    for gone in ["Causes", "What changed", "How it was found", "Three things remain"] {
+        assert!(!page.contains(gone), "{gone}\n{page}");
+    }
+}
+
+#[test]
+fn a_report_before_a_notice_of_the_client_is_told_and_chatter_behind_it_is_not() {
+    let page = page(&format!(
+        "@user\nReview the pump.\n@model\nTwo defects: the valve of `pump.rs` opens twice, and the seal melts. {PROSE}{PROSE}\n@context\n<task-notification>done</task-notification>\n@model\nThat was only the search in `pump.rs` from before, which is part of the report already. Nothing new here.\n@user\nMend it.\n@model\nFound a real defect while checking — my own check sees more than that of the helper.\n@user\nAnd the fan?\n@model\nMeasured."
+    ));
+    assert!(page.contains("- Two defects: the valve of `pump.rs` opens twice"), "{page}");
+    assert!(!page.contains("Nothing new") && !page.contains("Found a real defect"), "{page}");
+}
+
+#[test]
+fn defects_that_the_user_had_fixed_are_told_so() {
+    let text = |reply: &str, report: &str| {
+        page(&format!(
+            "@user\nReview the pump.\n@model\nThe review is complete. The valve of `pump.rs` fails when it is hot, and the seal is missing.\n@user\n{reply}\n@model\n{report}\n@user\nNow the manual.\n@model\nWritten."
+        ))
+    };
+    let worked_on = "- worked on since: The review is complete. The valve of `pump.rs` fails";
+    let done = text(
+        "fix everything",
+        "All findings are fixed, in commit `abc1234`, and the tests of the pump are green.",
+    );
+    assert!(done.contains(worked_on), "{done}");
+    for open in [
+        text(
+            "fix everything",
+            "The valve of the pump could not be opened since the key of the cover is not here.",
+        ),
+        text(
+            "what does it cost?",
+            "It is done in a day, for a price of 40 for the seal and 12 for the valve.",
+        ),
+    ] {
+        assert!(open.contains("- The review is complete."), "{open}");
+    }
+}
+
+#[test]
+fn of_reports_of_the_same_in_several_turns_the_last_is_told() {
+    let report = |bar: u32| {
+        format!(
+            "The pump loses {bar} bar because the seal of the second valve behind the filter is worn and the spring before the outlet was bent by the last repair."
+        )
+    };
+    let page = page(&format!(
+        "@user\nMeasure the pump.\n@model\n{}\n@user\nMeasure again.\n@model\n{}\n@user\nNow the fan.\n@model\nMeasured.",
+        report(3),
+        report(5)
+    ));
+    assert!(page.contains("5 bar") && !page.contains("3 bar"), "{page}");
+}
+
+#[test]
+fn what_an_earlier_summary_says_of_a_file_is_told_with_its_name() {
+    let page = page(concat!(
+        "@summary\n1. Primary Request and Intent:\n   - Mend the plant\n\n2. Key Technical Concepts:\n   - Pumps with two valves, in the usual layout of plants\n\n3. Files and Code Sections:\n   - **`src/plant/pump.rs`** (MODIFIED)\n",
+        "     - The constant for the largest pressure is 12 now\n   - Files READ for context (not yet modified):\n   - `src/fan.rs`\n\n4. Problem Solving:\n   The seal was worn. This means:\n@user\nGo on.",
+    ));
+    assert!(page.contains("- plant/pump.rs: The constant for the largest pressure is 12 now"), "{page}");
+    assert!(page.contains("- The seal was worn. [#0]") && !page.contains("READ for context"), "{page}");
+    let at = |what: &str| page.find(what).unwrap_or_else(|| panic!("{what}\n{page}"));
+    assert!(at("Pumps with two valves") > at("The seal was worn"), "{page}");
+}
+
+#[test]
+fn what_a_teammate_sends_to_its_lead_is_a_report() {
+    let checked = "All checks of the plant went well but one. ".repeat(5);
+    let send = |to: &str| {
+        page(&format!(
+            "@user\nCheck the plant.\n@call SendMessage s\n{{\"type\":\"message\",\"recipient\":\"{to}\",\"content\":\"{checked}The valve leaks 18 drops an hour.\"}}\n@out s\nSent.\n@model\nWaiting for the next task.\n@user\nWait.\n@model\nWaiting."
+        ))
+    };
+    assert!(send("team-lead").contains("The valve leaks 18 drops an hour."), "{}", send("team-lead"));
+    assert!(!send("fan-dev").contains("18 drops"), "{}", send("fan-dev"));
+}
+
+#[test]
+fn what_a_sub_agent_reports_is_told_unless_the_model_repeats_it() {
+    let report =
+        "The valve of pump.rs leaks 18 drops an hour, since its spring was bent during the last repair. "
+            .repeat(3);
+    let text = |said: &str| {
+        page(&format!(
+            "@user\nCheck the plant.\n@call Task t\n{{\"prompt\":\"check\"}}\n@out t\n{report}\n@call Bash b\n{{\"command\":\"ls\"}}\n@out b\nx\n@model\n{said}\n@call Bash c\n{{\"command\":\"ls\"}}\n@out c\nx"
+        ))
+    };
+    let silent = text("Now the fan of the plant.");
+    assert!(silent.contains("- a sub-agent reports: The valve of pump.rs leaks 18 drops"), "{silent}");
+    let repeated = text(&report);
+    assert!(!repeated.contains("a sub-agent reports"), "{repeated}");
+}

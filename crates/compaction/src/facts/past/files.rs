@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use super::SummaryReader;
 use super::headings::{FILE_OPS, op_in, op_of_path};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::clip;
+use crate::facts::text::{clip, ends_with_colon};
 use crate::facts::work::paths;
 use crate::facts::{Detail, Fact, FileOp, Topic};
 
@@ -99,11 +99,16 @@ impl SummaryReader<'_> {
             // The line says that something in the file was added, fixed or removed.
             *op = FileOp::Edited;
         }
-        if body.chars().count() > 24 {
-            let text = clip(body, 240).0.to_string();
-            self.push(Topic::Findings, &text, Detail::None);
+        if body.chars().count() > 24 && !ends_with_colon(body) {
+            let place = file.map(|it| format!("{}: ", last_names(&it.text))).unwrap_or_default();
+            self.push(Topic::Findings, &format!("{place}{}", clip(body, 240).0), Detail::None);
         }
     }
+}
+
+/// The name of a file with that of its directory: many files are called the same.
+fn last_names(path: &str) -> &str {
+    path.rmatch_indices('/').nth(1).map_or(path, |it| &path[it.0 + 1..])
 }
 
 /// The path at the beginning of a text, and the text after it.

@@ -65,6 +65,8 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                 in_analysis: false,
                 indent: 0,
                 label: None,
+                background: false,
+                behind: Vec::new(),
                 facts,
             }
             .text(text);
@@ -146,6 +148,10 @@ struct SummaryReader<'a> {
     indent: usize,
     /// Indentation and text of a line that ends with a colon, which is put before the lines below it.
     label: Option<(usize, String)>,
+    /// The current section lists technologies: it gives way first.
+    background: bool,
+    /// Facts of such sections, which come behind the others.
+    behind: Vec<Fact>,
     facts: &'a mut Vec<Fact>,
 }
 
@@ -176,6 +182,7 @@ impl SummaryReader<'_> {
                 self.line(line);
             }
         }
+        self.facts.append(&mut self.behind);
     }
 
     fn line(&mut self, line: &str) {
@@ -258,7 +265,7 @@ impl SummaryReader<'_> {
         let Some((word, topic)) = heading.section else {
             // An unknown heading ends the section, unless it is a subheading.
             if self.level.is_some_and(|it| heading.level <= it) {
-                (self.topic, self.rules) = (Some(Topic::Findings), false);
+                (self.topic, self.rules, self.background) = (Some(Topic::Findings), false, false);
             }
             return;
         };
@@ -267,6 +274,7 @@ impl SummaryReader<'_> {
         self.rules = ["constraint", "preference"].iter().any(|it| heading.title.starts_with(it));
         self.has_section = true;
         self.in_analysis = word == "analysis";
+        self.background = word == "concept";
         if let Some(rest) = heading.rest {
             self.body(topic, rest);
         }
@@ -309,9 +317,12 @@ impl SummaryReader<'_> {
     }
 
     fn push(&mut self, topic: Topic, text: &str, detail: Detail) {
-        let text = text.trim();
+        // What a line introduces are facts of their own, or code that is not told.
+        let text = if topic == Topic::Findings { without_announcement(text.trim()) } else { text.trim() };
         if !text.is_empty() {
-            self.facts.push(self.earlier.fact(topic, text, detail));
+            let fact = self.earlier.fact(topic, text, detail);
+            let behind = self.background && topic == Topic::Findings;
+            if behind { self.behind.push(fact) } else { self.facts.push(fact) }
         }
     }
 

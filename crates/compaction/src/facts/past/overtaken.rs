@@ -2,17 +2,26 @@
 //! it changed since, reports that it gave again.
 
 use std::collections::HashSet;
+use std::ops::Range;
 
 use super::evidence::Evidence;
 use super::present::{last_work, remove_sentences, states_the_moment};
 use super::step_index::MAX_CANDIDATES;
-use crate::facts::talk::report::speaks;
+use crate::facts::talk::report::{speaks, text_of_model};
+use crate::facts::talk::{self, is_question};
 use crate::facts::text::cues::{CUES, Lowercased};
+use crate::facts::text::sentences;
+use crate::facts::voice::Prompt;
 use crate::facts::{Fact, Topic, Voice};
-use history::History;
+use history::{History, Message};
 
 /// What is put before a finding whose files were changed since, and a check passed after that.
 const CHANGED_SINCE: &str = "changed since, and checks passed: ";
+/// What is put before a finding that the user ordered to act upon, and the model reported that it is done.
+const WORKED_ON: &str = "worked on since: ";
+
+/// Maximum bytes of a prompt that orders what a report found; a longer one is a task of its own.
+const MAX_ORDER_BYTES: usize = 600;
 
 /// Drops what a later message of the model overtook, and marks defects that it changed since.
 pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>) {
@@ -49,6 +58,14 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
     for at in changed {
         facts[at].text.reword(|it| format!("{CHANGED_SINCE}{it}"));
     }
+    let carried_out = carried_out_turns(messages);
+    for fact in facts.iter_mut().filter(|it| finding(it)) {
+        if carried_out.iter().any(|it| it.contains(&fact.message))
+            && sentences(&fact.text).iter().any(|it| is_defect(it))
+        {
+            fact.text.reword(|it| format!("{WORKED_ON}{}", it.strip_prefix(CHANGED_SINCE).unwrap_or(it)));
+        }
+    }
     drop_repeated(history, facts);
 }
 
@@ -60,12 +77,44 @@ fn is_passing(sentence: &str) -> bool {
         || CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower)
 }
 
+/// The turns of the model that the user answered with the order to carry out what it found, and that the next turn did
+/// according to its report.
+fn carried_out_turns(messages: &[Message]) -> Vec<Range<usize>> {
+    let prompts: Vec<usize> = (0..messages.len()).filter(|it| messages[*it].is_prompt()).collect();
+    let end = |turn: usize| prompts.get(turn + 1).copied().unwrap_or(messages.len());
+    let report = |turn: usize| (prompts[turn]..end(turn)).rev().find(|it| speaks(&messages[*it]));
+    let ordered = |turn: usize| {
+        let Some(prompt) = Prompt::of(&messages[prompts[turn + 1]]).map(|it| it.whole()) else {
+            return false;
+        };
+        let orders = |it: &&str| !talk::asks(it) && CUES.carry_out.is_in(&Lowercased::of(it));
+        let agrees = || {
+            let asked = report(turn)
+                .is_some_and(|it| talk::answers_question(&messages[prompts[turn + 1]], &messages[it]));
+            asked && CUES.approve.is_in(&Lowercased::of(&prompt))
+        };
+        prompt.len() <= MAX_ORDER_BYTES && (sentences(&prompt).iter().any(orders) || agrees())
+    };
+    let done = |turn: usize| {
+        let text = report(turn).map(|it| text_of_model(&messages[it])).unwrap_or_default();
+        let says = |it: &&str| {
+            let lower = Lowercased::of(it);
+            CUES.carried_out.is_in(&lower) && !CUES.unfinished.is_in(&lower) && !is_question(it)
+        };
+        sentences(&text).iter().take(2).any(says)
+    };
+    (0..prompts.len().saturating_sub(1))
+        .filter(|it| ordered(*it) && done(*it + 1))
+        .map(|it| prompts[it]..prompts[it + 1])
+        .collect()
+}
+
 fn is_defect(text: &str) -> bool {
     let lower = Lowercased::of(text);
     CUES.defect.is_in(&lower) && !CUES.fixed.is_in(&lower) && !text.starts_with(CHANGED_SINCE)
 }
 
-/// Of findings that say the same in other words, in one turn or in several earlier summaries, keeps the last.
+/// Of findings that say the same in other words, keeps the last. One of a later turn must say as much.
 fn drop_repeated(history: &History, facts: &mut Vec<Fact>) {
     let prompts: Vec<usize> =
         (0..history.messages().len()).filter(|it| history.messages()[*it].is_prompt()).collect();
@@ -83,11 +132,14 @@ fn drop_repeated(history: &History, facts: &mut Vec<Fact>) {
     let again = |(place, at): (usize, &usize)| {
         let later = (place + 1..findings.len()).take(MAX_CANDIDATES);
         later
-            .take_while(|it| turn(&facts[findings[*it]]) == turn(&facts[*at]))
+            .take_while(|it| facts[findings[*it]].voice() == facts[*at].voice())
             .filter(|it| facts[findings[*it]].message > facts[*at].message)
             .any(|it| {
                 let shared = words[place].intersection(&words[it]).count();
-                shared >= 4 && shared * 10 >= words[place].len() * 7
+                let same_turn = turn(&facts[findings[it]]) == turn(&facts[*at]);
+                let least = if same_turn { 4 } else { 8 };
+                let as_long = same_turn || words[it].len() * 5 >= words[place].len() * 4;
+                shared >= least && as_long && shared * 10 >= words[place].len() * 7
             })
     };
     let over: HashSet<usize> = findings.iter().enumerate().filter(|it| again(*it)).map(|it| *it.1).collect();
@@ -96,7 +148,7 @@ fn drop_repeated(history: &History, facts: &mut Vec<Fact>) {
 }
 
 /// Words that tell what a text is about.
-fn content_words(text: &str) -> HashSet<String> {
+pub(in crate::facts) fn content_words(text: &str) -> HashSet<String> {
     let words = text.split(|it: char| !it.is_alphanumeric() && it != '_');
     words.filter(|it| it.chars().count() > 3).map(str::to_lowercase).collect()
 }

@@ -1,12 +1,14 @@
 //! Facts of the conversation: the goal, rules, decisions, requests, open questions, the model's findings, and
 //! approaches that were given up.
 
+mod delegated;
 pub(in crate::facts) mod orders;
 pub(in crate::facts) mod overruled;
 pub(in crate::facts) mod report;
 
 use std::sync::LazyLock;
 
+use super::past::present::is_report;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::stretches::{Stretch, stretches};
@@ -123,6 +125,7 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                             CUES.refuse.is_in(&Lowercased::of(sentences(&whole).first().unwrap_or(&"")));
                         read_conclusion(said, &text_of_model(&messages[said]), refused, start, &mut facts);
                     }
+                    facts.extend(referred_items(said, &text_of_model(&messages[said]), &whole));
                 }
                 read_rules(number, &prompt, &mut facts);
                 // The prompt that starts the work answers nothing.
@@ -137,6 +140,11 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 }
             }
             (Role::Assistant, Kind::Said) if speaks(message) => {
+                if let (Some(start), Some(before)) = (since.take(), said)
+                    && concludes_before_prompt(messages, before)
+                {
+                    read_conclusion(before, &text_of_model(&messages[before]), false, start, &mut facts);
+                }
                 (said, fresh) = (Some(number), Some(number));
                 since = Some(facts.len());
                 read_statements(number, &text_of_model(message), &mut facts);
@@ -144,6 +152,7 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
             (Role::User | Role::Assistant | Role::System | Role::Tool, _) => {}
         }
     }
+    facts.extend(delegated::read(history));
     read_end(history, last, said, &mut facts);
     facts
 }
@@ -332,6 +341,9 @@ fn read_statements(number: usize, plain: &str, facts: &mut Vec<Fact>) {
             continue;
         }
         let lower = Lowercased::of(sentence);
+        if is_hollow(sentence, &lower) {
+            continue;
+        }
         let plans = CUES.announce.is_in(&lower);
         let mended = CUES.fixed.is_in(&lower);
         if !plans && !mended && CUES.gave_up.is_in(&lower) {
@@ -373,6 +385,46 @@ fn read_conclusion(number: usize, plain: &str, refused: bool, start: usize, fact
     }
 }
 
+/// Whether a message of the model concludes a piece of work within a turn: it is delivered by a tool, or a report that
+/// no person answered but a notice of the client.
+fn concludes_before_prompt(messages: &[Message], at: usize) -> bool {
+    let notice = |it: &Message| it.role == Role::User && !it.is_prompt() && it.outputs().next().is_none();
+    delivers(&messages[at]) || is_report(&messages[at]) && messages.get(at + 1).is_some_and(notice)
+}
+
+/// The points of the numbered list in the model's message `number` if the user's answer refers to them by number: none
+/// of it can be understood without them.
+fn referred_items(number: usize, plain: &str, prompt: &str) -> Vec<Fact> {
+    const MAX_ITEMS: usize = 9;
+    const MAX_CHARS: usize = 300;
+    let head = clip(prompt, 2_000).0;
+    if !CUES.refers.is_in(&Lowercased::of(head)) || CHOSEN_OPTION.is_match(head) {
+        return Vec::new();
+    }
+    let numbered = |line: &&str| -> Option<usize> { line.split_once(['.', ')'])?.0.parse().ok() };
+    let all = lines(plain);
+    let items: Vec<(usize, &str)> = all.iter().filter_map(|it| Some((numbered(it)?, *it))).collect();
+    // The last list of the message.
+    let from = items.iter().rposition(|it| it.0 == 1).unwrap_or(items.len());
+    let list = items[from..].iter().enumerate().take_while(|(at, it)| it.0 == at + 1).take(MAX_ITEMS);
+    let list: Vec<Fact> = list
+        .map(|(_, (point, it))| {
+            Fact::from_model(
+                ModelTopic::Findings,
+                number,
+                format!("({point}) {}", join_sentences(&[it], MAX_CHARS)),
+            )
+        })
+        .collect();
+    if list.len() > 1 { list } else { Vec::new() }
+}
+
+/// Whether a sentence says that something was found or done, and not what.
+fn is_hollow(sentence: &str, lower: &Lowercased) -> bool {
+    let names = |c: char| c.is_ascii_digit() || "`:/_\"“".contains(c);
+    CUES.hollow.is_in(lower) && !sentence.contains(names)
+}
+
 /// Removes the findings of a message from the facts from `start` on.
 fn withdraw_findings(number: usize, start: usize, facts: &mut Vec<Fact>) {
     facts.extract_if(start.., |it| it.topic == Topic::Findings && it.message == number).for_each(drop);
@@ -391,10 +443,18 @@ fn is_informative(text: &str) -> bool {
         let short = it.chars().count() < 40 && !it.contains(|c: char| c.is_ascii_digit() || c == '`');
         // "Nothing was pushed yet" is informative.
         let bare = it.split_whitespace().count() <= 3 || !NEGATIVE.is_match(it);
-        is_question(it) || is_narration(&Lowercased::of(it)) || short && bare && FILLER.is_match(it)
+        let lower = Lowercased::of(it);
+        is_question(it)
+            || is_narration(&lower)
+            || is_hollow(it, &lower)
+            || short && bare && FILLER.is_match(it)
     };
+    /// A longer message says something beside that.
+    const NO_NEWS: usize = 300;
     let sentences = sentences(text);
-    sentences.is_empty() || !sentences.iter().all(idle)
+    let says_nothing = |it: &&str| CUES.no_news.is_in(&Lowercased::of(it)) && it.chars().count() < 40;
+    let says_nothing = text.chars().count() <= NO_NEWS && sentences.iter().any(says_nothing);
+    sentences.is_empty() || !says_nothing && !sentences.iter().all(idle)
 }
 
 /// Whether a sentence of the model says that something is not done. A short line that ends with a colon is a heading.

@@ -23,7 +23,7 @@ static NUMBERED_HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 
 /// What a message of the model says: its text, without the list of sources that some append for their client, and the
 /// answer that it delivers by a tool.
-pub(super) fn text_of_model(message: &Message) -> String {
+pub(in crate::facts) fn text_of_model(message: &Message) -> String {
     const SOURCES: &str = "<oai-mem-citation>";
     let mut text = message.plain();
     let line = if text.starts_with(SOURCES) { Some(0) } else { text.find(&format!("\n{SOURCES}")) };
@@ -34,11 +34,11 @@ pub(super) fn text_of_model(message: &Message) -> String {
     if let Some(value) = as_json(&text) {
         text = json_lines(&value);
     }
-    for call in message.calls().filter(|it| meaning(&it.name) == Meaning::Deliver) {
+    for answer in message.calls().filter_map(delivered) {
         if !text.trim().is_empty() {
             text.push_str("\n\n");
         }
-        text.push_str(&delivered(call));
+        text.push_str(&answer);
     }
     text
 }
@@ -62,13 +62,29 @@ pub(in crate::facts) fn speaks(message: &Message) -> bool {
 
 /// Whether a message of the model delivers its answer by a tool.
 pub(in crate::facts) fn delivers(message: &Message) -> bool {
-    message.calls().any(|it| meaning(&it.name) == Meaning::Deliver)
+    message.calls().any(|it| meaning(&it.name) == Meaning::Deliver || report_to_lead(it).is_some())
 }
 
-/// The answer that a call delivers.
-fn delivered(call: &Call) -> String {
-    serde_json::from_str(call.input.as_str())
-        .map_or_else(|_| call.input.as_str().to_owned(), |it| json_lines(&it))
+/// The answer that a call delivers, if it does.
+fn delivered(call: &Call) -> Option<String> {
+    if meaning(&call.name) != Meaning::Deliver {
+        return report_to_lead(call);
+    }
+    let parsed = serde_json::from_str(call.input.as_str());
+    Some(parsed.map_or_else(|_| call.input.as_str().to_owned(), |it| json_lines(&it)))
+}
+
+/// What a teammate in an agent team of Claude Code reports to the lead of the team. A short message only tells that it
+/// goes on.
+fn report_to_lead(call: &Call) -> Option<String> {
+    const MIN_BYTES: usize = 200;
+    if &*call.name != "SendMessage" {
+        return None;
+    }
+    let input: Value = serde_json::from_str(call.input.as_str()).ok()?;
+    let text = |keys: [&str; 2]| keys.iter().find_map(|it| input.get(*it)?.as_str());
+    let to_lead = text(["recipient", "to"]) == Some("team-lead");
+    text(["content", "message"]).filter(|it| to_lead && it.len() > MIN_BYTES).map(str::to_owned)
 }
 
 /// A text that is a JSON object or array and nothing else, in a code block or not.
@@ -152,31 +168,13 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
     if all.iter().map(|it| count(it)).sum::<usize>() <= chars + 2 {
         return (all.to_vec(), 0);
     }
-    let concludes = |it: &str| {
-        let lower = Lowercased::of(it);
-        let cues = [&CUES.found, &CUES.unfinished, &CUES.finished, &CUES.untested];
-        cues.iter().any(|cue| cue.is_in(&lower)) && !CUES.back_reference.is_in(&lower)
-    };
-    let headings = all.iter().filter(|it| NUMBERED_HEADING.is_match(it)).count();
-    let weighty: Vec<bool> = all.iter().map(|it| WEIGHTY.is_match(it)).collect();
-    let has_weighty = weighty.contains(&true);
-    let rank = |at: usize, it: &str| match at {
-        0 => Some(0),
-        at if at + 1 == all.len() => Some(1),
-        at if weighty[at] => Some(2),
-        _ if headings > 1 && NUMBERED_HEADING.is_match(it) => Some(2),
-        at if at + 2 == all.len() => Some(if has_weighty { 3 } else { 1 }),
-        _ => concludes(it).then_some(4),
-    };
-    let mut ranked: Vec<(u8, usize)> =
-        all.iter().enumerate().filter_map(|(at, it)| Some((rank(at, it)?, at))).collect();
-    ranked.sort_unstable();
+    let (ranked, has_weighty) = ranked(all);
     // The first and last line may be long paragraphs.
     let share = if has_weighty { chars / 4 } else { chars / 3 };
     let mut left = chars;
     let mut picked: Vec<Option<&str>> = vec![None; all.len()];
     for &(rank, at) in &ranked {
-        let line = if rank < 4 { first_sentences(all[at], share) } else { all[at] };
+        let line = if rank < CONCLUDES { first_sentences(all[at], share) } else { all[at] };
         if count(line) <= left {
             left -= count(line);
             picked[at] = Some(line);
@@ -189,14 +187,105 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
     if picked.iter().all(Option::is_none) {
         return (all.to_vec(), 0);
     }
-    // A heading or introduction is of no use without the line after it.
-    let heads = |at: usize| {
-        let title = all[at].starts_with('#') && !NUMBERED_HEADING.is_match(all[at]);
-        title || ends_with_colon(all[at])
-    };
-    let told = |at: &usize| !heads(*at) || picked.get(at + 1).is_some_and(|it| it.is_some());
+    keep_turns(all, left, &mut picked);
     let missing = (0..all.len()).filter(|at| picked[*at].is_none() && is_item(all[*at])).count();
-    ((0..all.len()).filter(told).filter_map(|at| picked[at]).collect(), missing)
+    drop_empty_headings(all, &mut picked);
+    (picked.into_iter().flatten().collect(), missing)
+}
+
+/// Rank of a line that is only told whole, because it concludes something.
+const CONCLUDES: u8 = 4;
+
+/// The lines of a long text that are worth telling, the most important first, with their ranks, and whether some are
+/// of those that one looks for first.
+fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
+    let concludes = |lower: &Lowercased| {
+        let cues = [&CUES.found, &CUES.unfinished, &CUES.finished, &CUES.untested];
+        cues.iter().any(|cue| cue.is_in(lower)) && !CUES.back_reference.is_in(lower)
+    };
+    let lower: Vec<Lowercased> = all.iter().map(|it| Lowercased::of(it)).collect();
+    // A bold label that names a defect, a cause or a decision.
+    let labelled = |it: &str| {
+        let label = without_markers(it).strip_prefix("**").and_then(|it| it.split_once("**"));
+        label.is_some_and(|(label, _)| {
+            let lower = Lowercased::of(label);
+            [&CUES.defect, &CUES.found, &CUES.recommends].iter().any(|cue| cue.is_in(&lower))
+        })
+    };
+    let aside: Vec<bool> = lower.iter().map(|it| CUES.aside.is_in(it)).collect();
+    let headings = all.iter().filter(|it| NUMBERED_HEADING.is_match(it)).count();
+    let weighty: Vec<bool> = (0..all.len()).map(|at| !aside[at] && WEIGHTY.is_match(all[at])).collect();
+    let has_weighty = weighty.contains(&true);
+    let last = (0..all.len()).rfind(|at| !aside[*at]).unwrap_or(0);
+    let rank = |at: usize, it: &str| match at {
+        0 => Some(0),
+        at if aside[at] => concludes(&lower[at]).then_some(CONCLUDES + 1),
+        at if at == last => Some(1),
+        at if weighty[at] || labelled(it) => Some(2),
+        _ if headings > 1 && NUMBERED_HEADING.is_match(it) => Some(2),
+        at if at + 1 == last => Some(if has_weighty { 3 } else { 1 }),
+        at => concludes(&lower[at]).then_some(CONCLUDES),
+    };
+    let mut ranked: Vec<(u8, usize)> =
+        all.iter().enumerate().filter_map(|(at, it)| Some((rank(at, it)?, at))).collect();
+    ranked.sort_unstable();
+    (ranked, has_weighty)
+}
+
+/// Whether a sentence begins with a word that turns or concludes the one before it: "But", "So".
+fn turns(sentence: &str) -> bool {
+    CUES.turns.is_in(&Lowercased::of(sentence.lines().next().unwrap_or_default()))
+}
+
+/// Of a line and one that turns it, tells both or neither: what was only half of a thought would say the opposite.
+fn keep_turns<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) {
+    let count = |it: &str| it.chars().count() + 2;
+    for at in 1..all.len() {
+        // Where the line before is cut already, the turn is about what is not told.
+        if picked[at].is_some() || picked[at - 1] != Some(all[at - 1]) || !turns(all[at]) {
+            continue;
+        }
+        let line = [all[at], first_sentences(all[at], left)].into_iter().find(|it| count(it) <= left);
+        left -= line.map_or(0, count);
+        match line {
+            Some(line) => picked[at] = Some(line),
+            None if at > 1 => picked[at - 1] = None,
+            None => {}
+        }
+    }
+}
+
+/// A title: a heading, or a line that is bold and nothing else.
+fn is_title(line: &str) -> bool {
+    let bold = line.strip_prefix("**").and_then(|it| it.strip_suffix("**"));
+    line.starts_with('#') || bold.is_some_and(|it| !it.contains("**") && !it.ends_with(['.', '!']))
+}
+
+/// A heading or introduction is of no use without the lines after it, and one that counts them not without all.
+fn drop_empty_headings(all: &[&str], picked: &mut [Option<&str>]) {
+    for at in (0..all.len()).rev() {
+        let title = is_title(all[at]) && !NUMBERED_HEADING.is_match(all[at]);
+        let depth = |it: &str| it.bytes().take_while(|it| *it == b'#').count();
+        let next = picked.get(at + 1).copied().flatten();
+        let empty = next.is_none_or(|it| title && is_title(it) && depth(it) <= depth(all[at]));
+        let told = || all[at + 1..].iter().zip(&picked[at + 1..]).take_while(|it| !is_title(it.0));
+        let fewer = |counted: usize| told().filter(|it| it.1.is_some()).count() < counted;
+        if (title || ends_with_colon(all[at])) && (empty || counted(all[at]).is_some_and(fewer)) {
+            picked[at] = None;
+        }
+    }
+}
+
+/// How many things a heading says that follow: "Two causes:".
+fn counted(heading: &str) -> Option<usize> {
+    static COUNT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+        AsciiFirstRegex::new(
+            r"(?i)(?:^|[\s(*])(two|three|four|five|six|seven|eight|[2-9]) (?:[\w-]+ ){0,3}[a-z]{3,}s\b",
+        )
+    });
+    const WORDS: [&str; 7] = ["two", "three", "four", "five", "six", "seven", "eight"];
+    let word = COUNT.captures(heading)?.get(1)?.as_str().to_lowercase();
+    WORDS.iter().position(|it| *it == word).map(|it| it + 2).or_else(|| word.parse().ok())
 }
 
 /// Picks lines from the beginning on, as far as `left` characters go.
@@ -231,7 +320,11 @@ pub(super) fn shortened(all: &[&str], chars: usize) -> String {
 fn first_sentences(line: &str, chars: usize) -> &str {
     // Limits the work: a longer first sentence would be dropped anyway.
     let line = clip(line, 8 * chars).0;
-    let ends = statements(line).into_iter().map(|it| offset(it, line) + it.len());
+    let all = statements(line);
+    // What turns a sentence belongs to it.
+    let whole = |at: usize| all.get(at + 1).is_none_or(|next| !turns(next));
+    let ends = all.iter().enumerate().filter(|it| whole(it.0));
+    let ends = ends.map(|(_, it)| offset(it, line) + it.len());
     // An apparent end of a sentence within code.
     let ends = ends.filter(|end| line[..*end].matches('`').count().is_multiple_of(2));
     let fits = |end: &usize| line[..*end].chars().count() <= chars;
@@ -261,17 +354,22 @@ pub(super) fn without_closing_questions(text: &str) -> &str {
 /// Joins sentences and bullets on one line, without bold marks.
 pub(super) fn join_sentences(sentences: &[&str], chars: usize) -> String {
     let mut out = String::new();
+    let mut titled = false;
     for sentence in sentences {
         if !out.is_empty() {
             out.push_str(
                 if out.ends_with(['.', '!', '?', ':', ';', '…', '。', '！', '？', '：', '；']) {
                     " "
+                } else if titled {
+                    ": "
                 } else {
                     "; "
                 },
             );
         }
-        out.push_str(&without_bold(&flat(without_markers(sentence))));
+        titled = is_title(sentence) && !NUMBERED_HEADING.is_match(sentence);
+        let text = without_bold(&flat(without_markers(sentence)));
+        out.push_str(text.trim_end_matches(['-', '–', '—', ' ']));
         if out.chars().count() > chars {
             break;
         }

@@ -74,6 +74,19 @@ cues! {
     defect: Anywhere,
     failure: Anywhere,
     waiting: Anywhere,
+    /// In a sentence that turns or concludes the one before it.
+    turns: Start,
+    /// In a sentence from which nothing follows.
+    aside: Anywhere,
+    /// In a sentence that says that something was found or done, unless it also names it.
+    hollow: Anywhere,
+    no_news: Start,
+    /// The user refers to a point of a list by its number.
+    refers: Anywhere,
+    /// The user orders what a report found or proposed.
+    carry_out: Anywhere,
+    /// The model reports that it is done.
+    carried_out: Anywhere,
 }
 
 /// Where in a text the cues of a list count.
