@@ -629,7 +629,8 @@ fn a_users_spec_chooses_files_and_slices_time() {
 
 #[test]
 fn a_prompt_that_stands_behind_the_summary_is_only_begun_in_it() {
-    let plan = "Replace the seal of the pump, then measure its pressure at both ends of the pipe. ".repeat(8);
+    let plan =
+        "Replace the seal of the pump, then measure its pressure at both ends of the pipe. ".repeat(20);
     let history = session(&format!(
         "@user\n{plan}Use two screws for each seal.\n@call Bash b\n{{\"command\":\"make\"}}\n@out b\nok\n@model\nThe first seal is replaced."
     ));

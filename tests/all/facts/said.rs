@@ -292,15 +292,6 @@ fn a_heading_without_its_list_is_not_told() {
 }
 
 #[test]
-fn a_report_before_a_notice_of_the_client_is_told_and_chatter_behind_it_is_not() {
-    let page = page(&format!(
-        "@user\nReview the pump.\n@model\nTwo defects: the valve of `pump.rs` opens twice, and the seal melts. {PROSE}{PROSE}\n@context\n<task-notification>done</task-notification>\n@model\nThat was only the search in `pump.rs` from before, which is part of the report already. Nothing new here.\n@user\nMend it.\n@model\nFound a real defect while checking — my own check sees more than that of the helper.\n@user\nAnd the fan?\n@model\nMeasured."
-    ));
-    assert!(page.contains("- Two defects: the valve of `pump.rs` opens twice"), "{page}");
-    assert!(!page.contains("Nothing new") && !page.contains("Found a real defect"), "{page}");
-}
-
-#[test]
 fn defects_that_the_user_had_fixed_are_told_so() {
     let text = |reply: &str, report: &str| {
         page(&format!(

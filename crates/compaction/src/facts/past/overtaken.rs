@@ -60,8 +60,10 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
     }
     let carried_out = carried_out_turns(messages);
     for fact in facts.iter_mut().filter(|it| finding(it)) {
-        if carried_out.iter().any(|it| it.contains(&fact.message))
-            && sentences(&fact.text).iter().any(|it| is_defect(it))
+        let said = sentences(&fact.text);
+        let defects = said.iter().filter(|it| is_defect(it)).count();
+        // A report on the work may mention one in passing.
+        if defects > 0 && defects * 2 >= said.len() && carried_out.iter().any(|it| it.contains(&fact.message))
         {
             fact.text.reword(|it| format!("{WORKED_ON}{}", it.strip_prefix(CHANGED_SINCE).unwrap_or(it)));
         }

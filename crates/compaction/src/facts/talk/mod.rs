@@ -8,7 +8,6 @@ pub(in crate::facts) mod report;
 
 use std::sync::LazyLock;
 
-use super::past::present::is_report;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::stretches::{Stretch, stretches};
@@ -141,7 +140,7 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
             }
             (Role::Assistant, Kind::Said) if speaks(message) => {
                 if let (Some(start), Some(before)) = (since.take(), said)
-                    && concludes_before_prompt(messages, before)
+                    && delivers(&messages[before])
                 {
                     read_conclusion(before, &text_of_model(&messages[before]), false, start, &mut facts);
                 }
@@ -383,13 +382,6 @@ fn read_conclusion(number: usize, plain: &str, refused: bool, start: usize, fact
         withdraw_findings(number, start, facts);
         facts.push(Fact::from_model(ModelTopic::Findings, number, text));
     }
-}
-
-/// Whether a message of the model concludes a piece of work within a turn: it is delivered by a tool, or a report that
-/// no person answered but a notice of the client.
-fn concludes_before_prompt(messages: &[Message], at: usize) -> bool {
-    let notice = |it: &Message| it.role == Role::User && !it.is_prompt() && it.outputs().next().is_none();
-    delivers(&messages[at]) || is_report(&messages[at]) && messages.get(at + 1).is_some_and(notice)
 }
 
 /// The points of the numbered list in the model's message `number` if the user's answer refers to them by number: none

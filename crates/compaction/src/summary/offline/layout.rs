@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::line::{self, LineStyle, SummaryLine};
 use super::priority::{self, LineKind};
-use super::{Candidate, OfflineRequest, SHORT, patterns};
+use super::{Candidate, OfflineRequest, patterns};
 use crate::facts::{self, Detail, Fact, Topic, Voice};
 use crate::profile::{Section, SummaryShape};
 use history::History;
@@ -59,6 +59,9 @@ type Label = (usize, String, String);
 
 /// Characters: less of a request says nothing.
 const SHORTEST: usize = 40;
+
+/// Characters: as much is told of a prompt that stands behind the summary.
+const BEGUN: usize = 1_000;
 
 pub(super) struct Layout<'a, 'c> {
     pub(super) ask: &'a OfflineRequest<'a>,
@@ -174,7 +177,7 @@ impl Layout<'_, '_> {
         labels: &HashSet<Label>,
     ) -> Option<(SummaryLine, Option<Label>, u64)> {
         if self.ask.stays(item.fact) && item.fact.voice() == Voice::User {
-            chars = chars.min(SHORT);
+            chars = chars.min(BEGUN);
         }
         loop {
             let line = line::line(item.fact, item.ended, chars, &self.style);
