@@ -93,6 +93,8 @@ struct Deeds {
     errors: BTreeMap<String, Trouble>,
     /// Signatures by the whole command that would show them gone.
     by_command: HashMap<String, Vec<String>>,
+    /// Commands that failed last, with what they said and how many commands came since.
+    failing: Vec<(String, String, usize)>,
     /// Codex: commands that still ran when their output came back, by session number.
     running: HashMap<String, String>,
     /// Plan items with the message that last set them; the tools with ids keep theirs.
@@ -228,6 +230,9 @@ impl Deeds {
         let looks = only_looks(&key);
         let whole = whole_command(command);
         if !looks {
+            self.tried_again(&whole, outcome.ok);
+        }
+        if !looks {
             // A chain over several lines is named by its first alone; what follows tells it from others.
             let chain =
                 if command.trim().contains('\n') { normal(clip(command, 4_000)) } else { whole.clone() };
@@ -258,6 +263,7 @@ impl Deeds {
                 self.conflicts.push(signature.clone());
             }
             self.errors.insert(signature.clone(), Trouble { at: number, resolved: None, unknown: false });
+            self.failing.push((whole.clone(), signature.clone(), 0));
             self.by_command.entry(whole).or_default().push(signature);
         }
     }
@@ -295,6 +301,33 @@ impl Deeds {
                 }
             }
         }
+    }
+
+    /// A command that failed and soon went well in other words, or as a part of another: nobody can say that what it
+    /// complained of is still there.
+    fn tried_again(&mut self, command: &str, ok: bool) {
+        /// Commands within which an agent tries again.
+        const SOON: usize = 3;
+        const KNOWN: usize = 40;
+        let operands = |it: &str| -> Vec<String> {
+            let words = it.split(|c: char| c.is_whitespace() || "\"'`;|&()=".contains(c));
+            let named =
+                |it: &&str| it.len() > 4 && !it.starts_with('-') && it.contains(['/', '.', '-', '_', ':']);
+            words.filter(named).map(|it| it.rsplit('/').next().unwrap_or(it).to_owned()).collect()
+        };
+        let now = operands(command);
+        for (failed, signature, since) in &mut self.failing {
+            *since += 1;
+            let again = *since <= SOON && operands(failed).iter().any(|it| it.len() > 4 && now.contains(it));
+            if ok
+                && (again || command.len() > failed.len() && command.contains(failed.as_str()))
+                && let Some(trouble) = self.errors.get_mut(signature)
+            {
+                trouble.unknown |= trouble.resolved.is_none();
+            }
+        }
+        let old = self.failing.len().saturating_sub(KNOWN);
+        self.failing.drain(..old);
     }
 
     /// Errors that the user pasted. Whether they are gone cannot be seen.
