@@ -423,6 +423,7 @@ fn offline_summary(history: &History, ledger: &facts::Ledger, profile: &Profile)
     let ask = offline::OfflineRequest {
         region: 0..history.messages().len(),
         cleared: &[],
+        kept: &[],
         spec: &spec.unwrap(),
         max_tokens: 4_000,
         shares_of: None,
