@@ -309,15 +309,28 @@ fn within(
     budget: Budget,
     head: usize,
 ) -> Result<KeptRegion, Reason> {
-    let (total, allowed) = (draft.tokens(), allowed(draft, budget)?);
+    let (total, mut allowed) = (draft.tokens(), allowed(draft, budget)?);
     let refuse = |code, text| Err(Reason::new(code, text));
     // What clients put in front, they put in front again; it stays unless it crowds out the conversation.
     let fixed = total_of(draft, 0..head);
     let context = fixed <= allowed / 5;
     let fixed = if context { fixed } else { 0 };
+    let prompt = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt));
+    let end = waiting(draft, prompt);
+    let needed = fixed + end + MIN_BUDGET;
+    if end > 0 && allowed < needed {
+        if draft.request.budget.is_some() {
+            let text = format!(
+                "{allowed} tokens; the call at the end waits for its output and has to stay: with its prompt, it takes \
+                 {end}; the least budget that holds it is {needed}"
+            );
+            return refuse("budget_too_small", text);
+        }
+        allowed = needed;
+    }
     let share = (allowed as f64 * budget.summary) as u64;
     let most = if draft.request.budget.is_some() { share } else { share.min(step.summary.max_tokens) };
-    let prompt = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt));
+    let most = most.min(allowed.saturating_sub(fixed + end));
     let answer = answer::position(draft).filter(|it| prompt.is_none_or(|prompt| prompt < *it));
     let ack = acknowledgement(draft, step);
     // What answers the last request goes before what one looks things up in, if that keeps it whole.
@@ -366,7 +379,7 @@ fn within(
         let max_tokens = budget(left, draft.items.get(tail).and_then(|it| draft.message(it)));
         return Ok(KeptRegion { tail, context, max_tokens, reserved, ..plain(step, why) });
     };
-    let LastTurn { words, tail, left } = last_turn(draft, prompt, answer.map(|it| (it, spare)), room, left)?;
+    let LastTurn { words, tail, left } = last_turn(draft, prompt, answer.map(|it| (it, spare)), room, left);
     let kept = if words.is_some() { "its prompt and its newest units" } else { "what fits of its answer" };
     let room = room.saturating_sub(words.as_ref().map_or(0, |it| draft.size(it)));
     let why = format!("the last turn exceeds the budget: {kept} within {room} tokens stay");
@@ -380,6 +393,13 @@ fn within(
         reserved,
         ..plain(step, why)
     })
+}
+
+/// Tokens of a call at the end that waits for its output, with what its prompt needs in front of it; 0 if none waits.
+fn waiting(draft: &Draft<'_>, prompt: Option<usize>) -> u64 {
+    let waiting = total_of(draft, pending(draft)..draft.items.len());
+    let asked = prompt.map_or(0, |it| draft.size(&draft.items[it]).min(MIN_BUDGET));
+    if waiting == 0 { 0 } else { waiting + asked }
 }
 
 /// Tokens of what the model says to a summary that a prompt follows.
@@ -411,7 +431,7 @@ fn last_turn(
     answer: Option<(usize, u64)>,
     room: u64,
     left: u64,
-) -> Result<LastTurn, Reason> {
+) -> LastTurn {
     let end = draft.items.len();
     let asked = draft.size(&draft.items[prompt]);
     if let Some((at, spare)) = answer {
@@ -430,19 +450,22 @@ fn last_turn(
         if tail > at {
             if !answer::shorten(draft, at, room.saturating_sub(spare).max(room.min(answer::MIN_TOKENS))) {
                 draft.others.truncate(done);
-                return Ok(LastTurn { words: None, tail: end, left: room });
+                return LastTurn { words: None, tail: end, left: room };
             }
             (tail, left) = fitting(draft, at, room);
         }
         if words.is_some() {
             moved(draft, prompt);
         }
-        return Ok(LastTurn { words, tail, left });
+        return LastTurn { words, tail, left };
     }
-    let words = if asked <= room / 2 || asked <= left {
+    let waits = pending(draft);
+    let most =
+        if waits < end { room.saturating_sub(total_of(draft, waits..end)).min(room / 2) } else { room / 2 };
+    let words = if asked <= most || asked <= left {
         apart(draft, &draft.items[prompt])
     } else {
-        shortened(draft, prompt, room / 2)
+        shortened(draft, prompt, most)
     };
     let room = room.saturating_sub(draft.size(&words));
     let (mut tail, mut left) = fitting(draft, prompt + 1, room);
@@ -454,14 +477,8 @@ fn last_turn(
             (tail, left) = fitting(draft, prompt + 1, room);
         }
     }
-    let pending =
-        draft.items[prompt..].iter().any(|it| draft.message(it).is_some_and(|it| is_pending(draft, it)));
-    if tail == draft.items.len() && pending {
-        let text = format!("a call waits for its output and does not fit into {room} tokens");
-        return Err(Reason::new("budget_too_small", text));
-    }
     moved(draft, prompt);
-    Ok(LastTurn { words: Some(words), tail, left })
+    LastTurn { words: Some(words), tail, left }
 }
 
 fn moved(draft: &mut Draft<'_>, prompt: usize) {

@@ -346,7 +346,7 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
 mod tests {
     use super::*;
     use crate::plan::answer::tests::compacted;
-    use history::{History, Meta};
+    use history::{Call, History, Meta};
 
     #[test]
     fn context_that_an_earlier_compaction_left_behind_prompts_stays() {
@@ -366,5 +366,25 @@ mod tests {
         let texts: Vec<&str> = short.iter().map(|it| it.2.as_str()).collect();
         let kept = ["Ask before you fire it.", "The yard is /yard.", "The kiln.", "Understood."];
         assert_eq!(texts, [&kept[..], &["How far is it?", "The chimney is left."]].concat());
+    }
+
+    #[test]
+    fn a_call_that_waits_stays_whole_and_the_summary_gives_way() {
+        let input = format!("{{\"prompt\":\"{}\"}}", "Lay brick upon brick. ".repeat(100));
+        let (id, name) = ("1".into(), "delegate".into());
+        let call = Call { id, name, input: input.as_str().into(), freeform: false, signature: None };
+        let messages = vec![
+            Message::text(Role::User, Kind::Said, "Build the kiln."),
+            Message::text(Role::Assistant, Kind::Said, "Another brick is laid. ".repeat(900)),
+            Message::text(Role::User, Kind::Said, "Plan its chimney."),
+            Message { from: Some(3), ..Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]) },
+        ];
+        let history = History::new(messages, Meta::default());
+        // A summary's share of it would leave 300 tokens.
+        let short = compacted(&history, 1_100);
+        let kinds: Vec<_> = short.iter().map(|it| (it.0, it.1)).collect();
+        assert_eq!(kinds[..1], [(Role::User, Kind::Summary)]);
+        assert_eq!(short[short.len() - 2].2, "Plan its chimney.");
+        assert_eq!(kinds[kinds.len() - 1], (Role::Assistant, Kind::Said));
     }
 }
