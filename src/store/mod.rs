@@ -39,6 +39,7 @@ pub use search::passages::{Filter, FoundPassage, Passage, PassageKind, PassageMa
 pub use search::words::Snippet;
 
 use history::error::{Error, ErrorKind, Result};
+use history::named;
 use sessions::Source;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,31 +95,18 @@ pub struct Scope {
     pub project: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum What {
-    /// A whole session as it was.
-    Session,
-    /// A message of one.
-    Message,
-    Output,
-    /// A compaction; its text is its summary (a snapshot), its original the session.
-    Compaction,
-    Memory,
-}
-
-impl What {
-    pub const ALL: [Self; 5] = [Self::Session, Self::Message, Self::Output, Self::Compaction, Self::Memory];
-
-    /// The name used in JSON and in the database.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::Message => "message",
-            Self::Output => "output",
-            Self::Compaction => "compaction",
-            Self::Memory => "memory",
-        }
+named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum What {
+        /// A whole session as it was.
+        Session = "session",
+        /// A message of one.
+        Message = "message",
+        Output = "output",
+        /// A compaction; its text is its summary (a snapshot), its original the session.
+        Compaction = "compaction",
+        Memory = "memory",
     }
 }
 

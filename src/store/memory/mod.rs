@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::{Handle, Tidied};
 use history::error::{Error, ErrorKind, Result};
+use history::named;
 
 /// What a compaction's summary begins with when it is saved as a memory (opencode-supermemory 2.0).
 pub const SESSION_SUMMARY: &str = "[Session Summary]";
@@ -22,48 +23,29 @@ pub enum MemoryScope {
     Project,
 }
 
-/// What a memory is about (the types of opencode-supermemory).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MemoryKind {
-    /// How the project is built, tested, run.
-    ProjectConfig,
-    /// How it is made.
-    Architecture,
-    /// An error and what helped.
-    ErrorSolution,
-    /// What the user likes.
-    Preference,
-    #[default]
-    LearnedPattern,
-    /// The summary of a session.
-    Conversation,
+named! {
+    /// What a memory is about (the types of opencode-supermemory).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum MemoryKind {
+        /// How the project is built, tested, run.
+        ProjectConfig = "project-config",
+        /// How it is made.
+        Architecture = "architecture",
+        /// An error and what helped.
+        ErrorSolution = "error-solution",
+        /// What the user likes.
+        Preference = "preference",
+        #[default]
+        LearnedPattern = "learned-pattern",
+        /// The summary of a session.
+        Conversation = "conversation",
+    }
 }
 
 impl MemoryKind {
-    pub const ALL: [Self; 6] = [
-        Self::ProjectConfig,
-        Self::Architecture,
-        Self::ErrorSolution,
-        Self::Preference,
-        Self::LearnedPattern,
-        Self::Conversation,
-    ];
-
-    /// The name used in arguments, JSON and the database.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ProjectConfig => "project-config",
-            Self::Architecture => "architecture",
-            Self::ErrorSolution => "error-solution",
-            Self::Preference => "preference",
-            Self::LearnedPattern => "learned-pattern",
-            Self::Conversation => "conversation",
-        }
-    }
-
     pub fn named(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
+        Self::find(name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
             Error::new(
                 ErrorKind::Arguments,
@@ -204,7 +186,7 @@ pub fn from_markdown(text: &str) -> Vec<NewMemory> {
             open = open && indent > 0;
         } else if let Some(heading) = rest.strip_prefix('#').filter(|_| start.is_empty()) {
             let name = heading.trim_start_matches('#').trim();
-            kind = MemoryKind::ALL.into_iter().find(|it| it.name() == name).unwrap_or_default();
+            kind = MemoryKind::find(name).unwrap_or_default();
             (open, indent) = (false, 0);
         } else if let Some(point) = point {
             (open, indent) = (true, start.len() + 2);
