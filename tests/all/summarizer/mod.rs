@@ -128,18 +128,8 @@ impl Case {
     /// The offline summary, as a model would send it.
     fn good(&self) -> String {
         let material = self.material();
-        let ask = offline::OfflineRequest {
-            region: material.region.clone(),
-            cleared: &[],
-            kept: &[],
-            spec: material.spec,
-            max_tokens: material.max_tokens,
-            shares_of: None,
-            style: material.style,
-            focus: None,
-            pins: &[],
-            header: None,
-        };
+        let whole = crate::facts::asked(material.spec, material.region.clone(), material.max_tokens);
+        let ask = offline::OfflineRequest { style: material.style, ..whole };
         format!("<summary>\n{}\n</summary>", offline::write(&self.history, &self.ledger, &ask, &count))
     }
 }
