@@ -143,6 +143,13 @@ pub struct Original<'a> {
     pub tokens: u64,
 }
 
+impl<'a> Original<'a> {
+    /// A whole session.
+    pub fn session(body: Body<'a>, tokens: u64) -> Self {
+        Self { what: What::Session, body, message: None, call_id: None, tool: None, tokens }
+    }
+}
+
 /// A session as a compaction names it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SessionOrigin {
@@ -314,27 +321,24 @@ impl SearchExtent {
     }
 }
 
-/// How far a caller wants to see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SearchScope {
-    Session,
-    Project,
-    All,
+named! {
+    /// How far a caller wants to see.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SearchScope {
+        Session = "session",
+        Project = "project",
+        All = "all",
+    }
 }
 
 impl FromStr for SearchScope {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "session" => Ok(Self::Session),
-            "project" => Ok(Self::Project),
-            "all" => Ok(Self::All),
-            other => {
-                Err(Error::of_argument("scope", format!("expected session, project or all, found {other:?}")))
-            }
-        }
+        Self::find(name).ok_or_else(|| {
+            Error::of_argument("scope", format!("expected session, project or all, found {name:?}"))
+        })
     }
 }
 

@@ -108,12 +108,7 @@ fn summary(lines: &[String], budget: u64, count: &dyn Fn(&Message) -> u64) -> Ve
 
 /// The first words of each part, with the names of tools.
 fn skeleton(message: &Message) -> String {
-    let who = match message.role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    };
+    let who = message.role.name();
     let mut out = String::new();
     for part in &message.parts {
         let text = match part {

@@ -14,13 +14,15 @@ use history::named;
 /// What a compaction's summary begins with when it is saved as a memory (opencode-supermemory 2.0).
 pub const SESSION_SUMMARY: &str = "[Session Summary]";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MemoryScope {
-    /// The user's, in every project.
-    User,
-    #[default]
-    Project,
+named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum MemoryScope {
+        /// The user's, in every project.
+        User = "user",
+        #[default]
+        Project = "project",
+    }
 }
 
 named! {
@@ -121,10 +123,7 @@ pub fn to_markdown(memories: &[Memory]) -> String {
         }
         for it in of_kind {
             let text = it.content.trim().replace('\n', "\n  ");
-            let scope = match it.scope {
-                MemoryScope::User => "user",
-                MemoryScope::Project => "project",
-            };
+            let scope = it.scope.name();
             let pinned = if it.pinned { ", pinned" } else { "" };
             let tags: String = it.tags.iter().map(|tag| format!(" #{tag}")).collect();
             let _ = writeln!(out, "- {text}{tags} ({scope}{pinned}, `{}`)", it.id);
@@ -209,12 +208,7 @@ fn described(note: NewMemory) -> NewMemory {
         let _ = id;
         let (scope, pinned) =
             scope.split_once(", ").map_or((scope, false), |(scope, it)| (scope, it == "pinned"));
-        let scope = match scope {
-            "user" => MemoryScope::User,
-            "project" => MemoryScope::Project,
-            _ => return None,
-        };
-        Some((rest.to_owned(), scope, pinned))
+        Some((rest.to_owned(), MemoryScope::find(scope)?, pinned))
     };
     let Some((mut content, scope, pinned)) = about(note.content.trim_end()) else { return note };
     let mut tags = Vec::new();
