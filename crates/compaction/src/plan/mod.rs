@@ -9,7 +9,6 @@
 //! never cut. The last prompt and all after it survive word for word, or the plan says why not. An outcome is smaller
 //! than its input or it is rejected. Forced on its own outcome with nothing new, a plan does nothing.
 
-mod answer;
 mod attachments;
 mod collapse;
 mod draft;
