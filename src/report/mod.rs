@@ -13,7 +13,7 @@ use score::Class;
 pub type TokensByCategory = [u64; Category::ALL.len()];
 
 named! {
-    /// What tokens are spent on.
+    /// What tokens are spent on, from the bottom of a stack to its top.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
     pub enum Category {
         /// Instructions, client context and tool definitions.
@@ -68,9 +68,8 @@ pub struct ReportEntry {
     pub number: Option<usize>,
     /// Who speaks, with the tool: `user`, `Bash`.
     pub who: String,
-    /// What most of it is.
+    /// The category of most of its tokens.
     pub category: Category,
-    /// Its tokens by category.
     pub tokens: TokensByCategory,
     pub text: String,
     pub fate: Fate,
@@ -118,7 +117,7 @@ impl Remains {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportFact {
     pub class: Class,
-    /// It, in one line.
+    /// The fact in one line.
     pub text: String,
     /// The messages it stands in.
     pub messages: Vec<usize>,

@@ -86,7 +86,7 @@ impl std::fmt::Debug for TeamStore {
     }
 }
 
-/// Whose things are meant.
+/// Owner and project, within which handles are looked up.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope {
     /// The user, as the engine names them.
@@ -303,11 +303,11 @@ pub struct Compaction {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchExtent {
-    /// What is of this session.
+    /// Of the session with this id.
     Session(String),
-    /// What is of the scope's project, and the user's own memories.
+    /// Of the scope's project, with the user's own memories.
     Project,
-    /// Everything of the scope's owner.
+    /// Of the scope's owner.
     All,
 }
 

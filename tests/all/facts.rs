@@ -44,17 +44,8 @@ pub(crate) fn session(text: &str) -> History {
                 let refused = words.get(2) == Some(&"refused");
                 let failed = refused || words.get(2) == Some(&"failed");
                 let reason = Some(body).filter(|it| !it.is_empty()).map(Into::into);
-                let text = Text::new(body);
-                let output = Output {
-                    id: words[1].into(),
-                    name: None,
-                    text,
-                    media: [].into(),
-                    failed,
-                    cleared: false,
-                    exit: None,
-                    refusal: refused.then(|| Box::new(Refusal { reason })),
-                };
+                let refusal = refused.then(|| Box::new(Refusal { reason }));
+                let output = Output { failed, refusal, ..Output::new(words[1], body) };
                 Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
             }
             other => panic!("unknown {other}"),
@@ -330,16 +321,7 @@ fn storms_and_giants_are_bounded() {
         Message::text(Role::User, Kind::Said, giant.as_str()),
         Message::text(Role::Assistant, Kind::Said, "word ".repeat(400_000).as_str()),
     ];
-    let output = Output {
-        id: "c".into(),
-        name: None,
-        text: Text::new("error: no\n".repeat(500_000)),
-        media: [].into(),
-        failed: true,
-        cleared: false,
-        exit: None,
-        refusal: None,
-    };
+    let output = Output { failed: true, ..Output::new("c", Text::new("error: no\n".repeat(500_000))) };
     let call = Call {
         id: "c".into(),
         name: "Bash".into(),
@@ -449,17 +431,7 @@ fn message() -> impl Strategy<Value = Message> {
             Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)])
         }),
         (text, id, any::<bool>()).prop_map(|(text, id, failed)| {
-            let text = Text::new(text);
-            let output = Output {
-                id: id.into(),
-                name: None,
-                text,
-                media: [].into(),
-                failed,
-                cleared: false,
-                exit: None,
-                refusal: None,
-            };
+            let output = Output { failed, ..Output::new(id, text) };
             Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
         }),
     ]
@@ -545,16 +517,7 @@ fn a_users_spec_chooses_files_and_slices_time() {
             freeform: false,
             signature: None,
         };
-        let output = Output {
-            id: number.to_string().into(),
-            name: None,
-            text: "ok".into(),
-            media: [].into(),
-            failed: false,
-            cleared: false,
-            exit: None,
-            refusal: None,
-        };
+        let output = Output::new(number.to_string(), "ok");
         messages.push(Message::text(Role::User, Kind::Said, format!("change {path}")));
         messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
         messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));

@@ -173,7 +173,6 @@ impl Error {
         self.0.candidates.first().map(String::as_str)
     }
 
-    /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }

@@ -4,7 +4,7 @@ use history::named;
 use serde::Serialize;
 
 named! {
-    /// A kind of fact. The letter is its name in JSON.
+    /// A kind of fact, the heaviest first. The letter is its name in JSON, `name` what people call it, in the plural.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
     pub enum Class {
         #[serde(rename = "U")]
@@ -23,7 +23,6 @@ named! {
         /// An error and whether it is gone.
         #[serde(rename = "E")]
         Error = "errors",
-        /// An open item of the plan.
         #[serde(rename = "P")]
         OpenItem = "open plan items",
         /// The first request.

@@ -37,16 +37,7 @@ fn ran(id: usize, tool: &str, input: serde_json::Value, output: &str, failed: bo
         freeform: false,
         signature: None,
     };
-    let output = Output {
-        id,
-        name: Some(tool.into()),
-        text: output.into(),
-        media: [].into(),
-        failed,
-        cleared: false,
-        exit: None,
-        refusal: None,
-    };
+    let output = Output { name: Some(tool.into()), failed, ..Output::new(id, output) };
     [
         Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]),
         Message::new(Role::User, Kind::Said, vec![Part::Output(output)]),

@@ -46,7 +46,6 @@ fn default_max_tokens() -> u64 {
     2_000
 }
 
-/// The shape of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SummaryShape {

@@ -106,11 +106,8 @@ named! {
     pub enum Unfounded {
         /// Attributed to the user, or a rule that was never given.
         InventedUserStatement = "put in the user's mouth without a source",
-        /// Speaks to the model.
         Order = "speaking to the model instead of reporting",
-        /// Success that no result shows.
         Success = "claiming a success that no result shows",
-        /// A path that the conversation does not have.
         Path = "naming a path that the conversation does not have",
     }
 }

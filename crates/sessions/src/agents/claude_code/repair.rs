@@ -501,6 +501,6 @@ fn empty_text() -> String {
 enum Outcome {
     Stays,
     Goes,
-    /// It is a text now.
+    /// It became a text block.
     Text,
 }
