@@ -44,7 +44,7 @@ pub fn on_resume(mode: Mode, way: Way) -> Reach {
     Reach { mode, way, takes_effect: TakesEffect::OnResume }
 }
 
-/// It counts at once.
+/// Takes effect with the next request.
 pub fn at_once(mode: Mode, way: Way) -> Reach {
     Reach { mode, way, takes_effect: TakesEffect::NextRequest }
 }

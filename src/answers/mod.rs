@@ -16,6 +16,8 @@ mod transfer;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use history::named;
+
 pub use compact::{CompactAnswer, CostInfo, FactCount, LostInfo, ReplaceInfo, UsageInfo};
 pub use compare::{CompareAnswer, CompareRow};
 pub use cost::*;
@@ -52,36 +54,26 @@ impl<'a, T> Document<'a, T> {
     }
 }
 
-/// The result of a compaction or of clearing outputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Status {
-    /// It would be done; nothing is written.
-    Planned,
-    Compacted,
-    Pruned,
-    /// A model must write the summary first.
-    NeedsAnswer,
-    /// There was nothing to do.
-    #[default]
-    Noop,
-    /// What was made is not good enough, or may not be done.
-    Rejected,
+named! {
+    /// The result of a compaction or of clearing outputs.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Status {
+        /// It would be done; nothing is written.
+        Planned = "planned",
+        Compacted = "compacted",
+        Pruned = "pruned",
+        /// A model must write the summary first.
+        NeedsAnswer = "needs_answer",
+        /// There was nothing to do.
+        #[default]
+        Noop = "noop",
+        /// What was made is not good enough, or may not be done.
+        Rejected = "rejected",
+    }
 }
 
 impl Status {
-    /// The name used in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Planned => "planned",
-            Self::Compacted => "compacted",
-            Self::Pruned => "pruned",
-            Self::NeedsAnswer => "needs_answer",
-            Self::Noop => "noop",
-            Self::Rejected => "rejected",
-        }
-    }
-
     /// Whether nothing was done.
     pub fn is_nothing(self) -> bool {
         matches!(self, Self::Noop | Self::Rejected)

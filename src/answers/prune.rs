@@ -23,7 +23,7 @@ pub struct PrunedInfo {
 }
 
 /// Which outputs a profile clears.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct PruneAnswer {
     pub session: SessionInfo,
     pub profile: String,

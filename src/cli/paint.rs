@@ -97,7 +97,7 @@ pub(super) fn short_ids<'a>(ids: impl Iterator<Item = &'a str> + Clone) -> Vec<&
 
 /// Columns, aligned; the first row is the head. Widths count graphemes, CJK ones double. Where the terminal is
 /// narrower, the last column is cut.
-pub(super) fn table(rows: &[Vec<String>], paint: Paint) -> Vec<String> {
+fn table(rows: &[Vec<String>], paint: Paint) -> Vec<String> {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns)
         .map(|at| rows.iter().filter_map(|it| it.get(at)).map(|it| width(it)).max().unwrap_or(0))

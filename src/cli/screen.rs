@@ -52,6 +52,19 @@ impl Screen<'_> {
         Ok(())
     }
 
+    /// What was not quite as wanted, below an answer.
+    pub(super) fn warnings(&mut self, warnings: &[String]) -> Result<()> {
+        for warning in warnings {
+            self.line(&self.paint.faint(&format!("note: {warning}")))?;
+        }
+        Ok(())
+    }
+
+    /// An answer that is one sentence for people.
+    pub(super) fn sentence<T: Serialize>(&mut self, answer: &T, text: &str) -> Result<()> {
+        if self.json(answer)? { Ok(()) } else { self.line(text) }
+    }
+
     /// An answer on one line, with the contract's version before its fields.
     pub(super) fn json_line<T: Serialize>(&mut self, answer: &T) -> Result<()> {
         self.document_line(&Document::of(answer))

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::agents::reach::Job;
-use crate::answers::{Next, NextCost, PruneAnswer, Status};
+use crate::answers::{NextCost, PruneAnswer, Status};
 use crate::engine::archive::PlanResult;
 use crate::engine::input::measured::warnings;
 use crate::engine::input::request::PlanKind;
@@ -34,22 +34,13 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
     let mut answer = PruneAnswer {
         session: session_info(opened),
         profile: ask.profile.name.clone(),
-        status: Status::Noop,
         tokens_before: plan.tokens_before,
         tokens_after: plan.tokens_before,
-        pruned: Vec::new(),
         reason_code: plan.reason.code.to_owned(),
         reason: engine.hinted(plan.reason.text.clone(), plan.reason.hint),
-        first_changed: None,
         prefix_tokens: plan.tokens_before,
-        pays_after_requests: None,
-        handle: None,
-        output: None,
-        session_id: None,
-        resume: None,
-        takes_effect: None,
-        next: Next::default(),
         warnings: warnings(engine, opened, &measured),
+        ..PruneAnswer::default()
     };
     if !plan.act {
         return Ok(answer);

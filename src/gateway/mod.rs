@@ -75,9 +75,8 @@ pub struct Gateway {
 
 /// What was seen in a body.
 struct Inspected {
-    /// It, with our capsules opened, if there were any.
+    /// The body with our capsules opened, if there were any.
     expanded: Option<String>,
-    /// The compaction it asks for.
     ask: Option<CompactionAsk>,
 }
 

@@ -8,7 +8,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::metrics::Metrics;
 use super::tools::arguments::{Arguments, of};
-use super::tools::hints::hint_words;
+use super::tools::error_hints::hint_words;
 use crate::agents::{self, AgentRef};
 use crate::config::Config;
 use crate::engine::{self, Engine, Listener, Opened, SessionRef};

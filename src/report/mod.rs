@@ -6,55 +6,33 @@ mod side;
 
 use std::fmt::Write as _;
 
+use history::named;
 use score::Class;
 
 /// Tokens by category, in the order of [`Category::ALL`].
 pub type TokensByCategory = [u64; Category::ALL.len()];
 
-/// What tokens are spent on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Category {
-    /// Instructions, client context and tool definitions.
-    #[default]
-    System,
-    Summary,
-    /// What the user said.
-    User,
-    /// What the model said.
-    Assistant,
-    Reasoning,
-    Calls,
-    Outputs,
-    /// Images and the like.
-    Media,
+named! {
+    /// What tokens are spent on, from the bottom of a stack to its top.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    pub enum Category {
+        /// Instructions, client context and tool definitions.
+        #[default]
+        System = "system, tools, context",
+        Summary = "summaries",
+        /// What the user said.
+        User = "user",
+        /// What the model said.
+        Assistant = "assistant",
+        Reasoning = "reasoning",
+        Calls = "tool calls",
+        Outputs = "tool outputs",
+        /// Images and the like.
+        Media = "media",
+    }
 }
 
 impl Category {
-    /// All, from the bottom of a stack to its top.
-    pub const ALL: [Self; 8] = [
-        Self::System,
-        Self::Summary,
-        Self::User,
-        Self::Assistant,
-        Self::Reasoning,
-        Self::Calls,
-        Self::Outputs,
-        Self::Media,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::System => "system, tools, context",
-            Self::Summary => "summaries",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Reasoning => "reasoning",
-            Self::Calls => "tool calls",
-            Self::Outputs => "tool outputs",
-            Self::Media => "media",
-        }
-    }
-
     /// The name of its colour in the style sheet.
     fn colour(self) -> &'static str {
         match self {
@@ -70,24 +48,16 @@ impl Category {
     }
 }
 
-/// What becomes of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// It stays word for word.
-    Kept,
-    /// It stays, an output in it is cleared or shortened.
-    Cleared,
-    /// The summary stands in its place.
-    Summarized,
-}
-
-impl Fate {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Kept => "kept",
-            Self::Cleared => "cleared",
-            Self::Summarized => "summarized",
-        }
+named! {
+    /// What becomes of a message.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Fate {
+        /// It stays word for word.
+        Kept = "kept",
+        /// It stays, an output in it is cleared or shortened.
+        Cleared = "cleared",
+        /// The summary stands in its place.
+        Summarized = "summarized",
     }
 }
 
@@ -98,9 +68,8 @@ pub struct ReportEntry {
     pub number: Option<usize>,
     /// Who speaks, with the tool: `user`, `Bash`.
     pub who: String,
-    /// What most of it is.
+    /// The category of most of its tokens.
     pub category: Category,
-    /// Its tokens by category.
     pub tokens: TokensByCategory,
     pub text: String,
     pub fate: Fate,
@@ -119,17 +88,19 @@ pub struct TimelineMark {
     pub past: Option<(u64, Option<u64>)>,
 }
 
-/// What became of a fact.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Remains {
-    /// Neither in the result nor in the archive.
-    Lost,
-    /// Only in the archive, behind a handle.
-    Recoverable,
-    /// Said in what replaces the messages.
-    Kept,
-    /// It stands in the messages that stay.
-    InTail,
+named! {
+    /// What became of a fact.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Remains {
+        /// Neither in the result nor in the archive.
+        Lost = "lost",
+        /// Only in the archive, behind a handle.
+        Recoverable = "only in the archive",
+        /// Said in what replaces the messages.
+        Kept = "kept in the summary",
+        /// It stands in the messages that stay.
+        InTail = "in the messages that stay",
+    }
 }
 
 impl Remains {
@@ -141,21 +112,12 @@ impl Remains {
             Self::InTail => "is-tail",
         }
     }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Lost => "lost",
-            Self::Recoverable => "only in the archive",
-            Self::Kept => "kept in the summary",
-            Self::InTail => "in the messages that stay",
-        }
-    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportFact {
     pub class: Class,
-    /// It, in one line.
+    /// The fact in one line.
     pub text: String,
     /// The messages it stands in.
     pub messages: Vec<usize>,

@@ -4,89 +4,47 @@ use serde::Serialize;
 
 use super::database::sql::{Connection, Row, SqlResult, failed, odd, params, write};
 use history::error::Result;
+use history::named;
 
 /// Entries of one owner that are kept: the newest.
 const MOST: i64 = 10_000;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AuditVerb {
-    Compact,
-    Prune,
-    Repair,
-    Undo,
-    /// An original written somewhere.
-    Restore,
-    /// An original, or a part of it, shown.
-    Read,
-    Export,
-    Import,
-    /// A session sent to a team's server.
-    Push,
-    /// A session that a server was sent.
-    Store,
-}
-
-impl AuditVerb {
-    const ALL: [Self; 10] = [
-        Self::Compact,
-        Self::Prune,
-        Self::Repair,
-        Self::Undo,
-        Self::Restore,
-        Self::Read,
-        Self::Export,
-        Self::Import,
-        Self::Push,
-        Self::Store,
-    ];
-
-    /// The name in JSON and in the database.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Compact => "compact",
-            Self::Prune => "prune",
-            Self::Repair => "repair",
-            Self::Undo => "undo",
-            Self::Restore => "restore",
-            Self::Read => "read",
-            Self::Export => "export",
-            Self::Import => "import",
-            Self::Push => "push",
-            Self::Store => "store",
-        }
+named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum AuditVerb {
+        Compact = "compact",
+        Prune = "prune",
+        Repair = "repair",
+        Undo = "undo",
+        /// An original written somewhere.
+        Restore = "restore",
+        /// An original, or a part of it, shown.
+        Read = "read",
+        Export = "export",
+        Import = "import",
+        /// A session sent to a team's server.
+        Push = "push",
+        /// A session that a server was sent.
+        Store = "store",
     }
 }
 
-/// The interface that called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Face {
-    /// A program that uses this crate.
-    Library,
-    Cli,
-    /// MCP over standard input.
-    Mcp,
-    Hook,
-    /// An agent that compacts.
-    Seat,
-    /// HTTP: MCP, `PUT /sessions` and the gateway.
-    Server,
-}
-
-impl Face {
-    const ALL: [Self; 6] = [Self::Library, Self::Cli, Self::Mcp, Self::Hook, Self::Seat, Self::Server];
-
-    /// The name in JSON and in the database.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Library => "library",
-            Self::Cli => "cli",
-            Self::Mcp => "mcp",
-            Self::Hook => "hook",
-            Self::Seat => "seat",
-            Self::Server => "server",
-        }
+named! {
+    /// The interface that called.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Face {
+        /// A program that uses this crate.
+        Library = "library",
+        Cli = "cli",
+        /// MCP over standard input.
+        Mcp = "mcp",
+        Hook = "hook",
+        /// An agent that compacts.
+        Seat = "seat",
+        /// HTTP: MCP, `PUT /sessions` and the gateway.
+        Server = "server",
     }
 }
 
@@ -156,8 +114,8 @@ fn entry_of(row: &Row<'_>) -> SqlResult<AuditEntry> {
     Ok(AuditEntry {
         owner: row.get(0)?,
         at: row.get(1)?,
-        verb: AuditVerb::ALL.into_iter().find(|it| it.name() == verb).ok_or_else(|| odd(2, &verb))?,
-        face: Face::ALL.into_iter().find(|it| it.name() == face).ok_or_else(|| odd(3, &face))?,
+        verb: AuditVerb::find(&verb).ok_or_else(|| odd(2, &verb))?,
+        face: Face::find(&face).ok_or_else(|| odd(3, &face))?,
         agent: row.get(4)?,
         project: row.get(5)?,
         session: row.get(6)?,

@@ -223,7 +223,7 @@ pub(super) fn entry_of(row: &Row<'_>) -> SqlResult<Entry> {
     let filled = |it: String| Some(it).filter(|it| !it.is_empty());
     Ok(Entry {
         handle: Handle::parse(&handle).ok_or_else(|| odd(0, &handle))?,
-        what: What::ALL.into_iter().find(|it| it.name() == what).ok_or_else(|| odd(1, &what))?,
+        what: What::find(&what).ok_or_else(|| odd(1, &what))?,
         project: row.get(2)?,
         session: filled(row.get(3)?),
         message: row.get(4)?,

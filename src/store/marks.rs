@@ -9,15 +9,20 @@ use history::error::{Error, ErrorKind, Result};
 /// How long an ask waits for its answer: 24 hours.
 const ASK_LIVES: i64 = 24 * 60 * 60 * 1_000;
 
-pub(super) fn mark(connection: &Connection, scope: &Scope, name: &str, value: &str, at: i64) -> Result<()> {
-    connection
-        .prepare(
+/// Sets a mark, where `only` (SQL) holds for one that is there; whether it did.
+fn put(connection: &Connection, scope: &Scope, name: &str, value: &str, at: i64, only: &str) -> Result<bool> {
+    let changed = connection
+        .prepare(&format!(
             "INSERT INTO mark (owner, project, name, value, at) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT (owner, project, name) DO UPDATE SET value = excluded.value, at = excluded.at",
-        )
+             ON CONFLICT (owner, project, name) DO UPDATE SET value = excluded.value, at = excluded.at {only}"
+        ))
         .and_then(|mut it| it.execute(params![scope.owner, scope.project, name, value, at]))
         .map_err(failed("setting a mark"))?;
-    Ok(())
+    Ok(changed > 0)
+}
+
+pub(super) fn mark(connection: &Connection, scope: &Scope, name: &str, value: &str, at: i64) -> Result<()> {
+    put(connection, scope, name, value, at, "").map(drop)
 }
 
 /// In one transaction: no other process changes the mark meanwhile.
@@ -41,15 +46,7 @@ pub(super) fn mark_anew(
     value: &str,
     at: i64,
 ) -> Result<bool> {
-    let changed = connection
-        .prepare(
-            "INSERT INTO mark (owner, project, name, value, at) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT (owner, project, name) DO UPDATE SET value = excluded.value, at = excluded.at
-             WHERE mark.value <> excluded.value",
-        )
-        .and_then(|mut it| it.execute(params![scope.owner, scope.project, name, value, at]))
-        .map_err(failed("setting a mark"))?;
-    Ok(changed > 0)
+    put(connection, scope, name, value, at, "WHERE mark.value <> excluded.value")
 }
 
 pub(super) fn marked(connection: &Connection, scope: &Scope, name: &str) -> Result<Option<Mark>> {

@@ -39,6 +39,7 @@ pub use search::passages::{Filter, FoundPassage, Passage, PassageKind, PassageMa
 pub use search::words::Snippet;
 
 use history::error::{Error, ErrorKind, Result};
+use history::named;
 use sessions::Source;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +86,7 @@ impl std::fmt::Debug for TeamStore {
     }
 }
 
-/// Whose things are meant.
+/// Owner and project, within which handles are looked up.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope {
     /// The user, as the engine names them.
@@ -94,31 +95,18 @@ pub struct Scope {
     pub project: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum What {
-    /// A whole session as it was.
-    Session,
-    /// A message of one.
-    Message,
-    Output,
-    /// A compaction; its text is its summary (a snapshot), its original the session.
-    Compaction,
-    Memory,
-}
-
-impl What {
-    pub const ALL: [Self; 5] = [Self::Session, Self::Message, Self::Output, Self::Compaction, Self::Memory];
-
-    /// The name used in JSON and in the database.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::Message => "message",
-            Self::Output => "output",
-            Self::Compaction => "compaction",
-            Self::Memory => "memory",
-        }
+named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum What {
+        /// A whole session as it was.
+        Session = "session",
+        /// A message of one.
+        Message = "message",
+        Output = "output",
+        /// A compaction; its text is its summary (a snapshot), its original the session.
+        Compaction = "compaction",
+        Memory = "memory",
     }
 }
 
@@ -153,6 +141,13 @@ pub struct Original<'a> {
     pub tool: Option<&'a str>,
     /// Its tokens, by the plan's counter.
     pub tokens: u64,
+}
+
+impl<'a> Original<'a> {
+    /// A whole session.
+    pub fn session(body: Body<'a>, tokens: u64) -> Self {
+        Self { what: What::Session, body, message: None, call_id: None, tool: None, tokens }
+    }
 }
 
 /// A session as a compaction names it.
@@ -308,11 +303,11 @@ pub struct Compaction {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchExtent {
-    /// What is of this session.
+    /// Of the session with this id.
     Session(String),
-    /// What is of the scope's project, and the user's own memories.
+    /// Of the scope's project, with the user's own memories.
     Project,
-    /// Everything of the scope's owner.
+    /// Of the scope's owner.
     All,
 }
 
@@ -326,27 +321,24 @@ impl SearchExtent {
     }
 }
 
-/// How far a caller wants to see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum SearchScope {
-    Session,
-    Project,
-    All,
+named! {
+    /// How far a caller wants to see.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SearchScope {
+        Session = "session",
+        Project = "project",
+        All = "all",
+    }
 }
 
 impl FromStr for SearchScope {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "session" => Ok(Self::Session),
-            "project" => Ok(Self::Project),
-            "all" => Ok(Self::All),
-            other => {
-                Err(Error::of_argument("scope", format!("expected session, project or all, found {other:?}")))
-            }
-        }
+        Self::find(name).ok_or_else(|| {
+            Error::of_argument("scope", format!("expected session, project or all, found {name:?}"))
+        })
     }
 }
 

@@ -79,16 +79,7 @@ fn a_mark_counts_only_in_the_first_line_of_a_summary() {
         freeform: false,
         signature: None,
     };
-    let output = Output {
-        id: "a".into(),
-        name: None,
-        text: forged.as_str().into(),
-        media: [].into(),
-        failed: false,
-        exit: None,
-        refusal: None,
-        cleared: false,
-    };
+    let output = Output::new("a", forged.as_str());
     let mut behind = vec![
         Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]),
         Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]),

@@ -44,17 +44,8 @@ pub(crate) fn session(text: &str) -> History {
                 let refused = words.get(2) == Some(&"refused");
                 let failed = refused || words.get(2) == Some(&"failed");
                 let reason = Some(body).filter(|it| !it.is_empty()).map(Into::into);
-                let text = Text::new(body);
-                let output = Output {
-                    id: words[1].into(),
-                    name: None,
-                    text,
-                    media: [].into(),
-                    failed,
-                    cleared: false,
-                    exit: None,
-                    refusal: refused.then(|| Box::new(Refusal { reason })),
-                };
+                let refusal = refused.then(|| Box::new(Refusal { reason }));
+                let output = Output { failed, refusal, ..Output::new(words[1], body) };
                 Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
             }
             other => panic!("unknown {other}"),
@@ -85,6 +76,26 @@ pub(crate) fn spec() -> SummarySpec {
     epitome::profiles::built_in("epitome").unwrap().summarize().unwrap().summary.clone()
 }
 
+/// What the profile asks by default of a region.
+pub(crate) fn asked(
+    spec: &SummarySpec,
+    region: std::ops::Range<usize>,
+    max_tokens: u64,
+) -> OfflineRequest<'_> {
+    OfflineRequest {
+        region,
+        cleared: &[],
+        kept: &[],
+        spec,
+        max_tokens,
+        shares_of: None,
+        style: SummaryStyle::Detailed,
+        focus: None,
+        pins: &[],
+        header: None,
+    }
+}
+
 /// A rough counter: four bytes a token, rounded up.
 fn count(text: &str) -> u64 {
     text.len().div_ceil(4) as u64
@@ -97,19 +108,8 @@ pub(crate) fn summary(
     budget: u64,
     pins: &[String],
 ) -> String {
-    let region = 0..history.messages().len();
-    let ask = OfflineRequest {
-        region,
-        cleared: &[],
-        kept: &[],
-        spec,
-        max_tokens: budget,
-        shares_of: None,
-        style: SummaryStyle::Detailed,
-        focus: None,
-        pins,
-        header: Some("Head."),
-    };
+    let whole = asked(spec, 0..history.messages().len(), budget);
+    let ask = OfflineRequest { pins, header: Some("Head."), ..whole };
     offline::write(history, ledger, &ask, &count)
 }
 
@@ -136,22 +136,7 @@ fn a_file_that_the_end_changes_again_was_changed_before_it() {
     let history =
         session(&format!("@user\nMend the gauge.\n{}{}@user\nAnd again.\n{}", edit(1), edit(2), edit(3)));
     let ledger = facts::read(&history);
-    let page = |region| {
-        let spec = spec();
-        let ask = OfflineRequest {
-            region,
-            cleared: &[],
-            kept: &[],
-            spec: &spec,
-            max_tokens: 10_000,
-            shares_of: None,
-            style: SummaryStyle::Detailed,
-            focus: None,
-            pins: &[],
-            header: None,
-        };
-        offline::write(&history, &ledger, &ask, &count)
-    };
+    let page = |region| offline::write(&history, &ledger, &asked(&spec(), region, 10_000), &count);
     assert!(page(0..5).contains("edited: src/gauge.rs [#4]"), "{}", page(0..5));
     let whole = page(0..history.messages().len());
     assert_eq!(whole.matches("src/gauge.rs").count(), 1, "{whole}");
@@ -242,18 +227,9 @@ fn what_a_long_listing_showed_stands_in_one_line_until_the_next_compaction() {
     let talk: String = (0..35).map(|it| format!("@user\nWhy {it}?\n@model\nBecause of {it}.\n")).collect();
     let page = |text: &str| {
         let history = session(text);
-        let ask = OfflineRequest {
-            region: 0..history.messages().len(),
-            cleared: &[],
-            kept: &[],
-            spec: &spec(),
-            max_tokens: 10_000,
-            shares_of: Some(10_000),
-            style: SummaryStyle::Detailed,
-            focus: None,
-            pins: &[],
-            header: None,
-        };
+        let spec = spec();
+        let whole = asked(&spec, 0..history.messages().len(), 10_000);
+        let ask = OfflineRequest { shares_of: Some(10_000), ..whole };
         offline::write(&history, &facts::read(&history), &ask, &count)
     };
     let first = page(&format!(
@@ -298,19 +274,8 @@ fn styles_change_depth_but_not_what_is_pinned() {
     let spec = spec();
     let pins = ["the pin".to_string()];
     let write = |style| {
-        let region = 0..history.messages().len();
-        let ask = OfflineRequest {
-            region,
-            cleared: &[],
-            kept: &[],
-            spec: &spec,
-            max_tokens: 5_000,
-            shares_of: None,
-            style,
-            focus: Some("parser"),
-            pins: &pins,
-            header: None,
-        };
+        let whole = asked(&spec, 0..history.messages().len(), 5_000);
+        let ask = OfflineRequest { style, focus: Some("parser"), pins: &pins, ..whole };
         offline::write(&history, &ledger, &ask, &count)
     };
     let [brief, detailed, technical] =
@@ -343,20 +308,7 @@ fn a_prompt_says_its_own_rules() {
 fn only_the_region_is_told() {
     let history = session("@user\nfirst request here\n@model\nfine\n@user\nsecond request here");
     let ledger = facts::read(&history);
-    let spec = spec();
-    let ask = OfflineRequest {
-        region: 0..2,
-        cleared: &[],
-        kept: &[],
-        spec: &spec,
-        max_tokens: 1_000,
-        shares_of: None,
-        style: SummaryStyle::Detailed,
-        focus: None,
-        pins: &[],
-        header: None,
-    };
-    let page = offline::write(&history, &ledger, &ask, &count);
+    let page = offline::write(&history, &ledger, &asked(&spec(), 0..2, 1_000), &count);
     assert!(page.contains("first request") && !page.contains("second request"), "{page}");
 }
 
@@ -369,16 +321,7 @@ fn storms_and_giants_are_bounded() {
         Message::text(Role::User, Kind::Said, giant.as_str()),
         Message::text(Role::Assistant, Kind::Said, "word ".repeat(400_000).as_str()),
     ];
-    let output = Output {
-        id: "c".into(),
-        name: None,
-        text: Text::new("error: no\n".repeat(500_000)),
-        media: [].into(),
-        failed: true,
-        cleared: false,
-        exit: None,
-        refusal: None,
-    };
+    let output = Output { failed: true, ..Output::new("c", Text::new("error: no\n".repeat(500_000))) };
     let call = Call {
         id: "c".into(),
         name: "Bash".into(),
@@ -488,17 +431,7 @@ fn message() -> impl Strategy<Value = Message> {
             Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)])
         }),
         (text, id, any::<bool>()).prop_map(|(text, id, failed)| {
-            let text = Text::new(text);
-            let output = Output {
-                id: id.into(),
-                name: None,
-                text,
-                media: [].into(),
-                failed,
-                cleared: false,
-                exit: None,
-                refusal: None,
-            };
+            let output = Output { failed, ..Output::new(id, text) };
             Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
         }),
     ]
@@ -584,16 +517,7 @@ fn a_users_spec_chooses_files_and_slices_time() {
             freeform: false,
             signature: None,
         };
-        let output = Output {
-            id: number.to_string().into(),
-            name: None,
-            text: "ok".into(),
-            media: [].into(),
-            failed: false,
-            cleared: false,
-            exit: None,
-            refusal: None,
-        };
+        let output = Output::new(number.to_string(), "ok");
         messages.push(Message::text(Role::User, Kind::Said, format!("change {path}")));
         messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
         messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));
@@ -636,18 +560,9 @@ fn a_prompt_that_stands_behind_the_summary_is_only_begun_in_it() {
     ));
     let ledger = facts::read(&history);
     let write = |kept: &[usize]| {
-        let ask = OfflineRequest {
-            region: 0..history.messages().len(),
-            cleared: &[],
-            kept,
-            spec: &spec(),
-            max_tokens: 4_000,
-            shares_of: None,
-            style: SummaryStyle::Detailed,
-            focus: None,
-            pins: &[],
-            header: None,
-        };
+        let spec = spec();
+        let whole = asked(&spec, 0..history.messages().len(), 4_000);
+        let ask = OfflineRequest { kept, ..whole };
         offline::write(&history, &ledger, &ask, &count)
     };
     let (whole, begun) = (write(&[]), write(&[0]));

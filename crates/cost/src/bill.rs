@@ -23,9 +23,9 @@ pub struct Amounts {
     pub unpriced: usize,
     /// Tokens in, not from a cache.
     pub input: Charge,
-    /// Tokens in, from a cache.
+    /// Input read from a cache.
     pub cache_read: Charge,
-    /// Tokens in, into a cache.
+    /// Input written to a cache.
     pub cache_write: Charge,
     pub output: Charge,
 }

@@ -26,13 +26,13 @@ pub struct Price {
 /// US dollars for a million tokens, by how they are billed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
-    /// In, not from a cache.
+    /// Input that no cache served or took.
     pub input: f64,
-    /// In, from a cache.
+    /// Input read from a cache.
     pub read: f64,
-    /// In, into a cache.
+    /// Input written to a cache.
     pub write: f64,
-    /// In, into a cache for an hour.
+    /// Input written to a cache that keeps it for an hour.
     pub write_hour: f64,
     pub output: f64,
 }

@@ -3,37 +3,41 @@
 
 use std::fmt;
 
+use crate::named;
+
 /// Result of anything that can fail here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What a caller may want to tell apart. Everything finer is in the sentence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The arguments contradict themselves or name something that does not exist. Exit code 2.
-    Arguments,
-    /// The input is not of the given format. Exit code 2.
-    Input,
-    /// A file changed while it was read or before it was replaced; trying again may work.
-    Changed,
-    /// Several things could be meant, and nothing was done.
-    Ambiguous,
-    /// The agent is running in this session.
-    Live,
-    /// Someone else holds a lock.
-    Locked,
-    /// What was made was checked and not accepted; nothing was replaced.
-    Rejected,
-    /// Not allowed here (policy, scope, another owner).
-    Refused,
-    /// The archive or memory could not do it.
-    Store,
-    /// A model's provider could not or would not.
-    Provider,
-    /// The operating system reported an error.
-    Io,
-    /// A bug in Epitome; please report it.
-    Bug,
+named! {
+    /// What a caller may want to tell apart. Everything finer is in the sentence.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum ErrorKind {
+        /// The arguments contradict themselves or name something that does not exist. Exit code 2.
+        Arguments = "arguments",
+        /// The input is not of the given format. Exit code 2.
+        Input = "input",
+        /// A file changed while it was read or before it was replaced; trying again may work.
+        Changed = "changed",
+        /// Several things could be meant, and nothing was done.
+        Ambiguous = "ambiguous",
+        /// The agent is running in this session.
+        Live = "live",
+        /// Someone else holds a lock.
+        Locked = "locked",
+        /// What was made was checked and not accepted; nothing was replaced.
+        Rejected = "rejected",
+        /// Not allowed here (policy, scope, another owner).
+        Refused = "refused",
+        /// The archive or memory could not do it.
+        Store = "store",
+        /// A model's provider could not or would not.
+        Provider = "provider",
+        /// The operating system reported an error.
+        Io = "io",
+        /// A bug in Epitome; please report it.
+        Bug = "bug",
+    }
 }
 
 /// What the caller can do. How it is done, each face says in its own words.
@@ -169,7 +173,6 @@ impl Error {
         self.0.candidates.first().map(String::as_str)
     }
 
-    /// What kind of error this is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -203,20 +206,7 @@ impl Error {
 
     /// The name used as `reason_code` in JSON.
     pub fn code(&self) -> &'static str {
-        match self.0.kind {
-            ErrorKind::Arguments => "arguments",
-            ErrorKind::Input => "input",
-            ErrorKind::Changed => "changed",
-            ErrorKind::Ambiguous => "ambiguous",
-            ErrorKind::Live => "live",
-            ErrorKind::Locked => "locked",
-            ErrorKind::Rejected => "rejected",
-            ErrorKind::Refused => "refused",
-            ErrorKind::Store => "store",
-            ErrorKind::Provider => "provider",
-            ErrorKind::Io => "io",
-            ErrorKind::Bug => "bug",
-        }
+        self.0.kind.name()
     }
 
     /// The whole message on one line: place, sentence, causes.

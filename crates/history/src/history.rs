@@ -6,36 +6,41 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use crate::named;
 use crate::text::Text;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// System or developer instructions inside the messages.
-    System,
-    /// The user, or the client in the user's place.
-    User,
-    Assistant,
-    /// A tool answering, in APIs that have a role for it (results may also stand in user messages).
-    Tool,
+named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Role {
+        /// System or developer instructions inside the messages.
+        System = "system",
+        /// The user, or the client in the user's place.
+        User = "user",
+        Assistant = "assistant",
+        /// A tool answering, in APIs that have a role for it (results may also stand in user messages).
+        Tool = "tool",
+    }
 }
 
 /// The first line of every summary that Epitome writes begins like this.
 pub const SUMMARY_START: &str = "Earlier conversation compacted:";
 
-/// Why a message is there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    Said,
-    /// The client put it there: instructions, environment, reminders, hook output. Never the user's words.
-    Context,
-    /// A summary that replaced earlier messages.
-    Summary,
-    /// Stands where something was taken out, or asks for the summary that follows.
-    Marker,
-    /// The acknowledgement some clients put after a summary.
-    Ack,
-    /// The client's own "go on".
-    Continue,
+named! {
+    /// Why a message is there.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum Kind {
+        Said = "said",
+        /// The client put it there: instructions, environment, reminders, hook output. Never the user's words.
+        Context = "context",
+        /// A summary that replaced earlier messages.
+        Summary = "summary",
+        /// Stands where something was taken out, or asks for the summary that follows.
+        Marker = "marker",
+        /// The acknowledgement some clients put after a summary.
+        Ack = "ack",
+        /// The client's own "go on".
+        Continue = "continue",
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

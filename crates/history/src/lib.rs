@@ -7,6 +7,7 @@
 pub mod error;
 mod history;
 pub mod json;
+mod named;
 pub mod parallel;
 pub mod secrets;
 pub mod simd;

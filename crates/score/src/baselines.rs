@@ -1,39 +1,28 @@
 //! What simple ways to compact keep: the floor and the yardstick of a scorecard. Plain functions over histories.
 
+use history::named;
 use history::tools::{self, Meaning};
 use history::{History, Kind, Message, Output, Part, Role, Text};
 
-/// A way to compact that anyone can write in an hour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Baseline {
-    /// The newest messages that fit.
-    KeepLast,
-    /// The user's messages before the newest that fit in half of it, the oldest and newest first.
-    UserOnly,
-    /// All messages, the older tool outputs replaced by a placeholder; the oldest messages go if it still does not
-    /// fit.
-    Masking,
-    /// One line a message, cut to its first words, before the newest messages.
-    Skeleton,
-    /// A list of the files named, before the newest messages.
-    FileList,
+named! {
+    /// A way to compact that anyone can write in an hour.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Baseline {
+        /// The newest messages that fit.
+        KeepLast = "keep-last",
+        /// The user's messages before the newest that fit in half of it, the oldest and newest first.
+        UserOnly = "user-only",
+        /// All messages, the older tool outputs replaced by a placeholder; the oldest messages go if it still does not
+        /// fit.
+        Masking = "masking",
+        /// One line a message, cut to its first words, before the newest messages.
+        Skeleton = "skeleton",
+        /// A list of the files named, before the newest messages.
+        FileList = "file-list",
+    }
 }
 
 impl Baseline {
-    pub const ALL: [Self; 5] =
-        [Self::KeepLast, Self::UserOnly, Self::Masking, Self::Skeleton, Self::FileList];
-
-    /// Its name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::KeepLast => "keep-last",
-            Self::UserOnly => "user-only",
-            Self::Masking => "masking",
-            Self::Skeleton => "skeleton",
-            Self::FileList => "file-list",
-        }
-    }
-
     /// Compacts `source` to at most `budget` tokens, as `count` counts a message; less if units do not fit exactly.
     pub fn compact(self, source: &History, budget: u64, count: &dyn Fn(&Message) -> u64) -> History {
         let messages = source.messages();
@@ -119,12 +108,7 @@ fn summary(lines: &[String], budget: u64, count: &dyn Fn(&Message) -> u64) -> Ve
 
 /// The first words of each part, with the names of tools.
 fn skeleton(message: &Message) -> String {
-    let who = match message.role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    };
+    let who = message.role.name();
     let mut out = String::new();
     for part in &message.parts {
         let text = match part {

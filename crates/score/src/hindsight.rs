@@ -18,36 +18,24 @@ use super::source::commands::{command_key, only_looks};
 use super::source::done;
 use super::source::idents::{is_hash, is_version, url_at};
 use super::text::{clip, normal, strings, tokens};
+use history::named;
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Message, Part};
 
-/// A kind of thing that is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum UsedKind {
-    /// A file or directory.
-    Path,
-    /// A command that does more than look.
-    Command,
-    /// A function or type whose definition stood before the cut.
-    Symbol,
-    /// A hash, URL, version, port or number of an issue.
-    Value,
-    Error,
-}
-
-impl UsedKind {
-    pub const ALL: [Self; 5] = [Self::Path, Self::Command, Self::Symbol, Self::Value, Self::Error];
-
-    /// What people call it, in the plural.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Path => "paths",
-            Self::Command => "commands",
-            Self::Symbol => "symbols",
-            Self::Value => "values",
-            Self::Error => "errors",
-        }
+named! {
+    /// A kind of thing that is used, named in the plural.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum UsedKind {
+        /// A file or directory.
+        Path = "paths",
+        /// A command that does more than look.
+        Command = "commands",
+        /// A function or type whose definition stood before the cut.
+        Symbol = "symbols",
+        /// A hash, URL, version, port or number of an issue.
+        Value = "values",
+        Error = "errors",
     }
 }
 

@@ -88,7 +88,7 @@ enum Fate {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Loss {
     pub class: Class,
-    /// It, in one line.
+    /// The fact in one line.
     pub text: String,
     /// Numbers of the source messages that establish it.
     pub messages: Vec<usize>,

@@ -1,84 +1,66 @@
 //! What is looked for: facts of ten classes, each with the messages it stands in.
 
+use history::named;
 use serde::Serialize;
 
-/// A kind of fact. The letter is its name in JSON.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub enum Class {
-    #[serde(rename = "U")]
-    UserRule,
-    #[serde(rename = "D")]
-    Decision,
-    /// With the question left open.
-    #[serde(rename = "L")]
-    LastRequest,
-    /// A file and what was last done to it.
-    #[serde(rename = "F")]
-    File,
-    /// A command and how it last ended.
-    #[serde(rename = "X")]
-    Command,
-    /// An error and whether it is gone.
-    #[serde(rename = "E")]
-    Error,
-    /// An open item of the plan.
-    #[serde(rename = "P")]
-    OpenItem,
-    /// The first request.
-    #[serde(rename = "G")]
-    Goal,
-    /// An approach that was tried and given up.
-    #[serde(rename = "T")]
-    GivenUp,
-    /// Hash, URL, version, port, number with a key.
-    #[serde(rename = "I")]
-    Identifier,
+named! {
+    /// A kind of fact, the heaviest first. The letter is its name in JSON, `name` what people call it, in the plural.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+    pub enum Class {
+        #[serde(rename = "U")]
+        UserRule = "user constraints",
+        #[serde(rename = "D")]
+        Decision = "decisions",
+        /// With the question left open.
+        #[serde(rename = "L")]
+        LastRequest = "last request",
+        /// A file and what was last done to it.
+        #[serde(rename = "F")]
+        File = "file operations",
+        /// A command and how it last ended.
+        #[serde(rename = "X")]
+        Command = "commands",
+        /// An error and whether it is gone.
+        #[serde(rename = "E")]
+        Error = "errors",
+        #[serde(rename = "P")]
+        OpenItem = "open plan items",
+        /// The first request.
+        #[serde(rename = "G")]
+        Goal = "goal",
+        /// An approach that was tried and given up.
+        #[serde(rename = "T")]
+        GivenUp = "approaches given up",
+        /// Hash, URL, version, port, number with a key.
+        #[serde(rename = "I")]
+        Identifier = "identifiers",
+    }
 }
 
 impl Class {
-    /// All classes, the heaviest first.
-    pub const ALL: [Self; 10] = [
-        Self::UserRule,
-        Self::Decision,
-        Self::LastRequest,
-        Self::File,
-        Self::Command,
-        Self::Error,
-        Self::OpenItem,
-        Self::Goal,
-        Self::GivenUp,
-        Self::Identifier,
-    ];
-
-    /// Its letter, its name among people in the plural, and its weight in the headline share.
-    fn row(self) -> (&'static str, &'static str, f64) {
-        match self {
-            Self::UserRule => ("U", "user constraints", 3.0),
-            Self::Decision => ("D", "decisions", 3.0),
-            Self::LastRequest => ("L", "last request", 3.0),
-            Self::File => ("F", "file operations", 2.0),
-            Self::Command => ("X", "commands", 2.0),
-            Self::Error => ("E", "errors", 2.0),
-            Self::OpenItem => ("P", "open plan items", 2.0),
-            Self::Goal => ("G", "goal", 2.0),
-            Self::GivenUp => ("T", "approaches given up", 1.0),
-            Self::Identifier => ("I", "identifiers", 1.0),
-        }
-    }
-
     /// Weight in the headline share.
     pub fn weight(self) -> f64 {
-        self.row().2
+        match self {
+            Self::UserRule | Self::Decision | Self::LastRequest => 3.0,
+            Self::File | Self::Command | Self::Error | Self::OpenItem | Self::Goal => 2.0,
+            Self::GivenUp | Self::Identifier => 1.0,
+        }
     }
 
     /// Its letter, as in JSON and in tables.
     pub fn letter(self) -> &'static str {
-        self.row().0
-    }
-
-    /// What people call it, in the plural.
-    pub fn name(self) -> &'static str {
-        self.row().1
+        match self {
+            Self::UserRule => "U",
+            Self::Decision => "D",
+            Self::LastRequest => "L",
+            Self::File => "F",
+            Self::Command => "X",
+            Self::Error => "E",
+            Self::OpenItem => "P",
+            Self::Goal => "G",
+            Self::GivenUp => "T",
+            Self::Identifier => "I",
+        }
     }
 }
 

@@ -341,7 +341,6 @@ pub(super) struct Sentence {
     pub(super) question: bool,
 }
 
-/// Sentences of one row.
 pub(super) fn sentences(row: &str) -> Vec<Sentence> {
     let mut out = Vec::new();
     let mut start = 0;

@@ -51,7 +51,7 @@ pub trait Source: Sync {
     /// Fills `buffer` from `at`. Fewer bytes than asked for is [`ErrorKind::Changed`].
     fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()>;
 
-    /// A range of it.
+    /// Reads a range. Fails as [`Self::read_at`] does.
     fn bytes(&self, range: Range<u64>) -> Result<Vec<u8>> {
         let mut buffer = vec![0; (range.end - range.start) as usize];
         self.read_at(range.start, &mut buffer)?;

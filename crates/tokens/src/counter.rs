@@ -60,7 +60,7 @@ enum Basis {
     /// Exactly, with the maker's rates.
     Calibrated,
     Encoding(Encoding),
-    /// As some system does.
+    /// As one of the imitated systems estimates.
     Heuristic(Heuristic),
 }
 

@@ -23,6 +23,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use estimate::Heuristic;
 use exact::Encoding;
 use history::error::{Error, ErrorKind, Result};
+use history::named;
 use history::{Measure, Text, TextSize};
 
 /// A text measured by its shape, of which no more is kept than its first words if it is long: enough for every counter
@@ -36,24 +37,26 @@ fn shape_of(text: &Text) -> u64 {
     text.measured(Measure::Shape, shape::thousandths)
 }
 
-/// A way to estimate the tokens of a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum Estimator {
-    /// OpenAI o200k_base, exact.
-    O200k,
-    /// OpenAI cl100k_base, exact.
-    Cl100k,
-    /// UTF-16 length / 4, rounded up (OpenCode, December 2025).
-    Chars4,
-    /// UTF-16 length / 4, rounded half up (OpenCode 1.18).
-    Chars4Round,
-    /// UTF-8 bytes / 4, rounded up (Codex).
-    Bytes4,
-    /// 0.25 per ASCII character and 1.3 per other (Gemini CLI, December 2025).
-    GeminiCli,
-    /// Gemini CLI 0.61: 0.25 and 1.5 per UTF-16 unit, length / 4 above 100,000.
-    GeminiCli061,
+named! {
+    /// A way to estimate the tokens of a text.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(try_from = "String", into = "String")]
+    pub enum Estimator {
+        /// OpenAI o200k_base, exact.
+        O200k = "o200k",
+        /// OpenAI cl100k_base, exact.
+        Cl100k = "cl100k",
+        /// UTF-16 length / 4, rounded up (OpenCode, December 2025).
+        Chars4 = "chars4",
+        /// UTF-16 length / 4, rounded half up (OpenCode 1.18).
+        Chars4Round = "chars4-round",
+        /// UTF-8 bytes / 4, rounded up (Codex).
+        Bytes4 = "bytes4",
+        /// 0.25 per ASCII character and 1.3 per other (Gemini CLI, December 2025).
+        GeminiCli = "gemini-cli",
+        /// Gemini CLI 0.61: 0.25 and 1.5 per UTF-16 unit, length / 4 above 100,000.
+        GeminiCli061 = "gemini-cli@0.61",
+    }
 }
 
 impl TryFrom<String> for Estimator {
@@ -71,35 +74,12 @@ impl From<Estimator> for String {
 }
 
 impl Estimator {
-    pub const ALL: [Self; 7] = [
-        Self::O200k,
-        Self::Cl100k,
-        Self::Chars4,
-        Self::Chars4Round,
-        Self::Bytes4,
-        Self::GeminiCli,
-        Self::GeminiCli061,
-    ];
-
-    /// The name used in arguments, profiles and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::O200k => "o200k",
-            Self::Cl100k => "cl100k",
-            Self::Chars4 => "chars4",
-            Self::Chars4Round => "chars4-round",
-            Self::Bytes4 => "bytes4",
-            Self::GeminiCli => "gemini-cli",
-            Self::GeminiCli061 => "gemini-cli@0.61",
-        }
-    }
-
     /// The estimator of that name.
     ///
     /// # Errors
     /// [`ErrorKind::Arguments`] with the names there are.
     pub fn named(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
+        Self::find(name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
             Error::new(
                 ErrorKind::Arguments,
@@ -170,24 +150,15 @@ impl<'de> Deserialize<'de> for Tokenizer {
     }
 }
 
-/// How a figure was got.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MethodKind {
-    /// Anchored on usage that the provider reported.
-    Reported,
-    /// Counted with the model's own tokenizer family.
-    Exact,
-    Heuristic,
-}
-
-impl MethodKind {
-    /// The name used in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reported => "reported",
-            Self::Exact => "exact",
-            Self::Heuristic => "heuristic",
-        }
+named! {
+    /// How a figure was got.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum MethodKind {
+        /// Anchored on usage that the provider reported.
+        Reported = "reported",
+        /// Counted with the model's own tokenizer family.
+        Exact = "exact",
+        Heuristic = "heuristic",
     }
 }
 

@@ -47,7 +47,6 @@ pub struct Registration {
     pub prompts: Option<fn(env: &Env, config: &Path) -> PathBuf>,
     /// Whether the seat can compact at the end of a turn from a share of the window on.
     pub has_threshold: bool,
-    /// The setting of its status line.
     pub status_line: Option<StatusLineSetting>,
     /// What the user should know after installing.
     pub note: fn(&InstallRequest) -> Option<&'static str>,
@@ -70,8 +69,10 @@ pub enum SettingsStyle {
 
 /// What puts us in an agent's place, in its settings.
 pub enum SeatSetting {
-    /// A hook of this event.
-    Hook { event: &'static str, hook: fn(program: &Path) -> Value },
+    Hook {
+        event: &'static str,
+        hook: fn(program: &Path) -> Value,
+    },
     /// An environment variable, in the section `env`, that switches on what our files need.
     Switch(&'static str),
 }

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::cli::Screen;
-use crate::cli::paint::{bytes, table};
+use crate::cli::paint::bytes;
 use crate::config::byte_size;
 use crate::engine::values::timestamp;
 use crate::engine::{Engine, keep};
@@ -202,10 +202,7 @@ fn list(engine: &Engine, filter: &Filter, pinned: bool, screen: &mut Screen<'_>)
             it.content.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(90).collect();
         rows.push(vec![it.id.as_str().to_owned(), about(it), words]);
     }
-    for line in table(&rows, screen.paint) {
-        screen.line(&line)?;
-    }
-    Ok(())
+    screen.table(&rows, &[])
 }
 
 fn show(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<()> {
@@ -236,10 +233,8 @@ fn add(
         created: None,
     };
     let memory = engine.store.remember(&engine.project(), &note, engine.now)?;
-    if screen.json(&json!({"memory": memory}))? {
-        return Ok(());
-    }
-    screen.line(&format!("remembered as {}", screen.paint.strong(memory.id.as_str())))
+    let text = format!("remembered as {}", screen.paint.strong(memory.id.as_str()));
+    screen.sentence(&json!({"memory": memory}), &text)
 }
 
 fn pin(engine: &Engine, handle: &str, pinned: bool, screen: &mut Screen<'_>) -> Result<()> {
@@ -249,28 +244,17 @@ fn pin(engine: &Engine, handle: &str, pinned: bool, screen: &mut Screen<'_>) -> 
     let entry = store.entry(&scope, handle)?;
     if entry.what == What::Memory {
         let memory = store.memory(&scope, handle)?;
-        if screen.json(&json!({"memory": memory}))? {
-            return Ok(());
-        }
-        return screen.line(if pinned {
-            "in every summary from now on"
-        } else {
-            "no longer in every summary"
-        });
+        let text = if pinned { "in every summary from now on" } else { "no longer in every summary" };
+        return screen.sentence(&json!({"memory": memory}), text);
     }
-    if screen.json(&json!({"pinned": pinned, "entry": entry}))? {
-        return Ok(());
-    }
-    screen.line(if pinned { "stays in the archive from now on" } else { "may be deleted by `memory gc`" })
+    let text = if pinned { "stays in the archive from now on" } else { "may be deleted by `memory gc`" };
+    screen.sentence(&json!({"pinned": pinned, "entry": entry}), text)
 }
 
 fn forget(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<()> {
     let scope = engine.store.locate(handle, &engine.config.owner)?;
     engine.store.forget(&scope, handle)?;
-    if screen.json(&json!({"forgotten": handle}))? {
-        return Ok(());
-    }
-    screen.line("forgotten")
+    screen.sentence(&json!({"forgotten": handle}), "forgotten")
 }
 
 fn search(engine: &Engine, filter: &Filter, words: &[String], screen: &mut Screen<'_>) -> Result<()> {
@@ -434,18 +418,12 @@ fn audit(
             it.project,
         ]
     }));
-    for line in table(&rows, screen.paint) {
-        screen.line(&line)?;
-    }
-    Ok(())
+    screen.table(&rows, &[])
 }
 
 fn scope(name: &str) -> Result<MemoryScope> {
-    match name {
-        "user" => Ok(MemoryScope::User),
-        "project" => Ok(MemoryScope::Project),
-        other => Err(Error::new(ErrorKind::Arguments, format!("expected user or project, found {other:?}"))),
-    }
+    MemoryScope::find(name)
+        .ok_or_else(|| Error::new(ErrorKind::Arguments, format!("expected user or project, found {name:?}")))
 }
 
 /// The value of an option as milliseconds since 1970.
@@ -480,7 +458,7 @@ fn input(name: &str) -> Result<String> {
 }
 
 fn about(it: &Memory) -> String {
-    let whose = if it.scope == MemoryScope::User { "user" } else { "project" };
+    let whose = it.scope.name();
     let pinned = if it.pinned { " · pinned" } else { "" };
     let created = derive::time(it.created);
     format!(

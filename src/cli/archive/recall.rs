@@ -7,7 +7,6 @@ use serde_json::json;
 
 use crate::agents;
 use crate::cli::Screen;
-use crate::cli::paint::table;
 use crate::engine::{self, Engine, SessionRef};
 use crate::report::size;
 use crate::store::{
@@ -144,9 +143,7 @@ fn newest(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> R
             it.session.clone().unwrap_or_default(),
         ]
     }));
-    for line in table(&rows, screen.paint) {
-        screen.line(&line)?;
-    }
+    screen.table(&rows, &[])?;
     page(next, false, screen)?;
     screen
         .note(&screen.paint.faint("read one with epitome recall HANDLE, or search with epitome recall WORDS"))

@@ -330,9 +330,7 @@ fn show(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<()> {
         screen.block(summary)?;
         screen.line(&paint.faint("─────────────────────────"))?;
     }
-    for warning in &answer.warnings {
-        screen.line(&paint.faint(&format!("note: {warning}")))?;
-    }
+    screen.warnings(&answer.warnings)?;
     if let Some(next) = &answer.next_cost {
         screen.line(&format!("cost    {}", next.why))?;
     }

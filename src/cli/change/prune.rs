@@ -2,7 +2,6 @@
 
 use crate::cli::Screen;
 use crate::cli::common::{Common, wire};
-use crate::cli::paint::table;
 use crate::engine::{self, Engine, PruneOptions, To};
 use crate::report::size;
 use clap::Args;
@@ -63,9 +62,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut S
             [format!("  #{}", it.message), it.tool.clone(), size(it.tokens_before), size(it.tokens_after)];
         rows.push([cells.to_vec(), vec![it.handle.clone()]].concat());
     }
-    for line in table(&rows, paint) {
-        screen.line(&line)?;
-    }
+    screen.table(&rows, &[])?;
     if let Some(resume) = &answer.resume {
         screen.note(&format!("{} The originals are archived (epitome recall HANDLE).", answer.next.what))?;
         let last = answer.handle.as_deref().unwrap_or("last");

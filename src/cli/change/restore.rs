@@ -83,8 +83,6 @@ fn show(answer: &RestoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
         RestoreStatus::Restored => format!("{} {}{later}", paint.good("put back"), answer.output),
     };
     screen.line(&what)?;
-    for warning in &answer.warnings {
-        screen.line(&paint.faint(&format!("note: {warning}")))?;
-    }
+    screen.warnings(&answer.warnings)?;
     screen.line(&format!("resume   {}", paint.strong(&answer.resume)))
 }

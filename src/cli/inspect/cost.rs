@@ -5,7 +5,6 @@ use clap::Args;
 use crate::answers::{CostAnswer, MomentInfo, Spent};
 use crate::cli::Screen;
 use crate::cli::common::Common;
-use crate::cli::paint::table;
 use crate::engine::{self, Engine};
 use crate::report::size;
 use history::error::Result;
@@ -60,9 +59,7 @@ fn show(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
     for it in &answer.unpriced {
         screen.line(&paint.faint(&format!("{}: {}", it.model, it.why)))?;
     }
-    for warning in &answer.warnings {
-        screen.line(&paint.faint(&format!("note: {warning}")))?;
-    }
+    screen.warnings(&answer.warnings)?;
     Ok(())
 }
 
@@ -88,7 +85,7 @@ fn parts(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
         };
         row(&format!("{why} ({}×)", it.requests), it.spent);
     }
-    lines(rows, screen)
+    screen.table(&rows, &[])
 }
 
 fn by_content(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
@@ -101,7 +98,7 @@ fn by_content(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
         vec![format!("  {}", it.category.replace('_', " ")), size(it.spent.tokens), money(it.spent)]
     });
     screen.line("")?;
-    lines(std::iter::once(heads).chain(rows).collect(), screen)
+    screen.table(&std::iter::once(heads).chain(rows).collect::<Vec<_>>(), &[])
 }
 
 fn dearest(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
@@ -118,7 +115,7 @@ fn dearest(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
     });
     screen.line("")?;
     screen.line("turns that cost most")?;
-    lines(std::iter::once(heads).chain(rows).collect(), screen)
+    screen.table(&std::iter::once(heads).chain(rows).collect::<Vec<_>>(), &[])
 }
 
 fn moments(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
@@ -148,12 +145,7 @@ fn moments(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
     };
     let heads = ["  before turn", "saved", "context", "cache", "prompt"].map(str::to_owned).to_vec();
     let shown = wins.iter().take(MOMENTS).chain(losses.iter().take(MOMENTS)).map(row);
-    lines(std::iter::once(heads).chain(shown).collect(), screen)
-}
-
-fn lines(rows: Vec<Vec<String>>, screen: &mut Screen<'_>) -> Result<()> {
-    let paint = screen.paint;
-    table(&rows, paint).iter().try_for_each(|it| screen.line(it))
+    screen.table(&std::iter::once(heads).chain(shown).collect::<Vec<_>>(), &[])
 }
 
 /// Dollars, or nothing that could be taken for a price.

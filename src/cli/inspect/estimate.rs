@@ -6,7 +6,6 @@ use std::path::Path;
 
 use crate::answers::{AdviceLevel, EstimateAnswer, MethodInfo};
 use crate::cli::Screen;
-use crate::cli::paint::table;
 use crate::config::{Choice, Override};
 use crate::engine::values::tokens;
 use crate::engine::{self, Engine};
@@ -145,9 +144,7 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
     if let Some(cost) = &answer.cost {
         screen.line(&cost.why)?;
     }
-    for warning in &answer.warnings {
-        screen.line(&paint.faint(&format!("note: {warning}")))?;
-    }
+    screen.warnings(&answer.warnings)?;
     Ok(())
 }
 
@@ -198,16 +195,15 @@ fn show_largest(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> 
     }
     screen.line("")?;
     screen.line("largest")?;
-    let rows = answer.largest.iter().take(5);
-    let rows: Vec<_> = rows
-        .map(|it| vec![format!("  {}", size(it.tokens)), format!("#{}", it.message), it.what.clone()])
-        .collect();
-    for line in
-        table(&[vec![vec!["  tokens".into(), "message".into(), "what".into()]], rows].concat(), screen.paint)
-    {
-        screen.line(&line)?;
-    }
-    Ok(())
+    let mut rows = vec![["  tokens", "message", "what"].map(str::to_owned).to_vec()];
+    rows.extend(
+        answer
+            .largest
+            .iter()
+            .take(5)
+            .map(|it| vec![format!("  {}", size(it.tokens)), format!("#{}", it.message), it.what.clone()]),
+    );
+    screen.table(&rows, &[])
 }
 
 fn show_triggers(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
@@ -219,8 +215,5 @@ fn show_triggers(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()>
         let due = if it.due { "yes" } else { "no" };
         rows.push(vec![format!("  {name}"), due.to_owned(), it.reason.clone()]);
     }
-    for line in table(&rows, screen.paint) {
-        screen.line(&line)?;
-    }
-    Ok(())
+    screen.table(&rows, &[])
 }

@@ -3,7 +3,6 @@
 use crate::answers::{HindsightAnswer, ScoreAnswer};
 use crate::cli::Screen;
 use crate::cli::common::{Common, lost_line};
-use crate::cli::paint::table;
 use crate::engine::{self, Engine, SessionRef};
 use crate::report::size;
 use clap::Args;
@@ -86,9 +85,7 @@ fn show_hindsight(answer: &HindsightAnswer, screen: &mut Screen<'_>) -> Result<u
                 kinds.join(", "),
             ]);
         }
-        for line in table(&rows, screen.paint) {
-            screen.line(line.trim_end())?;
-        }
+        screen.table(&rows, &[])?;
     }
     Ok(0)
 }
@@ -121,9 +118,7 @@ fn show(answer: &ScoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
         rows.push([vec![format!("  {class}")], numbers.to_vec(), vec![bar]].concat());
     }
     if rows.len() > 1 {
-        for line in table(&rows, paint) {
-            screen.line(&line)?;
-        }
+        screen.table(&rows, &[])?;
     }
     if !answer.lost.is_empty() {
         screen.line("no longer in the compacted session")?;

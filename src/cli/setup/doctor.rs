@@ -254,14 +254,11 @@ fn value(config: &Config, name: &'static str, value: String) -> Value {
 
 fn show(answer: &DoctorAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
-    let table = |rows: &[Vec<String>]| crate::cli::paint::table(rows, paint);
     let mut rows = vec![["setting", "value", "from"].map(str::to_owned).to_vec()];
     rows.extend(
         answer.config.iter().map(|it| vec![it.name.to_owned(), it.value.clone(), it.from.to_owned()]),
     );
-    for line in table(&rows) {
-        screen.line(&line)?;
-    }
+    screen.table(&rows, &[])?;
     screen.line("")?;
     let yes = |it: bool| if it { "yes" } else { "no" }.to_owned();
     let mut rows = vec![
@@ -274,9 +271,7 @@ fn show(answer: &DoctorAnswer, screen: &mut Screen<'_>) -> Result<()> {
         let (server, hooks) = (yes(it.server), yes(it.hooks));
         vec![agent, sessions, server, hooks, it.seat.clone(), it.own_compaction.clone(), it.folder.clone()]
     }));
-    for line in table(&rows) {
-        screen.line(&line)?;
-    }
+    screen.table(&rows, &[])?;
     let keys = if answer.keys.is_empty() {
         "none (the offline summarizer needs none)".to_owned()
     } else {

@@ -82,9 +82,7 @@ pub(in crate::cli) fn run_import(
         return Ok(0);
     }
     screen.line(&format!("{} {}", screen.paint.good("imported"), answer.output))?;
-    for warning in &answer.warnings {
-        screen.line(&screen.paint.faint(&format!("note: {warning}")))?;
-    }
+    screen.warnings(&answer.warnings)?;
     screen.line(&format!("resume   {}", screen.paint.strong(&answer.resume)))?;
     Ok(0)
 }

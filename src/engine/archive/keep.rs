@@ -5,7 +5,7 @@ use crate::answers::KeepAnswer;
 use crate::engine::archive::marks::kept_mark;
 use crate::engine::{Engine, archive::passages};
 use crate::files::File;
-use crate::store::{Batch, Body, Collected, Gone, Original, Retention, SessionOrigin, What};
+use crate::store::{Batch, Body, Collected, Gone, Original, Retention, SessionOrigin};
 use history::error::Result;
 use sessions::{MemorySource, Source};
 
@@ -85,14 +85,7 @@ fn keep_one(engine: &Engine, found: &FoundSession) -> Result<Option<u64>> {
         },
         // Dated by its last message: retention by age goes by that.
         at: found.changed_ms,
-        originals: vec![Original {
-            what: What::Session,
-            body: Body::Source(&*source),
-            message: None,
-            call_id: None,
-            tool: None,
-            tokens: 0,
-        }],
+        originals: vec![Original::session(Body::Source(&*source), 0)],
         compaction: None,
     };
     let stored = engine.store.put_all(&scope, &batch)?;

@@ -138,14 +138,7 @@ pub(crate) fn session_handle(engine: &Engine, opened: &Opened) -> Result<String>
 }
 
 pub(crate) fn whole(opened: &Opened, tokens: u64) -> Original<'_> {
-    Original {
-        what: What::Session,
-        body: Body::Source(&*opened.source),
-        message: None,
-        call_id: None,
-        tool: None,
-        tokens,
-    }
+    Original::session(Body::Source(&*opened.source), tokens)
 }
 
 /// How the store names the session.

@@ -148,7 +148,7 @@ pub fn is_qualifier(engine: &Engine, text: &str) -> bool {
 fn set(filter: &mut Filter, key: &str, value: &str, now: i64) -> Option<()> {
     match key {
         "agent" => filter.agent = Some(agents::named(value)?.name().to_owned()),
-        "kind" => filter.kind = Some(PassageKind::ALL.into_iter().find(|it| it.name() == value)?),
+        "kind" => filter.kind = Some(PassageKind::find(value)?),
         "since" => filter.since = Some(timestamp(value, now)?),
         _ => filter.before = Some(timestamp(value, now)?),
     }

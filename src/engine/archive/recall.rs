@@ -422,15 +422,7 @@ mod tests {
         config.store = StoreAt::Memory;
         let engine = Engine::at(config, 0).unwrap();
         let scope = engine.shared();
-        let empty = Original {
-            what: What::Session,
-            body: Body::Bytes(b"[]"),
-            message: None,
-            call_id: None,
-            tool: None,
-            tokens: 0,
-        };
-        let batch = Batch { originals: vec![empty], ..Batch::default() };
+        let batch = Batch { originals: vec![Original::session(Body::Bytes(b"[]"), 0)], ..Batch::default() };
         let handle = engine.store.put_all(&scope, &batch).unwrap().handles[0];
         let range = Range::Messages { from: 0, to: 0 };
         let error = read(&engine, &scope, handle.as_str(), &range, 100, &|_| 1).unwrap_err();

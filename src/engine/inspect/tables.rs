@@ -9,7 +9,6 @@ use crate::answers::TablesAnswer;
 use crate::engine::{Ask, Engine, Opened, SessionRef, input::measured, input::open};
 use crate::store::Compaction;
 use history::error::{Error, ErrorKind, Result};
-use history::{Message, Role};
 
 const SESSIONS: Columns = &[
     ("agent", Text),
@@ -201,8 +200,8 @@ fn put_session(
             id.into(),
             number.into(),
             message.at.into(),
-            role(message.role).into(),
-            kind(message).into(),
+            message.role.name().into(),
+            message.kind.name().into(),
             measured.counter.message(message).into(),
             (!tools.is_empty()).then(|| tools.join(",")).into(),
             message.outputs().count().into(),
@@ -277,24 +276,4 @@ fn put_compactions(engine: &Engine, tables: &mut Tables, found: &FoundSession) -
         }
     }
     Ok(())
-}
-
-fn role(role: Role) -> &'static str {
-    match role {
-        Role::System => "system",
-        Role::User => "user",
-        Role::Assistant => "assistant",
-        Role::Tool => "tool",
-    }
-}
-
-fn kind(message: &Message) -> &'static str {
-    match message.kind {
-        history::Kind::Said => "said",
-        history::Kind::Context => "context",
-        history::Kind::Summary => "summary",
-        history::Kind::Marker => "marker",
-        history::Kind::Ack => "ack",
-        history::Kind::Continue => "continue",
-    }
 }

@@ -13,7 +13,7 @@ use sessions::{self, Format, MemorySource, SUMMARY_START};
 pub struct ItemsAsk {
     /// A JSON array of items or messages.
     pub items: Vec<u8>,
-    /// Those of which API.
+    /// The API whose items they are.
     pub format: Format,
     /// The client's id for its session, if it lies on this machine.
     pub thread: Option<String>,

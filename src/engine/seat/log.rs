@@ -57,7 +57,7 @@ fn text_of(path: &Path) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&std::fs::read(path)?).into_owned())
 }
 
-/// The newest entry of a client.
+/// The newest entry of a client; `None` also where the log cannot be read.
 pub fn newest(folder: &Path, client: &str) -> Option<SeatEntry> {
     let text = text_of(&folder.join("seat.jsonl")).ok()?;
     let entries = text.lines().rev().filter_map(|it| serde_json::from_str::<SeatEntry>(it).ok());

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::Shared;
 use crate::answers::Document;
 use crate::mcp::server_state::{Caller, ServerState};
-use crate::store::{AuditVerb, Batch, Body, Original, SessionOrigin, What};
+use crate::store::{AuditVerb, Batch, Body, Original, SessionOrigin};
 use history::History;
 use history::error::{Error, ErrorKind, Result};
 use sessions::{self, MemorySource};
@@ -64,14 +64,7 @@ fn put(state: &ServerState, caller: &Caller, pushed: &Pushed, bytes: &[u8]) -> R
     let text = |it: &Option<std::sync::Arc<str>>| it.as_deref().unwrap_or_default().to_owned();
     let mut scope = state.scope(caller);
     scope.project = pushed.project.clone().unwrap_or(scope.project);
-    let original = Original {
-        what: What::Session,
-        body: Body::Bytes(bytes),
-        message: None,
-        call_id: None,
-        tool: None,
-        tokens: 0,
-    };
+    let original = Original::session(Body::Bytes(bytes), 0);
     let batch = Batch {
         session: SessionOrigin {
             agent: text(&meta.agent),

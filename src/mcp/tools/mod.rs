@@ -9,7 +9,6 @@ pub(in crate::mcp) mod arguments;
 pub(in crate::mcp) mod error_hints;
 pub(in crate::mcp) mod estimate;
 mod shorten;
-pub(in crate::mcp) mod hints;
 mod prune;
 mod recall;
 pub(in crate::mcp) mod request;

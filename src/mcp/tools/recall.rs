@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::answer::{Answer, shown, warn, warn_of_ignored};
 use super::arguments::{Arguments, of};
-use super::hints::hint_words;
+use super::error_hints::hint_words;
 use super::schema::{self, choice, meta, object, objects, read_only, text, whole};
 use super::shorten::{self, ANSWER};
 use crate::engine::{self, Engine, SessionRef};

@@ -9,61 +9,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::{Handle, Tidied};
 use history::error::{Error, ErrorKind, Result};
+use history::named;
 
 /// What a compaction's summary begins with when it is saved as a memory (opencode-supermemory 2.0).
 pub const SESSION_SUMMARY: &str = "[Session Summary]";
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MemoryScope {
-    /// The user's, in every project.
-    User,
-    #[default]
-    Project,
+named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum MemoryScope {
+        /// The user's, in every project.
+        User = "user",
+        #[default]
+        Project = "project",
+    }
 }
 
-/// What a memory is about (the types of opencode-supermemory).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum MemoryKind {
-    /// How the project is built, tested, run.
-    ProjectConfig,
-    /// How it is made.
-    Architecture,
-    /// An error and what helped.
-    ErrorSolution,
-    /// What the user likes.
-    Preference,
-    #[default]
-    LearnedPattern,
-    /// The summary of a session.
-    Conversation,
+named! {
+    /// What a memory is about (the types of opencode-supermemory).
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum MemoryKind {
+        /// How the project is built, tested, run.
+        ProjectConfig = "project-config",
+        /// How it is made.
+        Architecture = "architecture",
+        /// An error and what helped.
+        ErrorSolution = "error-solution",
+        /// What the user likes.
+        Preference = "preference",
+        #[default]
+        LearnedPattern = "learned-pattern",
+        /// The summary of a session.
+        Conversation = "conversation",
+    }
 }
 
 impl MemoryKind {
-    pub const ALL: [Self; 6] = [
-        Self::ProjectConfig,
-        Self::Architecture,
-        Self::ErrorSolution,
-        Self::Preference,
-        Self::LearnedPattern,
-        Self::Conversation,
-    ];
-
-    /// The name used in arguments, JSON and the database.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::ProjectConfig => "project-config",
-            Self::Architecture => "architecture",
-            Self::ErrorSolution => "error-solution",
-            Self::Preference => "preference",
-            Self::LearnedPattern => "learned-pattern",
-            Self::Conversation => "conversation",
-        }
-    }
-
     pub fn named(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
+        Self::find(name).ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
             Error::new(
                 ErrorKind::Arguments,
@@ -139,10 +123,7 @@ pub fn to_markdown(memories: &[Memory]) -> String {
         }
         for it in of_kind {
             let text = it.content.trim().replace('\n', "\n  ");
-            let scope = match it.scope {
-                MemoryScope::User => "user",
-                MemoryScope::Project => "project",
-            };
+            let scope = it.scope.name();
             let pinned = if it.pinned { ", pinned" } else { "" };
             let tags: String = it.tags.iter().map(|tag| format!(" #{tag}")).collect();
             let _ = writeln!(out, "- {text}{tags} ({scope}{pinned}, `{}`)", it.id);
@@ -204,7 +185,7 @@ pub fn from_markdown(text: &str) -> Vec<NewMemory> {
             open = open && indent > 0;
         } else if let Some(heading) = rest.strip_prefix('#').filter(|_| start.is_empty()) {
             let name = heading.trim_start_matches('#').trim();
-            kind = MemoryKind::ALL.into_iter().find(|it| it.name() == name).unwrap_or_default();
+            kind = MemoryKind::find(name).unwrap_or_default();
             (open, indent) = (false, 0);
         } else if let Some(point) = point {
             (open, indent) = (true, start.len() + 2);
@@ -227,12 +208,7 @@ fn described(note: NewMemory) -> NewMemory {
         let _ = id;
         let (scope, pinned) =
             scope.split_once(", ").map_or((scope, false), |(scope, it)| (scope, it == "pinned"));
-        let scope = match scope {
-            "user" => MemoryScope::User,
-            "project" => MemoryScope::Project,
-            _ => return None,
-        };
-        Some((rest.to_owned(), scope, pinned))
+        Some((rest.to_owned(), MemoryScope::find(scope)?, pinned))
     };
     let Some((mut content, scope, pinned)) = about(note.content.trim_end()) else { return note };
     let mut tags = Vec::new();

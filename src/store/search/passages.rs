@@ -13,6 +13,7 @@ use crate::store::database::sql::{
 use crate::store::item::{ENTRY, entry_of, item};
 use crate::store::{Entry, Scope, SearchExtent, What};
 use history::error::Result;
+use history::named;
 use history::secrets::Redactor;
 
 const DOING: &str = "searching";
@@ -21,32 +22,22 @@ const INDEXING: &str = "indexing a session";
 /// Matches of a search that are looked at: the newest.
 const LOOKED_AT: u32 = 1_000;
 
-/// What a passage is; it may be several of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum PassageKind {
-    /// What the user wrote or answered.
-    User,
-    /// It says what was chosen.
-    Decision,
-    /// The output of a tool that failed.
-    Error,
-    /// A call that reads or changes a file, or a text that names it.
-    File,
+named! {
+    /// What a passage is; it may be several of them.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum PassageKind {
+        /// What the user wrote or answered.
+        User = "user",
+        /// It says what was chosen.
+        Decision = "decision",
+        /// The output of a tool that failed.
+        Error = "error",
+        /// A call that reads or changes a file, or a text that names it.
+        File = "file",
+    }
 }
 
 impl PassageKind {
-    pub const ALL: [Self; 4] = [Self::User, Self::Decision, Self::Error, Self::File];
-
-    /// The name on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::User => "user",
-            Self::Decision => "decision",
-            Self::Error => "error",
-            Self::File => "file",
-        }
-    }
-
     fn bit(self) -> i64 {
         1 << self as i64
     }

@@ -254,10 +254,7 @@ fn a_sentence_that_turns_the_one_before_is_told_with_it() {
     let page = page(&format!(
         "@user\nWrite the manual of the pump.\n@model\nThe manual has no chapter about the valve.\n\n{prose}\n\nThe manual is complete as it is. But the request names the valve, so a chapter about the valve has to be written in the style of the others, with a drawing of the valve, a table of its pressures, and a note on who may open it and when that is allowed."
     ));
-    assert!(
-        !page.contains("complete as it is") || page.contains("But the request names the valve"),
-        "{page}"
-    );
+    assert!(page.contains("complete as it is. But the request names the valve"), "{page}");
 }
 
 #[test]

@@ -30,16 +30,8 @@ fn history(text: &str) -> History {
             let freeform = !input.starts_with('{');
             let call =
                 Call { id: id.clone(), name: name.into(), input: input.into(), freeform, signature: None };
-            let output = Output {
-                id,
-                name: None,
-                text: answer.into(),
-                media: [].into(),
-                failed,
-                cleared: false,
-                exit: None,
-                refusal: refused.then(|| Box::new(Refusal { reason })),
-            };
+            let refusal = refused.then(|| Box::new(Refusal { reason }));
+            let output = Output { failed, refusal, ..Output::new(id, answer) };
             messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
             messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));
         }

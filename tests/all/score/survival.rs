@@ -30,16 +30,7 @@ fn assistant(text: &str) -> Message {
 fn tool(id: &str, name: &str, input: &str, answer: &str, failed: bool) -> [Message; 2] {
     let call =
         Call { id: id.into(), name: name.into(), input: input.into(), freeform: false, signature: None };
-    let output = Output {
-        id: id.into(),
-        name: None,
-        text: answer.into(),
-        media: [].into(),
-        failed,
-        cleared: false,
-        exit: None,
-        refusal: None,
-    };
+    let output = Output { failed, ..Output::new(id, answer) };
     [
         Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]),
         Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]),

@@ -38,14 +38,7 @@ fn output<'a>(bytes: &'a [u8], call: &'a str, message: u32) -> Original<'a> {
 }
 
 fn whole(bytes: &[u8]) -> Original<'_> {
-    Original {
-        what: What::Session,
-        body: Body::Bytes(bytes),
-        message: None,
-        call_id: None,
-        tool: None,
-        tokens: 7,
-    }
+    Original::session(Body::Bytes(bytes), 7)
 }
 
 fn batch<'a>(id: &str, at: i64, originals: Vec<Original<'a>>) -> Batch<'a> {

@@ -239,14 +239,7 @@ fn a_lock_held_by_another_is_waited_for() {
 pub(super) fn what_is_pinned_or_compacted_from_stays() {
     let (store, me) = (memory(), me());
     let put = |id: &str, text: &str, compaction| {
-        let original = Original {
-            what: What::Session,
-            body: Body::Bytes(text.as_bytes()),
-            message: None,
-            call_id: None,
-            tool: None,
-            tokens: 1,
-        };
+        let original = Original::session(Body::Bytes(text.as_bytes()), 1);
         let session = SessionOrigin { id: id.into(), ..SessionOrigin::default() };
         store.put_all(&me, &Batch { session, at: DAY, originals: vec![original], compaction }).unwrap()
     };

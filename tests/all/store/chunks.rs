@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Original, Scope, SessionOrigin, Store, StoreAt, What};
+use epitome::store::{Batch, Body, Original, Scope, SessionOrigin, Store, StoreAt};
 
 fn me() -> Scope {
     Scope { owner: "me".into(), project: "/p".into() }
@@ -28,14 +28,7 @@ fn picture(seed: u64, len: usize) -> String {
 }
 
 fn session(bytes: &[u8]) -> Original<'_> {
-    Original {
-        what: What::Session,
-        body: Body::Bytes(bytes),
-        message: None,
-        call_id: None,
-        tool: None,
-        tokens: 1,
-    }
+    Original::session(Body::Bytes(bytes), 1)
 }
 
 /// Stores sessions in one step; their handles.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use epitome::history::secrets::Redactor;
-use epitome::store::{Batch, Body, Digest, Handle, Original, Scope, SessionOrigin, Store, StoreAt, What};
+use epitome::store::{Batch, Body, Digest, Handle, Original, Scope, SessionOrigin, Store, StoreAt};
 use rusqlite::{Connection, params};
 use sha2::{Digest as _, Sha256};
 
@@ -127,14 +127,7 @@ fn an_old_archive_is_read_as_it_lies_and_takes_less_room_when_it_is_stored_anew(
     assert_eq!(store.modernize().unwrap(), 0);
     let batch = Batch {
         session: SessionOrigin { id: "s0".into(), ..SessionOrigin::default() },
-        originals: vec![Original {
-            what: What::Session,
-            body: Body::Bytes(&originals[0].1),
-            message: None,
-            call_id: None,
-            tool: None,
-            tokens: 1,
-        }],
+        originals: vec![Original::session(Body::Bytes(&originals[0].1), 1)],
         ..Batch::default()
     };
     let again = store.put_all(&me(), &batch).unwrap();

@@ -232,14 +232,7 @@ fn churn(store: &Store, who: &str, n: u64) -> epitome::Result<Option<String>> {
     let (bytes, stays) = (shared(&name), n % 4 < 2);
     match n % 4 {
         0..=2 => {
-            let original = Original {
-                what: What::Session,
-                body: Body::Bytes(&bytes),
-                message: None,
-                call_id: None,
-                tool: None,
-                tokens: 1,
-            };
+            let original = Original::session(Body::Bytes(&bytes), 1);
             let at = if stays { OLD + n as i64 } else { OLD - 1 };
             let session = SessionOrigin { id: name, ..SessionOrigin::default() };
             let batch = Batch { session, at, originals: vec![original], compaction: None };

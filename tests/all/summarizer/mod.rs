@@ -37,16 +37,7 @@ fn ran(id: usize, tool: &str, input: serde_json::Value, output: &str, failed: bo
         freeform: false,
         signature: None,
     };
-    let output = Output {
-        id,
-        name: Some(tool.into()),
-        text: output.into(),
-        media: [].into(),
-        failed,
-        cleared: false,
-        exit: None,
-        refusal: None,
-    };
+    let output = Output { name: Some(tool.into()), failed, ..Output::new(id, output) };
     [
         Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]),
         Message::new(Role::User, Kind::Said, vec![Part::Output(output)]),
@@ -128,18 +119,8 @@ impl Case {
     /// The offline summary, as a model would send it.
     fn good(&self) -> String {
         let material = self.material();
-        let ask = offline::OfflineRequest {
-            region: material.region.clone(),
-            cleared: &[],
-            kept: &[],
-            spec: material.spec,
-            max_tokens: material.max_tokens,
-            shares_of: None,
-            style: material.style,
-            focus: None,
-            pins: &[],
-            header: None,
-        };
+        let whole = crate::facts::asked(material.spec, material.region.clone(), material.max_tokens);
+        let ask = offline::OfflineRequest { style: material.style, ..whole };
         format!("<summary>\n{}\n</summary>", offline::write(&self.history, &self.ledger, &ask, &count))
     }
 }

@@ -3,7 +3,7 @@
 use epitome::compaction;
 use epitome::compaction::facts;
 use epitome::compaction::plan::{Cause, ModelLimits, Op};
-use epitome::compaction::profile::{Profile, SummaryStyle};
+use epitome::compaction::profile::Profile;
 use epitome::compaction::summary::offline;
 use epitome::history::{Call, History, Kind, Message, Meta, Part, Role};
 use epitome::profiles::BUILT_IN;
@@ -233,18 +233,8 @@ fn summary(name: &str, messages: Vec<Message>, budget: u64) -> String {
     let meta = Meta { cwd: Some("/home/me/shop".into()), ..Meta::default() };
     let history = History::new(history(messages).into_messages(), meta);
     let profile: Profile = profile(name);
-    let ask = offline::OfflineRequest {
-        region: 0..history.messages().len(),
-        cleared: &[],
-        kept: &[],
-        spec: &profile.summarize().unwrap().summary,
-        max_tokens: budget,
-        shares_of: None,
-        style: SummaryStyle::default(),
-        focus: None,
-        pins: &[],
-        header: None,
-    };
+    let spec = &profile.summarize().unwrap().summary;
+    let ask = crate::facts::asked(spec, 0..history.messages().len(), budget);
     offline::write(&history, &facts::read(&history), &ask, &|text| text.len().div_ceil(4) as u64)
 }
 

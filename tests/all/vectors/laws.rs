@@ -3,7 +3,7 @@
 
 use epitome::compaction::facts;
 use epitome::compaction::plan::{self, Cause, ModelLimits, Moment, Plan, PlanRequest};
-use epitome::compaction::profile::{Pass, Profile, SummaryStyle};
+use epitome::compaction::profile::{Pass, Profile};
 use epitome::compaction::summary::offline;
 use epitome::history::{History, Kind, Message};
 use epitome::profiles::BUILT_IN;
@@ -81,18 +81,8 @@ fn summary(
         .passes
         .iter()
         .find_map(|it| if let Pass::Summarize(it) = it { Some(&it.summary) } else { None })?;
-    let ask = offline::OfflineRequest {
-        region: need.from..need.to,
-        cleared: &[],
-        kept: &[],
-        spec,
-        max_tokens: need.max_tokens,
-        shares_of: None,
-        style: SummaryStyle::default(),
-        focus: None,
-        pins,
-        header: end,
-    };
+    let whole = crate::facts::asked(spec, need.from..need.to, need.max_tokens);
+    let ask = offline::OfflineRequest { pins, header: end, ..whole };
     Some(offline::write(history, &facts::read(history), &ask, &|text| counter.text(&text.into())))
 }
 

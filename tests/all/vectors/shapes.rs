@@ -52,16 +52,7 @@ fn session(text: &str) -> History {
                 Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)])
             }
             "out" => {
-                let output = Output {
-                    id: words[1].into(),
-                    name: None,
-                    text: body.as_str().into(),
-                    media: [].into(),
-                    failed: false,
-                    cleared: false,
-                    exit: None,
-                    refusal: None,
-                };
+                let output = Output::new(words[1], body.as_str());
                 Message::new(Role::User, Kind::Said, vec![Part::Output(output)])
             }
             other => panic!("unknown {other}"),

@@ -67,12 +67,7 @@ fn words(text: &str) -> String {
 pub fn transcript(messages: &[Message]) -> String {
     let mut out = String::new();
     for message in messages {
-        let role = match message.role {
-            Role::System => "system",
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-        };
+        let role = message.role.name();
         for part in &message.parts {
             let text = match part {
                 Part::Text(text) => format!("[{role}] {}", text.as_str()),

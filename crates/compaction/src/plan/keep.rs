@@ -1,8 +1,7 @@
 //! What stays beside a summary, and where the cut falls. Cuts fall between units only.
 
-use super::answer;
 use super::draft::{Draft, Segment, boundary_from, boundary_to, is_boundary, number, total_of};
-use super::shorten::{shortened, squeeze};
+use super::shorten::{answer, shortened, squeeze};
 use super::split::share_split;
 use super::{Op, Reason, is_work};
 use crate::profile::{Budget, Cut, Keep, Slot, Snip, Summarize, SummaryRole, Turns, UserMessages};

@@ -345,7 +345,7 @@ fn shown(draft: &mut Draft<'_>, step: &Summarize, from: usize, to: usize) -> usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::answer::tests::compacted;
+    use crate::plan::shorten::answer::tests::compacted;
     use history::{Call, History, Meta};
 
     #[test]

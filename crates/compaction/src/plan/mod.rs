@@ -9,7 +9,6 @@
 //! never cut. The last prompt and all after it survive word for word, or the plan says why not. An outcome is smaller
 //! than its input or it is rejected. Forced on its own outcome with nothing new, a plan does nothing.
 
-mod answer;
 mod attachments;
 mod collapse;
 mod draft;
@@ -28,6 +27,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::profile::{Pass, Profile, When};
 use history::error::Hint;
+use history::named;
 use history::{History, Kind, Role};
 use tokens::{Filled, TokenCounter, Tokenizer};
 
@@ -40,27 +40,18 @@ pub use trigger::{Gate, ModelLimits, Verdict, passes, threshold, verdict};
 
 use draft::Draft;
 
-/// Why a compaction runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Cause {
-    /// The user asked for it.
-    #[default]
-    Manual,
-    /// The context filled up.
-    Auto,
-    /// The model refused the input as too long.
-    Overflow,
-}
-
-impl Cause {
-    /// The name used in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Manual => "manual",
-            Self::Auto => "auto",
-            Self::Overflow => "overflow",
-        }
+named! {
+    /// Why a compaction runs.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Cause {
+        /// The user asked for it.
+        #[default]
+        Manual = "manual",
+        /// The context filled up.
+        Auto = "auto",
+        /// The model refused the input as too long.
+        Overflow = "overflow",
     }
 }
 

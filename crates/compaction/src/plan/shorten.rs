@@ -1,5 +1,7 @@
 //! Outputs and prompts that stay, cut in the middle to what fits.
 
+pub(super) mod answer;
+
 use super::draft::{Draft, How, Segment, number, total_of};
 use super::outputs::{ends, thousands};
 use super::{Op, OutputOp};
@@ -73,17 +75,20 @@ pub(super) fn shortened(draft: &mut Draft<'_>, at: usize, tokens: u64) -> Segmen
     };
     let after = draft.counter.text(&Text::new(text.as_str()));
     if let Some(message) = number(draft, at) {
-        draft.others.push(Op::Shorten(OutputOp {
+        draft.others.push(of_message(
             message,
-            part: 0,
-            call_id: String::new(),
-            tool: String::new(),
-            tokens_before: size,
-            tokens_after: after,
-            text: text.clone(),
+            (size, after),
+            text.clone(),
             handle,
-            why: format!("the last prompt alone has {size} tokens; {tokens} fit"),
-        }));
+            format!("the last prompt alone has {size} tokens; {tokens} fit"),
+        ));
     }
     Segment::Made(Message::text(Role::User, Kind::Said, text))
+}
+
+/// The text of a whole message that was shortened. `tokens`: before and after.
+fn of_message(message: usize, tokens: (u64, u64), text: String, handle: String, why: String) -> Op {
+    let (tokens_before, tokens_after) = tokens;
+    let (call_id, tool) = (String::new(), String::new());
+    Op::Shorten(OutputOp { message, part: 0, call_id, tool, tokens_before, tokens_after, text, handle, why })
 }

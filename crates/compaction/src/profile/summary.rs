@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::facts::Topic;
 use history::error::{Error, ErrorKind, Result};
+use history::named;
 
 /// How the summary is written.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -45,7 +46,6 @@ fn default_max_tokens() -> u64 {
     2_000
 }
 
-/// The shape of a summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SummaryShape {
@@ -125,16 +125,18 @@ impl PromptFiles {
     }
 }
 
-/// How deep a summary goes. Never changes what is pinned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SummaryStyle {
-    /// Pinned facts and one line for the rest.
-    Brief,
-    #[default]
-    Detailed,
-    /// Files, commands, errors and identifiers first.
-    Technical,
+named! {
+    /// How deep a summary goes. Never changes what is pinned.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum SummaryStyle {
+        /// Pinned facts and one line for the rest.
+        Brief = "brief",
+        #[default]
+        Detailed = "detailed",
+        /// Files, commands, errors and identifiers first.
+        Technical = "technical",
+    }
 }
 
 impl FromStr for SummaryStyle {
@@ -142,14 +144,9 @@ impl FromStr for SummaryStyle {
 
     /// Reads the name that it has in JSON.
     fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "brief" => Ok(Self::Brief),
-            "detailed" => Ok(Self::Detailed),
-            "technical" => Ok(Self::Technical),
-            other => {
-                let what = format!("expected brief, detailed or technical, found {other:?}");
-                Err(Error::new(ErrorKind::Arguments, what))
-            }
-        }
+        Self::find(name).ok_or_else(|| {
+            let what = format!("expected brief, detailed or technical, found {name:?}");
+            Error::new(ErrorKind::Arguments, what)
+        })
     }
 }

@@ -12,11 +12,11 @@ use crate::profile::{SummaryShape, SummarySpec};
 #[serde(rename_all = "kebab-case", tag = "fault")]
 pub enum Fault {
     Empty,
-    /// It ends in the middle.
+    /// The answer ends in mid-sentence or mid-section.
     CutOff,
     /// The model, or a filter, refused.
     Refused,
-    /// It is a tool call.
+    /// A call of a tool instead of a text.
     ToolCall,
     /// These sections are missing, although there is something to say.
     Missing {

@@ -6,32 +6,25 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use history::Usage;
+use history::named;
 
-/// How a provider wants to be spoken to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Api {
-    /// Anthropic Messages, `POST /v1/messages`.
-    Anthropic,
-    /// OpenAI Responses, `POST /v1/responses`.
-    OpenaiResponses,
-    /// OpenAI chat completions and everything that speaks them, `POST /v1/chat/completions`.
-    OpenaiChat,
-    /// Gemini, `POST /v1beta/models/MODEL:streamGenerateContent`.
-    Gemini,
+named! {
+    /// How a provider wants to be spoken to.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Api {
+        /// Anthropic Messages, `POST /v1/messages`.
+        Anthropic = "anthropic",
+        /// OpenAI Responses, `POST /v1/responses`.
+        OpenaiResponses = "openai-responses",
+        /// OpenAI chat completions and everything that speaks them, `POST /v1/chat/completions`.
+        OpenaiChat = "openai-chat",
+        /// Gemini, `POST /v1beta/models/MODEL:streamGenerateContent`.
+        Gemini = "gemini",
+    }
 }
 
 impl Api {
-    /// Its name in the configuration.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Anthropic => "anthropic",
-            Self::OpenaiResponses => "openai-responses",
-            Self::OpenaiChat => "openai-chat",
-            Self::Gemini => "gemini",
-        }
-    }
-
     /// The API of that name.
     pub fn named(name: &str) -> Option<Self> {
         [Self::Anthropic, Self::OpenaiResponses, Self::OpenaiChat, Self::Gemini]

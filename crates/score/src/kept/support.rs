@@ -14,36 +14,26 @@ use crate::source::commands::plain;
 use crate::source::done::canonical;
 use crate::source::idents::is_hash;
 use crate::text::{Shape, clip, normal, strings, tokens, words, words_of};
+use history::named;
 use history::parallel;
 use history::{Call, History, Message, Part, Role};
 use rows::{NgramSet, hash};
 
-/// What kind of statement it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Claim {
-    /// A path that the source never names.
-    Path,
-    /// A command that the source never names.
-    Command,
-    /// A hash that the source never names.
-    Hash,
-    /// Words put into the user's mouth.
-    Quote,
-    /// A success that no command and nobody reported.
-    Success,
-}
-
-impl Claim {
-    /// Its name, as in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Path => "path",
-            Self::Command => "command",
-            Self::Hash => "hash",
-            Self::Quote => "quote",
-            Self::Success => "success",
-        }
+named! {
+    /// What kind of statement it is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Claim {
+        /// A path that the source never names.
+        Path = "path",
+        /// A command that the source never names.
+        Command = "command",
+        /// A hash that the source never names.
+        Hash = "hash",
+        /// Words put into the user's mouth.
+        Quote = "quote",
+        /// A success that no command and nobody reported.
+        Success = "success",
     }
 }
 

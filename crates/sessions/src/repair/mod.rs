@@ -12,7 +12,7 @@ mod lines;
 pub(crate) mod media;
 pub(crate) mod pairs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher as _;
 use std::ops::Range;
 
@@ -102,17 +102,34 @@ impl Findings<'_> {
         }
     }
 
+    /// Gives a field another value, where the object has the field.
+    pub(crate) fn set(&mut self, at: &At<'_>, object: &Fields<'_>, key: &str, new: impl Into<Vec<u8>>) {
+        if let Some(raw) = object.get(key) {
+            self.replace(at.range(raw), new);
+        }
+    }
+
+    /// Takes elements out of a list; where none is left, `instead` stands there.
+    pub(crate) fn remove(
+        &mut self,
+        at: &At<'_>,
+        elements: &[&str],
+        gone: &BTreeSet<usize>,
+        instead: impl Into<Vec<u8>>,
+    ) {
+        let places: Vec<_> = elements.iter().map(|it| at.range(it)).collect();
+        match (pairs::removals(&places, gone), places.first().zip(places.last())) {
+            (Some(ranges), _) => ranges.into_iter().for_each(|it| self.replace(it, "")),
+            (None, Some((first, last))) => self.replace(first.start..last.end, instead),
+            (None, None) => {}
+        }
+    }
+
     /// The handle of data that a note takes the place of, which is to be archived.
     pub(crate) fn take(&mut self, data: &str, range: Range<u64>) -> String {
         self.taken.push(range);
         (self.handle_of)(data.as_bytes())
     }
-}
-
-/// Where `part`, a slice of `whole`, stands in the source, if `whole` is the text of a record.
-pub(crate) fn range_in(record: Record, whole: &str, part: &str) -> Range<u64> {
-    let at = place(whole, part).unwrap_or(0..0);
-    record.at + at.start as u64..record.at + at.end as u64
 }
 
 /// A record with its text, of which parts are named.
@@ -124,7 +141,8 @@ pub(crate) struct At<'a> {
 impl At<'_> {
     /// Where a slice of the text stands in the source.
     pub(crate) fn range(&self, part: &str) -> Range<u64> {
-        range_in(self.record, self.whole, part)
+        let at = place(self.whole, part).unwrap_or(0..0);
+        self.record.at + at.start as u64..self.record.at + at.end as u64
     }
 }
 

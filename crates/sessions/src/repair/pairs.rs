@@ -139,7 +139,7 @@ impl<T> Pairs<T> {
 }
 
 /// A list without some of its elements: the stretches that go, commas among them. Nothing if all go.
-pub(crate) fn removals(
+pub(super) fn removals(
     elements: &[std::ops::Range<u64>],
     gone: &BTreeSet<usize>,
 ) -> Option<Vec<std::ops::Range<u64>>> {

@@ -157,7 +157,6 @@ enum Source<'a> {
     Url { url: &'a str },
 }
 
-/// A message as one element.
 pub(super) fn element(message: &Message) -> String {
     let blocks: Vec<Block<'_>> = message.parts.iter().filter_map(written).collect();
     let role = if message.role == Role::Assistant { "assistant" } else { "user" };

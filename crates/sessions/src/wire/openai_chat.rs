@@ -203,11 +203,8 @@ pub(super) fn elements(message: &Message) -> Vec<String> {
         function: Function { name: &it.name, arguments: input(it).get().to_string() },
     });
     let tool_calls: Vec<_> = calls.collect();
-    let role = match message.role {
-        Role::System => "system",
-        Role::User | Role::Tool => "user",
-        Role::Assistant => "assistant",
-    };
+    // What a tool said beside its output is the user's.
+    let role = if message.role == Role::Tool { Role::User } else { message.role }.name();
     let content = match parts.as_slice() {
         [] => None,
         [ContentPart::Text { text }] => Some(Content::Text(text)),

@@ -190,11 +190,8 @@ enum ContentPart<'a> {
 /// A message as items: runs of text and attachments become a message, everything else an item of its own.
 /// `freeform` says of a call id whether its tool takes text.
 pub(super) fn elements(message: &Message, freeform: &dyn Fn(&str) -> bool) -> Vec<String> {
-    let role = match message.role {
-        Role::System => "system",
-        Role::User | Role::Tool => "user",
-        Role::Assistant => "assistant",
-    };
+    // What a tool said beside its output is the user's.
+    let role = if message.role == Role::Tool { Role::User } else { message.role }.name();
     let (mut out, mut run) = (vec![], vec![]);
     for part in &message.parts {
         if let Some(it) = content_part(part, message.role) {

@@ -3,7 +3,6 @@
 //! A table gives each of its keys a slot of its own. The key's hash names a group, the group's displacement and the
 //! hash name the slot; a key that is not in the table ends at the slot of another one. All numbers are little-endian.
 
-/// Bits of an id.
 pub(crate) const ID_BITS: u32 = 18;
 /// Maximum bytes of a piece that is a key of one word.
 pub(crate) const SHORT: usize = 8;
@@ -17,7 +16,6 @@ pub(crate) const fn sizes(keys: usize) -> (usize, usize) {
     (keys / 4 + 1, keys + keys / 12 + 1)
 }
 
-/// The group of a hash.
 #[inline(always)]
 pub(crate) fn group(hash: u64, groups: usize) -> usize {
     below(hash, groups)

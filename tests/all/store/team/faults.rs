@@ -3,9 +3,7 @@
 use super::server::{self, Server, server};
 use epitome::history::error::ErrorKind;
 use epitome::history::secrets::Redactor;
-use epitome::store::{
-    Batch, Body, NewMemory, Original, Scope, SessionOrigin, Store, StoreAt, TeamStore, What,
-};
+use epitome::store::{Batch, Body, NewMemory, Original, Scope, SessionOrigin, Store, StoreAt, TeamStore};
 
 pub fn scope(owner: &str) -> Scope {
     Scope { owner: owner.into(), project: "/p".into() }
@@ -17,14 +15,7 @@ pub fn open(store: &TeamStore) -> epitome::Result<Store> {
 
 /// Archives a session; its handle.
 pub fn put(store: &Store, scope: &Scope, id: &str, bytes: &[u8]) -> epitome::Result<String> {
-    let original = Original {
-        what: What::Session,
-        body: Body::Bytes(bytes),
-        message: None,
-        call_id: None,
-        tool: None,
-        tokens: 1,
-    };
+    let original = Original::session(Body::Bytes(bytes), 1);
     let session = SessionOrigin { agent: "pi".into(), id: id.into(), ..SessionOrigin::default() };
     let batch = Batch { session, at: 1, originals: vec![original], compaction: None };
     Ok(store.put_all(scope, &batch)?.handles[0].to_string())

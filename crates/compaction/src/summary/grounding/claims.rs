@@ -9,6 +9,7 @@ use memchr::memmem;
 use super::lexicon::{self, WORDS, actions, clauses, keys, likely_actions, overlap, share};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::{ClaimPlace, Detail, Ledger, Topic, flat};
+use history::named;
 use history::{History, Kind, Message, Part, Role};
 
 struct Passage {
@@ -99,28 +100,15 @@ pub struct Sources<'a> {
     told: String,
 }
 
-/// Why a sentence was removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Unfounded {
-    /// Attributed to the user, or a rule that was never given.
-    InventedUserStatement,
-    /// Speaks to the model.
-    Order,
-    /// Success that no result shows.
-    Success,
-    /// A path that the conversation does not have.
-    Path,
-}
-
-impl Unfounded {
-    /// In words, for a warning.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::InventedUserStatement => "put in the user's mouth without a source",
-            Self::Order => "speaking to the model instead of reporting",
-            Self::Success => "claiming a success that no result shows",
-            Self::Path => "naming a path that the conversation does not have",
-        }
+named! {
+    /// Why a sentence was removed, in words for a warning.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+    pub enum Unfounded {
+        /// Attributed to the user, or a rule that was never given.
+        InventedUserStatement = "put in the user's mouth without a source",
+        Order = "speaking to the model instead of reporting",
+        Success = "claiming a success that no result shows",
+        Path = "naming a path that the conversation does not have",
     }
 }
 

@@ -2,7 +2,6 @@
 //! refuses. Only rows that the client would send are looked into.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::ops::Range;
 use std::sync::Arc;
 
 use foldhash::{HashMapExt as _, HashSet, HashSetExt as _};
@@ -12,12 +11,12 @@ use super::chain::Index;
 use super::row::{Row, RowKind};
 use crate::parse::raw::{Fields, list, quoted, text};
 use crate::repair::media::{ANTHROPIC, Album, Attachment, Verdict};
-use crate::repair::pairs::{CallIs, Pairs, ResultIs, removals};
+use crate::repair::pairs::{CallIs, Pairs, ResultIs};
 use crate::repair::{
-    Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, hash, is_plain, is_spoilt, object_of, orphan_text,
-    plain_name, plain_text, range_in, whole_line,
+    At, Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, hash, is_plain, is_spoilt, object_of, orphan_text,
+    plain_name, plain_text, whole_line,
 };
-use crate::{Record, Source, derive};
+use crate::{Source, derive};
 use history::error::Result;
 use history::json;
 
@@ -81,7 +80,7 @@ pub(super) fn chain(source: &dyn Source, found: &mut Findings<'_>) -> Result<()>
         let Some(old) = Fields::of(&whole) else { continue };
         for (key, new) in fields {
             if let Some((_, raw)) = old.iter().filter(|it| it.0 == key).last() {
-                found.replace(range_in(record, &whole, raw), new);
+                found.replace(At { record, whole: &whole }.range(raw), new);
             }
         }
     }
@@ -183,19 +182,12 @@ struct Rows<'a, 'f> {
     unlinked: Vec<usize>,
 }
 
-/// A row at hand.
-struct At<'a> {
+/// A row that would be sent.
+struct LiveRow<'a> {
     row: &'a Row,
-    record: Record,
-    whole: &'a str,
-    /// The row's place in the path.
+    /// Its place in the path.
     place: usize,
-}
-
-impl At<'_> {
-    fn range(&self, part: &str) -> Range<u64> {
-        range_in(self.record, self.whole, part)
-    }
+    at: At<'a>,
 }
 
 /// Calls and results are pairs, and no block of a live row is one that the API refuses.
@@ -230,7 +222,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
         }
         let bytes = source.bytes(record.range())?;
         let whole = json::mend(&bytes);
-        rows.look(&At { row, record, whole: &whole, place });
+        rows.look(&LiveRow { row, place, at: At { record, whole: &whole } });
     }
     let Rows { found, mut pairs, album, unlinked, .. } = rows;
     let gone: HashSet<usize> = unlinked.into_iter().map(|it| live[it]).collect();
@@ -282,9 +274,9 @@ fn unlink(source: &dyn Source, index: &Index, gone: &HashSet<usize>, found: &mut
         }
         let bytes = source.bytes(record.range())?;
         let whole = json::mend(&bytes);
-        if let Some(raw) = Fields::of(&whole).as_ref().and_then(|it| it.get("parentUuid")) {
+        if let Some(fields) = Fields::of(&whole) {
             let new = parent.map_or_else(|| "null".to_owned(), |it| quoted(&it));
-            found.replace(range_in(record, &whole, raw), new);
+            found.set(&At { record, whole: &whole }, &fields, "parentUuid", new);
         }
     }
     Ok(())
@@ -323,18 +315,19 @@ fn answered(
     let record = index.records[next.record as usize];
     let bytes = source.bytes(record.range())?;
     let whole = json::mend(&bytes);
-    if let Some(parent) = Fields::of(&whole).as_ref().and_then(|it| it.get("parentUuid")) {
-        found.replace(range_in(record, &whole, parent), uuid);
+    if let Some(fields) = Fields::of(&whole) {
+        found.set(&At { record, whole: &whole }, &fields, "parentUuid", uuid);
     }
     Ok(())
 }
 
 impl Rows<'_, '_> {
-    fn look(&mut self, at: &At<'_>) {
+    fn look(&mut self, live: &LiveRow<'_>) {
+        let at = &live.at;
         let Some(fields) = Fields::of(at.whole) else { return };
         let Some(message) = fields.object("message") else { return };
         let Some(content) = message.get("content") else { return };
-        let assistant = matches!(at.row.kind, RowKind::Assistant { .. });
+        let assistant = matches!(live.row.kind, RowKind::Assistant { .. });
         if let Some(said) = text(content) {
             if said.trim().is_empty() {
                 self.found.note(Damage::EmptyText, at.record.at, "content");
@@ -367,7 +360,7 @@ impl Rows<'_, '_> {
                     self.found.note(Damage::UnsignedThinking, at.record.at, "a thinking block");
                     gone.insert(number);
                 }
-                Some("tool_use") if assistant => self.call(at, &block),
+                Some("tool_use") if assistant => self.call(live, &block),
                 Some("tool_result") if !assistant => match self.result(at, raw, &block) {
                     Outcome::Stays => {}
                     Outcome::Goes => _ = gone.insert(number),
@@ -381,44 +374,26 @@ impl Rows<'_, '_> {
             let begin = at.record.at + 1;
             self.found.replace(begin..begin, "\"isMeta\":true,");
         }
-        let is_words = matches!(at.row.kind, RowKind::User { result: false, .. });
+        let is_words = matches!(live.row.kind, RowKind::User { result: false, .. });
         if gone.len() == blocks.len() && !blocks.is_empty() && !is_words {
-            self.unlinked.push(at.place);
+            self.unlinked.push(live.place);
         } else {
-            self.remove(at, content, &blocks, &gone);
+            self.found.remove(at, &blocks, &gone, empty_text());
         }
     }
 
-    /// Takes blocks out of a list; if it would be empty, a text stands there.
-    fn remove(&mut self, at: &At<'_>, content: &str, blocks: &[&str], gone: &BTreeSet<usize>) {
-        if gone.is_empty() {
-            return;
-        }
-        let places: Vec<_> = blocks.iter().map(|it| at.range(it)).collect();
-        match removals(&places, gone) {
-            Some(ranges) => ranges.into_iter().for_each(|it| self.found.replace(it, "")),
-            None => {
-                let block = json!([{ "type": "text", "text": EMPTY }]);
-                self.found.replace(at.range(content), block.to_string());
-            }
-        }
-    }
-
-    fn call(&mut self, at: &At<'_>, block: &Fields) {
+    fn call(&mut self, live: &LiveRow<'_>, block: &Fields) {
+        let at = &live.at;
         let (id, tool) = (block.text("id").unwrap_or_default(), block.text("name").unwrap_or_default());
-        let open = OpenCall { response: at.row.response.clone(), place: at.place, tool: tool.clone() };
+        let open = OpenCall { response: live.row.response.clone(), place: live.place, tool: tool.clone() };
         if let CallIs::Renamed(new) = self.pairs.call(&id, |it| is_plain(it, usize::MAX), open) {
             let damage = if is_plain(&id, usize::MAX) { Damage::DuplicateCall } else { Damage::BadCallId };
             self.found.note(damage, at.record.at, format!("{tool} {id}"));
-            if let Some(raw) = block.get("id") {
-                self.found.replace(at.range(raw), quoted(&new));
-            }
+            self.found.set(at, block, "id", quoted(&new));
         }
         if !is_plain(&tool, 128) {
             self.found.note(Damage::BadToolName, at.record.at, format!("{tool:.60}"));
-            if let Some(raw) = block.get("name") {
-                self.found.replace(at.range(raw), quoted(&plain_name(&tool, 128)));
-            }
+            self.found.set(at, block, "name", quoted(&plain_name(&tool, 128)));
         }
         if let Some(raw) = block.get("input").filter(|it| !it.starts_with('{')) {
             self.found.note(Damage::BadArguments, at.record.at, format!("{tool} {id}"));
@@ -432,9 +407,7 @@ impl Rows<'_, '_> {
         match self.pairs.result(&id, content) {
             ResultIs::Fine => {}
             ResultIs::Renamed(new) => {
-                if let Some(raw) = block.get("tool_use_id") {
-                    self.found.replace(at.range(raw), quoted(&new));
-                }
+                self.found.set(at, block, "tool_use_id", quoted(&new));
             }
             ResultIs::Orphan => return self.orphan(at, raw, block, Damage::OrphanResult, id),
             ResultIs::Second(false) => {
@@ -475,7 +448,7 @@ impl Rows<'_, '_> {
                         _ => {}
                     }
                 }
-                self.remove(at, content, &blocks, &gone);
+                self.found.remove(at, &blocks, &gone, empty_text());
             }
             _ => {}
         }
@@ -494,9 +467,7 @@ impl Rows<'_, '_> {
         let call = json!({ "type": "tool_use", "id": id, "name": LOST_TOOL, "input": {} });
         self.found.replace(end..end, format!(",{call}"));
         self.pairs.answered(&id);
-        if let Some(raw) = block.get("tool_use_id") {
-            self.found.replace(at.range(raw), quoted(&id));
-        }
+        self.found.set(at, block, "tool_use_id", quoted(&id));
         Outcome::Stays
     }
 
@@ -514,19 +485,22 @@ impl Rows<'_, '_> {
         match self.album.judge(&attachment, &ANTHROPIC, &range, note, self.found) {
             Verdict::Fine => {}
             Verdict::Declared(own) => {
-                if let Some(raw) = source.get("media_type") {
-                    self.found.replace(at.range(raw), quoted(own));
-                }
+                self.found.set(at, &source, "media_type", quoted(own));
             }
             Verdict::Note(text) => self.found.replace(range, text),
         }
     }
 }
 
+/// The block that stands in a list of which all went.
+fn empty_text() -> String {
+    json!({ "type": "text", "text": EMPTY }).to_string()
+}
+
 /// What becomes of a result.
 enum Outcome {
     Stays,
     Goes,
-    /// It is a text now.
+    /// It became a text block.
     Text,
 }

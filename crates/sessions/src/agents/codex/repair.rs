@@ -12,9 +12,9 @@ use crate::Source;
 use crate::parse::lines::each_line;
 use crate::parse::raw::{Fields, list, quoted, text};
 use crate::repair::media::{Album, Attachment, OPENAI, Verdict};
-use crate::repair::pairs::{CallIs, Pairs, ResultIs, removals};
+use crate::repair::pairs::{CallIs, Pairs, ResultIs};
 use crate::repair::{
-    At, Damage, Findings, hash, is_plain, is_spoilt, object_of, orphan_text, plain_name, range_in, whole_line,
+    At, Damage, EMPTY, Findings, hash, is_plain, is_spoilt, object_of, orphan_text, plain_name, whole_line,
 };
 use history::error::Result;
 use history::json;
@@ -110,7 +110,7 @@ pub(super) fn repetitions(source: &dyn Source, found: &mut Findings<'_>) -> Resu
             if let Some(history) =
                 fields.as_ref().filter(|_| kind == "compacted").and_then(|it| it.get("replacement_history"))
             {
-                histories.push(range_in(record, &whole, history));
+                histories.push(At { record, whole: &whole }.range(history));
                 close(&mut run, found);
             }
             let again = !others.insert(hash(format!("{kind}{payload}").as_bytes()));
@@ -233,15 +233,11 @@ impl Items<'_, '_> {
             let damage = if is_id(&id) { Damage::DuplicateCall } else { Damage::BadCallId };
             self.found.note(damage, at.record.at, format!("{tool} {id:.70}"));
             self.calls.insert(hash(new.as_bytes()));
-            if let Some(raw) = fields.get("call_id") {
-                self.found.replace(at.range(raw), quoted(&new));
-            }
+            self.found.set(at, fields, "call_id", quoted(&new));
         }
         if !is_plain(&tool, 64) {
             self.found.note(Damage::BadToolName, at.record.at, format!("{tool:.60}"));
-            if let Some(raw) = fields.get("name") {
-                self.found.replace(at.range(raw), quoted(&plain_name(&tool, 64)));
-            }
+            self.found.set(at, fields, "name", quoted(&plain_name(&tool, 64)));
         }
         let is_object = |it: &str| Fields::of(it.trim()).is_some();
         if let Some(raw) = fields.get("arguments").filter(|_| kind == "function_call")
@@ -268,9 +264,7 @@ impl Items<'_, '_> {
         match self.pairs.result(&id, said) {
             ResultIs::Fine => {}
             ResultIs::Renamed(new) => {
-                if let Some(raw) = fields.get("call_id") {
-                    self.found.replace(at.range(raw), quoted(&new));
-                }
+                self.found.set(at, fields, "call_id", quoted(&new));
             }
             // Its call went with a compaction, and Codex leaves it out.
             ResultIs::Orphan if self.calls.contains(&hash(id.as_bytes())) => return false,
@@ -312,15 +306,7 @@ impl Items<'_, '_> {
                 Verdict::Note(text) => self.found.replace(range, text),
             }
         }
-        let places: Vec<_> = parts.iter().map(|it| at.range(it)).collect();
-        match (removals(&places, &gone), content) {
-            (_, None) => {}
-            (Some(ranges), _) => ranges.into_iter().for_each(|it| self.found.replace(it, "")),
-            (None, Some(content)) if !gone.is_empty() => {
-                let text = json!([{ "type": "input_text", "text": crate::repair::EMPTY }]);
-                self.found.replace(at.range(content), text.to_string());
-            }
-            (None, Some(_)) => {}
-        }
+        let text = json!({ "type": "input_text", "text": EMPTY });
+        self.found.remove(at, &parts, &gone, text.to_string());
     }
 }

@@ -74,7 +74,7 @@ pub(super) struct Rollout {
     pub(super) window: Option<u64>,
     pub(super) max_ordinal: Option<u64>,
     pub(super) paginated: bool,
-    /// Lines that were Codex's.
+    /// Lines that parsed as records of Codex.
     known: usize,
     /// All lines, blank ones too.
     lines: u64,

@@ -24,7 +24,7 @@ pub(super) const SNAPSHOT_TAG: &str = "<state_snapshot>";
 
 #[derive(Debug)]
 pub(super) struct JournalItem {
-    /// Without one it is none.
+    /// A record without an id is no message.
     pub(super) id: Option<Arc<str>>,
     /// The line (or object of the document) it stands in, once it is known.
     pub(super) record: u32,

@@ -13,7 +13,7 @@ use crate::parse::raw::{Fields, list, quoted};
 use crate::repair::media::{Album, Attachment, GEMINI, Verdict};
 use crate::repair::{
     At, Damage, EMPTY, Findings, NO_RESULT, hash, is_spoilt, lines, object_of, orphan_text, plain_name,
-    range_in, whole_line,
+    whole_line,
 };
 use crate::{Record, Source, derive};
 use history::error::Result;
@@ -82,9 +82,7 @@ pub(super) fn journal(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
                     let content = format!("{kind} {}", fields.text("timestamp").unwrap_or_default());
                     let new = derive::uuid(derive::digest(&id, "repair", 0, &content));
                     ids.insert(hash(new.as_bytes()), kind);
-                    if let Some(raw) = fields.get("id") {
-                        found.replace(range_in(record, &whole, raw), quoted(&new));
-                    }
+                    found.set(&At { record, whole: &whole }, &fields, "id", quoted(&new));
                 }
                 _ => _ = ids.insert(hash(id.as_bytes()), kind),
             }
@@ -240,9 +238,7 @@ impl Look<'_, '_> {
                 self.found.replace(begin..begin, format!("\"result\":{response},"));
             }
         }
-        if let Some(raw) = call.get("status") {
-            self.found.replace(at.range(raw), "\"error\"");
-        }
+        self.found.set(at, &call, "status", "\"error\"");
     }
 
     /// Gives a call or response a name that the API takes; whether it had none.
@@ -295,9 +291,7 @@ impl Look<'_, '_> {
                 self.attachment(at, raw, &data);
             } else if part.get("text") == Some("\"\"") && many && part.get("thoughtSignature").is_none() {
                 self.found.note(Damage::EmptyText, at.range(raw).start, "a text part");
-                if let Some(raw) = part.get("text") {
-                    self.found.replace(at.range(raw), quoted(EMPTY));
-                }
+                self.found.set(at, &part, "text", quoted(EMPTY));
             }
         }
     }
@@ -312,9 +306,7 @@ impl Look<'_, '_> {
         match self.album.judge(&attachment, &GEMINI, &range, note, self.found) {
             Verdict::Fine => {}
             Verdict::Declared(own) => {
-                if let Some(raw) = inline.get("mimeType") {
-                    self.found.replace(at.range(raw), quoted(own));
-                }
+                self.found.set(at, inline, "mimeType", quoted(own));
             }
             Verdict::Note(text) => self.found.replace(range, text),
         }

@@ -2,15 +2,14 @@
 //! ever, and parts that the provider refuses.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
 use foldhash::{HashSet, HashSetExt as _};
 use serde_json::json;
 
 use crate::parse::raw::{Fields, quoted};
 use crate::repair::media::{ANTHROPIC, Album, Attachment, GEMINI, Limits, OPENAI, Verdict};
-use crate::repair::pairs::{Suffixes, removals};
-use crate::repair::{Damage, EMPTY, Findings, hash, is_plain, object_of, plain_name, range_in};
+use crate::repair::pairs::Suffixes;
+use crate::repair::{At, Damage, EMPTY, Findings, hash, is_plain, object_of, plain_name};
 use crate::{Record, Source};
 use history::error::Result;
 use history::json;
@@ -22,7 +21,7 @@ const INTERRUPTED: &str = "Tool execution aborted";
 const UNREADABLE: &str = "unreadable";
 
 struct Look<'a, 'f> {
-    whole: &'a str,
+    at: At<'a>,
     found: &'a mut Findings<'f>,
     album: Album,
     ids: HashSet<u64>,
@@ -39,7 +38,7 @@ pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<
     let Some(export) = Fields::of(whole.trim()) else { return Ok(()) };
     let messages = export.list("messages").unwrap_or_default();
     let mut look = Look {
-        whole: &whole,
+        at: At { record: Record { at: 0, len: whole.len() as u64 }, whole: &whole },
         found,
         album: Album::default(),
         ids: HashSet::new(),
@@ -53,30 +52,16 @@ pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<
             gone.insert(number);
         }
     }
-    look.remove(&messages, &gone);
-    let Look { album, found, .. } = look;
+    let Look { album, found, at, .. } = look;
+    found.remove(&at, &messages, &gone, "");
     album.done(found);
     Ok(())
 }
 
 impl Look<'_, '_> {
-    fn range(&self, part: &str) -> Range<u64> {
-        range_in(Record { at: 0, len: self.whole.len() as u64 }, self.whole, part)
-    }
-
-    /// Takes elements out of a list.
-    fn remove(&mut self, elements: &[&str], gone: &BTreeSet<usize>) {
-        let places: Vec<_> = elements.iter().map(|it| self.range(it)).collect();
-        match (removals(&places, gone), places.first().zip(places.last())) {
-            (Some(ranges), _) => ranges.into_iter().for_each(|it| self.found.replace(it, "")),
-            (None, Some((first, last))) => self.found.replace(first.start..last.end, ""),
-            (None, None) => {}
-        }
-    }
-
     /// A message; whether it stays.
     fn message(&mut self, raw: &str) -> bool {
-        let place = self.range(raw).start;
+        let place = self.at.range(raw).start;
         let fields = Fields::of(raw);
         let Some((fields, info)) = fields.and_then(|it| it.object("info").map(|info| (it, info))) else {
             return true;
@@ -87,8 +72,8 @@ impl Look<'_, '_> {
             return false;
         }
         let new = self.renamed(&id, place, "message");
-        if let (Some(new), Some(raw)) = (&new, info.get("id")) {
-            self.found.replace(self.range(raw), quoted(new));
+        if let Some(new) = &new {
+            self.found.set(&self.at, &info, "id", quoted(new));
         }
         let is_user = info.text("role").as_deref() == Some("user");
         let model = if is_user { info.object("model") } else { None };
@@ -98,33 +83,31 @@ impl Look<'_, '_> {
         self.forget_calls();
         for (number, raw) in parts.iter().enumerate() {
             let Some(part) = Fields::of(raw) else { continue };
-            let place = self.range(raw).start;
+            let place = self.at.range(raw).start;
             let part_id = part.text("id").unwrap_or_default();
             if part.get(UNREADABLE).is_some() {
                 self.found.note(Damage::BrokenRecord, place, format!("part {part_id} of message {id}"));
                 gone.insert(number);
                 continue;
             }
-            if let (Some(new), Some(raw)) = (self.renamed(&part_id, place, "part"), part.get("id")) {
-                self.found.replace(self.range(raw), quoted(&new));
+            if let Some(new) = self.renamed(&part_id, place, "part") {
+                self.found.set(&self.at, &part, "id", quoted(&new));
             }
-            if let (Some(new), Some(raw)) = (&new, part.get("messageID")) {
-                self.found.replace(self.range(raw), quoted(new));
+            if let Some(new) = &new {
+                self.found.set(&self.at, &part, "messageID", quoted(new));
             }
             match part.text("type").as_deref() {
                 Some("step-start") => self.forget_calls(),
                 Some("text") if is_user && part.get("text") == Some("\"\"") => {
                     self.found.note(Damage::EmptyText, place, format!("message {id}"));
-                    if let Some(raw) = part.get("text") {
-                        self.found.replace(self.range(raw), quoted(EMPTY));
-                    }
+                    self.found.set(&self.at, &part, "text", quoted(EMPTY));
                 }
                 Some("tool") => self.tool(&part, place, limits),
                 Some("file") => self.file(raw, &part, limits),
                 _ => {}
             }
         }
-        self.remove(&parts, &gone);
+        self.found.remove(&self.at, &parts, &gone, "");
         true
     }
 
@@ -147,15 +130,11 @@ impl Look<'_, '_> {
         if !id.is_empty() && !self.calls.insert(hash(id.as_bytes())) {
             self.found.note(Damage::DuplicateCall, place, format!("{tool} {id}"));
             let new = self.call_suffixes.free(&format!("{id}_"), |it| self.calls.insert(hash(it.as_bytes())));
-            if let Some(raw) = part.get("callID") {
-                self.found.replace(self.range(raw), quoted(&new));
-            }
+            self.found.set(&self.at, part, "callID", quoted(&new));
         }
         if !is_plain(&tool, 128) {
             self.found.note(Damage::BadToolName, place, format!("{tool:.60}"));
-            if let Some(raw) = part.get("tool") {
-                self.found.replace(self.range(raw), quoted(&plain_name(&tool, 64)));
-            }
+            self.found.set(&self.at, part, "tool", quoted(&plain_name(&tool, 64)));
         }
         let Some(state) = part.object("state") else { return };
         let input = state.get("input").unwrap_or("{}");
@@ -168,14 +147,12 @@ impl Look<'_, '_> {
             let new = format!(
                 "{{\"status\":\"error\",\"input\":{object},\"error\":{error},\"time\":{{\"start\":{start},\"end\":{start}}}}}"
             );
-            if let Some(raw) = part.get("state") {
-                self.found.replace(self.range(raw), new);
-            }
+            self.found.set(&self.at, part, "state", new);
             return;
         }
         if let Some(raw) = state.get("input").filter(|it| !it.starts_with('{')) {
             self.found.note(Damage::BadArguments, place, format!("{tool} {id}"));
-            self.found.replace(self.range(raw), object);
+            self.found.replace(self.at.range(raw), object);
         }
         let attachments = state.list("attachments").unwrap_or_default();
         // Among attachments a note would be none: they are only judged one by one.
@@ -188,9 +165,9 @@ impl Look<'_, '_> {
                 gone.insert(number);
             }
         }
-        self.remove(&attachments, &gone);
+        self.found.remove(&self.at, &attachments, &gone, "");
         if let Some(raw) = state.get("output").filter(|it| it.starts_with('"') && !notes.is_empty()) {
-            let end = self.range(raw).end - 1;
+            let end = self.at.range(raw).end - 1;
             let notes = quoted(&notes);
             self.found.replace(end..end, &notes.as_bytes()[1..notes.len() - 1]);
         }
@@ -207,7 +184,7 @@ impl Look<'_, '_> {
             note.to_string()
         };
         if let Some(text) = self.attachment(raw, part, limits, note) {
-            self.found.replace(self.range(raw), text);
+            self.found.replace(self.at.range(raw), text);
         }
     }
 
@@ -221,16 +198,16 @@ impl Look<'_, '_> {
     ) -> Option<String> {
         let (mime, url) = (file.text("mime")?, file.get("url")?.trim_matches('"'));
         let data = url.strip_prefix("data:").and_then(|it| it.split_once(";base64,"))?.1;
-        let attachment = Attachment { mime: &mime, data, at: self.range(data) };
-        let range = self.range(raw);
+        let attachment = Attachment { mime: &mime, data, at: self.at.range(data) };
+        let range = self.at.range(raw);
         match self.album.judge(&attachment, limits, &range, note, self.found) {
             Verdict::Fine => None,
             Verdict::Note(text) => Some(text),
             Verdict::Declared(own) => {
                 let declared = url.strip_prefix("data:").and_then(|it| it.split_once(';')).map(|it| it.0);
                 if let (Some(raw), Some(declared)) = (file.get("mime"), declared) {
-                    self.found.replace(self.range(raw), quoted(own));
-                    self.found.replace(self.range(declared), own);
+                    self.found.replace(self.at.range(raw), quoted(own));
+                    self.found.replace(self.at.range(declared), own);
                 }
                 None
             }

@@ -1,17 +1,16 @@
 //! The model's answer to the last request: where a session ends with it, it stays, at least its beginning, headings and
 //! end. A request that stands last alone would be done again.
 
-use super::draft::{Draft, Segment, boundary_to, is_head, number, total_of};
-use super::outputs::{ends, thousands};
-use super::{Op, OutputOp};
+use crate::plan::draft::{Draft, Segment, boundary_to, is_head, number, total_of};
+use crate::plan::outputs::{ends, thousands};
 use history::{Kind, Message, Part, Role, Text};
 use std::ops::Range;
 
 /// Tokens below which nothing readable is left of an answer.
-pub(super) const MIN_TOKENS: u64 = 50;
+pub(in crate::plan) const MIN_TOKENS: u64 = 50;
 
 /// The position of the unit that ends the history with the model's words and calls nothing.
-pub(super) fn position(draft: &Draft<'_>) -> Option<usize> {
+pub(in crate::plan) fn position(draft: &Draft<'_>) -> Option<usize> {
     let said = |it: &Segment| draft.message(it).is_some_and(|it| !is_head(it));
     let last = draft.items.iter().rposition(said)?;
     let start = boundary_to(draft, last);
@@ -25,7 +24,7 @@ pub(super) fn position(draft: &Draft<'_>) -> Option<usize> {
 }
 
 /// Cuts the answer at `start` to `room` tokens, together with what stands behind it. Whether that was possible.
-pub(super) fn shorten(draft: &mut Draft<'_>, start: usize, room: u64) -> bool {
+pub(in crate::plan) fn shorten(draft: &mut Draft<'_>, start: usize, room: u64) -> bool {
     let is_head = |it: &Segment| draft.message(it).is_some_and(is_head);
     let end = draft.items[start..].iter().position(is_head).map_or(draft.items.len(), |it| start + it);
     let room = room.saturating_sub(total_of(draft, end..draft.items.len()));
@@ -43,17 +42,13 @@ pub(super) fn shorten(draft: &mut Draft<'_>, start: usize, room: u64) -> bool {
         let after = draft.counter.message(&made);
         if after <= room {
             draft.items.splice(start..end, [Segment::Made(made)]);
-            draft.others.push(Op::Shorten(OutputOp {
+            draft.others.push(super::of_message(
                 message,
-                part: 0,
-                call_id: String::new(),
-                tool: String::new(),
-                tokens_before: size,
-                tokens_after: after,
+                (size, after),
                 text,
                 handle,
-                why: format!("the answer to the last request has {size} tokens; {room} fit"),
-            }));
+                format!("the answer to the last request has {size} tokens; {room} fit"),
+            ));
             return true;
         }
         keep = (keep as u64 * room * 9 / (after * 10)) as usize;
@@ -108,7 +103,7 @@ fn headings(text: &str, within: Range<usize>) -> impl Iterator<Item = &str> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(in crate::plan) mod tests {
     use super::*;
     use crate::plan::{Moment, PlanRequest, apply, plan};
     use crate::profile::Profile;
