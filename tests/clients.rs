@@ -16,6 +16,7 @@ mod goals;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Instant;
 
 /// The program: long runs name a copy that no build replaces under them.
 static EPITOME: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
@@ -59,6 +60,7 @@ impl Kit {
     }
 
     fn run(&self, what: &str, mut command: Command, failed: &mut Vec<String>) {
+        let started = Instant::now();
         let output = command
             .env("AGENT_CLIENTS_WORK", self.work.path())
             .env("PYTHONDONTWRITEBYTECODE", "1")
@@ -69,7 +71,7 @@ impl Kit {
         let wrong: Vec<&str> =
             said.lines().filter(|it| it.starts_with("FAIL") && *it != OLD_HANDSHAKE).collect();
         let verdict = said.lines().find(|it| it.starts_with("==")).unwrap_or("== it did not run");
-        eprintln!("{verdict}");
+        eprintln!("{verdict} ({what}, {} s)", started.elapsed().as_secs());
         let ran = said.lines().any(|it| it.starts_with("PASS"));
         if !wrong.is_empty() || !ran || output.status.code() == Some(2) {
             failed.push(format!(
