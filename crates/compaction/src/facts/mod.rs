@@ -34,6 +34,7 @@ pub use talk::last_step;
 pub use text::flat;
 pub use topic::{ClaimPlace, Topic};
 pub use voice::{AttributedText, Voice};
+pub(crate) use work::REPOSITORY;
 pub use work::command::{checks_or_delivers, is_read_only};
 pub use work::outcome::Outcome;
 
@@ -251,6 +252,7 @@ fn read_messages(history: &History) -> Ledger {
     );
     facts.extend(said);
     facts.extend(names);
+    work::drop_retold_names(&mut facts);
     past::superseded::drop_refused_steps(&mut facts);
     past::superseded::settle_steps(history, &mut facts);
     past::present::drop_outdated(history, &mut facts);
