@@ -62,6 +62,8 @@ pub enum FileOp {
     /// An earlier summary says that it was edited; it has only been read since.
     ReadAfterEdit,
     Read,
+    /// Only read here, and git lists it as changed since another agent was given work.
+    ReadThenChanged,
     /// Found by a search, or named in an earlier summary that does not say what was done to it.
     Mentioned,
     /// In a long listing, and nothing since followed from it.
@@ -77,6 +79,7 @@ impl FileOp {
             | Self::Written
             | Self::Edited
             | Self::Renamed
+            | Self::ReadThenChanged
             | Self::Deleted => true,
             Self::Restored | Self::ReadAfterEdit | Self::Read | Self::Mentioned | Self::Listed => false,
         }

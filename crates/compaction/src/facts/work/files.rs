@@ -296,7 +296,7 @@ impl Work<'_> {
             return;
         }
         let (files, base) = (&self.files, self.base);
-        let resolve = |it: &str| known_path(files, it, dir, base);
+        let resolve = |it: &Listed| known_path(files, it, dir, base);
         let committed = self.uncommitted.run(number, parsed, output, resolve);
         let listings = parsed.programs().filter_map(|it| Listing::of(&it, parsed, output));
         let listed: Vec<Listed> = listings.flat_map(|it| it.files).collect();
@@ -308,16 +308,16 @@ impl Work<'_> {
         for (of_commit, it) in
             of_commit.iter().map(|it| (true, it)).chain(listed.iter().map(|it| (false, it)))
         {
-            let Some(name) = resolve(&it.path).filter(|it| !it.ends_with('/')) else { continue };
+            let Some(name) = resolve(it).filter(|it| !it.ends_with('/')) else { continue };
             let here = self.delegated && (of_commit || !self.changed_before.contains(&name));
             changes.push((name, it.change, here));
         }
-        let is_file =
-            |it: &String| self.files.contains_key(it) || file_name(it).split('.').all(|it| !it.is_empty());
-        let committed = committed.iter().filter_map(|it| resolve(it)).filter(is_file);
-        changes.extend(
-            committed.filter(|it| file_name(it).contains('.')).map(|it| (it, Change::Modified, true)),
-        );
+        let named = |path| Listed { path, change: Change::Modified, from_root: false };
+        let is_file = |it: &String| {
+            file_name(it).split_once('.').is_some_and(|it| !it.0.is_empty() && !it.1.is_empty())
+        };
+        let committed = committed.into_iter().filter_map(|it| resolve(&named(it))).filter(is_file);
+        changes.extend(committed.map(|it| (it, Change::Modified, true)));
         if !self.delegated {
             self.changed_before.extend(changes.iter().map(|it| it.0.clone()));
         }
@@ -335,6 +335,9 @@ impl Work<'_> {
             (Some(op), Change::Modified | Change::Added) if op.changes() => return,
             (Some(_) | None, _) if !here => return,
             (None, Change::Deleted) => FileOp::Deleted,
+            (Some(FileOp::Read | FileOp::ReadAfterEdit), Change::Modified | Change::Added) => {
+                FileOp::ReadThenChanged
+            }
             (_, Change::Modified) => FileOp::Edited,
             (_, Change::Added) => FileOp::Created,
         };
@@ -345,10 +348,11 @@ impl Work<'_> {
 /// A path that git printed, as the file is known; none if it is cut and could be of several.
 fn known_path(
     files: &HashMap<String, (usize, FileOp, Option<String>)>,
-    written: &str,
+    listed: &Listed,
     dir: Option<&str>,
     base: Option<&str>,
 ) -> Option<String> {
+    let (written, dir) = (listed.path.as_str(), dir.filter(|_| !listed.from_root));
     let cut = written.strip_prefix(".../");
     let name = match cut {
         Some(rest) => Some(rest.to_owned()),

@@ -249,6 +249,7 @@ pub(super) fn op_words(op: FileOp) -> &'static str {
         FileOp::Restored => "read, changes undone",
         FileOp::ReadAfterEdit => "edited earlier, read",
         FileOp::Read => "read",
+        FileOp::ReadThenChanged => "read, changed since",
         FileOp::Mentioned => "noted",
         FileOp::Listed => "listed",
     }

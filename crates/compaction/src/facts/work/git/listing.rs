@@ -16,6 +16,8 @@ pub(in crate::facts::work) enum Change {
 pub(in crate::facts::work) struct Listed {
     pub(in crate::facts::work) path: String,
     pub(in crate::facts::work) change: Change,
+    /// Whether the path begins at the root of the repository, wherever git ran.
+    pub(in crate::facts::work) from_root: bool,
 }
 
 /// What a command lists as not committed.
@@ -50,11 +52,13 @@ impl Listing {
                 || it.starts_with("-s") && !it.starts_with("--")
         });
         let all = flags.iter().all(|it| it.starts_with('-') && *it != "--" && !it.starts_with("-u"));
-        let files = if short {
+        let files: Vec<Listed> = if short {
             output.lines().enumerate().filter_map(|(at, it)| short_line(at, it)).collect()
         } else {
             long(output)?
         };
+        let from_root = flags.iter().any(|it| it.starts_with("--porcelain"));
+        let files: Vec<Listed> = files.into_iter().map(|it| Listed { from_root, ..it }).collect();
         Some(Self { whole: all && shows_all(command, files.len()), files })
     }
 }
@@ -90,7 +94,7 @@ fn short_line(at: usize, line: &str) -> Option<Listed> {
         it if it.contains('D') => Change::Deleted,
         _ => Change::Modified,
     };
-    Some(Listed { path: path.to_owned(), change })
+    Some(Listed { path: path.to_owned(), change, from_root: false })
 }
 
 /// The long form, which git prints in the user's language: none if that is not English.
@@ -130,7 +134,7 @@ fn long_line(state: &str, path: &str) -> Option<Listed> {
     };
     let path = path.rsplit_once(" -> ").map_or(path, |it| it.1);
     let path = path.split_once(" (").map_or(path, |it| it.0).trim_matches('"');
-    Some(Listed { path: path.to_owned(), change })
+    Some(Listed { path: path.to_owned(), change, from_root: false })
 }
 
 /// `src/a.rs | 3 ++-`, `.../deep/a.rs | 3 ++-`, `M<tab>src/a.rs`, `3<tab>1<tab>src/a.rs`, `src/a.rs`.
@@ -147,7 +151,7 @@ fn of_diff(form: &str, output: &str) -> Vec<Listed> {
             Some("A") => Change::Added,
             _ => Change::Modified,
         };
-        Some(Listed { path: path(line).filter(plain)?, change })
+        Some(Listed { path: path(line).filter(plain)?, change, from_root: true })
     });
     listed.collect()
 }
@@ -158,7 +162,7 @@ pub(in crate::facts::work) fn of_commit(output: &str) -> Vec<Listed> {
     for line in output.lines().map(str::trim) {
         for (mark, change) in [("create mode ", Change::Added), ("delete mode ", Change::Deleted)] {
             let path = line.strip_prefix(mark).and_then(|it| it.split_once(' '));
-            out.extend(path.map(|it| Listed { path: it.1.to_owned(), change }));
+            out.extend(path.map(|it| Listed { path: it.1.to_owned(), change, from_root: true }));
         }
         let Some((renamed, _)) = line.strip_prefix("rename ").and_then(|it| it.rsplit_once(" (")) else {
             continue;
@@ -168,7 +172,11 @@ pub(in crate::facts::work) fn of_commit(output: &str) -> Vec<Listed> {
         let (names, behind) = rest.split_once('}').unwrap_or((rest, ""));
         let Some((from, to)) = names.split_once(" => ") else { continue };
         for (name, change) in [(from, Change::Deleted), (to, Change::Added)] {
-            out.push(Listed { path: format!("{before}{name}{behind}").replace("//", "/"), change });
+            out.push(Listed {
+                path: format!("{before}{name}{behind}").replace("//", "/"),
+                change,
+                from_root: true,
+            });
         }
     }
     out

@@ -137,7 +137,7 @@ impl Log {
         let live = || self.commits.iter().filter(|it| !commits.is_lost(&it.0));
         // What stands above a commit of this session was made in it too.
         let own = match live().count() {
-            all if self.range && !self.made.is_empty() => all,
+            all if self.range && (self.silent || !self.made.is_empty()) => all,
             _ => live().enumerate().filter(|it| self.is_made(it.1)).last().map_or(0, |it| it.0 + 1),
         };
         if own > 0 {
@@ -177,7 +177,7 @@ pub(in crate::facts) fn of_head(
     for words in command.programs() {
         let ["log", rest @ ..] = &of_git(&words).unwrap_or_default()[..] else {
             let filters = ["grep", "egrep", "rg", "tail", "awk", "sed", "sort", "cut"].contains(&words[0]);
-            let other = matches!(words[..], ["git", "blame" | "reflog" | "show" | "rev-list" | "branch", ..]);
+            let other = matches!(words[..], ["git", "blame" | "reflog" | "show" | "rev-list", ..]);
             if filters || other {
                 return None;
             }
@@ -211,14 +211,17 @@ fn range_to_head(arguments: &[&str]) -> Option<bool> {
         "--merges",
         "--tags",
     ];
-    let mut range = false;
+    let text = arguments.join(" ");
+    // `$(git merge-base main HEAD)..HEAD`
+    let forked = text.contains("merge-base") && text.trim_end().ends_with("..HEAD");
+    let mut range = forked;
     for word in arguments {
         if let Some(flag) = word.strip_prefix('-') {
             let other = OTHERS.iter().any(|it| word.starts_with(it));
             if other || *word == "--" || flag.starts_with(['S', 'G', 'g', 'L']) {
                 return None;
             }
-        } else if word.parse::<u32>().is_ok() || *word == "HEAD" {
+        } else if forked || word.parse::<u32>().is_ok() || *word == "HEAD" {
         } else if word.split_once("..").is_some_and(|it| it.1.is_empty() || it.1 == "HEAD") {
             range = true;
         } else if !word.contains(['%', ' ']) {

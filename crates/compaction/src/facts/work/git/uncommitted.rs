@@ -1,6 +1,6 @@
 //! The files that are not committed: what `git status` lists, and what was edited and committed since.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::command::ParsedCommand;
 use super::super::paths::file_name;
@@ -16,6 +16,8 @@ pub(in crate::facts::work) struct Uncommitted {
     status: Option<usize>,
     /// Files of the working directory that were edited or listed since, and the last message that shows it.
     changed: BTreeMap<String, (usize, Change)>,
+    /// Those of them that the session edited, whose path is told elsewhere.
+    edited: BTreeSet<String>,
     /// What was staged, as named.
     staged: Vec<String>,
 }
@@ -28,6 +30,7 @@ impl Uncommitted {
             let new = self.changed.get(path).is_some_and(|it| it.1 == Change::Added);
             let change = if new { Change::Added } else { Change::Modified };
             self.changed.insert(path.to_owned(), (number, change));
+            self.edited.insert(path.to_owned());
         }
     }
 
@@ -48,7 +51,7 @@ impl Uncommitted {
         number: usize,
         command: &ParsedCommand,
         output: &str,
-        resolve: impl Fn(&str) -> Option<String>,
+        resolve: impl Fn(&Listed) -> Option<String>,
     ) -> Vec<String> {
         let mut named = Vec::new();
         for words in command.programs() {
@@ -122,7 +125,7 @@ impl Uncommitted {
         staged.into_iter().filter(plain).collect()
     }
 
-    fn list(&mut self, number: usize, listing: &Listing, resolve: &impl Fn(&str) -> Option<String>) {
+    fn list(&mut self, number: usize, listing: &Listing, resolve: &impl Fn(&Listed) -> Option<String>) {
         // A new folder is listed by its name alone.
         let is = |listed: &Listed, path: &str| {
             is_same(&listed.path, path)
@@ -134,7 +137,7 @@ impl Uncommitted {
         }
         for listed in &listing.files {
             let known: Vec<String> = self.changed.keys().filter(|it| is(listed, it)).cloned().collect();
-            let names = if known.is_empty() { resolve(&listed.path).into_iter().collect() } else { known };
+            let names = if known.is_empty() { resolve(listed).into_iter().collect() } else { known };
             self.changed.extend(names.into_iter().map(|it| (it, (number, listed.change))));
         }
     }
@@ -165,7 +168,7 @@ impl Uncommitted {
         let shared = |name: &str| newest.iter().filter(|it| file_name(it.0) == name).count() > 1;
         let name = |(path, _, change): &(&String, usize, Change)| {
             let name = match file_name(path) {
-                name if name.is_empty() || shared(name) => path,
+                name if shared(name) || !self.edited.contains(*path) => path,
                 name => name,
             };
             match change {
@@ -186,7 +189,9 @@ mod tests {
     use super::*;
 
     fn run(work: &mut Uncommitted, number: usize, command: &str, output: &str) {
-        work.run(number, &ParsedCommand::of(command), output, |it| Some(it.to_owned()));
+        work.run(number, &ParsedCommand::of(command), output, |it| {
+            Some(it.path.trim_start_matches(".../").to_owned())
+        });
     }
 
     #[test]
@@ -228,12 +233,12 @@ mod tests {
             (
                 "git diff --stat",
                 " .../b.rs | 2 +-\n src/d.rs | 1 +\n",
-                "uncommitted (as far as seen; last commit: #1): d.rs, b.rs, a.rs",
+                "uncommitted (as far as seen; last commit: #1): src/d.rs, b.rs, a.rs",
             ),
             (
                 "git status",
                 "On branch main\nChanges not staged for commit:\n  (use \"git add\" …)\n\tmodified:   docs/c.md\n\tdeleted:    src/d.rs\n\nUntracked files:\n\tsrc/a.rs\n\nno changes added to commit\n",
-                "uncommitted (git status: #5): src/a.rs (new), d.rs (deleted), c.md",
+                "uncommitted (git status: #5): a.rs (new), src/d.rs (deleted), docs/c.md",
             ),
             ("git checkout -b next", "", "uncommitted (as far as seen; last commit: #1): b.rs, a.rs"),
             ("cd deep && git add src/ && git commit -m a", "[main 2b3c4d5] a", ""),
