@@ -309,7 +309,9 @@ impl Work<'_> {
             of_commit.iter().map(|it| (true, it)).chain(listed.iter().map(|it| (false, it)))
         {
             let Some(name) = resolve(it).filter(|it| !it.ends_with('/')) else { continue };
-            let here = self.delegated && (of_commit || !self.changed_before.contains(&name));
+            // What is untracked may have been so before, unless an earlier list does not have it.
+            let new = it.change != Change::Added || self.listed_before;
+            let here = self.delegated && (of_commit || new && !self.changed_before.contains(&name));
             changes.push((name, it.change, here));
         }
         let named = |path| Listed { path, change: Change::Modified, from_root: false };
@@ -318,6 +320,7 @@ impl Work<'_> {
         };
         let committed = committed.into_iter().filter_map(|it| resolve(&named(it))).filter(is_file);
         changes.extend(committed.map(|it| (it, Change::Modified, true)));
+        self.listed_before |= !listed.is_empty();
         if !self.delegated {
             self.changed_before.extend(changes.iter().map(|it| it.0.clone()));
         }
@@ -354,9 +357,10 @@ fn known_path(
 ) -> Option<String> {
     let (written, dir) = (listed.path.as_str(), dir.filter(|_| !listed.from_root));
     let cut = written.strip_prefix(".../");
+    let folder = if written.ends_with('/') { "/" } else { "" };
     let name = match cut {
         Some(rest) => Some(rest.to_owned()),
-        None => printed(written, dir, base),
+        None => printed(written, dir, base).map(|it| it + folder),
     };
     let name = name.filter(|it| cut.is_some() || !it.starts_with(".."))?;
     if cut.is_none() && (files.contains_key(&name) || !name.contains('/')) {

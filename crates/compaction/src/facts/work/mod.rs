@@ -18,7 +18,7 @@ use crate::facts::plan::{Answer, user_replies};
 use crate::facts::talk::orders::rule_topic;
 use crate::facts::text::{clip, flat, without_durations};
 use crate::facts::voice::{Prompt, Quote, ToolTopic, UserReply};
-use crate::facts::{Detail, Fact, FileOp, Name, Topic};
+use crate::facts::{Detail, Fact, FileOp, Name, Topic, input_of};
 use command::ParsedCommand;
 use paths::path;
 use runs::has_moved;
@@ -104,6 +104,8 @@ struct Work<'a> {
     delegated: bool,
     /// Files that git listed as changed before that.
     changed_before: HashSet<String>,
+    /// Whether git listed any.
+    listed_before: bool,
     /// Branches and tags that were made, with the message.
     saved: Vec<(usize, String)>,
     /// What the user wrote so far.
@@ -323,7 +325,7 @@ impl Work<'_> {
                         Meaning::Search | Meaning::List => self.note_found_files(number, &actions, output),
                         // Another model's report.
                         Meaning::Delegate => {
-                            self.delegated = true;
+                            self.delegated |= !only_looks(call);
                             self.note_named_files(number, file_mentions::in_prose(output.text.as_str()));
                         }
                         _ => {}
@@ -449,6 +451,13 @@ impl Work<'_> {
             self.facts.push(Fact::from_user(Topic::Decisions, number, said, detail));
         }
     }
+}
+
+/// Whether a call asks an agent that changes no files (Claude Code, OpenCode).
+fn only_looks(call: &Call) -> bool {
+    let input = input_of(call);
+    let kind = input.get("subagent_type").and_then(|it| it.as_str()).unwrap_or_default();
+    ["explore", "plan", "librarian", "oracle", "claude-code-guide"].contains(&&*kind.to_lowercase())
 }
 
 /// The address or words that a call looks up in the web.

@@ -147,6 +147,9 @@ impl Uncommitted {
     pub(in crate::facts::work) fn told(&self, unseen: bool) -> Option<String> {
         /// Maximum number of files that are named.
         const NAMED: usize = 8;
+        if self.edited.is_empty() && self.committed.is_none() {
+            return None;
+        }
         if self.changed.is_empty() {
             let at = self.status.filter(|it| self.committed.is_none_or(|at| at < *it))?;
             return Some(format!("nothing uncommitted at #{at} (git status)"));
@@ -171,10 +174,11 @@ impl Uncommitted {
                 name if shared(name) || !self.edited.contains(*path) => path,
                 name => name,
             };
+            // As git writes it.
             match change {
                 Change::Modified => name.to_owned(),
-                Change::Added => format!("{name} (new)"),
-                Change::Deleted => format!("{name} (deleted)"),
+                Change::Added => format!("A {name}"),
+                Change::Deleted => format!("D {name}"),
             }
         };
         let named: Vec<String> = newest.iter().take(NAMED).map(name).collect();
@@ -220,11 +224,7 @@ mod tests {
             ("just ship", "[main 2b3c4d5] a", ""),
             ("git stash", "", ""),
             ("git status", "nothing to commit, working tree clean", "nothing uncommitted at #5 (git status)"),
-            (
-                "git status --short",
-                " M src/b.rs\n?? new/\n",
-                "uncommitted (git status: #5): new/ (new), b.rs",
-            ),
+            ("git status --short", " M src/b.rs\n?? new/\n", "uncommitted (git status: #5): A new/, b.rs"),
             (
                 "git status -s | head -1",
                 " M src/b.rs\n",
@@ -238,7 +238,7 @@ mod tests {
             (
                 "git status",
                 "On branch main\nChanges not staged for commit:\n  (use \"git add\" …)\n\tmodified:   docs/c.md\n\tdeleted:    src/d.rs\n\nUntracked files:\n\tsrc/a.rs\n\nno changes added to commit\n",
-                "uncommitted (git status: #5): a.rs (new), src/d.rs (deleted), docs/c.md",
+                "uncommitted (git status: #5): A a.rs, D src/d.rs, docs/c.md",
             ),
             ("git checkout -b next", "", "uncommitted (as far as seen; last commit: #1): b.rs, a.rs"),
             ("cd deep && git add src/ && git commit -m a", "[main 2b3c4d5] a", ""),
