@@ -34,6 +34,7 @@ pub use talk::last_step;
 pub use text::flat;
 pub use topic::{ClaimPlace, Topic};
 pub use voice::{AttributedText, Voice};
+pub(crate) use work::REPOSITORY;
 pub use work::command::{checks_or_delivers, is_read_only};
 pub use work::outcome::Outcome;
 
@@ -61,6 +62,8 @@ pub enum FileOp {
     /// An earlier summary says that it was edited; it has only been read since.
     ReadAfterEdit,
     Read,
+    /// Only read here, and git lists it as changed since another agent was given work.
+    ReadThenChanged,
     /// Found by a search, or named in an earlier summary that does not say what was done to it.
     Mentioned,
     /// In a long listing, and nothing since followed from it.
@@ -76,6 +79,7 @@ impl FileOp {
             | Self::Written
             | Self::Edited
             | Self::Renamed
+            | Self::ReadThenChanged
             | Self::Deleted => true,
             Self::Restored | Self::ReadAfterEdit | Self::Read | Self::Mentioned | Self::Listed => false,
         }
@@ -251,6 +255,7 @@ fn read_messages(history: &History) -> Ledger {
     );
     facts.extend(said);
     facts.extend(names);
+    work::drop_retold_names(&mut facts);
     past::superseded::drop_refused_steps(&mut facts);
     past::superseded::settle_steps(history, &mut facts);
     past::present::drop_outdated(history, &mut facts);

@@ -7,7 +7,7 @@ use super::headings::{FILE_OPS, op_in, op_of_path};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, ends_with_colon};
 use crate::facts::work::paths;
-use crate::facts::{Detail, Fact, FileOp, Topic};
+use crate::facts::{Detail, Fact, FileOp, REPOSITORY, Topic};
 
 /// A path at the beginning of a line: everything between backticks, otherwise a word.
 static PATH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -25,6 +25,10 @@ impl SummaryReader<'_> {
                 let path = path.split("; ").next().unwrap_or(path);
                 self.push(Topic::Directory, path, Detail::None);
             }
+            return;
+        }
+        // Our format: how the repository was then.
+        if body.starts_with(REPOSITORY) {
             return;
         }
         // Our format: nothing followed from a listing until that compaction.

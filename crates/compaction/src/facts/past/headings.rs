@@ -126,7 +126,8 @@ pub(super) fn parse_heading(lead: &str, next: Option<usize>) -> Option<Heading<'
 pub(crate) const ANSWERED: &str = " (answered at [#";
 
 /// Words for file operations, in lower case; the first match counts.
-pub(in crate::facts) const FILE_OPS: [(&str, FileOp); 25] = [
+pub(in crate::facts) const FILE_OPS: [(&str, FileOp); 26] = [
+    ("read, changed since", FileOp::ReadThenChanged),
     ("created, edited", FileOp::CreatedThenEdited),
     ("edited earlier, read", FileOp::ReadAfterEdit),
     ("read, changes undone", FileOp::Restored),

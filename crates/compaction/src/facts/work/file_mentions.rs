@@ -46,6 +46,8 @@ pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
     let paths = words.map(|it| {
         it.trim_end_matches(['.', ':', '!', '?', ']', '}', '>', '*']).trim_start_matches(['[', '{', '<', '*'])
     });
+    // `@src/a.rs` is how a prompt names a file to some clients; `@/a.ts` and `@scope/a.ts` name modules.
+    let paths = paths.map(|it| it.strip_prefix('@').filter(|rest| !rest.starts_with('/')).unwrap_or(it));
     let mut out: Vec<&str> =
         paths.filter_map(leading_path).filter(|it| it.contains('/') && !lists_files(it)).collect();
     out.sort_unstable();
@@ -112,7 +114,22 @@ fn is_plain(path: &str) -> bool {
 fn is_other_name(path: &str) -> bool {
     let ranges = path.split('/').any(|it| it.contains("..") && it != "..");
     let package = path.split('@').skip(1).any(|it| it.starts_with(|c: char| c.is_ascii_digit()));
-    ranges || package || path.starts_with(['-', '+'])
+    ranges || package || path.starts_with(['-', '+', '@'])
+}
+
+/// Whether a path is in another tree of the repository than the one that is worked in.
+pub(in crate::facts) fn is_of_other_tree(path: &str, base: Option<&str>) -> bool {
+    const TREES: [&str; 3] = ["worktrees/", ".worktrees/", ".git/"];
+    let within = |it: &str| TREES.iter().any(|of| format!("/{it}").contains(&format!("/{of}")));
+    within(path) && !base.is_some_and(within)
+}
+
+/// Whether a path stands for others: `tests/[module].py`, or something that was taken out of it.
+pub(in crate::facts) fn is_placeholder(path: &str) -> bool {
+    /// Where brackets in a file name are a parameter of the route.
+    const ROUTES: [&str; 8] = ["js", "jsx", "ts", "tsx", "mjs", "vue", "svelte", "astro"];
+    let ending = path.rsplit_once('.').map_or("", |it| it.1);
+    path.contains("REDACTED") || file_name(path).contains('[') && !ROUTES.contains(&ending)
 }
 
 /// Whether a path is among what an agent or a package manager keeps for itself: instructions that were loaded, caches.
@@ -128,10 +145,10 @@ mod tests {
 
     #[test]
     fn files_are_read_off_prose() {
-        let text = "It stands in `src/a.rs:12`, see [b](/w/lib/b.ts:3), c/d.py, app/[id]/e.ts, [lib/f.ts]. And and/or, A.md/B.json, <name>/g.json, lib/*.rs, *lib/h.rs*, https://x.io/a.html, 1/2.5.";
+        let text = "It stands in `src/a.rs:12`, see [b](/w/lib/b.ts:3), c/d.py, app/[id]/e.ts, [lib/f.ts]. And and/or, A.md/B.json, <name>/g.json, lib/*.rs, @lib/i.rs, @/lib/j.ts, *lib/h.rs*, https://x.io/a.html, 1/2.5.";
         assert_eq!(
             in_prose(text),
-            ["/w/lib/b.ts", "app/[id]/e.ts", "c/d.py", "lib/f.ts", "lib/h.rs", "src/a.rs"]
+            ["/w/lib/b.ts", "app/[id]/e.ts", "c/d.py", "lib/f.ts", "lib/h.rs", "lib/i.rs", "src/a.rs"]
         );
     }
 

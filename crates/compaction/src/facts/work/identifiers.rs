@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::command::{self, ParsedCommand};
-use super::commits::Commits;
 use super::file_mentions::is_kept_by_tools;
+use super::git::commits::Commits;
 use super::paths::file_name;
 use super::symbols::{MAX_PER_MESSAGE, Symbols, single_file};
 use crate::facts::text::ascii_first::AsciiFirstRegex;

@@ -1,16 +1,16 @@
 //! Facts of tool calls: files, commands, errors, and what the user refused or answered when a tool asked.
 
 pub(in crate::facts) mod command;
-pub(in crate::facts) mod commits;
 mod counts;
 pub(in crate::facts) mod file_mentions;
+mod files;
+pub(in crate::facts) mod git;
 pub(in crate::facts) mod identifiers;
 pub(in crate::facts) mod outcome;
 pub(in crate::facts) mod paths;
 pub(in crate::facts) mod resolution;
 mod runs;
 pub(in crate::facts) mod symbols;
-mod uncommitted;
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,9 +18,9 @@ use crate::facts::plan::{Answer, user_replies};
 use crate::facts::talk::orders::rule_topic;
 use crate::facts::text::{clip, flat, without_durations};
 use crate::facts::voice::{Prompt, Quote, ToolTopic, UserReply};
-use crate::facts::{Detail, Fact, FileOp, Topic};
+use crate::facts::{Detail, Fact, FileOp, Name, Topic, input_of};
 use command::ParsedCommand;
-use paths::{MAX_PATH_BYTES, path, printed};
+use paths::path;
 use runs::has_moved;
 
 use history::tools::{self, Action, Meaning};
@@ -69,6 +69,10 @@ struct Work<'a> {
     /// Whether the agent's shell reports every failure; `None` where the agent is unknown.
     reports: Option<bool>,
     files: HashMap<String, (usize, FileOp, Option<String>)>,
+    /// Files of which a call gave the whole path.
+    whole_paths: HashSet<String>,
+    /// Directories that commands went to.
+    went_to: HashSet<String>,
     /// Files that only long listings show.
     listed: HashSet<String>,
     /// Message numbers of earlier summaries.
@@ -93,8 +97,15 @@ struct Work<'a> {
     retries: Vec<resolution::Retry>,
     /// Errors that a similar command's success may have ended, by name of the operation.
     mended: HashMap<String, Vec<usize>>,
-    uncommitted: uncommitted::Uncommitted,
-    commits: commits::Commits,
+    uncommitted: git::uncommitted::Uncommitted,
+    commits: git::commits::Commits,
+    log: git::log::Log,
+    /// Whether another agent was given work, which may change files that no call here shows.
+    delegated: bool,
+    /// Files that git listed as changed before that.
+    changed_before: HashSet<String>,
+    /// Whether git listed any.
+    listed_before: bool,
     /// Branches and tags that were made, with the message.
     saved: Vec<(usize, String)>,
     /// What the user wrote so far.
@@ -150,6 +161,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                     }
                 }
                 history::Part::Text(text) if message.role == Role::Assistant => {
+                    work.log.hear(number, text.as_str());
                     work.note_named_files(number, file_mentions::in_prose(text.as_str()));
                     work.note_excuse(number, text.as_str());
                 }
@@ -164,6 +176,8 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
         }
     }
     work.drop_lost_commits();
+    let mut repository = work.log.told(&work.commits);
+    repository.extend(work.uncommitted.told(work.log.commits_by_itself()));
     same_errors(&mut work.errors);
     // An edit that is not retried soon was made in another way.
     let end = history.messages().len();
@@ -172,8 +186,9 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
         !(stands && it.message + RECENT_MESSAGES < end && resolution::is_misfit(&it.text))
     });
     // A map has no order of its own.
+    work.join_spellings();
     let mut files: Vec<_> = work.files.into_iter().collect();
-    drop_idle(&work.listed, end, &mut files);
+    files::drop_idle(&work.listed, base, end, &mut files);
     files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
     facts.extend(files.into_iter().map(|(path, (message, op, to))| {
         Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
@@ -181,53 +196,61 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     facts.extend(work.errors);
     facts.extend(work.commands);
     facts.extend(work.facts);
+    // What a client writes before the first prompt may stay in front of a summary.
+    let client = |it: &Message| it.role == Role::System || it.kind == Kind::Context;
+    let first = history.messages().iter().position(|it| !client(it)).unwrap_or(0);
     facts.extend(base.map(|it| {
         let at = work.recent_dirs.first().filter(|_| has_moved(&work.recent_dirs));
         let mut text = at.map_or(it.to_owned(), |at| format!("{it}; the last commands ran in {at}"));
-        if let Some(left) = work.uncommitted.told() {
-            text.push_str(&format!("; {left}"));
-        }
         if let Some(taken) = history.meta.rolled_back.as_ref().filter(|it| !it.changed.is_empty()) {
             text.push_str(&format!("; {}", rolled_back(taken, it)));
         }
-        // What a client writes before the first prompt may stay in front of a summary.
-        let client = |it: &Message| it.role == Role::System || it.kind == Kind::Context;
-        let first = history.messages().iter().position(|it| !client(it)).unwrap_or(0);
         Fact::from_tools(ToolTopic::Directory, first, text, Detail::None)
     }));
+    facts.extend(
+        repository.into_iter().map(|it| {
+            Fact::from_tools(ToolTopic::Directory, first, format!("{REPOSITORY}{it}"), Detail::None)
+        }),
+    );
     work.changes
 }
 
-type File = (String, (usize, FileOp, Option<String>));
+/// How a line about the repository begins.
+pub(crate) const REPOSITORY: &str = "git: ";
 
-/// Drops files that were only mentioned if another path tells them, as the end of a longer one or a directory of it, or if
-/// they are no part of the work. `listed`: what long listings showed.
-fn drop_idle(listed: &HashSet<String>, end: usize, files: &mut Vec<File>) {
-    let mut told: HashSet<String> = HashSet::new();
-    for (path, (_, op, _)) in files.iter() {
-        for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
-            told.extend((*op != FileOp::Mentioned).then(|| path[..at].to_owned()));
-            // Elsewhere there may be another file of the same name.
-            told.extend((!path.starts_with('/')).then(|| path[at + 1..].to_owned()));
+/// Drops the names that another fact settles: hashes of commits that are told with their subject, and symbols of files
+/// that are gone. Those of a renamed file are where it is now.
+pub(in crate::facts) fn drop_retold_names(facts: &mut Vec<Fact>) {
+    let mut gone: HashMap<String, Option<String>> = HashMap::new();
+    let mut told = String::new();
+    for fact in facts.iter() {
+        match &fact.detail {
+            Detail::File { op: FileOp::Deleted, .. } => {
+                gone.insert(fact.text.to_string(), None);
+            }
+            Detail::File { op: FileOp::Renamed, to } => {
+                gone.insert(fact.text.to_string(), to.clone());
+            }
+            Detail::None if fact.text.starts_with(REPOSITORY) => told += &fact.text,
+            _ => {}
         }
-        // Where a path is told by what stands behind a space in it.
-        told.extend(path.match_indices(' ').take(MAX_DEPTH).map(|(at, _)| path[at + 1..].to_owned()));
     }
-    files.retain(|(path, (_, op, _))| {
-        *op != FileOp::Mentioned || !told.contains(path) && !file_mentions::is_kept_by_tools(path)
+    facts.retain_mut(|it| match &mut it.detail {
+        Detail::Name(Name::Hash) => !told.contains(clip(&it.text, 7).0),
+        Detail::Symbol { file: Some(file), .. } => match gone.get(file) {
+            Some(Some(to)) => {
+                *file = to.clone();
+                true
+            }
+            Some(None) => false,
+            None => true,
+        },
+        _ => true,
     });
-    for (path, (number, op, _)) in files {
-        if *op == FileOp::Mentioned && *number + RECENT_MESSAGES < end && listed.contains(path) {
-            *op = FileOp::Listed;
-        }
-    }
 }
 
 /// Messages within which an agent comes back to what it listed or tried.
 const RECENT_MESSAGES: usize = 60;
-
-/// Directories of a path that are looked at.
-const MAX_DEPTH: usize = 24;
 
 fn rolled_back(taken: &RolledBack, base: &str) -> String {
     /// Maximum number of files that are named.
@@ -238,11 +261,6 @@ fn rolled_back(taken: &RolledBack, base: &str) -> String {
     let turns =
         if taken.turns == 1 { "1 turn was".to_owned() } else { format!("{} turns were", taken.turns) };
     format!("{turns} rolled back; what they changed may still be on disk: {}{more}", named.join(", "))
-}
-
-/// Whether a directory is named by a shell variable, whose value is unknown.
-fn is_unexpanded(dir: &str) -> bool {
-    dir.contains('$')
 }
 
 /// The same line from two commands is the same error: if one of them succeeded later, it is resolved.
@@ -307,6 +325,7 @@ impl Work<'_> {
                         Meaning::Search | Meaning::List => self.note_found_files(number, &actions, output),
                         // Another model's report.
                         Meaning::Delegate => {
+                            self.delegated |= !only_looks(call);
                             self.note_named_files(number, file_mentions::in_prose(output.text.as_str()));
                         }
                         _ => {}
@@ -388,143 +407,6 @@ impl Work<'_> {
         }
     }
 
-    /// Records the files in the output of a search or listing, unless an operation on them is known.
-    fn note_found_files(&mut self, number: usize, actions: &[Action], output: &Output) {
-        /// Maximum files that are an answer rather than a listing.
-        const ANSWER: usize = 5;
-        let dir = actions.first().and_then(|it| it.dir.as_deref());
-        if dir.is_some_and(is_unexpanded) {
-            return;
-        }
-        let found = file_mentions::in_output(output.text.as_str());
-        let long = found.len() > ANSWER;
-        for found in found {
-            let Some(name) = printed(found, dir, self.base) else { continue };
-            if long && !self.files.contains_key(&name) {
-                self.listed.insert(name.clone());
-            } else if !long {
-                self.listed.remove(&name);
-            }
-            self.note_file(number, name);
-        }
-    }
-
-    /// Records the files that a prompt or a reply names.
-    fn note_named_files(&mut self, number: usize, named: Vec<&str>) {
-        for found in named {
-            let name = path(found, None, self.base);
-            self.listed.remove(&name);
-            self.note_file(number, name);
-        }
-    }
-
-    fn note_file(&mut self, number: usize, name: String) {
-        let known = self.files.entry(name).or_insert((number, FileOp::Mentioned, None));
-        if known.1 == FileOp::Mentioned {
-            known.0 = number;
-        }
-    }
-
-    fn record_file_action(&mut self, number: usize, action: &Action, output: &Output) {
-        let named = action.path.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
-        let Some(name) = named.or_else(|| self.open.clone().filter(|_| action.meaning == Meaning::Edit))
-        else {
-            return;
-        };
-        if name.is_empty()
-            || name.len() > MAX_PATH_BYTES
-            || action.dir.as_deref().is_some_and(is_unexpanded) && name.contains('$')
-        {
-            return;
-        }
-        let before = self.files.get(&name).map(|it| it.1);
-        let there = before.is_some_and(|it| !matches!(it, FileOp::Deleted | FileOp::Renamed));
-        let made = matches!(before, Some(FileOp::Created | FileOp::CreatedThenEdited));
-        let told = self.files.get(&name).is_some_and(|it| self.summary_messages.contains(&it.0));
-        let op = match action.meaning {
-            Meaning::Read
-                if told
-                    && matches!(
-                        before,
-                        Some(
-                            FileOp::Edited
-                                | FileOp::CreatedThenEdited
-                                | FileOp::Written
-                                | FileOp::Created
-                                | FileOp::ReadAfterEdit
-                        )
-                    ) =>
-            {
-                FileOp::ReadAfterEdit
-            }
-            Meaning::Read
-                if before
-                    .is_none_or(|it| matches!(it, FileOp::Read | FileOp::Mentioned | FileOp::Restored)) =>
-            {
-                FileOp::Read
-            }
-            Meaning::Edit if made => FileOp::CreatedThenEdited,
-            Meaning::Edit => FileOp::Edited,
-            Meaning::Create if made => FileOp::CreatedThenEdited,
-            Meaning::Create if there || has_overwritten(output) => FileOp::Written,
-            Meaning::Create => FileOp::Created,
-            Meaning::Delete => FileOp::Deleted,
-            Meaning::Rename => FileOp::Renamed,
-            Meaning::Read
-            | Meaning::Run
-            | Meaning::Attend
-            | Meaning::Search
-            | Meaning::List
-            | Meaning::Plan
-            | Meaning::Ask
-            | Meaning::Fetch
-            | Meaning::Delegate
-            | Meaning::Deliver
-            | Meaning::Other => {
-                self.open = Some(name);
-                return;
-            }
-        };
-        let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
-        if let Some(to) = to.clone() {
-            // Earlier changes still apply to the file under its new name.
-            let op = before.filter(|it| {
-                !matches!(
-                    it,
-                    FileOp::Read | FileOp::Mentioned | FileOp::Restored | FileOp::Deleted | FileOp::Renamed
-                )
-            });
-            if let Some(op) = op {
-                self.files.insert(to, (number, op, None));
-            }
-        }
-        if !matches!(op, FileOp::Deleted | FileOp::Renamed) {
-            self.open = Some(name.clone());
-        }
-        if op.changes() {
-            let detail = Detail::File { op, to: to.clone() };
-            self.changes.push(Fact::from_tools(ToolTopic::Files, number, name.clone(), detail));
-            match op {
-                FileOp::Deleted => self.uncommitted.delete(&name),
-                FileOp::Renamed => {
-                    self.uncommitted.delete(&name);
-                    self.uncommitted.edit(number, to.as_deref().unwrap_or(&name));
-                }
-                _ => self.uncommitted.edit(number, to.as_deref().unwrap_or(&name)),
-            }
-            self.resolve_misfits(number, &name);
-        }
-        if matches!(op, FileOp::Created | FileOp::Written | FileOp::CreatedThenEdited) {
-            self.resolve_missing_file(number, &name);
-        }
-        if op == FileOp::Deleted {
-            // A directory takes what is in it with it.
-            let below = |path: &str| path.strip_prefix(&name).is_some_and(|it| it.starts_with('/'));
-            self.files.retain(|path, _| !below(path));
-        }
-        self.files.insert(name, (number, op, to));
-    }
-
     fn record_refusal(
         &mut self,
         number: usize,
@@ -571,6 +453,13 @@ impl Work<'_> {
     }
 }
 
+/// Whether a call asks an agent that changes no files (Claude Code, OpenCode).
+fn only_looks(call: &Call) -> bool {
+    let input = input_of(call);
+    let kind = input.get("subagent_type").and_then(|it| it.as_str()).unwrap_or_default();
+    ["explore", "plan", "librarian", "oracle", "claude-code-guide"].contains(&&*kind.to_lowercase())
+}
+
 /// The address or words that a call looks up in the web.
 fn fetched(call: &Call) -> Option<String> {
     let input: serde_json::Value = serde_json::from_str(call.input.as_str()).ok()?;
@@ -589,9 +478,4 @@ fn failure_message(output: &Output) -> String {
     let text = output.text.as_str().trim();
     let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
     flat(clip(text.strip_suffix("</tool_use_error>").unwrap_or(text), 200).0)
-}
-
-fn has_overwritten(output: &Output) -> bool {
-    let start = clip(output.text.as_str(), 300).0;
-    ["has been updated", "overwrote", "overwritten", "Updated file"].iter().any(|it| start.contains(it))
 }

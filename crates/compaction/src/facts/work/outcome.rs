@@ -3,8 +3,8 @@
 use std::sync::LazyLock;
 
 use super::command::{self, ParsedCommand};
-use super::commits::COMMITTED;
 use super::counts::{checked_nothing, counts_in};
+use super::git::commits::COMMITTED;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use history::Output;

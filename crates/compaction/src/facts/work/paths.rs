@@ -85,7 +85,7 @@ fn on_drive(path: &str, drive: Option<char>) -> String {
     }
 }
 
-fn is_absolute(path: &str) -> bool {
+pub(in crate::facts) fn is_absolute(path: &str) -> bool {
     path.starts_with(['/', '~']) || path.get(1..2) == Some(":")
 }
 

@@ -1,7 +1,7 @@
 //! Outcomes of commands, of those in the background, and of those that the user ran.
 
 use super::command::ParsedCommand;
-use super::commits::branches;
+use super::git::commits::branches;
 use super::outcome::{self, Outcome};
 use super::paths::path;
 use super::{Work, command, failure_message, has_failed};
@@ -73,6 +73,7 @@ impl Work<'_> {
 
     pub(super) fn record_directory(&mut self, command: &str, dir: Option<&str>) {
         let dir = command::directory(command).or(dir).unwrap_or_default();
+        self.went_to.extend((!dir.is_empty()).then(|| path(dir, None, self.base)));
         let other = dir.starts_with('/') && Some(dir.trim_end_matches('/')) != self.base;
         if self.recent_dirs.len() == RECENT_COMMANDS {
             self.recent_dirs.remove(0);
@@ -220,7 +221,9 @@ impl Work<'_> {
             self.commits.keep_named(command);
             self.commits.keep_named(clip(output.text.as_str(), 20_000).0);
             self.commits.record(command, output.text.as_str());
-            self.uncommitted.run(number, &parsed, output.text.as_str());
+            let amends = command.contains("--amend");
+            self.log.run(number, &parsed, output.text.as_str(), amends, &self.prompts);
+            self.read_changes(number, command, &parsed, output.text.as_str());
         }
         // The files say it.
         if outcome.ok != Some(false) && parsed.only_writes_files() {

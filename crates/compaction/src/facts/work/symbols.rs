@@ -25,6 +25,10 @@ pub(in crate::facts) struct Symbols {
     removed: HashSet<(String, String)>,
     /// Names in the agent's calls and texts.
     used: HashSet<String>,
+    /// Names that the last edit concerning them took out.
+    taken_out: HashSet<String>,
+    /// Files that were written as a whole: the message, and the names in them.
+    rewritten: HashMap<String, (usize, HashSet<String>)>,
 }
 
 /// A definition that an output shows.
@@ -114,6 +118,21 @@ impl Symbols {
             lines.extend(text(&TEXTS).unwrap_or_default().lines().map(|it| (true, it, of())));
         }
         self.edited.extend(lines.iter().filter_map(|it| it.2.clone()));
+        let names = |comes: bool| {
+            let of = lines.iter().filter(move |it| it.0 == comes).flat_map(|it| words(it.1));
+            of.filter(|it| is_symbol(it)).map(str::to_owned).collect::<HashSet<String>>()
+        };
+        let (old_names, new_names) = (names(false), names(true));
+        self.taken_out.extend(old_names);
+        self.taken_out.retain(|it| !new_names.contains(it));
+        let whole = text(&["content", "file_text"]).is_some();
+        match file.map(|it| (it, self.rewritten.get_mut(it))) {
+            Some((_, Some(known))) if !whole => known.1.extend(new_names),
+            Some((file, _)) if whole => {
+                self.rewritten.insert(file.to_owned(), (number, new_names));
+            }
+            Some(_) | None => {}
+        }
         let defined = |comes: bool| {
             let of = lines.iter().filter(move |it| it.0 == comes && it.2.as_deref().is_none_or(is_code));
             of.filter_map(|it| Some((definition(it.1)?, it.2.clone()))).take(MAX_PER_MESSAGE)
@@ -175,8 +194,9 @@ impl Symbols {
 
     /// The facts: all definitions that the agent wrote or names, and of each file the last of the others.
     pub(in crate::facts) fn into_facts(mut self) -> Vec<Fact> {
-        /// Maximum definitions in a file that the agent only read and does not name.
+        /// Maximum definitions that the agent does not name, in a file that it edited, and in one that it only read.
         const NEWEST: usize = 12;
+        const NEWEST_READ: usize = 5;
         let (named, rest): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.shown).into_iter().partition(|it| self.used.contains(&it.name));
         let mut of_file: HashMap<String, usize> = HashMap::new();
@@ -191,7 +211,8 @@ impl Symbols {
             let example = !found && (name.starts_with("test_") || name.starts_with("Test"));
             let Some(file) = file.filter(|it| !example || self.edited.contains(it)) else { continue };
             let count = of_file.entry(file.clone()).or_default();
-            if *count >= NEWEST || self.known.contains_key(&name) {
+            let most = if self.edited.contains(&file) { NEWEST } else { NEWEST_READ };
+            if *count >= most || self.known.contains_key(&name) {
                 continue;
             }
             *count += 1;
@@ -201,8 +222,13 @@ impl Symbols {
         }
         let gone = |it: &Fact| match &it.detail {
             Detail::Symbol { file: Some(file), .. } => {
+                let rewritten = self.rewritten.get(file);
                 self.removed.contains(&(file.clone(), it.text.as_str().to_owned()))
+                    || rewritten.is_some_and(|(at, names)| {
+                        it.message < *at && is_symbol(&it.text) && !names.contains(it.text.as_str())
+                    })
             }
+            Detail::Symbol { file: None, .. } => self.taken_out.contains(it.text.as_str()),
             _ => false,
         };
         self.facts.retain(|it| !gone(it));
@@ -234,6 +260,11 @@ fn file_of_patch(line: &str) -> Option<&str> {
 /// The file of an action, relative to `base`.
 pub(in crate::facts) fn file_of(action: &Action, base: Option<&str>) -> Option<String> {
     action.path.as_deref().map(|it| paths::path(it, action.dir.as_deref(), base))
+}
+
+/// The words of a line of code.
+fn words(line: &str) -> impl Iterator<Item = &str> {
+    line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|it| !it.is_empty())
 }
 
 /// Whether a word can only be a name of code: it has an underscore, or capitals inside.
@@ -361,7 +392,27 @@ mod tests {
         symbols.add_read(2, "def test_of_number():\nclass TestOfNumber:", Some("src/b.py"));
         symbols.add_read(3, "def shown_in_it():", Some("docs/a.md"));
         let told: Vec<_> = symbols.into_facts().iter().map(|it| it.text.to_string()).collect();
-        assert_eq!(told, (18..30).rev().map(|it| format!("of_number_{it}")).collect::<Vec<_>>());
+        assert_eq!(told, (25..30).rev().map(|it| format!("of_number_{it}")).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn names_that_edits_took_out_are_not_told() {
+        let call = |name: &str, input: &str| Call {
+            id: "c".into(),
+            name: name.into(),
+            input: history::Text::new(input),
+            freeform: false,
+            signature: None,
+        };
+        let mut symbols = Symbols::default();
+        symbols.add_read(1, "class OldGauge {\nclass KeptGauge {", Some("src/a.ts"));
+        symbols.add_quoted(2, "The import of `useGauge` is not needed, `useDial` is.");
+        let edit = r#"{"old_string":"import { useGauge, useDial }","new_string":"import { useDial }"}"#;
+        symbols.add_written(3, &call("Edit", edit), Some("src/b.ts"), None);
+        let whole = r#"{"content":"class KeptGauge {\nclass NewGauge {"}"#;
+        symbols.add_written(4, &call("Write", whole), Some("src/a.ts"), None);
+        let told: Vec<_> = symbols.into_facts().iter().map(|it| it.text.to_string()).collect();
+        assert_eq!(told, ["useDial", "KeptGauge", "NewGauge"]);
     }
 
     #[test]

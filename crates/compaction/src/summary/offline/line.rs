@@ -6,7 +6,8 @@ use super::{SHORT, script};
 use crate::facts::text::stretches::{Stretch, stretches};
 use crate::facts::text::{clip, clip_end, flat, is_slash_command, without_cut_announcement};
 use crate::facts::{
-    ANSWERED, Detail, Fact, FileOp, Name, Outcome, Topic, UNREADABLE, Voice, is_plan, is_read_only,
+    ANSWERED, Detail, Fact, FileOp, Name, Outcome, REPOSITORY, Topic, UNREADABLE, Voice, is_plan,
+    is_read_only,
 };
 
 /// A fact as written: lines with the same label and directory are joined.
@@ -124,6 +125,9 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
         }
         Detail::Rule(_) | Detail::None => match fact.topic {
             Topic::Setup if fact.voice() == Voice::Tools => single(command(&fact.text, chars)),
+            Topic::Directory if fact.text.starts_with(REPOSITORY) => {
+                SummaryLine { label: None, group: String::new(), text: fact.text.to_string() }
+            }
             Topic::Directory => {
                 let text = format!("{} {}", style.mark("working directory"), fact.text);
                 SummaryLine { label: None, group: String::new(), text }
@@ -245,6 +249,7 @@ pub(super) fn op_words(op: FileOp) -> &'static str {
         FileOp::Restored => "read, changes undone",
         FileOp::ReadAfterEdit => "edited earlier, read",
         FileOp::Read => "read",
+        FileOp::ReadThenChanged => "read, changed since",
         FileOp::Mentioned => "noted",
         FileOp::Listed => "listed",
     }

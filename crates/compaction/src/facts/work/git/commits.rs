@@ -2,11 +2,12 @@
 
 use std::sync::LazyLock;
 
-use super::command::ParsedCommand;
+use super::super::command::ParsedCommand;
+use super::log;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
 /// `[branch 1a2b3c4] subject`, as `git commit` prints it.
-pub(super) static COMMITTED: LazyLock<AsciiFirstRegex> =
+pub(in crate::facts::work) static COMMITTED: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\[([^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] "));
 static REBASED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
@@ -24,12 +25,14 @@ pub(in crate::facts) struct Commits {
     branch: String,
     /// Hashes that no longer exist and were not named since.
     gone: Vec<String>,
+    /// The commits on top when `git log` ran, and how many were made before.
+    bases: Vec<(usize, String)>,
 }
 
 impl Commits {
     /// Whether [`Self::record`] needs the output of a command.
     pub(in crate::facts) fn concerns(command: &str) -> bool {
-        ["commit", "rebase", "reset", "--continue", "branch", "checkout", "switch"]
+        ["commit", "rebase", "reset", "--continue", "branch", "checkout", "switch", "git log"]
             .iter()
             .any(|it| command.contains(it))
     }
@@ -38,7 +41,8 @@ impl Commits {
     pub(in crate::facts) fn record(&mut self, command: &str, output: &str) {
         let now = NOW_AT.captures_iter(output).last().and_then(|it| it.get(1));
         let mut rewritten = None;
-        for words in ParsedCommand::of(command).programs() {
+        let parsed = ParsedCommand::of(command);
+        for words in parsed.programs() {
             self.follow_branches(&words);
             if let Some(most) = self.taken_by(&words, now.map(|it| it.as_str())) {
                 self.lose_newest(most);
@@ -64,6 +68,22 @@ impl Commits {
         if let Some(at) = rewritten {
             self.keep_named(&output[at..]);
         }
+        if let Some((_, listed)) = log::of_head(&parsed, output) {
+            self.lose_unlisted(&listed);
+        }
+    }
+
+    /// Marks the commits of the branch as lost that its log does not list, though it lists an older one.
+    fn lose_unlisted(&mut self, listed: &[(String, String)]) {
+        let lists = |hash: &str| listed.iter().any(|it| it.0.starts_with(hash) || hash.starts_with(&*it.0));
+        let base = self.bases.iter().filter(|it| lists(&it.1)).map(|it| it.0).min();
+        let made = |it: &(usize, &(String, String))| it.1.0 == self.branch && lists(&it.1.1);
+        let oldest = self.made.iter().enumerate().find(made).map(|it| it.0);
+        let from = base.into_iter().chain(oldest).min().unwrap_or(usize::MAX);
+        let over = |it: &usize| self.made[*it].0 == self.branch && !lists(&self.made[*it].1);
+        let over: Vec<usize> = (0..self.made.len()).rev().take_while(|it| *it >= from).filter(over).collect();
+        self.gone.extend(over.into_iter().map(|it| self.made.remove(it).1));
+        self.bases.extend(listed.first().map(|it| (self.made.len(), it.0.clone())));
     }
 
     /// Follows a program to another branch; a new one has the commits of that which it was made of.
@@ -86,6 +106,9 @@ impl Commits {
         }
         if let Some(name) = to {
             self.branch = name.to_owned();
+        }
+        if let ["gh", "pr", "checkout", ..] = words {
+            self.branch.clear();
         }
     }
 
@@ -136,7 +159,7 @@ impl Commits {
 }
 
 /// The branch or tag that a program makes, and the branch that it goes to.
-pub(super) fn branches<'a>(words: &[&'a str]) -> (Option<&'a str>, Option<&'a str>) {
+pub(in crate::facts::work) fn branches<'a>(words: &[&'a str]) -> (Option<&'a str>, Option<&'a str>) {
     let words = match words {
         ["git", "-C", _, rest @ ..] | ["git", rest @ ..] => rest,
         _ => return (None, None),
@@ -195,6 +218,9 @@ mod tests {
                 ("git rebase -i x", "Successfully rebased and updated refs/heads/one.\n1111111 a\n5555555 b"),
                 [false, true, false],
             ),
+            (("git checkout one; git log --oneline -3", "1111111 a\n5555555 z"), [false, true, false]),
+            (("git checkout one; git log --oneline -1", "2222222 b"), [false; 3]),
+            (("git checkout one; git log --oneline -- src", "1111111 a\n5555555 z"), [false; 3]),
             (
                 (
                     "git commit --amend && git push -f",

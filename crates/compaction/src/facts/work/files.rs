@@ -1,0 +1,379 @@
+//! The files of the work, each under one path, and what was last done to it.
+
+use std::collections::{HashMap, HashSet};
+
+use super::command::{self, ParsedCommand};
+use super::git::commits::COMMITTED;
+use super::git::listing::{Change, Listed, Listing, is_same, of_commit};
+use super::paths::{MAX_PATH_BYTES, file_name, is_absolute, path, printed};
+use super::{RECENT_MESSAGES, Work, file_mentions};
+use crate::facts::text::clip;
+use crate::facts::voice::ToolTopic;
+use crate::facts::{Detail, Fact, FileOp};
+use history::Output;
+use history::tools::{Action, Meaning};
+
+/// Directories at the root of a system, below which files are.
+const SYSTEM_ROOTS: [&str; 24] = [
+    "Applications",
+    "Library",
+    "System",
+    "Users",
+    "Volumes",
+    "bin",
+    "data",
+    "dev",
+    "etc",
+    "home",
+    "lib",
+    "media",
+    "mnt",
+    "opt",
+    "private",
+    "proc",
+    "root",
+    "run",
+    "srv",
+    "sys",
+    "tmp",
+    "usr",
+    "var",
+    "workspace",
+];
+
+type File = (String, (usize, FileOp, Option<String>));
+
+/// Drops files that were only mentioned if another path tells them, as the end of a longer one or a directory of it, or if
+/// they are no part of the work. `listed`: what long listings showed.
+pub(super) fn drop_idle(listed: &HashSet<String>, base: Option<&str>, end: usize, files: &mut Vec<File>) {
+    let mut told: HashSet<String> = HashSet::new();
+    for (path, (_, op, _)) in files.iter() {
+        for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
+            told.extend((*op != FileOp::Mentioned).then(|| path[..at].to_owned()));
+            // Elsewhere there may be another file of the same name.
+            told.extend((!path.starts_with('/')).then(|| path[at + 1..].to_owned()));
+        }
+        // Where a path is told by what stands behind a space in it.
+        told.extend(path.match_indices(' ').take(MAX_DEPTH).map(|(at, _)| path[at + 1..].to_owned()));
+    }
+    let roots: HashSet<String> = files
+        .iter()
+        .filter(|it| it.1.1 != FileOp::Mentioned)
+        .map(|it| it.0.as_str())
+        .chain(base)
+        .filter_map(root)
+        .map(str::to_owned)
+        .collect();
+    let names: HashSet<String> = files.iter().map(|it| it.0.clone()).collect();
+    let foreign = |path: &str| {
+        // A route of an application, or the import of a module.
+        root(path).is_some_and(|it| !SYSTEM_ROOTS.contains(&it) && !roots.contains(it))
+            // How a diff names it.
+            || ["a/", "b/"].iter().any(|it| path.strip_prefix(it).is_some_and(|it| names.contains(it)))
+            || file_mentions::is_of_other_tree(path, base)
+            || file_mentions::is_placeholder(path)
+    };
+    files.retain(|(path, (_, op, _))| {
+        *op != FileOp::Mentioned
+            || !foreign(path) && !told.contains(path) && !file_mentions::is_kept_by_tools(path)
+    });
+    for (path, (number, op, _)) in files {
+        if *op == FileOp::Mentioned && *number + RECENT_MESSAGES < end && listed.contains(path) {
+            *op = FileOp::Listed;
+        }
+    }
+}
+
+/// Directories of a path that are looked at.
+const MAX_DEPTH: usize = 24;
+
+/// The first directory of an absolute path.
+fn root(path: &str) -> Option<&str> {
+    path.strip_prefix('/').and_then(|it| it.split('/').next())
+}
+
+/// Whether a directory is named by a shell variable, whose value is unknown.
+fn is_unexpanded(dir: &str) -> bool {
+    dir.contains('$')
+}
+
+impl Work<'_> {
+    /// Records the files in the output of a search or listing, unless an operation on them is known.
+    pub(super) fn note_found_files(&mut self, number: usize, actions: &[Action], output: &Output) {
+        /// Maximum files that are an answer rather than a listing.
+        const ANSWER: usize = 5;
+        let dir = actions.first().and_then(|it| it.dir.as_deref());
+        if dir.is_some_and(is_unexpanded) {
+            return;
+        }
+        let found = file_mentions::in_output(output.text.as_str());
+        let long = found.len() > ANSWER;
+        for found in found {
+            let Some(name) = printed(found, dir, self.base) else { continue };
+            if long && !self.files.contains_key(&name) {
+                self.listed.insert(name.clone());
+            } else if !long {
+                self.listed.remove(&name);
+            }
+            self.note_file(number, name);
+        }
+    }
+
+    /// Records the files that a prompt or a reply names.
+    pub(super) fn note_named_files(&mut self, number: usize, named: Vec<&str>) {
+        for found in named {
+            let name = path(found, None, self.base);
+            self.listed.remove(&name);
+            self.note_file(number, name);
+        }
+    }
+
+    pub(super) fn note_file(&mut self, number: usize, name: String) {
+        let known = self.files.entry(name).or_insert((number, FileOp::Mentioned, None));
+        if known.1 == FileOp::Mentioned {
+            known.0 = number;
+        }
+    }
+
+    pub(super) fn record_file_action(&mut self, number: usize, action: &Action, output: &Output) {
+        let named = action.path.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
+        let Some(name) = named.or_else(|| self.open.clone().filter(|_| action.meaning == Meaning::Edit))
+        else {
+            return;
+        };
+        if name.is_empty()
+            || name.len() > MAX_PATH_BYTES
+            || action.dir.as_deref().is_some_and(is_unexpanded) && name.contains('$')
+        {
+            return;
+        }
+        if action.path.as_deref().is_some_and(is_absolute) {
+            self.whole_paths.insert(name.clone());
+        }
+        let before = self.files.get(&name).map(|it| it.1);
+        let there = before.is_some_and(|it| !matches!(it, FileOp::Deleted | FileOp::Renamed));
+        let made = matches!(before, Some(FileOp::Created | FileOp::CreatedThenEdited));
+        let told = self.files.get(&name).is_some_and(|it| self.summary_messages.contains(&it.0));
+        let op = match action.meaning {
+            Meaning::Read
+                if told
+                    && matches!(
+                        before,
+                        Some(
+                            FileOp::Edited
+                                | FileOp::CreatedThenEdited
+                                | FileOp::Written
+                                | FileOp::Created
+                                | FileOp::ReadAfterEdit
+                        )
+                    ) =>
+            {
+                FileOp::ReadAfterEdit
+            }
+            Meaning::Read
+                if before
+                    .is_none_or(|it| matches!(it, FileOp::Read | FileOp::Mentioned | FileOp::Restored)) =>
+            {
+                FileOp::Read
+            }
+            Meaning::Edit if made => FileOp::CreatedThenEdited,
+            Meaning::Edit => FileOp::Edited,
+            Meaning::Create if made => FileOp::CreatedThenEdited,
+            Meaning::Create if there || has_overwritten(output) => FileOp::Written,
+            Meaning::Create => FileOp::Created,
+            Meaning::Delete => FileOp::Deleted,
+            Meaning::Rename => FileOp::Renamed,
+            Meaning::Read
+            | Meaning::Run
+            | Meaning::Attend
+            | Meaning::Search
+            | Meaning::List
+            | Meaning::Plan
+            | Meaning::Ask
+            | Meaning::Fetch
+            | Meaning::Delegate
+            | Meaning::Deliver
+            | Meaning::Other => {
+                self.open = Some(name);
+                return;
+            }
+        };
+        let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
+        if let Some(to) = to.clone() {
+            // Earlier changes still apply to the file under its new name.
+            let op = before.filter(|it| {
+                !matches!(
+                    it,
+                    FileOp::Read | FileOp::Mentioned | FileOp::Restored | FileOp::Deleted | FileOp::Renamed
+                )
+            });
+            if let Some(op) = op {
+                self.files.insert(to, (number, op, None));
+            }
+        }
+        if !matches!(op, FileOp::Deleted | FileOp::Renamed) {
+            self.open = Some(name.clone());
+        }
+        if op.changes() {
+            let detail = Detail::File { op, to: to.clone() };
+            self.changes.push(Fact::from_tools(ToolTopic::Files, number, name.clone(), detail));
+            match op {
+                FileOp::Deleted => self.uncommitted.delete(&name),
+                FileOp::Renamed => {
+                    self.uncommitted.delete(&name);
+                    self.uncommitted.edit(number, to.as_deref().unwrap_or(&name));
+                }
+                _ => self.uncommitted.edit(number, to.as_deref().unwrap_or(&name)),
+            }
+            self.resolve_misfits(number, &name);
+        }
+        if matches!(op, FileOp::Created | FileOp::Written | FileOp::CreatedThenEdited) {
+            self.resolve_missing_file(number, &name);
+        }
+        if op == FileOp::Deleted {
+            // A directory takes what is in it with it.
+            let below = |path: &str| path.strip_prefix(&name).is_some_and(|it| it.starts_with('/'));
+            self.files.retain(|path, _| !below(path));
+        }
+        self.files.insert(name, (number, op, to));
+    }
+
+    /// A path that was given from a directory that commands went to, and one of an earlier summary that is the end of one
+    /// other path, are that other path.
+    pub(super) fn join_spellings(&mut self) {
+        let whole: Vec<String> = self.files.keys().filter(|it| it.contains('/')).cloned().collect();
+        let mut ends: HashMap<&str, Vec<&String>> = HashMap::new();
+        for path in &whole {
+            for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
+                ends.entry(&path[at + 1..]).or_default().push(path);
+            }
+        }
+        let mut joined: Vec<(String, String)> = Vec::new();
+        for (path, (number, op, _)) in &self.files {
+            let longer = ends.get(path.as_str()).filter(|it| !it.is_empty());
+            let Some(longer) =
+                longer.filter(|_| *op != FileOp::Mentioned && !self.whole_paths.contains(path))
+            else {
+                continue;
+            };
+            let below = |it: &&&String| {
+                let dir = it.strip_suffix(path.as_str()).unwrap_or_default().trim_end_matches('/');
+                self.went_to.contains(dir)
+            };
+            let mut there = longer.iter().filter(below);
+            let to = match (there.next(), there.next(), &longer[..]) {
+                (Some(one), None, _) => Some(one),
+                (None, _, [one]) if self.summary_messages.contains(number) && path.contains('/') => Some(one),
+                _ => None,
+            };
+            joined.extend(to.map(|it| (path.clone(), (*it).clone())));
+        }
+        for (path, to) in joined {
+            let Some((number, op, other)) = self.files.remove(&path) else { continue };
+            let Some(known) = self.files.get_mut(&to) else { continue };
+            if op.changes() && (!known.1.changes() || number > known.0) {
+                *known = (number, op, other);
+            } else {
+                known.0 = known.0.max(number);
+            }
+        }
+    }
+
+    /// Reads which files git says are changed, committed or gone.
+    pub(super) fn read_changes(
+        &mut self,
+        number: usize,
+        command: &str,
+        parsed: &ParsedCommand,
+        output: &str,
+    ) {
+        /// A longer list is not of this work alone.
+        const MOST: usize = 120;
+        let dir = command::directory(command);
+        let there = dir.map(|it| path(it, None, self.base)).filter(|it| it.starts_with('/'));
+        let above = |it: &String| self.base.is_some_and(|base| base.starts_with(it.as_str()));
+        if there.is_some_and(|it| !above(&it)) {
+            return;
+        }
+        let (files, base) = (&self.files, self.base);
+        let resolve = |it: &Listed| known_path(files, it, dir, base);
+        let committed = self.uncommitted.run(number, parsed, output, resolve);
+        let listings = parsed.programs().filter_map(|it| Listing::of(&it, parsed, output));
+        let listed: Vec<Listed> = listings.flat_map(|it| it.files).collect();
+        let of_commit = if COMMITTED.is_match(output) { of_commit(output) } else { Vec::new() };
+        if listed.len() + of_commit.len() > MOST {
+            return;
+        }
+        let mut changes = Vec::new();
+        for (of_commit, it) in
+            of_commit.iter().map(|it| (true, it)).chain(listed.iter().map(|it| (false, it)))
+        {
+            let Some(name) = resolve(it).filter(|it| !it.ends_with('/')) else { continue };
+            // What is untracked may have been so before, unless an earlier list does not have it.
+            let new = it.change != Change::Added || self.listed_before;
+            let here = self.delegated && (of_commit || new && !self.changed_before.contains(&name));
+            changes.push((name, it.change, here));
+        }
+        let named = |path| Listed { path, change: Change::Modified, from_root: false };
+        let is_file = |it: &String| {
+            file_name(it).split_once('.').is_some_and(|it| !it.0.is_empty() && !it.1.is_empty())
+        };
+        let committed = committed.into_iter().filter_map(|it| resolve(&named(it))).filter(is_file);
+        changes.extend(committed.map(|it| (it, Change::Modified, true)));
+        self.listed_before |= !listed.is_empty();
+        if !self.delegated {
+            self.changed_before.extend(changes.iter().map(|it| it.0.clone()));
+        }
+        for (name, change, here) in changes {
+            self.note_change(number, name, change, here);
+        }
+    }
+
+    /// Notes that git calls a file changed. `here`: whether it was changed by the work that the session is about.
+    pub(super) fn note_change(&mut self, number: usize, name: String, change: Change, here: bool) {
+        let known = self.files.get(&name).map(|it| it.1);
+        let op = match (known, change) {
+            (Some(FileOp::Deleted | FileOp::Renamed), _) => return,
+            (Some(_), Change::Deleted) => FileOp::Deleted,
+            (Some(op), Change::Modified | Change::Added) if op.changes() => return,
+            (Some(_) | None, _) if !here => return,
+            (None, Change::Deleted) => FileOp::Deleted,
+            (Some(FileOp::Read | FileOp::ReadAfterEdit), Change::Modified | Change::Added) => {
+                FileOp::ReadThenChanged
+            }
+            (_, Change::Modified) => FileOp::Edited,
+            (_, Change::Added) => FileOp::Created,
+        };
+        self.files.insert(name, (number, op, None));
+    }
+}
+
+/// A path that git printed, as the file is known; none if it is cut and could be of several.
+fn known_path(
+    files: &HashMap<String, (usize, FileOp, Option<String>)>,
+    listed: &Listed,
+    dir: Option<&str>,
+    base: Option<&str>,
+) -> Option<String> {
+    let (written, dir) = (listed.path.as_str(), dir.filter(|_| !listed.from_root));
+    let cut = written.strip_prefix(".../");
+    let folder = if written.ends_with('/') { "/" } else { "" };
+    let name = match cut {
+        Some(rest) => Some(rest.to_owned()),
+        None => printed(written, dir, base).map(|it| it + folder),
+    };
+    let name = name.filter(|it| cut.is_some() || !it.starts_with(".."))?;
+    if cut.is_none() && (files.contains_key(&name) || !name.contains('/')) {
+        return Some(name);
+    }
+    let mut same = files.keys().filter(|it| it.contains('/') && is_same(it, &name));
+    match (same.next(), same.next()) {
+        (Some(one), None) => Some(one.clone()),
+        _ => Some(name).filter(|_| cut.is_none()),
+    }
+}
+
+fn has_overwritten(output: &Output) -> bool {
+    let start = clip(output.text.as_str(), 300).0;
+    ["has been updated", "overwrote", "overwritten", "Updated file"].iter().any(|it| start.contains(it))
+}

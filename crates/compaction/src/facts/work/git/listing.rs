@@ -1,0 +1,193 @@
+//! The files that `git status`, `git diff --stat` and `git commit` list.
+
+use super::super::command::ParsedCommand;
+use super::super::paths::file_name;
+use super::of_git;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::facts::work) enum Change {
+    Modified,
+    /// Not in the last commit.
+    Added,
+    Deleted,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::facts::work) struct Listed {
+    pub(in crate::facts::work) path: String,
+    pub(in crate::facts::work) change: Change,
+    /// Whether the path begins at the root of the repository, wherever git ran.
+    pub(in crate::facts::work) from_root: bool,
+}
+
+/// What a command lists as not committed.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::facts::work) struct Listing {
+    pub(in crate::facts::work) files: Vec<Listed>,
+    /// Whether nothing else is uncommitted.
+    pub(in crate::facts::work) whole: bool,
+}
+
+impl Listing {
+    /// Reads the output of a program of git, which ran in `command`; none if it lists no uncommitted files.
+    pub(in crate::facts::work) fn of(words: &[&str], command: &ParsedCommand, output: &str) -> Option<Self> {
+        match of_git(words)?[..] {
+            ["status", ref rest @ ..] => Self::of_status(rest, command, output),
+            ["diff", ref rest @ ..] => {
+                let lists = ["--stat", "--name-only", "--name-status", "--numstat"];
+                let form = rest.iter().find(|it| lists.contains(it))?;
+                let of_work = rest
+                    .iter()
+                    .all(|it| it.starts_with('-') && *it != "--" && *it != "--cached" || *it == "HEAD");
+                let alone = command.programs().filter(|it| of_git(it).is_some()).count() == 1;
+                (of_work && alone).then(|| Self { files: of_diff(form, output), whole: false })
+            }
+            _ => None,
+        }
+    }
+
+    fn of_status(flags: &[&str], command: &ParsedCommand, output: &str) -> Option<Self> {
+        let short = flags.iter().any(|it| {
+            ["--short", "--porcelain"].iter().any(|of| it.starts_with(of))
+                || it.starts_with("-s") && !it.starts_with("--")
+        });
+        let all = flags.iter().all(|it| it.starts_with('-') && *it != "--" && !it.starts_with("-u"));
+        let files: Vec<Listed> = if short {
+            output.lines().enumerate().filter_map(|(at, it)| short_line(at, it)).collect()
+        } else {
+            long(output)?
+        };
+        let from_root = flags.iter().any(|it| it.starts_with("--porcelain"));
+        let files: Vec<Listed> = files.into_iter().map(|it| Listed { from_root, ..it }).collect();
+        Some(Self { whole: all && shows_all(command, files.len()), files })
+    }
+}
+
+/// Whether the rest of a command lets everything through that a program printed on `lines` lines.
+fn shows_all(command: &ParsedCommand, lines: usize) -> bool {
+    const FILTERS: [&str; 12] =
+        ["grep", "egrep", "rg", "tail", "wc", "awk", "sed", "cut", "Select-String", "xargs", "findstr", "jq"];
+    command.programs().all(|words| match file_name(words[0]) {
+        "head" => {
+            let most = words.iter().find_map(|it| it.trim_start_matches(['-', 'n']).parse::<usize>().ok());
+            lines < most.unwrap_or(10)
+        }
+        other => !FILTERS.contains(&other),
+    })
+}
+
+/// ` M src/a.rs`, `?? new/`, `R  a.rs -> b.rs`.
+fn short_line(at: usize, line: &str) -> Option<Listed> {
+    let state = |it: &str| it.bytes().all(|it| b" MADRCUT?".contains(&it)) && !it.trim().is_empty();
+    let (state, path) = match (line.get(..2), line.get(2..3), line.get(3..)) {
+        (Some(two), Some(" "), Some(path)) if state(two) => (two, path),
+        // Clients trim an output, and with it the space before the first state.
+        (Some(two), _, _) if at == 0 && two.ends_with(' ') && state(two) => (two, &line[2..]),
+        _ => return None,
+    };
+    let path = path.rsplit_once(" -> ").map_or(path, |it| it.1).trim_matches('"');
+    if path.is_empty() || path.starts_with(' ') {
+        return None;
+    }
+    let change = match state {
+        it if it.contains(['?', 'A', 'R', 'C']) => Change::Added,
+        it if it.contains('D') => Change::Deleted,
+        _ => Change::Modified,
+    };
+    Some(Listed { path: path.to_owned(), change, from_root: false })
+}
+
+/// The long form, which git prints in the user's language: none if that is not English.
+fn long(output: &str) -> Option<Vec<Listed>> {
+    let mut out = Vec::new();
+    let mut known = output.contains("nothing to commit") || output.contains("working tree clean");
+    // Whether the files of a section are new, once its heading is read, and how many were known before it.
+    let mut section: Option<(bool, usize)> = None;
+    for line in output.lines() {
+        let text = line.trim();
+        match text {
+            "Changes to be committed:" | "Changes not staged for commit:" | "Unmerged paths:" => {
+                section = Some((false, out.len()));
+            }
+            "Untracked files:" => section = Some((true, out.len())),
+            "" if section.is_some_and(|it| out.len() > it.1) => section = None,
+            "" => {}
+            _ if text.starts_with('(') => {}
+            _ if line.starts_with(['\t', ' ']) => {
+                let Some((new, _)) = section else { continue };
+                let listed = if new { Some(("new file", text)) } else { text.split_once(':') };
+                out.extend(listed.and_then(|(state, path)| long_line(state, path.trim())));
+            }
+            _ => section = None,
+        }
+        known |= section.is_some();
+    }
+    known.then_some(out)
+}
+
+fn long_line(state: &str, path: &str) -> Option<Listed> {
+    let change = match state {
+        "modified" | "typechange" | "both modified" => Change::Modified,
+        "new file" | "renamed" | "copied" | "both added" => Change::Added,
+        "deleted" | "deleted by us" | "deleted by them" => Change::Deleted,
+        _ => return None,
+    };
+    let path = path.rsplit_once(" -> ").map_or(path, |it| it.1);
+    let path = path.split_once(" (").map_or(path, |it| it.0).trim_matches('"');
+    Some(Listed { path: path.to_owned(), change, from_root: false })
+}
+
+/// `src/a.rs | 3 ++-`, `.../deep/a.rs | 3 ++-`, `M<tab>src/a.rs`, `3<tab>1<tab>src/a.rs`, `src/a.rs`.
+fn of_diff(form: &str, output: &str) -> Vec<Listed> {
+    let path = |line: &str| match form {
+        "--stat" => line.rsplit_once(" | ").map(|it| it.0.trim().to_owned()),
+        "--name-only" => Some(line.trim().to_owned()).filter(|it| it.contains(['.', '/'])),
+        _ => line.rsplit_once('\t').map(|it| it.1.trim().to_owned()),
+    };
+    let plain = |it: &String| !it.is_empty() && !it.contains(" => ") && !it.contains(' ');
+    let listed = output.lines().filter_map(|line| {
+        let change = match line.split_once('\t').map(|it| it.0) {
+            Some("D") => Change::Deleted,
+            Some("A") => Change::Added,
+            _ => Change::Modified,
+        };
+        Some(Listed { path: path(line).filter(plain)?, change, from_root: true })
+    });
+    listed.collect()
+}
+
+/// The files that a commit says it made, deleted or renamed.
+pub(in crate::facts::work) fn of_commit(output: &str) -> Vec<Listed> {
+    let mut out = Vec::new();
+    for line in output.lines().map(str::trim) {
+        for (mark, change) in [("create mode ", Change::Added), ("delete mode ", Change::Deleted)] {
+            let path = line.strip_prefix(mark).and_then(|it| it.split_once(' '));
+            out.extend(path.map(|it| Listed { path: it.1.to_owned(), change, from_root: true }));
+        }
+        let Some((renamed, _)) = line.strip_prefix("rename ").and_then(|it| it.rsplit_once(" (")) else {
+            continue;
+        };
+        // `src/{a => b}/c.rs`
+        let (before, rest) = renamed.split_once('{').unwrap_or(("", renamed));
+        let (names, behind) = rest.split_once('}').unwrap_or((rest, ""));
+        let Some((from, to)) = names.split_once(" => ") else { continue };
+        for (name, change) in [(from, Change::Deleted), (to, Change::Added)] {
+            out.push(Listed {
+                path: format!("{before}{name}{behind}").replace("//", "/"),
+                change,
+                from_root: true,
+            });
+        }
+    }
+    out
+}
+
+/// Whether two spellings may be of one file: one ends with the other, or with what `git diff --stat` left of it.
+pub(in crate::facts::work) fn is_same(one: &str, other: &str) -> bool {
+    let bare = |it: &str| it.strip_prefix(".../").unwrap_or(it).to_owned();
+    let (one, other) = (bare(one), bare(other));
+    let ends = |long: &str, short: &str| {
+        long.strip_suffix(short).is_some_and(|it| it.is_empty() || it.ends_with('/'))
+    };
+    ends(&one, &other) || ends(&other, &one)
+}

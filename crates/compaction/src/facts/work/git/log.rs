@@ -1,0 +1,232 @@
+//! The commits that the newest `git log` lists, and those that were made after it.
+
+use std::sync::LazyLock;
+
+use super::super::command::ParsedCommand;
+use super::commits::{COMMITTED, Commits};
+use super::of_git;
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::{clip, flat, sentences};
+
+/// `1a2b3c4 (HEAD -> main) subject`, with the lines of a graph before it.
+static ONE_LINE: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^[*|/\\_ ]*\b([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(\S[^\n]*)$"));
+/// `commit 1a2b3c4...`, and the first line of its message.
+static LONG: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?m)^commit ([0-9a-f]{7,40})\b[^\n]*\n(?:[A-Z][A-Za-z]+:[^\n]*\n)+\s*\n    (\S[^\n]*)$",
+    )
+});
+
+/// Letters of a hash that are told.
+const SHORT: usize = 10;
+
+#[derive(Default)]
+pub(in crate::facts::work) struct Log {
+    /// Where the newest list stands, if there is one.
+    at: Option<usize>,
+    /// Whether it has only the commits of a branch: `main..HEAD`.
+    range: bool,
+    /// Hash and subject, newest first.
+    commits: Vec<(String, String)>,
+    /// Hash and subject of the commits that the session made.
+    made: Vec<(String, String)>,
+    /// Hash and subject of the newest commit that has the beginning of a prompt as its subject and was not made here, and
+    /// where it was listed.
+    of_prompt: Option<(usize, String, String)>,
+    /// Whether a commit was made that git did not print.
+    silent: bool,
+    /// What the model says of commits that it did not make.
+    heard: Option<(usize, String)>,
+}
+
+impl Log {
+    /// Reads a command that went well. `prompts`: what the user wrote so far.
+    pub(in crate::facts::work) fn run(
+        &mut self,
+        number: usize,
+        command: &ParsedCommand,
+        output: &str,
+        amends: bool,
+        prompts: &[String],
+    ) {
+        for words in command.programs() {
+            match of_git(&words).as_deref() {
+                // What is on top now is not known.
+                Some(["rebase" | "reset", ..]) if !words.contains(&"HEAD") => self.forget(),
+                Some(["checkout" | "switch", rest @ ..]) if !rest.contains(&"--") => {
+                    let new = rest.iter().any(|it| ["-b", "-c", "-B", "-C"].contains(it));
+                    if !new && rest.len() == 1 {
+                        self.forget();
+                    }
+                }
+                _ => {}
+            }
+        }
+        let commits = |it: &Vec<&str>| of_git(it).is_some_and(|it| it.first() == Some(&"commit"));
+        self.silent |= command.programs().any(|it| commits(&it)) && !COMMITTED.is_match(output);
+        for found in COMMITTED.captures_iter(output) {
+            let (Some(all), Some(hash)) = (found.get(0), found.get(2)) else { continue };
+            let subject = output[all.end()..].lines().next().unwrap_or_default().trim().to_owned();
+            if amends {
+                let top = if self.commits.is_empty() { None } else { Some(self.commits.remove(0)) };
+                self.made.retain(|it| top.as_ref().is_none_or(|top| !is_same(&it.0, &top.0)));
+            }
+            self.commits.insert(0, (hash.as_str().to_owned(), subject.clone()));
+            self.made.push((hash.as_str().to_owned(), subject));
+        }
+        if let Some((range, listed)) = of_head(command, output) {
+            self.range = range;
+            self.at = Some(number);
+            self.commits = listed;
+            self.find_commit_of_prompt(number, prompts);
+        }
+    }
+
+    fn forget(&mut self) {
+        (self.at, self.range) = (None, false);
+        self.commits.clear();
+    }
+
+    fn is_made(&self, commit: &(String, String)) -> bool {
+        self.made.iter().any(|it| is_same(&it.0, &commit.0) || it.1 == commit.1)
+    }
+
+    fn find_commit_of_prompt(&mut self, number: usize, prompts: &[String]) {
+        /// Minimum bytes of a subject that is no coincidence.
+        const SUBJECT: usize = 15;
+        if self.silent {
+            return;
+        }
+        let found = self.commits.iter().find(|commit| {
+            let subject = commit.1.trim_end_matches(['.', '…']);
+            subject.len() >= SUBJECT
+                && prompts.iter().any(|it| it.trim_start().starts_with(subject))
+                && !self.made.iter().any(|it| is_same(&it.0, &commit.0))
+        });
+        if let Some((hash, subject)) = found {
+            self.of_prompt = Some((number, hash.clone(), subject.clone()));
+        }
+    }
+
+    /// Notes what the model says of commits that something else makes.
+    pub(in crate::facts::work) fn hear(&mut self, number: usize, text: &str) {
+        const WORDS: [&str; 4] =
+            ["auto-commit", "autocommit", "automatically commit", "committed automatically"];
+        /// Maximum bytes of a sentence.
+        const SENTENCE: usize = 200;
+        let says = |it: &str| WORDS.iter().any(|of| it.to_lowercase().contains(of));
+        if text.contains("ommit") && says(text) {
+            let said = sentences(text).into_iter().find(|it| says(it) && it.contains("already"));
+            self.heard = said.map(|it| (number, flat(clip(it, SENTENCE).0))).or(self.heard.take());
+        }
+    }
+
+    /// Whether commits are made that the session did not make.
+    pub(in crate::facts::work) fn commits_by_itself(&self) -> bool {
+        self.of_prompt.is_some() || self.heard.is_some()
+    }
+
+    /// What is told of it at the end: the commits of this session that there are, and who else commits.
+    pub(in crate::facts::work) fn told(&self, commits: &Commits) -> Vec<String> {
+        /// Maximum number of commits that are told.
+        const MOST: usize = 12;
+        /// Maximum bytes of a subject.
+        const SUBJECT: usize = 90;
+        let mut out = Vec::new();
+        let live = || self.commits.iter().filter(|it| !commits.is_lost(&it.0));
+        // What stands above a commit of this session was made in it too.
+        let own = match live().count() {
+            all if self.range && (self.silent || !self.made.is_empty()) => all,
+            _ => live().enumerate().filter(|it| self.is_made(it.1)).last().map_or(0, |it| it.0 + 1),
+        };
+        if own > 0 {
+            let named: Vec<String> = live()
+                .take(own.min(MOST))
+                .map(|(hash, subject)| format!("{} {}", clip(hash, SHORT).0, clip(subject, SUBJECT).0))
+                .collect();
+            let more = own - named.len();
+            let more = if more > 0 { format!("; and {more} older") } else { String::new() };
+            let at = self.at.map(|it| format!(" (git log: #{it})")).unwrap_or_default();
+            out.push(format!("commits, newest first{at}: {}{more}", named.join("; ")));
+        }
+        if let Some((at, hash, subject)) = &self.of_prompt {
+            out.push(format!(
+                "not committed by this session, and named after a prompt, so something else commits here: {} {} (#{at})",
+                clip(hash, SHORT).0,
+                clip(subject, SUBJECT).0
+            ));
+        }
+        out.extend(self.heard.iter().map(|(at, said)| format!("the model found: {said} (#{at})")));
+        out
+    }
+}
+
+/// Whether two hashes are of one commit.
+fn is_same(one: &str, other: &str) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
+/// The commits of the current branch that a command lists, newest first, and whether they are only those of a range. None
+/// if it lists others: of another branch, of a file, by a word.
+pub(in crate::facts) fn of_head(
+    command: &ParsedCommand,
+    output: &str,
+) -> Option<(bool, Vec<(String, String)>)> {
+    let mut range = None;
+    for words in command.programs() {
+        let ["log", rest @ ..] = &of_git(&words).unwrap_or_default()[..] else {
+            let filters = ["grep", "egrep", "rg", "tail", "awk", "sed", "sort", "cut"].contains(&words[0]);
+            let other = matches!(words[..], ["git", "blame" | "reflog" | "show" | "rev-list", ..]);
+            if filters || other {
+                return None;
+            }
+            continue;
+        };
+        if range.is_some() {
+            return None;
+        }
+        range = Some(range_to_head(rest)?);
+    }
+    let found = |it: &LazyLock<AsciiFirstRegex>| -> Vec<(String, String)> {
+        it.captures_iter(output)
+            .filter_map(|it| Some((it.get(1)?.as_str().to_owned(), it.get(2)?.as_str().trim().to_owned())))
+            .collect()
+    };
+    let listed = Some(found(&ONE_LINE)).filter(|it| !it.is_empty()).unwrap_or_else(|| found(&LONG));
+    range.filter(|_| !listed.is_empty()).map(|it| (it, listed))
+}
+
+/// Whether the arguments of `git log` name a range that ends with the current commit; none if they ask for anything but
+/// the current branch.
+fn range_to_head(arguments: &[&str]) -> Option<bool> {
+    const OTHERS: [&str; 9] = [
+        "--all",
+        "--branches",
+        "--remotes",
+        "--grep",
+        "--author",
+        "--reverse",
+        "--walk-reflogs",
+        "--merges",
+        "--tags",
+    ];
+    let text = arguments.join(" ");
+    // `$(git merge-base main HEAD)..HEAD`
+    let forked = text.contains("merge-base") && text.trim_end().ends_with("..HEAD");
+    let mut range = forked;
+    for word in arguments {
+        if let Some(flag) = word.strip_prefix('-') {
+            let other = OTHERS.iter().any(|it| word.starts_with(it));
+            if other || *word == "--" || flag.starts_with(['S', 'G', 'g', 'L']) {
+                return None;
+            }
+        } else if forked || word.parse::<u32>().is_ok() || *word == "HEAD" {
+        } else if word.split_once("..").is_some_and(|it| it.1.is_empty() || it.1 == "HEAD") {
+            range = true;
+        } else if !word.contains(['%', ' ']) {
+            return None;
+        }
+    }
+    Some(range)
+}

@@ -1,0 +1,273 @@
+//! The files that are not committed: what `git status` lists, and what was edited and committed since.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::command::ParsedCommand;
+use super::super::paths::file_name;
+use super::commits::COMMITTED;
+use super::listing::{Change, Listed, Listing, is_same, of_commit};
+use super::of_git;
+
+#[derive(Default)]
+pub(in crate::facts::work) struct Uncommitted {
+    /// Message of the last commit.
+    committed: Option<usize>,
+    /// Message of the last `git status` that showed all that was uncommitted.
+    status: Option<usize>,
+    /// Files of the working directory that were edited or listed since, and the last message that shows it.
+    changed: BTreeMap<String, (usize, Change)>,
+    /// Those of them that the session edited, whose path is told elsewhere.
+    edited: BTreeSet<String>,
+    /// What was staged, as named.
+    staged: Vec<String>,
+}
+
+impl Uncommitted {
+    pub(in crate::facts::work) fn edit(&mut self, number: usize, path: &str) {
+        // Elsewhere, or beside the repository.
+        let drive = path.get(1..2) == Some(":");
+        if !path.starts_with(['/', '~', '.', '\\']) && !drive {
+            let new = self.changed.get(path).is_some_and(|it| it.1 == Change::Added);
+            let change = if new { Change::Added } else { Change::Modified };
+            self.changed.insert(path.to_owned(), (number, change));
+            self.edited.insert(path.to_owned());
+        }
+    }
+
+    /// Edits of a deleted file are not left to commit.
+    pub(in crate::facts::work) fn delete(&mut self, path: &str) {
+        let below = |it: &str| it.strip_prefix(path).is_some_and(|it| it.is_empty() || it.starts_with('/'));
+        self.changed.retain(|it, _| !below(it));
+    }
+
+    pub(in crate::facts::work) fn has_edits(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// Reads a command that succeeded. What cannot be told counts as committed. `resolve`: a printed path as it is known.
+    /// Returns the files that were committed by name.
+    pub(in crate::facts::work) fn run(
+        &mut self,
+        number: usize,
+        command: &ParsedCommand,
+        output: &str,
+        resolve: impl Fn(&Listed) -> Option<String>,
+    ) -> Vec<String> {
+        let mut named = Vec::new();
+        for words in command.programs() {
+            if let Some(listing) = Listing::of(&words, command, output) {
+                self.list(number, &listing, &resolve);
+            }
+            if let ["jj" | "gt" | "sl" | "hg" | "svn", ..] = words[..] {
+                self.forget();
+            }
+            match of_git(&words).unwrap_or_default()[..] {
+                ["add", ref rest @ ..] => {
+                    self.staged.extend(rest.iter().map(|it| it.trim_start_matches("./").to_owned()));
+                }
+                ["commit", ref rest @ ..] if !rest.contains(&"--dry-run") => {
+                    named.extend(self.commit(number, rest));
+                }
+                // These leave the files as they are.
+                ["checkout" | "switch", "-b" | "-B" | "-c" | "-C", ..] => {}
+                [
+                    "stash" | "reset" | "clean" | "am" | "cherry-pick" | "revert" | "merge" | "checkout",
+                    ..,
+                ] => self.forget(),
+                _ => {}
+            }
+        }
+        if COMMITTED.is_match(output) {
+            // By a program that commits for itself.
+            if self.committed != Some(number) {
+                self.forget();
+                self.committed = Some(number);
+            }
+            let listed = of_commit(output);
+            self.changed.retain(|path, _| !listed.iter().any(|it| is_same(&it.path, path)));
+        }
+        for path in command.restored_files() {
+            self.changed.remove(&path);
+        }
+        named
+    }
+
+    fn forget(&mut self) {
+        self.changed.clear();
+        self.status = None;
+    }
+
+    /// Returns the names that were staged one by one.
+    fn commit(&mut self, number: usize, flags: &[&str]) -> Vec<String> {
+        /// Long flags that do not choose what is committed.
+        const NEUTRAL: [&str; 5] = ["--message", "--no-verify", "--no-gpg-sign", "--signoff", "--quiet"];
+        let chooses =
+            |it: &&str| it.starts_with("--") && !NEUTRAL.contains(&it.split('=').next().unwrap_or_default());
+        let short = |it: &&str| it.starts_with('-') && !it.starts_with("--") && it.contains('a');
+        let plain = |it: &String| !it.starts_with('-') && !it.contains(['*', '$', '?', '{']) && it != ".";
+        let whole = self.staged.is_empty()
+            || !self.staged.iter().all(plain)
+            || flags.iter().any(|it| short(it) || chooses(it));
+        let staged = std::mem::take(&mut self.staged);
+        self.changed.retain(|path, _| {
+            let of = |it: &String| {
+                let it = it.trim_end_matches('/');
+                path == it
+                    || path.strip_prefix(it).is_some_and(|it| it.starts_with('/'))
+                    // Named from another directory.
+                    || path.ends_with(it)
+                    || path.contains(&format!("/{it}/"))
+                    || it.ends_with(path.as_str())
+            };
+            !whole && !staged.iter().any(of)
+        });
+        self.committed = Some(number);
+        staged.into_iter().filter(plain).collect()
+    }
+
+    fn list(&mut self, number: usize, listing: &Listing, resolve: &impl Fn(&Listed) -> Option<String>) {
+        // A new folder is listed by its name alone.
+        let is = |listed: &Listed, path: &str| {
+            is_same(&listed.path, path)
+                || listed.path.ends_with('/') && format!("/{path}").contains(&format!("/{}", listed.path))
+        };
+        if listing.whole {
+            self.changed.retain(|path, _| listing.files.iter().any(|it| is(it, path)));
+            self.status = Some(number);
+        }
+        for listed in &listing.files {
+            let known: Vec<String> = self.changed.keys().filter(|it| is(listed, it)).cloned().collect();
+            let names = if known.is_empty() { resolve(listed).into_iter().collect() } else { known };
+            self.changed.extend(names.into_iter().map(|it| (it, (number, listed.change))));
+        }
+    }
+
+    /// What is told of it at the end; nothing where the session neither commits nor asks git. `unseen`: whether commits are
+    /// made that no command shows.
+    pub(in crate::facts::work) fn told(&self, unseen: bool) -> Option<String> {
+        /// Maximum number of files that are named.
+        const NAMED: usize = 8;
+        if self.edited.is_empty() && self.committed.is_none() {
+            return None;
+        }
+        if self.changed.is_empty() {
+            let at = self.status.filter(|it| self.committed.is_none_or(|at| at < *it))?;
+            return Some(format!("nothing uncommitted at #{at} (git status)"));
+        }
+        let (known, at) = match (self.status, self.committed) {
+            (Some(status), Some(commit)) if commit > status => {
+                (format!("git status: #{status}, last commit: #{commit}"), status)
+            }
+            (Some(status), _) => (format!("git status: #{status}"), status),
+            (None, Some(_)) if unseen => return None,
+            (None, Some(commit)) => (format!("as far as seen; last commit: #{commit}"), commit),
+            (None, None) => return None,
+        };
+        let mut newest: Vec<(&String, usize, Change)> =
+            self.changed.iter().map(|(path, (at, change))| (path, *at, *change)).collect();
+        newest.retain(|it| !unseen || it.1 <= at);
+        newest.sort_by_key(|it| std::cmp::Reverse(it.1));
+        // The list of files has the paths, but which of two is meant must be said here.
+        let shared = |name: &str| newest.iter().filter(|it| file_name(it.0) == name).count() > 1;
+        let name = |(path, _, change): &(&String, usize, Change)| {
+            let name = match file_name(path) {
+                name if shared(name) || !self.edited.contains(*path) => path,
+                name => name,
+            };
+            // As git writes it.
+            match change {
+                Change::Modified => name.to_owned(),
+                Change::Added => format!("A {name}"),
+                Change::Deleted => format!("D {name}"),
+            }
+        };
+        let named: Vec<String> = newest.iter().take(NAMED).map(name).collect();
+        let more = newest.len() - named.len();
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!named.is_empty()).then(|| format!("uncommitted ({known}): {}{more}", named.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(work: &mut Uncommitted, number: usize, command: &str, output: &str) {
+        work.run(number, &ParsedCommand::of(command), output, |it| {
+            Some(it.path.trim_start_matches(".../").to_owned())
+        });
+    }
+
+    #[test]
+    fn knows_what_a_commit_left_out() {
+        let told = |commands: &[(&str, &str)]| {
+            let mut work = Uncommitted::default();
+            run(&mut work, 1, "git add -A && git commit -m start", "[main 1a2b3c4] start");
+            work.edit(2, "src/a.rs");
+            work.edit(3, "src/b.rs");
+            work.edit(4, "/tmp/c.rs");
+            work.edit(4, "C:/Users/me/notes.md");
+            for (number, (command, output)) in (5..).zip(commands) {
+                run(&mut work, number, command, output);
+            }
+            work.told(false).unwrap_or_default()
+        };
+        for (command, output, expected) in [
+            ("ls", "", "uncommitted (as far as seen; last commit: #1): b.rs, a.rs"),
+            (
+                "git add src/a.rs && git commit -m a",
+                "",
+                "uncommitted (as far as seen; last commit: #5): b.rs",
+            ),
+            ("git add src && git commit -m a", "", ""),
+            ("git commit -am a", "", ""),
+            ("just ship", "[main 2b3c4d5] a", ""),
+            ("git stash", "", ""),
+            ("git status", "nothing to commit, working tree clean", "nothing uncommitted at #5 (git status)"),
+            ("git status --short", " M src/b.rs\n?? new/\n", "uncommitted (git status: #5): A new/, b.rs"),
+            (
+                "git status -s | head -1",
+                " M src/b.rs\n",
+                "uncommitted (as far as seen; last commit: #1): b.rs, a.rs",
+            ),
+            (
+                "git diff --stat",
+                " .../b.rs | 2 +-\n src/d.rs | 1 +\n",
+                "uncommitted (as far as seen; last commit: #1): src/d.rs, b.rs, a.rs",
+            ),
+            (
+                "git status",
+                "On branch main\nChanges not staged for commit:\n  (use \"git add\" …)\n\tmodified:   docs/c.md\n\tdeleted:    src/d.rs\n\nUntracked files:\n\tsrc/a.rs\n\nno changes added to commit\n",
+                "uncommitted (git status: #5): A a.rs, D src/d.rs, docs/c.md",
+            ),
+            ("git checkout -b next", "", "uncommitted (as far as seen; last commit: #1): b.rs, a.rs"),
+            ("cd deep && git add src/ && git commit -m a", "[main 2b3c4d5] a", ""),
+            (
+                "git add x && git commit -m a",
+                "[main 2b3c4d5] a\n 2 files changed\n create mode 100644 src/b.rs",
+                "uncommitted (as far as seen; last commit: #5): a.rs",
+            ),
+            (
+                "git add x && git commit -m a",
+                "[main 2b3c4d5] a\n rename src/{c.rs => b.rs} (98%)\n delete mode 100644 src/a.rs",
+                "",
+            ),
+            ("git restore src/b.rs", "", "uncommitted (as far as seen; last commit: #1): a.rs"),
+        ] {
+            assert_eq!(told(&[(command, output)]), expected, "{command}");
+        }
+        let mut work = Uncommitted::default();
+        run(&mut work, 1, "git commit -am start", "[main 1a2b3c4] start");
+        for (number, path) in (2..).zip(["src/a/mod.rs", "src/b/mod.rs", "gone/c.rs", "gone.rs"]) {
+            work.edit(number, path);
+        }
+        work.delete("gone");
+        assert_eq!(
+            work.told(false).unwrap(),
+            "uncommitted (as far as seen; last commit: #1): gone.rs, src/b/mod.rs, src/a/mod.rs"
+        );
+        let mut never = Uncommitted::default();
+        never.edit(1, "a.rs");
+        assert_eq!(never.told(false), None);
+    }
+}
