@@ -6,6 +6,7 @@ use super::SummaryReader;
 use super::headings::{FILE_OPS, op_in, op_of_path};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, ends_with_colon};
+use crate::facts::voice::ToolTopic;
 use crate::facts::work::paths;
 use crate::facts::{Detail, Fact, FileOp, REPOSITORY, Topic};
 
@@ -27,8 +28,13 @@ impl SummaryReader<'_> {
             }
             return;
         }
-        // Our format: how the repository was then.
-        if body.starts_with(REPOSITORY) {
+        // Our format. What was uncommitted then may not be so now.
+        if let Some(told) = body.strip_prefix(REPOSITORY) {
+            if !told.starts_with("uncommitted (") && !told.starts_with("nothing uncommitted") {
+                let seen = told.rsplit_once(" (#").filter(|_| !told.starts_with("commits"));
+                let told = seen.map_or(told, |it| it.0);
+                self.push_seen(ToolTopic::Directory, &format!("{REPOSITORY}{told}"), Detail::None);
+            }
             return;
         }
         // Our format: nothing followed from a listing until that compaction.

@@ -141,6 +141,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     facts.retain(|it| {
         !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None, .. })
     });
+    facts.retain(|it| !it.text.strip_prefix(REPOSITORY).is_some_and(|told| work.log.resume(told)));
     let mut open: HashMap<&str, &Call> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         if message.is_prompt() {

@@ -18,6 +18,9 @@ static LONG: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     )
 });
 
+/// How the commits are told.
+const COMMITS: &str = "commits, newest first";
+
 /// Letters of a hash that are told.
 const SHORT: usize = 10;
 
@@ -109,6 +112,28 @@ impl Log {
         }
     }
 
+    /// Takes over what an earlier summary tells of the repository: the commits, and who else commits. Returns whether the
+    /// line is of them.
+    pub(in crate::facts::work) fn resume(&mut self, told: &str) -> bool {
+        let Some(listed) = told.strip_prefix(COMMITS).and_then(|it| it.split_once(": ")) else {
+            return false;
+        };
+        let is_hash =
+            |it: &str| (7..=SHORT).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_hexdigit());
+        for piece in listed.1.split("; ") {
+            match (piece.split_once(' '), self.commits.last_mut()) {
+                (Some((hash, subject)), _) if is_hash(hash) => {
+                    self.commits.push((hash.to_owned(), subject.to_owned()));
+                }
+                // A subject with a semicolon.
+                (_, Some(last)) if !piece.ends_with(" older") => last.1 += &format!("; {piece}"),
+                _ => {}
+            }
+        }
+        self.made.extend(self.commits.iter().cloned());
+        true
+    }
+
     /// Notes what the model says of commits that something else makes.
     pub(in crate::facts::work) fn hear(&mut self, number: usize, text: &str) {
         const WORDS: [&str; 4] =
@@ -148,7 +173,7 @@ impl Log {
             let more = own - named.len();
             let more = if more > 0 { format!("; and {more} older") } else { String::new() };
             let at = self.at.map(|it| format!(" (git log: #{it})")).unwrap_or_default();
-            out.push(format!("commits, newest first{at}: {}{more}", named.join("; ")));
+            out.push(format!("{COMMITS}{at}: {}{more}", named.join("; ")));
         }
         if let Some((at, hash, subject)) = &self.of_prompt {
             out.push(format!(
@@ -174,6 +199,9 @@ pub(in crate::facts) fn of_head(
     output: &str,
 ) -> Option<(bool, Vec<(String, String)>)> {
     let mut range = None;
+    // `$(git merge-base main HEAD)..HEAD`, of which the parser makes programs.
+    let forked = command.programs().any(|it| it[0] == "..HEAD")
+        && command.programs().any(|it| of_git(&it).is_some_and(|it| it.first() == Some(&"merge-base")));
     for words in command.programs() {
         let ["log", rest @ ..] = &of_git(&words).unwrap_or_default()[..] else {
             let filters = ["grep", "egrep", "rg", "tail", "awk", "sed", "sort", "cut"].contains(&words[0]);
@@ -186,7 +214,10 @@ pub(in crate::facts) fn of_head(
         if range.is_some() {
             return None;
         }
-        range = Some(range_to_head(rest)?);
+        range = Some(match rest {
+            [rest @ .., "$"] if forked => range_to_head(rest).map(|_| true)?,
+            rest => range_to_head(rest)?,
+        });
     }
     let found = |it: &LazyLock<AsciiFirstRegex>| -> Vec<(String, String)> {
         it.captures_iter(output)
@@ -211,17 +242,14 @@ fn range_to_head(arguments: &[&str]) -> Option<bool> {
         "--merges",
         "--tags",
     ];
-    let text = arguments.join(" ");
-    // `$(git merge-base main HEAD)..HEAD`
-    let forked = text.contains("merge-base") && text.trim_end().ends_with("..HEAD");
-    let mut range = forked;
+    let mut range = false;
     for word in arguments {
         if let Some(flag) = word.strip_prefix('-') {
             let other = OTHERS.iter().any(|it| word.starts_with(it));
             if other || *word == "--" || flag.starts_with(['S', 'G', 'g', 'L']) {
                 return None;
             }
-        } else if forked || word.parse::<u32>().is_ok() || *word == "HEAD" {
+        } else if word.parse::<u32>().is_ok() || *word == "HEAD" {
         } else if word.split_once("..").is_some_and(|it| it.1.is_empty() || it.1 == "HEAD") {
             range = true;
         } else if !word.contains(['%', ' ']) {
