@@ -307,6 +307,8 @@ pub struct Meta {
     pub automatic: bool,
     /// Turns that were rolled back, where the agent does not undo what they did to files.
     pub rolled_back: Option<RolledBack>,
+    /// Whether the last prompt was sent in a mode that only reads and plans; nothing where the format does not say.
+    pub planning: Option<bool>,
 }
 
 /// Turns whose messages are gone, but not what their calls did.

@@ -372,3 +372,34 @@ fn what_a_sub_agent_reports_is_told_unless_the_model_repeats_it() {
     let repeated = text(&report);
     assert!(!repeated.contains("a sub-agent reports"), "{repeated}");
 }
+
+/// Calls that enter and leave plan mode, and what the page says of it.
+fn planned(calls: &str, planning: Option<bool>) -> Option<String> {
+    let mut history = session(&format!("@user\nAdd a valve.\n{calls}"));
+    history.meta.planning = planning;
+    page_of(&history).lines().find(|it| it.contains("plan mode")).map(str::to_owned)
+}
+
+#[test]
+fn plan_mode_is_told_until_the_plan_is_approved() {
+    const ENTER: &str = "@call EnterPlanMode e\n{}\n@out e\nEntered plan mode.\n";
+    const WRITE: &str = "@call Write w\n{\"file_path\":\"/me/.claude/plans/valve.md\",\"content\":\"# Plan\"}\n@out w\nok\n";
+    let exit = |said: &str| {
+        format!("{ENTER}{WRITE}@call ExitPlanMode x\n{{\"plan\":\"# Plan\"}}\n@out x{said}\n@model\nI go on.\n")
+    };
+    let on = "- mode: plan mode (read-only until the plan is approved)";
+    let file = format!("{on}; plan file: /me/.claude/plans/valve.md");
+    assert_eq!(planned(ENTER, None).as_deref(), Some(on));
+    // The prompt was sent before the model entered it.
+    assert_eq!(planned(ENTER, Some(false)).as_deref(), Some(on));
+    assert_eq!(planned(WRITE, Some(true)).as_deref(), Some(&*file));
+    assert_eq!(planned(&exit(" refused"), None).as_deref(), Some(&*file));
+    assert_eq!(planned(&exit("\nUser has approved your plan."), None), None);
+    let left = format!("{ENTER}@user\nJust do it.\n");
+    assert_eq!(planned(&left, None).as_deref(), Some(on));
+    assert_eq!(planned(&left, Some(false)), None);
+    let again = format!("@summary\n## Goal\n- \"Add a valve.\"\n\n## Last step\n{on}\n@model\nI look around.\n");
+    assert_eq!(planned(&again, None).as_deref(), Some(on));
+    assert_eq!(planned(&format!("{again}{ENTER}"), None).as_deref(), Some(on));
+    assert_eq!(planned(&format!("{again}@context\n<system-reminder>\n## Exited Plan Mode\n"), None), None);
+}

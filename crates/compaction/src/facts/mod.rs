@@ -10,6 +10,7 @@
 //! [`Kind::Said`]: history::Kind::Said
 
 mod good_moment;
+mod mode;
 mod past;
 mod plan;
 mod talk;
@@ -259,6 +260,7 @@ fn read_messages(history: &History) -> Ledger {
     talk::overruled::drop_overruled(history, &mut facts);
     past::superseded::replace_answered_goal(history, &mut facts);
     past::note_unreadable(history, &mut facts);
+    facts.extend(mode::read(history));
     Ledger { facts: deduplicated(facts), replaced, directory }
 }
 

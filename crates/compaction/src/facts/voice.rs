@@ -197,6 +197,7 @@ pub(super) enum ToolTopic {
     Errors,
     Tried,
     Identifiers,
+    Mode,
 }
 
 /// Topics of facts that come from the model's text.
@@ -227,6 +228,7 @@ impl Fact {
             ToolTopic::Errors => Topic::Errors,
             ToolTopic::Tried => Topic::Tried,
             ToolTopic::Identifiers => Topic::Identifiers,
+            ToolTopic::Mode => Topic::Mode,
         };
         Self::new(topic, message, Voice::Tools, text, detail)
     }

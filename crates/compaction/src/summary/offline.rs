@@ -387,6 +387,7 @@ fn home(sections: &[Section], topic: Topic) -> Topic {
     match topic {
         Topic::Directives => Topic::Constraints,
         Topic::Unconfirmed => Topic::Open,
+        Topic::Mode => Topic::Current,
         other => other,
     }
 }

@@ -11,6 +11,7 @@ pub(in crate::facts) mod superseded;
 
 use std::sync::LazyLock;
 
+use crate::facts::mode;
 use crate::facts::talk;
 use crate::facts::talk::orders;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -353,7 +354,8 @@ impl SummaryReader<'_> {
         let body = REFS.replace_all(goal.map_or(&body, |it| it.0), "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
-        if body.is_empty() || body == "(none)" || BOILERPLATE.iter().any(|it| lower.starts_with(it)) {
+        // Our format: which mode it is, the session tells.
+        if body.is_empty() || body == "(none)" || body.starts_with(mode::PLANNING) || BOILERPLATE.iter().any(|it| lower.starts_with(it)) {
             return;
         }
         let stepped = STEP_MARKS.iter().any(|it| body.starts_with(it.0));

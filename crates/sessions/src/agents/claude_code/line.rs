@@ -29,6 +29,8 @@ pub(super) struct Line<'a> {
     pub(super) at: Option<i64>,
     pub(super) session: Option<Cow<'a, str>>,
     pub(super) cwd: Option<Cow<'a, str>>,
+    /// `permissionMode` of a prompt.
+    pub(super) mode: Option<Cow<'a, str>>,
     pub(super) leaf: Option<Cow<'a, str>>,
     pub(super) compact: Option<Box<Compact>>,
     pub(super) message: Option<RowContent<'a>>,
@@ -171,6 +173,7 @@ impl<'k> Reader<'k> {
             "timestamp" => out.at = it.optional_string()?.and_then(|it| derive::parse_time(&it)),
             "sessionId" => out.session = it.optional_string()?,
             "cwd" => out.cwd = it.optional_string()?,
+            "permissionMode" => out.mode = it.optional_string()?,
             "leafUuid" => out.leaf = it.optional_string()?,
             "compactMetadata" => out.compact = it.optional(b'{', compact)?.map(Box::new),
             "message" => {
