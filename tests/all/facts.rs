@@ -14,7 +14,7 @@ use crate::corpus;
 
 mod said;
 
-/// A session from text: `@user`, `@model`, `@context`, `@summary`, `@call NAME ID`, `@free NAME ID`, `@out ID [failed]`,
+/// A session from text: `@user`, `@model`, `@context`, `@summary`, `@call NAME ID`, `@free NAME ID`, `@out ID [failed|refused|denied]`,
 /// each with the lines below it.
 pub(crate) fn session(text: &str) -> History {
     let mut messages = Vec::new();
@@ -41,9 +41,10 @@ pub(crate) fn session(text: &str) -> History {
             "call" => call(false),
             "free" => call(true),
             "out" => {
-                let refused = words.get(2) == Some(&"refused");
+                let denied = words.get(2) == Some(&"denied");
+                let refused = denied || words.get(2) == Some(&"refused");
                 let failed = refused || words.get(2) == Some(&"failed");
-                let reason = Some(body).filter(|it| !it.is_empty()).map(Into::into);
+                let reason = Some(body).filter(|it| !denied && !it.is_empty()).map(Into::into);
                 let text = Text::new(body);
                 let output = Output {
                     id: words[1].into(),
@@ -53,7 +54,7 @@ pub(crate) fn session(text: &str) -> History {
                     failed,
                     cleared: false,
                     exit: None,
-                    refusal: refused.then(|| Box::new(Refusal { reason })),
+                    refusal: refused.then(|| Box::new(Refusal { reason, by_settings: denied })),
                 };
                 Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
             }

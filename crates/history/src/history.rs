@@ -115,6 +115,8 @@ impl Output {
 pub struct Refusal {
     /// Why, in the user's words, where the agent records that.
     pub reason: Option<Box<str>>,
+    /// The user's settings refused it, or what judges calls in the user's place: nobody was asked.
+    pub by_settings: bool,
 }
 
 /// A kind of attachment, as far as its price depends on it.

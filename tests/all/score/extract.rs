@@ -38,7 +38,7 @@ fn history(text: &str) -> History {
                 failed,
                 cleared: false,
                 exit: None,
-                refusal: refused.then(|| Box::new(Refusal { reason })),
+                refusal: refused.then(|| Box::new(Refusal { reason, ..Refusal::default() })),
             };
             messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
             messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));

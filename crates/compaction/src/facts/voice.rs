@@ -198,6 +198,8 @@ pub(super) enum ToolTopic {
     Tried,
     Identifiers,
     Mode,
+    /// [`Topic::Decisions`]: what the user's settings forbid.
+    Denied,
 }
 
 /// Topics of facts that come from the model's text.
@@ -229,6 +231,7 @@ impl Fact {
             ToolTopic::Tried => Topic::Tried,
             ToolTopic::Identifiers => Topic::Identifiers,
             ToolTopic::Mode => Topic::Mode,
+            ToolTopic::Denied => Topic::Decisions,
         };
         Self::new(topic, message, Voice::Tools, text, detail)
     }

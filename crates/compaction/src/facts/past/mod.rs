@@ -25,7 +25,7 @@ use crate::facts::work::command::is_read_only;
 use crate::facts::work::outcome::Outcome;
 use crate::facts::work::resolution::EXCUSES;
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
-pub(crate) use headings::ANSWERED;
+pub(crate) use headings::{ANSWERED, BELOW};
 use headings::{Heading, op_in, parse_heading};
 use history::{History, Kind, Message, Part};
 
@@ -355,7 +355,15 @@ impl SummaryReader<'_> {
         let body = body.trim();
         let lower = body.to_lowercase();
         // Our format: which mode it is, the session tells.
-        if body.is_empty() || body == "(none)" || body.starts_with(mode::PLANNING) || BOILERPLATE.iter().any(|it| lower.starts_with(it)) {
+        if body.is_empty()
+            || body == "(none)"
+            || body.starts_with(mode::PLANNING)
+            || BOILERPLATE.iter().any(|it| lower.starts_with(it))
+        {
+            return;
+        }
+        // Our format: the request itself stands behind the summary.
+        if topic == Topic::Goal && body.ends_with(BELOW.trim_start()) {
             return;
         }
         let stepped = STEP_MARKS.iter().any(|it| body.starts_with(it.0));

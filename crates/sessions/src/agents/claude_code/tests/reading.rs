@@ -487,9 +487,7 @@ fn hostile_shapes_take_linear_time() {
 
 #[test]
 fn the_mode_of_the_last_prompt_is_known() {
-    let prompt = |mode: &str| {
-        json!({"type": "user", "permissionMode": mode, "message": {"role": "user", "content": "Go on."}})
-    };
+    let prompt = |mode: &str| json!({"type": "user", "permissionMode": mode, "message": {"role": "user", "content": "Go on."}});
     let mut it = rows();
     it.user("u1", "p1").says("a1", "a1");
     assert_eq!(read(&it.source()).unwrap().history.meta.planning, None);
