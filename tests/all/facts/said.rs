@@ -417,14 +417,14 @@ fn a_denied_call_is_told_once_until_it_runs() {
     let denied =
         |at: &str| format!("@call Bash {at}\n{CALL}{at} denied\nPermission to use Bash has been denied.\n");
     let twice = format!(
-        "@user\nTidy up.\n{}{}@model\nThe removal was denied because of the permissions of the old directory.\n",
+        "@user\nTidy up.\n{}{}@model\nThe removal was denied because of the permissions of the old directory.\n@user\nWhat else is there to tidy up?\n@model\nNothing is left.\n",
         denied("a"),
         denied("b")
     );
     let page_of_two = page(&twice);
     assert_eq!(page_of_two.matches("denied").count(), 1, "{page_of_two}");
     assert!(
-        page_of_two.contains("- denied by the user's settings: Bash rm -rf build/old [#3]"),
+        page_of_two.contains("- denied by the user's settings: Bash rm -rf build/old [#4]"),
         "{page_of_two}"
     );
     assert!(!page_of_two.contains("## Errors"), "{page_of_two}");
@@ -440,7 +440,7 @@ fn a_question_that_the_user_refused_to_answer_decides_nothing() {
         )
     };
     let silent = page(&text(""));
-    assert!(silent.contains("- asked the user, not answered: Which size? (Small / Large) [#1]"), "{silent}");
+    assert!(silent.contains("- asked the user, not answered: Which size? (Small / Large) [#2]"), "{silent}");
     assert!(!silent.contains("refused: AskUserQuestion"), "{silent}");
     let said = page(&text("the one we have"));
     assert!(said.contains("asked: Which size? (Small / Large) → \"the one we have\""), "{said}");
@@ -455,7 +455,7 @@ fn the_last_question_stays_open_when_the_user_asks_for_something_else() {
             "@user\nMend the pump.\n@model\nThe pump runs again. The valve is worn. Would you like me to replace the valve too?\n@user\n{next}\n"
         )
     };
-    let other = page(&text("Write down in the manual how the pump is opened and closed."));
+    let other = page(&text("Write down in the manual how the pump is opened and closed, and who may do it."));
     let open = "- asked the user, not answered: Would you like me to replace the valve too? [#1]";
     assert!(other.contains(open), "{other}");
     for answer in ["yes", "no, leave it"] {

@@ -353,9 +353,11 @@ impl Plan {
     fn binds(&self, at: usize, sentence: &str, polarity: Option<Polarity>) -> bool {
         let here = self.0.iter().rev().find(|it| it.0 <= at).map_or(PlanPart::Other, |it| it.2);
         let numbered = sentence.trim_start().starts_with(|c: char| c.is_ascii_digit());
+        let begins = |(before, _): (&str, &str)| !before.contains(char::is_alphanumeric);
         let forbids = || {
             polarity == Some(Polarity::Forbid)
                 && !sentence.contains('`')
+                && CUES.forbid.around(&Lowercased::of(sentence)).is_some_and(begins)
                 && is_standing_rule(sentence, Polarity::Forbid)
         };
         let binds = match here {

@@ -55,6 +55,7 @@ pub(super) fn announces(sentence: &str) -> bool {
 
 /// A text without announcements and headings of steps at its end.
 pub(super) fn without_closing_announcements(text: &str) -> &str {
+    let announces = |it: &str| CUES.announce.is_in(&Lowercased::of(it));
     let over = |it: &&str| announces(it) || ends_with_colon(it) || is_title(it) || STEP_HEADING.is_match(it);
     let mut rest = text.trim_end();
     while let Some(last) = statements(clip_end(rest, 1_000)).pop().filter(over) {
