@@ -14,7 +14,7 @@ use crate::corpus;
 
 mod said;
 
-/// A session from text: `@user`, `@model`, `@context`, `@summary`, `@call NAME ID`, `@free NAME ID`, `@out ID [failed]`,
+/// A session from text: `@user`, `@model`, `@context`, `@summary`, `@call NAME ID`, `@free NAME ID`, `@out ID [failed|refused|denied]`,
 /// each with the lines below it.
 pub(crate) fn session(text: &str) -> History {
     let mut messages = Vec::new();
@@ -41,10 +41,11 @@ pub(crate) fn session(text: &str) -> History {
             "call" => call(false),
             "free" => call(true),
             "out" => {
-                let refused = words.get(2) == Some(&"refused");
+                let denied = words.get(2) == Some(&"denied");
+                let refused = denied || words.get(2) == Some(&"refused");
                 let failed = refused || words.get(2) == Some(&"failed");
-                let reason = Some(body).filter(|it| !it.is_empty()).map(Into::into);
-                let refusal = refused.then(|| Box::new(Refusal { reason }));
+                let reason = Some(body).filter(|it| !denied && !it.is_empty()).map(Into::into);
+                let refusal = refused.then(|| Box::new(Refusal { reason, by_settings: denied }));
                 let output = Output { failed, refusal, ..Output::new(words[1], body) };
                 Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)])
             }

@@ -120,6 +120,8 @@ impl Output {
 pub struct Refusal {
     /// Why, in the user's words, where the agent records that.
     pub reason: Option<Box<str>>,
+    /// The user's settings refused it, or what judges calls in the user's place: nobody was asked.
+    pub by_settings: bool,
 }
 
 /// A kind of attachment, as far as its price depends on it.
@@ -312,6 +314,8 @@ pub struct Meta {
     pub automatic: bool,
     /// Turns that were rolled back, where the agent does not undo what they did to files.
     pub rolled_back: Option<RolledBack>,
+    /// Whether the last prompt was sent in a mode that only reads and plans; nothing where the format does not say.
+    pub planning: Option<bool>,
 }
 
 /// Turns whose messages are gone, but not what their calls did.

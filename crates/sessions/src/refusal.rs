@@ -9,6 +9,14 @@ pub(super) const CLAUDE_CODE: [&str; 2] = [
     "The user doesn't want to take this action right now.",
 ];
 
+/// Claude Code 2.0 to 2.1: how the result of a call begins that the settings forbid, or that nobody could be asked about,
+/// and what follows in it.
+const CLAUDE_CODE_SETTINGS: [(&str, &str); 3] = [
+    ("Permission to use ", " has been denied"),
+    ("Permission for this action ", " denied"),
+    ("Claude requested permissions to ", ", but you haven't granted it yet"),
+];
+
 /// Claude Code: what stands before the user's reason.
 const REASON: &str = "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file \
     edit, the new_string was NOT written to the file). To tell you how to proceed, the user said:\n";
@@ -16,6 +24,10 @@ const REASON: &str = "The user doesn't want to proceed with this tool use. The t
 /// Claude Code: what it adds behind a reason, and what it writes itself where the user answers questions by a question.
 const NOT_THE_REASON: [&str; 2] =
     ["\n\nNote: The user's next message may contain", "The user wants to clarify these questions."];
+
+/// Codex: how the output of a call begins that its reviewer denied, and what follows in it.
+const CODEX_REVIEWER: (&str, &str) =
+    ("exec_command failed", "This action was rejected due to unacceptable risk");
 
 /// Codex: the whole output of a call that the user denied. Outputs of its shell and of MCP tools begin with a header.
 const CODEX: [&str; 2] = ["exec command rejected by user", "patch rejected by user"];
@@ -33,6 +45,9 @@ const OPENCODE: [&str; 2] = [
 ];
 const OPENCODE_REASON: &str =
     "The user rejected permission to use this specific tool call with the following feedback: ";
+
+const OPENCODE_SETTINGS: &str =
+    "The user has specified a rule which prevents you from using this specific tool call.";
 
 /// OpenCode's own tools. Errors of MCP tools stand in a session as their server wrote them, so that nothing tells a
 /// refusal from a server that claims one.
@@ -55,28 +70,40 @@ const OPENCODE_TOOLS: [&str; 16] = [
     "write",
 ];
 
+const BY_SETTINGS: Refusal = Refusal { reason: None, by_settings: true };
+
+/// Whether a failed result of Claude Code, or its beginning, says that the settings forbid the call.
+fn is_forbidden(text: &str) -> bool {
+    CLAUDE_CODE_SETTINGS.iter().any(|it| text.strip_prefix(it.0).is_some_and(|rest| rest.contains(it.1)))
+}
+
 /// Of the text of a failed result of Claude Code.
 pub(super) fn claude_code(text: &str) -> Option<Refusal> {
+    if is_forbidden(text) {
+        return Some(BY_SETTINGS);
+    }
     if !CLAUDE_CODE.iter().any(|it| text.starts_with(it)) {
         return None;
     }
     let said = text.strip_prefix(REASON).map(|it| it.split(NOT_THE_REASON[0]).next().unwrap_or(it));
     Some(Refusal {
         reason: said.filter(|it| !it.trim_start().starts_with(NOT_THE_REASON[1])).and_then(words),
+        by_settings: false,
     })
 }
 
 /// Whether the JSON of Claude Code's `toolUseResult` is that of a refusal: a text, short beside most results.
 pub(super) fn is_shown(json: &str) -> bool {
     json.starts_with("\"User rejected tool use")
-        || CLAUDE_CODE
-            .iter()
-            .any(|it| json.strip_prefix("\"Error: ").is_some_and(|json| json.starts_with(it)))
+        || json
+            .strip_prefix("\"Error: ")
+            .is_some_and(|json| is_forbidden(json) || CLAUDE_CODE.iter().any(|it| json.starts_with(it)))
 }
 
 /// Of an output of Codex.
 pub(super) fn codex(text: &str) -> Option<Refusal> {
-    CODEX.contains(&text).then(Refusal::default)
+    let reviewed = text.starts_with(CODEX_REVIEWER.0) && text.contains(CODEX_REVIEWER.1);
+    reviewed.then_some(BY_SETTINGS).or_else(|| CODEX.contains(&text).then(Refusal::default))
 }
 
 /// Of the error of a call of Gemini CLI that has the status `cancelled`.
@@ -91,7 +118,8 @@ pub(super) fn opencode(tool: &str, text: &str) -> Option<Refusal> {
     }
     let text = text.strip_prefix("Error: ").unwrap_or(text);
     match text.strip_prefix(OPENCODE_REASON) {
-        Some(said) => Some(Refusal { reason: words(said) }),
+        Some(said) => Some(Refusal { reason: words(said), by_settings: false }),
+        None if text.starts_with(OPENCODE_SETTINGS) => Some(BY_SETTINGS),
         None => OPENCODE.contains(&text).then(Refusal::default),
     }
 }

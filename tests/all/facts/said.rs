@@ -1,6 +1,9 @@
 //! What the model said: which of it is still true at the end, and what of a long answer is told.
 
-use super::{History, Kind, Message, Opaque, Part, Role, Text, facts, session, spec, summary};
+use super::{
+    History, Kind, Message, OfflineRequest, Opaque, Part, Role, SummaryStyle, Text, facts, offline, session,
+    spec, summary,
+};
 
 fn page_of(history: &History) -> String {
     summary(history, &facts::read(history), &spec(), 100_000, &[])
@@ -368,4 +371,182 @@ fn what_a_sub_agent_reports_is_told_unless_the_model_repeats_it() {
     assert!(silent.contains("- a sub-agent reports: The valve of pump.rs leaks 18 drops"), "{silent}");
     let repeated = text(&report);
     assert!(!repeated.contains("a sub-agent reports"), "{repeated}");
+}
+
+/// Calls that enter and leave plan mode, and what the page says of it.
+fn planned(calls: &str, planning: Option<bool>) -> Option<String> {
+    let mut history = session(&format!("@user\nAdd a valve.\n{calls}"));
+    history.meta.planning = planning;
+    page_of(&history).lines().find(|it| it.contains("plan mode")).map(str::to_owned)
+}
+
+#[test]
+fn plan_mode_is_told_until_the_plan_is_approved() {
+    const ENTER: &str = "@call EnterPlanMode e\n{}\n@out e\nEntered plan mode.\n";
+    const WRITE: &str =
+        "@call Write w\n{\"file_path\":\"/me/.claude/plans/valve.md\",\"content\":\"# Plan\"}\n@out w\nok\n";
+    let exit = |said: &str| {
+        format!(
+            "{ENTER}{WRITE}@call ExitPlanMode x\n{{\"plan\":\"# Plan\"}}\n@out x{said}\n@model\nI go on.\n"
+        )
+    };
+    let on = "- mode: plan mode (read-only until the plan is approved)";
+    let file = format!("{on}; plan file: /me/.claude/plans/valve.md");
+    assert_eq!(planned(ENTER, None).as_deref(), Some(on));
+    // The prompt was sent before the model entered it.
+    assert_eq!(planned(ENTER, Some(false)).as_deref(), Some(on));
+    assert_eq!(planned(WRITE, Some(true)).as_deref(), Some(&*file));
+    assert_eq!(planned(&exit(" refused"), None).as_deref(), Some(&*file));
+    assert_eq!(planned(&exit("\nUser has approved your plan."), None), None);
+    let left = format!("{ENTER}@user\nJust do it.\n");
+    assert_eq!(planned(&left, None).as_deref(), Some(on));
+    assert_eq!(planned(&left, Some(false)), None);
+    let again =
+        format!("@summary\n## Goal\n- \"Add a valve.\"\n\n## Last step\n{on}\n@model\nI look around.\n");
+    assert_eq!(planned(&again, None).as_deref(), Some(on));
+    assert_eq!(planned(&format!("{again}{ENTER}"), None).as_deref(), Some(on));
+    assert_eq!(planned(&format!("{again}@context\n<system-reminder>\n## Exited Plan Mode\n"), None), None);
+}
+
+#[test]
+fn a_denied_call_is_told_once_until_it_runs() {
+    const CALL: &str = "{\"command\":\"rm -rf build/old\"}\n@out ";
+    let denied =
+        |at: &str| format!("@call Bash {at}\n{CALL}{at} denied\nPermission to use Bash has been denied.\n");
+    let twice = format!(
+        "@user\nTidy up.\n{}{}@model\nThe removal was denied because of the permissions of the old directory.\n@user\nWhat else is there to tidy up?\n@model\nNothing is left.\n",
+        denied("a"),
+        denied("b")
+    );
+    let page_of_two = page(&twice);
+    assert_eq!(page_of_two.matches("denied").count(), 1, "{page_of_two}");
+    assert!(
+        page_of_two.contains("- denied by the user's settings: Bash rm -rf build/old [#4]"),
+        "{page_of_two}"
+    );
+    assert!(!page_of_two.contains("## Errors"), "{page_of_two}");
+    let ran = page(&format!("{twice}@call Bash c\n{CALL}c\nok\n"));
+    assert!(!ran.contains("denied by"), "{ran}");
+}
+
+#[test]
+fn a_question_that_the_user_refused_to_answer_decides_nothing() {
+    let text = |said: &str| {
+        format!(
+            "@user\nAdd a pump.\n@call AskUserQuestion q\n{{\"questions\":[{{\"question\":\"Which size?\",\"options\":[{{\"label\":\"Small\"}},{{\"label\":\"Large\"}}]}}]}}\n@out q refused\n{said}\n@user\nWhere do I pay for it?\n"
+        )
+    };
+    let silent = page(&text(""));
+    assert!(silent.contains("- asked the user, not answered: Which size? (Small / Large) [#2]"), "{silent}");
+    assert!(!silent.contains("refused: AskUserQuestion"), "{silent}");
+    let said = page(&text("the one we have"));
+    assert!(said.contains("asked: Which size? (Small / Large) → \"the one we have\""), "{said}");
+    let later = page(&format!("{}@model\nAt the desk.\n@user\nAnd how do I get there?\n", text("")));
+    assert!(!later.contains("Which size?"), "{later}");
+}
+
+#[test]
+fn the_last_question_stays_open_when_the_user_asks_for_something_else() {
+    let text = |next: &str| {
+        format!(
+            "@user\nMend the pump.\n@model\nThe pump runs again. The valve is worn. Would you like me to replace the valve too?\n@user\n{next}\n"
+        )
+    };
+    let other = page(&text("Write down in the manual how the pump is opened and closed, and who may do it."));
+    let open = "- asked the user, not answered: Would you like me to replace the valve too? [#1]";
+    assert!(other.contains(open), "{other}");
+    for answer in ["yes", "no, leave it"] {
+        let page = page(&text(answer));
+        assert!(!page.contains("not answered"), "{answer}\n{page}");
+    }
+}
+
+/// The page for all messages before the last `tail`.
+fn page_before(text: &str, tail: usize) -> String {
+    let history = session(text);
+    let ask = OfflineRequest {
+        region: 0..history.messages().len() - tail,
+        cleared: &[],
+        kept: &[],
+        spec: &spec(),
+        max_tokens: 10_000,
+        shares_of: None,
+        style: SummaryStyle::Detailed,
+        focus: None,
+        pins: &[],
+        header: None,
+    };
+    offline::write(&history, &facts::read(&history), &ask, &super::count)
+}
+
+#[test]
+fn an_announcement_that_is_carried_out_below_is_no_last_step() {
+    let step = |said: &str| {
+        let page = page_before(
+            &format!(
+                "@user\nMend the pump.\n@call Bash a\n{{\"command\":\"make\"}}\n@out a\nok\n@model\n{said}\n@call Bash b\n{{\"command\":\"git commit -m x\"}}\n@out b\n[main 1234567] x\n@model\nIt is committed.\n"
+            ),
+            3,
+        );
+        page.split_once("## Last step\n- ").map(|it| it.1.lines().next().unwrap_or_default().to_owned())
+    };
+    for gone in [
+        "Now let me commit.",
+        "Now replace the whole `open` function:",
+        "Task 8: Verification",
+        "**Task 8: Verification**",
+        "It is clean. Let me commit it.",
+    ] {
+        assert_eq!(step(gone), None, "{gone}");
+    }
+    let result = "The valve of the pump closes now, and all 12 tests pass.";
+    assert_eq!(step(&format!("{result} Now let me commit.")).as_deref(), Some(&*format!("{result} [#3]")));
+}
+
+#[test]
+fn the_request_that_is_pursued_is_named_first() {
+    let long = "Then write the manual. ".repeat(30);
+    let page = page_before(
+        &format!(
+            "@user\nMend the pump.\n@model\nThe pump is mended: the valve was worn, and all 12 tests pass now, also those of the old boiler, which nobody had run since the move. The seal was replaced as well, since it leaked whenever the pressure rose above the limit.\n@user\nReplace the boiler before winter. {long}\n@model\nI look at it.\n"
+        ),
+        2,
+    );
+    let goal: Vec<&str> = page.lines().skip_while(|it| *it != "## Goal").skip(1).take(2).collect();
+    assert!(goal[0].starts_with("- \"Replace the boiler before winter.") && goal[0].len() < 300, "{page}");
+    assert!(goal[0].ends_with("[#2] (asked now, whole below)"), "{page}");
+    assert_eq!(goal[1], "- \"Mend the pump.\" [#0] (answered at [#1])", "{page}");
+    // Read back, the request itself stands there.
+    let again = page_of(&session(&format!("@summary\n{page}\n@user\nReplace the boiler before winter.\n")));
+    assert_eq!(again.matches("Replace the boiler").count(), 1, "{again}");
+}
+
+#[test]
+fn of_a_plan_only_its_bounds_bind() {
+    let page = page(concat!(
+        "@user\nImplement the following plan:\n\n# Plan: a new pump\n\n## Context\n\nThe old pump should never run dry. It must be stopped by hand.\n\n",
+        "## Files to modify\n\n### 1. `src/pump.rs`\n\nUse `Valve` only in the new way.\n\n1. The pump must call `close` first.\n\n",
+        "All changes are in `src/pump.rs`; the boiler remains unchanged.\n\n",
+        "## What NOT to change\n\n- `src/boiler.rs`, it is certified\n- the names of the pipes\n\n## Verification\n\nAlways run the whole suite before a commit.\n\n",
+        "@model\nI begin.\n",
+    ));
+    let asked = page.split_once("## Asked for in this task\n").unwrap().1.split("\n## ").next().unwrap();
+    for told in [
+        "\"What NOT to change - `src/boiler.rs`, it is certified - the names of the pipes\"",
+        "\"All changes are in `src/pump.rs`; the boiler remains unchanged.\"",
+        "\"Always run the whole suite before a commit.\"",
+    ] {
+        assert!(asked.contains(told), "{told}\n{page}");
+    }
+    assert_eq!(asked.lines().count(), 3, "{asked}");
+}
+
+#[test]
+fn an_order_that_refers_back_is_told_with_what_it_refers_to() {
+    let page = page(
+        "@user\nThe file pumps.csv comes from the maker. It must never be changed by hand.\n@model\nGood.\n",
+    );
+    let rule = "- \"The file pumps.csv comes from the maker. It must never be changed by hand.\"";
+    let rules = page.split_once("## Rules\n").map(|it| it.1).unwrap_or_default();
+    assert!(rules.starts_with(rule), "{page}");
 }

@@ -30,7 +30,7 @@ fn history(text: &str) -> History {
             let freeform = !input.starts_with('{');
             let call =
                 Call { id: id.clone(), name: name.into(), input: input.into(), freeform, signature: None };
-            let refusal = refused.then(|| Box::new(Refusal { reason }));
+            let refusal = refused.then(|| Box::new(Refusal { reason, ..Refusal::default() }));
             let output = Output { failed, refusal, ..Output::new(id, answer) };
             messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
             messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));

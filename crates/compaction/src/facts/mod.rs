@@ -10,8 +10,10 @@
 //! [`Kind::Said`]: history::Kind::Said
 
 mod good_moment;
+mod mode;
 mod past;
 mod plan;
+mod refusals;
 mod talk;
 pub(crate) mod text;
 pub(crate) mod topic;
@@ -26,9 +28,9 @@ use history::parallel;
 use history::tools::code_mode;
 use history::verbatim;
 use history::{Call, History};
-pub(crate) use past::ANSWERED;
 pub(crate) use past::UNREADABLE;
 pub use past::superseded::{answers, last_answered, question_answered};
+pub(crate) use past::{ANSWERED, BELOW};
 pub use talk::last_step;
 
 pub use text::flat;
@@ -250,6 +252,7 @@ fn read_messages(history: &History) -> Ledger {
             let replaced = work::read(history, directory.as_deref(), &mut facts);
             let changed = plan::read(history, &mut facts);
             past::superseded::drop_superseded(history, &changed, &mut facts);
+            facts.extend(refusals::read(history, directory.as_deref()));
             (work::identifiers::read(history, directory.as_deref()), replaced)
         },
     );
@@ -264,6 +267,8 @@ fn read_messages(history: &History) -> Ledger {
     talk::overruled::drop_overruled(history, &mut facts);
     past::superseded::replace_answered_goal(history, &mut facts);
     past::note_unreadable(history, &mut facts);
+    facts.extend(mode::read(history));
+    refusals::drop_guessed_causes(&mut facts);
     Ledger { facts: deduplicated(facts), replaced, directory }
 }
 

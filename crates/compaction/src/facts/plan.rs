@@ -252,7 +252,7 @@ static QUOTED_ANSWER: LazyLock<AsciiFirstRegex> =
 /// What clients return as the answer when nobody answered.
 static UNANSWERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
-        r"(?i)^\W*(?:no (?:response|answer|reply)\b|timed? ?out\b|(?:the )?(?:user|questions?) (?:(?:was|were|has|have) )?(?:dismissed|cancell?ed|skipped|declined|did not (?:answer|respond)))",
+        r"(?i)^\W*(?:no (?:response|answer|reply)\b|timed? ?out\b|(?:the )?(?:user|questions?) (?:(?:was|were|has|have) )?(?:dismissed|cancell?ed|skipped|declined|(?:does|did)(?:n['’]t| not) (?:want to )?(?:answer|respond)))",
     )
 });
 
@@ -285,6 +285,16 @@ pub(super) fn user_replies(call: &Call, answered: &UserReply) -> Vec<Answer> {
     };
     let given = answers_in(&input, output.text.as_str()).into_iter();
     given.filter(|it| !it.1.is_empty() && !UNANSWERED.is_match(&it.1)).map(answer).collect()
+}
+
+/// The first question that a call puts to the user, with the options it offers.
+pub(super) fn first_question(call: &Call) -> Option<String> {
+    let input = input_of(call);
+    let question = questions(&input).first()?;
+    let labels = question.get("options").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let labels: Vec<&str> = labels.iter().filter_map(|it| it.get("label")?.as_str()).collect();
+    let options = if labels.is_empty() { String::new() } else { format!(" ({})", labels.join(" / ")) };
+    Some(format!("{}{options}", question.get("question")?.as_str()?))
 }
 
 fn questions(input: &Value) -> &[Value] {

@@ -173,6 +173,14 @@ topics! {
         place: ClaimPlace::Tasks,
         rank: 1,
     }
+    /// A mode in which the agent may not work as it likes, if the session ends in one.
+    Mode {
+        asked: "whether the agent is in a mode that only reads and plans",
+        mark: Some("mode"),
+        lines: LineKind::Prose,
+        place: ClaimPlace::Tasks,
+        rank: 0,
+    }
     /// URLs, versions, hashes, ports, symbols in use.
     Identifiers {
         asked: "URLs, hashes, versions, ports and names that will be needed",

@@ -197,6 +197,9 @@ pub(super) enum ToolTopic {
     Errors,
     Tried,
     Identifiers,
+    Mode,
+    /// [`Topic::Decisions`]: what the user's settings forbid.
+    Denied,
 }
 
 /// Topics of facts that come from the model's text.
@@ -227,6 +230,8 @@ impl Fact {
             ToolTopic::Errors => Topic::Errors,
             ToolTopic::Tried => Topic::Tried,
             ToolTopic::Identifiers => Topic::Identifiers,
+            ToolTopic::Mode => Topic::Mode,
+            ToolTopic::Denied => Topic::Decisions,
         };
         Self::new(topic, message, Voice::Tools, text, detail)
     }

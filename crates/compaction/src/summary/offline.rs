@@ -174,7 +174,7 @@ fn write_slice(
     let errors_apart = ask.spec.sections.iter().any(|it| it.holds.contains(&Topic::Errors));
     let goals = ledger.about(Topic::Goal).filter(|it| !it.text.starts_with(facts::UNREADABLE));
     let pursued = goals.max_by_key(|it| it.message);
-    let below = pursued.map(|it| it.message).filter(|it| *it >= ask.region.end);
+    let below = pursued.map(|it| it.message).filter(|it| *it >= tail.from);
     let style = LineStyle {
         answered,
         question_answered: facts::question_answered(history),
@@ -240,7 +240,8 @@ fn items<'a>(
         ask.region.len() > 1 && !ledger.facts.iter().filter(|it| is_summarized(it)).any(twice)
     };
     let step = step.filter(told).filter(|it| is_summarized(it));
-    let facts = ledger.facts.iter().filter(|it| is_summarized(it)).chain(step);
+    let pursued = pursued_behind(ledger, ask, tail);
+    let facts = pursued.into_iter().chain(ledger.facts.iter().filter(|it| is_summarized(it))).chain(step);
     let behind = ledger.about(Topic::Files).filter(|it| it.message >= ask.region.end);
     let changed_again: HashSet<&str> = behind.map(|it| it.text.as_str()).collect();
     let before = changed_before(ledger, &changed_again, ask);
@@ -312,6 +313,16 @@ fn items<'a>(
         out.push(Candidate { fact, kind, section: place, topic, focused, ended, now: None });
     }
     out
+}
+
+/// The request that is pursued now, if it stands behind the summary: what the summary is read for.
+fn pursued_behind<'a>(ledger: &'a Ledger, ask: &OfflineRequest, tail: &Tail) -> Option<&'a Fact> {
+    let newest = ledger.about(Topic::Goal).map(|it| it.message).max()?;
+    let wanted = newest >= tail.from
+        && ask.region.end == tail.from
+        && section_of(&ask.spec.sections, Topic::Goal).is_some();
+    // Of a prompt in several parts the first says what it is about.
+    ledger.about(Topic::Goal).find(|it| wanted && it.message == newest)
 }
 
 /// The last changes in the region of files that were changed again behind it.
@@ -387,6 +398,7 @@ fn home(sections: &[Section], topic: Topic) -> Topic {
     match topic {
         Topic::Directives => Topic::Constraints,
         Topic::Unconfirmed => Topic::Open,
+        Topic::Mode => Topic::Current,
         other => other,
     }
 }

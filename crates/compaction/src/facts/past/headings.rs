@@ -122,6 +122,9 @@ pub(super) fn parse_heading(lead: &str, next: Option<usize>) -> Option<Heading<'
     certain.then_some(Heading { section, title, rest, level, number })
 }
 
+/// Suffix of a goal that is pursued now and stands whole behind the summary.
+pub(crate) const BELOW: &str = " (asked now, whole below)";
+
 /// Suffix of a goal that was answered, up to the number of the message that answered it.
 pub(crate) const ANSWERED: &str = " (answered at [#";
 

@@ -11,6 +11,7 @@ pub(in crate::facts) mod superseded;
 
 use std::sync::LazyLock;
 
+use crate::facts::mode;
 use crate::facts::talk;
 use crate::facts::talk::orders;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -24,7 +25,7 @@ use crate::facts::work::command::is_read_only;
 use crate::facts::work::outcome::Outcome;
 use crate::facts::work::resolution::EXCUSES;
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
-pub(crate) use headings::ANSWERED;
+pub(crate) use headings::{ANSWERED, BELOW};
 use headings::{Heading, op_in, parse_heading};
 use history::{History, Kind, Message, Part};
 
@@ -353,7 +354,16 @@ impl SummaryReader<'_> {
         let body = REFS.replace_all(goal.map_or(&body, |it| it.0), "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
-        if body.is_empty() || body == "(none)" || BOILERPLATE.iter().any(|it| lower.starts_with(it)) {
+        // Our format: which mode it is, the session tells.
+        if body.is_empty()
+            || body == "(none)"
+            || body.starts_with(mode::PLANNING)
+            || BOILERPLATE.iter().any(|it| lower.starts_with(it))
+        {
+            return;
+        }
+        // Our format: the request itself stands behind the summary.
+        if topic == Topic::Goal && body.ends_with(BELOW.trim_start()) {
             return;
         }
         let stepped = STEP_MARKS.iter().any(|it| body.starts_with(it.0));

@@ -19,8 +19,8 @@ use crate::facts::{Detail, Fact, Polarity, Topic};
 use history::{History, Kind, Message, Part, Role};
 use orders::{MAX_RULE_CHARS, QUESTION_START, polarity, read_rules};
 use report::{
-    current_state, delivers, join_sentences, shortened, speaks, statements, text_of_model,
-    without_announcements, without_closing_questions,
+    announces, current_state, delivers, join_sentences, shortened, speaks, statements, text_of_model,
+    without_closing_announcements, without_closing_questions,
 };
 
 /// Maximum characters of a prompt that answers the model's question if it says yes or no or chooses.
@@ -457,29 +457,44 @@ fn says_unfinished(sentence: &str) -> bool {
     !is_question(sentence) && !heading && CUES.unfinished.is_in(&lower) && !CUES.finished.is_in(&lower)
 }
 
-/// The state of the work at the end of `region`: the last message of the model there, unless the user wrote after it.
+/// The state of the work at the end of `region`: the last message of the model there, unless the user wrote after it. What
+/// it announced and what stands behind the region says by itself is left out.
 pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<Fact> {
-    let messages = history.messages().get(region.clone())?;
-    let at = messages.iter().rposition(|it| it.is_prompt() || speaks(it))?;
+    /// Where the same turn goes on behind the region, a shorter remark tells nothing. Characters.
+    const REMARK: usize = 40;
+    let messages = history.messages();
+    let covered = messages.get(region.clone())?;
+    let at = region.start + covered.iter().rposition(|it| it.is_prompt() || speaks(it))?;
     if !speaks(&messages[at]) {
         return None;
     }
-    let text = state_at(messages, at);
-    (!text.is_empty()).then(|| Fact::from_model(ModelTopic::Current, region.start + at, text))
+    let behind = messages[region.end..].iter().take_while(|it| !it.is_prompt());
+    let goes_on = behind.clone().any(speaks);
+    let text = state_at(messages, at, behind.clone().next().is_none());
+    let over = goes_on && (text.chars().count() < REMARK || !is_informative(&text));
+    (!text.is_empty() && !over).then(|| Fact::from_model(ModelTopic::Current, at, text))
 }
 
 /// The state of the work according to message `at`; what it announces is over once a tool answered. A short answer that
-/// a tool delivers comes after what the model said before it.
-fn state_at(messages: &[Message], at: usize) -> String {
+/// a tool delivers comes after what the model said before it. `at_end`: nothing else tells what is being done, so that
+/// an announcement does.
+fn state_at(messages: &[Message], at: usize, at_end: bool) -> String {
     let mut text = text_of_model(&messages[at]);
     if delivers(&messages[at]) && text.len() <= MAX_ANSWER_CHARS {
         let mut turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
         let before = turn.find(|it| speaks(it)).map(text_of_model).unwrap_or_default();
         text = format!("{before}\n\n{text}");
     }
-    let text = current_state(&text);
     let went_on = messages[at..].iter().any(|it| it.outputs().next().is_some());
-    if went_on { without_announcements(text) } else { text }
+    if !went_on {
+        return current_state(&text);
+    }
+    let rest = without_sentences(&current_state(without_closing_announcements(&text)), announces);
+    match rest.contains(char::is_alphanumeric) {
+        true => flat(&rest),
+        false if at_end => current_state(&text),
+        false => String::new(),
+    }
 }
 
 /// The end of the history: the last request, the model's last message, and its unanswered question.
@@ -494,10 +509,18 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
     let Some(said) = said else { return };
     let plain = text_of_model(&messages[said]);
     let fact = |topic: ModelTopic, text: String| Fact::from_model(topic, said, text);
-    if let Some(asked) = last_question(&plain).filter(|_| history.last_prompt().is_none_or(|it| it < said)) {
-        facts.push(fact(ModelTopic::Asked, flat(clip(asked, 400).0)));
+    if let Some(asked) = last_question(&plain) {
+        let prompts: Vec<Prompt> = messages[said + 1..].iter().filter_map(Prompt::of).collect();
+        let asked_once = flat(clip(asked, 400).0);
+        if prompts.is_empty() {
+            facts.push(fact(ModelTopic::Asked, asked_once));
+        } else if !OPEN_INVITATION.is_match(asked) && !prompts.iter().any(|it| replies_to(asked, &it.whole()))
+        {
+            // The user asked for something else.
+            facts.push(fact(ModelTopic::Asked, format!("asked the user, not answered: {asked_once}")));
+        }
     }
-    let current = state_at(messages, said);
+    let current = state_at(messages, said, true);
     if !current.is_empty() {
         facts.push(fact(ModelTopic::Current, current));
     }

@@ -195,14 +195,17 @@ fn speakers(parts: &[Cow<'_, str>]) -> Vec<Vec<(usize, bool)>> {
     if marks < 2 { parts.iter().map(|_| vec![(0, true)]).collect() } else { out }
 }
 
+/// Whether a question stands before the document in a prompt: then it gives no orders.
+fn is_asked_about(stretches: &[(Stretch, &str)]) -> bool {
+    let document = stretches.iter().position(|it| it.0 == Stretch::Document);
+    document.is_some_and(|at| stretches[..at].iter().any(|it| it.1.contains(['?', '？'])))
+}
+
 pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
     let speakers = speakers(prompt.parts());
     let all = prompt.parts().iter().zip(&speakers).flat_map(|(part, turns)| {
         let stretches = stretches(part);
-        let document = stretches.iter().position(|it| it.0 == Stretch::Document);
-        // A document that a question is about gives no orders.
-        let asked_about =
-            document.is_some_and(|at| stretches[..at].iter().any(|it| it.1.contains(['?', '？'])));
+        let asked_about = is_asked_about(&stretches);
         let orders = |kind: Stretch| match kind {
             Stretch::Typed => true,
             Stretch::Document | Stretch::HarnessText => !asked_about,
@@ -219,6 +222,13 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
         told.filter(|it| own(it.2)).collect::<Vec<_>>()
     });
     let mut of_document: Vec<Fact> = Vec::new();
+    let parts = prompt.parts();
+    let plans: Vec<Plan> = parts.iter().map(|it| Plan::of(it)).collect();
+    for list in parts.iter().zip(&plans).flat_map(|(part, plan)| plan.bounds(part)) {
+        let detail = Detail::Rule(polarity(list).unwrap_or(Polarity::Forbid));
+        of_document
+            .extend(prompt.quote(list).map(|it| Fact::from_user(Topic::Directives, number, it, detail)));
+    }
     // End of the last list that was taken as a whole; its items are skipped.
     let mut told = std::ptr::null();
     for (part, stretch, sentence) in all {
@@ -228,7 +238,15 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
         if count < 5 || count < 12 && sentence.is_ascii() || listed {
             continue;
         }
-        if let Some(polarity) = polarity(sentence).filter(|_| !QUESTION_START.is_match(sentence)) {
+        let document = stretch == Stretch::Document;
+        let whole = document && ABOUT_THE_WHOLE.is_match(sentence);
+        let polarity = polarity(sentence).or_else(|| whole.then_some(Polarity::Require));
+        let plan = parts.iter().position(|it| std::ptr::eq(&**it, part)).map(|it| &plans[it]);
+        let binds = |plan: &Plan| plan.binds(offset(sentence, part), sentence, polarity);
+        if document && !whole && !plan.is_some_and(binds) {
+            continue;
+        }
+        if let Some(polarity) = polarity.filter(|_| !QUESTION_START.is_match(sentence)) {
             let typed = stretch == Stretch::Typed;
             let topic = if typed { rule_topic(sentence, polarity) } else { Topic::Directives };
             let text = if sentence.ends_with([':', '：']) {
@@ -238,6 +256,9 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
                 list
             } else if count > MAX_RULE_CHARS {
                 clause_with_cue(sentence)
+            } else if typed && REFERS_BACK.is_match(sentence) {
+                let Some(both) = with_sentence_before(part, sentence) else { continue };
+                both
             } else {
                 sentence
             };
@@ -251,8 +272,138 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
     }
 }
 
+/// A sentence that bounds a task as a whole.
+static ABOUT_THE_WHOLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)^\W*(?:all changes (?:are|go|stay|must)\b|(?:no|nothing) (?:other|else)\b|no (?:new|other|further|additional) \w+ (?:are |is )?(?:needed|required|allowed)?|no changes (?:to|in)\b)",
+        r"|\b(?:remains?|are|is|stays?|kept) (?:unchanged|untouched|as[- ]is)\b",
+    ))
+});
+/// A sentence that means nothing without the one before it.
+static REFERS_BACK: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:then|this|that|these|those|it|they)\b"));
+
+/// What stands under a heading of a plan.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PlanPart {
+    /// What the task must not touch.
+    Bounds,
+    /// Why it is done, and how.
+    Account,
+    Other,
+}
+
+/// The parts of a document with headings: where each begins, and the depth of its heading.
+struct Plan(Vec<(usize, usize, PlanPart)>);
+
+impl Plan {
+    fn of(part: &str) -> Self {
+        const BOUNDS: [&str; 11] = [
+            "not to change",
+            "not change",
+            "do not",
+            "don't",
+            "out of scope",
+            "not in scope",
+            "non-goal",
+            "constraint",
+            "guardrail",
+            "boundar",
+            "must not",
+        ];
+        const ACCOUNT: [&str; 14] = [
+            "context",
+            "background",
+            "problem",
+            "overview",
+            "motivation",
+            "current state",
+            "step",
+            "phase",
+            "tasks",
+            "changes",
+            "implementation",
+            "approach",
+            "files",
+            "design",
+        ];
+        let mut out: Vec<(usize, usize, PlanPart)> = Vec::new();
+        let stretches = stretches(part);
+        let documents =
+            stretches.iter().filter(|it| it.0 == Stretch::Document && !is_asked_about(&stretches));
+        for line in documents.flat_map(|it| it.1.lines()) {
+            let depth = line.bytes().take_while(|it| *it == b'#').count();
+            let Some(title) = line[depth..].strip_prefix(' ').filter(|_| depth > 0) else { continue };
+            let lower = title.to_lowercase();
+            let numbered = lower.trim_start_matches("task ").starts_with(|c: char| c.is_ascii_digit());
+            let own = if BOUNDS.iter().any(|it| lower.contains(it)) {
+                PlanPart::Bounds
+            } else if depth > 1 && (numbered || ACCOUNT.iter().any(|it| lower.contains(it))) {
+                PlanPart::Account
+            } else {
+                // A part of the part above it.
+                out.iter().rev().find(|it| it.1 < depth).map_or(PlanPart::Other, |it| it.2)
+            };
+            out.push((offset(line, part), depth, own));
+        }
+        Self(out)
+    }
+
+    /// Whether a sentence may bind: of an account of what is or is to be done, only a prohibition in general words.
+    fn binds(&self, at: usize, sentence: &str, polarity: Option<Polarity>) -> bool {
+        let here = self.0.iter().rev().find(|it| it.0 <= at).map_or(PlanPart::Other, |it| it.2);
+        let numbered = sentence.trim_start().starts_with(|c: char| c.is_ascii_digit());
+        let begins = |(before, _): (&str, &str)| !before.contains(char::is_alphanumeric);
+        let forbids = || {
+            polarity == Some(Polarity::Forbid)
+                && !sentence.contains('`')
+                && CUES.forbid.around(&Lowercased::of(sentence)).is_some_and(begins)
+                && is_standing_rule(sentence, Polarity::Forbid)
+        };
+        let binds = match here {
+            // Told as a list.
+            PlanPart::Bounds => false,
+            PlanPart::Account => forbids(),
+            PlanPart::Other => !numbered,
+        };
+        binds && !REFERS_BACK.is_match(sentence)
+    }
+
+    /// The lists of what the task must not touch, each with its heading.
+    fn bounds<'p>(&self, part: &'p str) -> Vec<&'p str> {
+        let ends = self.0.iter().skip(1).map(|it| it.0).chain([part.len()]);
+        let own = self.0.iter().zip(ends).filter(|it| it.0.2 == PlanPart::Bounds);
+        let text = |((at, depth, _), end): (&(usize, usize, PlanPart), usize)| {
+            let text = part[at + depth..end].trim();
+            let (heading, list) = text.split_once('\n')?;
+            let list = list.trim_end_matches(|c: char| !c.is_alphanumeric() && !".)`".contains(c));
+            let lines = list.lines().take_while(|it| !it.trim_start().starts_with("```"));
+            let (mut end, mut chars) = (heading.len(), 0);
+            for line in lines {
+                chars += line.chars().count();
+                if chars > MAX_RULE_CHARS {
+                    break;
+                }
+                end = offset(line, text) + line.len();
+            }
+            (end > heading.len()).then(|| text[..end].trim_end())
+        };
+        own.filter_map(text).collect()
+    }
+}
+
 /// Maximum rules in a document; one with more describes a product.
 const MAX_DOCUMENT_RULES: usize = 8;
+
+/// A sentence with the one before it, in the same paragraph.
+fn with_sentence_before<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {
+    let at = offset(sentence, part);
+    let before = part[..at].trim_end();
+    let paragraph = before.rfind("\n\n").map_or(0, |it| it + 2);
+    let last = statements(before.get(paragraph..)?).pop()?;
+    let both = &part[offset(last, part)..at + sentence.len()];
+    (both.chars().count() <= MAX_RULE_CHARS).then_some(both)
+}
 
 /// A sentence that introduces a list, with the items below it, up to the maximum length of a rule.
 fn with_items<'a>(part: &'a str, sentence: &str) -> Option<&'a str> {

@@ -9,7 +9,7 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{
     clip, clip_end, ends_with_colon, flat, lines, offset, sentences, without_bold, without_cut_announcement,
-    without_markers, without_sentences,
+    without_markers,
 };
 use history::tools::{Meaning, meaning};
 use history::{Call, Kind, Message, Role};
@@ -43,14 +43,26 @@ pub(in crate::facts) fn text_of_model(message: &Message) -> String {
     text
 }
 
-/// A text without the sentences that announce a step, unless it says nothing else.
-pub(super) fn without_announcements(text: String) -> String {
-    let announces = |it: &str| {
-        let lower = Lowercased::of(it);
-        CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower)
-    };
-    let rest = without_sentences(&text, announces);
-    if rest.contains(char::is_alphanumeric) { flat(&rest) } else { text }
+/// The heading of a step: "Task 8: Verification".
+static STEP_HEADING: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:task|step|phase|part|stage) \d{1,2}\W[^.!?]*$"));
+
+/// Whether a sentence announces a step.
+pub(super) fn announces(sentence: &str) -> bool {
+    let lower = Lowercased::of(sentence);
+    CUES.announce.is_in(&lower) && !CUES.fixed.is_in(&lower)
+}
+
+/// A text without announcements and headings of steps at its end.
+pub(super) fn without_closing_announcements(text: &str) -> &str {
+    let announces = |it: &str| CUES.announce.is_in(&Lowercased::of(it));
+    let over = |it: &&str| announces(it) || ends_with_colon(it) || is_title(it) || STEP_HEADING.is_match(it);
+    let mut rest = text.trim_end();
+    while let Some(last) = statements(clip_end(rest, 1_000)).pop().filter(over) {
+        let Some(before) = rest.strip_suffix(last) else { break };
+        rest = before.trim_end();
+    }
+    rest
 }
 
 /// Whether a message is the model's and says something, as text or as an answer that a tool delivers.

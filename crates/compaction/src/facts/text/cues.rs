@@ -71,6 +71,8 @@ cues! {
     /// In a sentence that what is found later replaces.
     passing: Anywhere,
     recommends: Anywhere,
+    /// In what the model says of a call that was refused.
+    denied: Anywhere,
     defect: Anywhere,
     failure: Anywhere,
     waiting: Anywhere,

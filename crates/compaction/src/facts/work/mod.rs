@@ -1,4 +1,4 @@
-//! Facts of tool calls: files, commands, errors, and what the user refused or answered when a tool asked.
+//! Facts of tool calls: files, commands, errors, and what the user answered when a tool asked.
 
 pub(in crate::facts) mod command;
 mod counts;
@@ -17,14 +17,14 @@ use std::collections::{HashMap, HashSet};
 use crate::facts::plan::{Answer, user_replies};
 use crate::facts::talk::orders::rule_topic;
 use crate::facts::text::{clip, flat, without_durations};
-use crate::facts::voice::{Prompt, Quote, ToolTopic, UserReply};
+use crate::facts::voice::{ToolTopic, UserReply};
 use crate::facts::{Detail, Fact, FileOp, Name, Topic, input_of};
 use command::ParsedCommand;
 use paths::path;
 use runs::has_moved;
 
 use history::tools::{self, Action, Meaning};
-use history::{Call, History, Kind, Message, Output, Refusal, Role, RolledBack};
+use history::{Call, History, Kind, Message, Output, Role, RolledBack};
 
 /// How an output begins when an edit or a read failed, in lower case (all agents).
 const FAILURE_STARTS: [&str; 22] = [
@@ -285,11 +285,9 @@ impl Work<'_> {
     fn read_output(&mut self, number: usize, call: &Call, output: &Output, history: &History) {
         let actions = tools::actions(call);
         let main = actions.first().map_or(Meaning::Other, |it| it.meaning);
-        if let Some(refusal) = &output.refusal {
-            self.record_refusal(number, call, &actions, refusal, history);
-            return;
-        }
-        if output.failed && NEVER_RAN.iter().any(|it| failure_message(output).starts_with(it)) {
+        if output.refusal.is_some()
+            || output.failed && NEVER_RAN.iter().any(|it| failure_message(output).starts_with(it))
+        {
             return;
         }
         if let Some(answered) = UserReply::of(history, call, output) {
@@ -408,31 +406,6 @@ impl Work<'_> {
         }
     }
 
-    fn record_refusal(
-        &mut self,
-        number: usize,
-        call: &Call,
-        actions: &[Action],
-        refusal: &Refusal,
-        history: &History,
-    ) {
-        let what = actions.iter().find_map(|it| {
-            it.command.clone().or_else(|| it.path.as_deref().map(|it| path(it, None, self.base)))
-        });
-        let what = match what {
-            Some(it) => format!("{} {}", call.name, flat(clip(&it, 120).0)),
-            None => call.name.to_string(),
-        };
-        // Without a recorded reason, the next prompt is the reason.
-        let next = || {
-            let after = &history.messages()[number + 1..];
-            let prompt = after.iter().take(3).find_map(Prompt::of)?;
-            let text = prompt.parts().first()?.trim();
-            prompt.quote(text).filter(|it| !it.starts_with('[') && it.chars().count() < 400)
-        };
-        let text = Quote::of_refusal(refusal).or_else(next).unwrap_or_else(Quote::empty);
-        let detail = Detail::Choice { asked: None, means: Some(what), refused: true, superseded: None };
-        self.facts.push(Fact::from_user(Topic::Decisions, number, text, detail));
     }
 
     fn record_replies(&mut self, number: usize, call: &Call, answered: &UserReply) {

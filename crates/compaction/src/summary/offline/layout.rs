@@ -63,6 +63,9 @@ const SHORTEST: usize = 40;
 /// Characters: as much is told of a prompt that stands behind the summary.
 const BEGUN: usize = 1_000;
 
+/// Characters: as much is told of a request that begins behind the summary.
+const NAMED: usize = 200;
+
 pub(super) struct Layout<'a, 'c> {
     pub(super) ask: &'a OfflineRequest<'a>,
     pub(super) style: LineStyle,
@@ -178,6 +181,9 @@ impl Layout<'_, '_> {
     ) -> Option<(SummaryLine, Option<Label>, u64)> {
         if self.ask.stays(item.fact) && item.fact.voice() == Voice::User {
             chars = chars.min(BEGUN);
+        }
+        if item.fact.message >= self.ask.region.end && item.fact.topic == Topic::Goal {
+            chars = chars.min(NAMED);
         }
         loop {
             let line = line::line(item.fact, item.ended, chars, &self.style);

@@ -6,7 +6,7 @@ use super::{SHORT, script};
 use crate::facts::text::stretches::{Stretch, stretches};
 use crate::facts::text::{clip, clip_end, flat, is_slash_command, without_cut_announcement};
 use crate::facts::{
-    ANSWERED, Detail, Fact, FileOp, Name, Outcome, REPOSITORY, Topic, UNREADABLE, Voice, is_plan,
+    ANSWERED, BELOW, Detail, Fact, FileOp, Name, Outcome, REPOSITORY, Topic, UNREADABLE, Voice, is_plan,
     is_read_only,
 };
 
@@ -128,8 +128,9 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             Topic::Directory if fact.text.starts_with(REPOSITORY) => {
                 SummaryLine { label: None, group: String::new(), text: fact.text.to_string() }
             }
-            Topic::Directory => {
-                let text = format!("{} {}", style.mark("working directory"), fact.text);
+            Topic::Directory | Topic::Mode => {
+                let mark = fact.topic.row().mark.unwrap_or("working directory");
+                let text = format!("{} {}", style.mark(mark), fact.text);
                 SummaryLine { label: None, group: String::new(), text }
             }
             Topic::Goal => {
@@ -138,11 +139,12 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 let plan = finished_plan(&fact.text)
                     .filter(|_| over.is_some() && !style.follows_up && fact.voice() == Voice::User);
                 let goal = single(plan.unwrap_or_else(|| words(fact, chars)));
-                // What is asked now stands elsewhere.
-                let Some(last) = over else { return goal };
+                let Some(last) = over else {
+                    let whole = if style.below == Some(fact.message) { BELOW } else { "" };
+                    return goal.ending(whole);
+                };
                 let by = style.answers.iter().find(|it| **it > fact.message).map_or(last, |it| last.min(*it));
-                let now = style.below.map(|it| format!("; asked now: [#{it}], below"));
-                goal.ending(&format!("{ANSWERED}{by}]{})", now.unwrap_or_default()))
+                goal.ending(&format!("{ANSWERED}{by}])"))
             }
             Topic::Last => {
                 let by = style.question_answered.filter(|it| *it > fact.message);
@@ -214,7 +216,14 @@ fn choice(
     let said = if fact.text.is_empty() { String::new() } else { words(fact, chars) };
     let question = |asked: &str| joined(&format!("asked: {}", subject(asked, chars)), &said);
     let mut out = match (asked, means) {
-        (_, Some(what)) if refused => joined(&format!("refused: {}", subject(what, 140)), &said),
+        (_, Some(what)) if refused => {
+            let by = match fact.voice() {
+                Voice::Tools => "denied by the user's settings",
+                _ if said.is_empty() => "denied by the user",
+                _ => "refused",
+            };
+            joined(&format!("{by}: {}", subject(what, 140)), &said)
+        }
         (Some(asked), None) => question(asked),
         (Some(asked), Some(means)) => format!("{} = {}", question(asked), cut(means, 200)),
         (None, Some(means)) => format!("{said} = {}", cut(means, 200)),

@@ -7,6 +7,7 @@ use crate::profile::SummaryStyle;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum LineKind {
+    /// Where, and in which mode, the agent works.
     Directory,
     Last,
     Rule,
@@ -59,7 +60,7 @@ impl LineKind {
     /// Which kind of line a fact becomes.
     pub(super) fn of(fact: &Fact) -> Self {
         match fact.topic {
-            Topic::Directory => Self::Directory,
+            Topic::Directory | Topic::Mode => Self::Directory,
             Topic::Last => Self::Last,
             Topic::Constraints => Self::Rule,
             Topic::Directives => Self::Directive,

@@ -8,6 +8,8 @@ use history::{History, Part};
 
 #[derive(Default)]
 pub(super) struct Tail<'a> {
+    /// The first message of it.
+    pub(super) from: usize,
     texts: Vec<&'a str>,
     /// Names of code in the texts.
     words: HashSet<&'a str>,
@@ -27,7 +29,7 @@ impl<'a> Tail<'a> {
         }
         let words = texts.iter().flat_map(|it| it.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')));
         let words = words.filter(|it| it.len() > 3).collect();
-        Self { texts, words }
+        Self { from: ask.region.end, texts, words }
     }
 
     /// Whether it says a symbol, or a file that was only found.

@@ -29,6 +29,8 @@ pub(super) struct Line<'a> {
     pub(super) at: Option<i64>,
     pub(super) session: Option<Cow<'a, str>>,
     pub(super) cwd: Option<Cow<'a, str>>,
+    /// `permissionMode` of a prompt.
+    pub(super) mode: Option<Cow<'a, str>>,
     pub(super) leaf: Option<Cow<'a, str>>,
     pub(super) compact: Option<Box<Compact>>,
     pub(super) message: Option<RowContent<'a>>,
@@ -143,13 +145,11 @@ impl<'k> Reader<'k> {
         // Anywhere in it.
         said.has_result |= out.kind.as_deref() == Some("user")
             && memmem::find(&line[out.message_at.clone()], b"\"tool_result\"").is_some();
-        if !out.refused.by_user() {
-            // An MCP server's error could read the same.
-            let outputs = said.parts.iter_mut().filter_map(|it| match it {
-                Part::Output(output) => Some(output),
-                _ => None,
-            });
-            outputs.for_each(|it| it.refusal = None);
+        for part in &mut said.parts {
+            if let Part::Output(output) = part {
+                // An MCP server's error could read the same.
+                output.refusal.take_if(|it| !out.refused.is_real(it));
+            }
         }
         Some(out)
     }
@@ -171,6 +171,7 @@ impl<'k> Reader<'k> {
             "timestamp" => out.at = it.optional_string()?.and_then(|it| derive::parse_time(&it)),
             "sessionId" => out.session = it.optional_string()?,
             "cwd" => out.cwd = it.optional_string()?,
+            "permissionMode" => out.mode = it.optional_string()?,
             "leafUuid" => out.leaf = it.optional_string()?,
             "compactMetadata" => out.compact = it.optional(b'{', compact)?.map(Box::new),
             "message" => {
@@ -390,9 +391,9 @@ impl<'k> Reader<'k> {
 impl Refused<'_> {
     /// Whether a result that reads like a refusal is one: since 2.1.328 a row says how permission was decided, and in every
     /// row of Claude Code the result also stands as it was shown.
-    fn by_user(&self) -> bool {
+    fn is_real(&self, refusal: &history::Refusal) -> bool {
         self.shown
-            && self.kind.as_deref().is_none_or(|it| it == "user-rejected")
+            && self.kind.as_deref().is_none_or(|it| refusal.by_settings || it == "user-rejected")
             && self.decision.as_deref().is_none_or(|it| it != "accept")
     }
 }

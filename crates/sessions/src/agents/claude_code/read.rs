@@ -45,6 +45,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
     let live = index.live();
     let mut items = Vec::with_capacity(live.len());
     let cwd = live.iter().rev().find_map(|it| index.rows[*it].cwd.clone());
+    let planning = live.iter().rev().find_map(|it| index.rows[*it].planning);
     let mut model = None;
     for at in live {
         let row = &mut index.rows[at];
@@ -80,6 +81,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
         model,
         cwd,
         times: index.times,
+        planning,
         ..Meta::default()
     };
     Ok(Session {

@@ -36,6 +36,8 @@ pub(super) struct Row {
     pub(super) response: Option<Arc<str>>,
     pub(super) at: Option<i64>,
     pub(super) cwd: Option<Arc<str>>,
+    /// Of a prompt: whether it was sent in plan mode.
+    pub(super) planning: Option<bool>,
     pub(super) compact: Option<Box<Compact>>,
     /// What it says, where that was kept while the line was looked at.
     pub(super) loaded: Option<Result<Loaded, String>>,

@@ -133,6 +133,11 @@ fn session(source: &dyn Source, keep: &Keep, mut rollout: Rollout) -> Result<Ses
         times: rollout.times,
         automatic: false,
         rolled_back: replayed.rolled_back,
+        planning: last
+            .as_ref()
+            .and_then(|it| it.object("collaboration_mode"))
+            .and_then(|it| it.text("mode"))
+            .map(|it| it == "plan"),
     };
     let origins = replayed.items.iter().map(|it| [it.record]).collect();
     let history = History::new(replayed.items.into_iter().map(|it| it.message).collect(), meta);

@@ -146,6 +146,7 @@ fn session(Read { journal, live, past }: Read) -> Session {
         times: journal.times,
         automatic: false,
         rolled_back: None,
+        planning: None,
     };
     let origins = live.iter().filter_map(|it| Some(it.origin.as_ref()?.records.clone())).collect();
     let messages: Vec<Message> = live.into_iter().map(|it| it.message).collect();

@@ -243,6 +243,10 @@ impl<'a> Export<'a> {
                 .find_map(|it| text(&it["path"]["cwd"]))
                 .or_else(|| text(&self.info["directory"])),
             times,
+            planning: infos().rev().filter(|it| it["role"] == "user").find_map(|it| {
+                let agent = it["agent"].as_str().or_else(|| it["mode"].as_str())?;
+                Some(agent == "plan")
+            }),
             ..Meta::default()
         }
     }

@@ -484,3 +484,15 @@ fn hostile_shapes_take_linear_time() {
     assert_eq!(session.history.messages().len(), 2);
     assert_eq!(session.notes.len(), 1);
 }
+
+#[test]
+fn the_mode_of_the_last_prompt_is_known() {
+    let prompt = |mode: &str| json!({"type": "user", "permissionMode": mode, "message": {"role": "user", "content": "Go on."}});
+    let mut it = rows();
+    it.user("u1", "p1").says("a1", "a1");
+    assert_eq!(read(&it.source()).unwrap().history.meta.planning, None);
+    it.add("u2", prompt("plan")).says("a2", "a2").result("u3", "c", "no prompt");
+    assert_eq!(read(&it.source()).unwrap().history.meta.planning, Some(true));
+    it.add("u4", prompt("acceptEdits"));
+    assert_eq!(read(&it.source()).unwrap().history.meta.planning, Some(false));
+}

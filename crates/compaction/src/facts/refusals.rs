@@ -1,0 +1,106 @@
+//! Calls that the user or the user's settings refused: decisions, not errors.
+
+use std::collections::HashMap;
+
+use super::plan::first_question;
+use super::talk::is_trivial;
+use super::text::cues::{CUES, Lowercased};
+use super::text::{clip, flat};
+use super::voice::{ModelTopic, Prompt, Quote, ToolTopic};
+use super::work::paths::path;
+use super::{Detail, Fact, Topic, Voice};
+use history::tools;
+use history::{Call, History, Message, Refusal};
+
+/// What was refused, each once: the newest, and nothing that ran later.
+pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
+    let mut open: HashMap<&str, &Call> = HashMap::new();
+    let mut refused: HashMap<String, usize> = HashMap::new();
+    let mut facts: Vec<Option<Fact>> = Vec::new();
+    for (number, message) in history.messages().iter().enumerate() {
+        open.extend(message.calls().map(|it| (&*it.id, it)));
+        for output in message.outputs() {
+            let Some(call) = open.remove(&*output.id) else { continue };
+            let Some(refusal) = &output.refusal else {
+                // Of what ran since, only the user's reason is worth telling.
+                let before = if refused.is_empty() { None } else { refused.remove(&subject(call, base)) };
+                before.into_iter().for_each(|it| facts[it] = None);
+                continue;
+            };
+            let what = subject(call, base);
+            let Some(fact) = refusal_fact(number, call, refusal, &what, history) else { continue };
+            let silent = fact.text.is_empty() && fact.topic == Topic::Decisions;
+            if let Some(before) = silent.then(|| refused.insert(what, facts.len())).flatten() {
+                facts[before] = None;
+            }
+            facts.push(Some(fact));
+        }
+    }
+    facts.into_iter().flatten().collect()
+}
+
+/// A refused call in a few words.
+fn subject(call: &Call, base: Option<&str>) -> String {
+    let named = tools::actions(call)
+        .into_iter()
+        .find_map(|it| it.command.or_else(|| it.path.as_deref().map(|it| path(it, None, base))));
+    match named {
+        Some(it) => format!("{} {}", call.name, flat(clip(&it, 120).0)),
+        None => call.name.to_string(),
+    }
+}
+
+fn refusal_fact(
+    number: usize,
+    call: &Call,
+    refusal: &Refusal,
+    what: &str,
+    history: &History,
+) -> Option<Fact> {
+    let choice = |asked: Option<String>, means: Option<String>| {
+        let refused = means.is_some();
+        Detail::Choice { asked, means, refused, superseded: None }
+    };
+    let means = || choice(None, Some(what.to_owned()));
+    if refusal.by_settings {
+        return Some(Fact::from_tools(ToolTopic::Denied, number, String::new(), means()));
+    }
+    let asks = tools::asks_user(history.meta.agent.as_deref(), &call.name);
+    if let Some(question) = first_question(call).filter(|_| asks) {
+        // Who does not answer decides nothing.
+        return match Quote::of_refusal(refusal) {
+            Some(said) => {
+                Some(Fact::from_user(Topic::Decisions, number, said, choice(Some(flat(&question)), None)))
+            }
+            None => is_last_matter(&history.messages()[number + 1..]).then(|| {
+                let text = format!("asked the user, not answered: {}", flat(clip(&question, 400).0));
+                Fact::from_model(ModelTopic::Asked, number, text)
+            }),
+        };
+    }
+    // Without a recorded reason, the next prompt is the reason.
+    let next = || {
+        let after = &history.messages()[number + 1..];
+        let prompt = after.iter().take(3).find_map(Prompt::of)?;
+        let text = prompt.parts().first()?.trim();
+        prompt.quote(text).filter(|it| !it.starts_with('[') && it.chars().count() < 400)
+    };
+    let text = Quote::of_refusal(refusal).or_else(next).unwrap_or_else(Quote::empty);
+    Some(Fact::from_user(Topic::Decisions, number, text, means()))
+}
+
+/// Whether the user made one more request at most, so that a question before it may still be open.
+fn is_last_matter(after: &[Message]) -> bool {
+    let requests = after.iter().filter_map(Prompt::of).filter(|it| !is_trivial(&it.whole()));
+    requests.count() <= 1
+}
+
+/// Drops what the model made of a refusal in the message after it: the cause is known.
+pub(in crate::facts) fn drop_guessed_causes(facts: &mut Vec<Fact>) {
+    let denied = |it: &&Fact| it.topic == Topic::Decisions && it.voice() == Voice::Tools;
+    let denied: Vec<usize> = facts.iter().filter(denied).map(|it| it.message).collect();
+    facts.retain(|it| {
+        let after = it.topic == Topic::Findings && denied.iter().any(|at| at + 1 == it.message);
+        !(after && CUES.denied.is_in(&Lowercased::of(&it.text)))
+    });
+}
