@@ -16,11 +16,11 @@ use std::collections::{HashMap, HashSet};
 
 use crate::facts::plan::{Answer, user_replies};
 use crate::facts::talk::orders::rule_topic;
-use crate::facts::text::{clip, flat, without_durations};
+use crate::facts::text::{clip, flat, without_durations, without_escapes};
 use crate::facts::voice::{Prompt, Quote, ToolTopic, UserReply};
 use crate::facts::{Detail, Fact, FileOp, Topic};
-use command::ParsedCommand;
-use paths::{MAX_PATH_BYTES, path, printed};
+use command::{Operation, ParsedCommand};
+use paths::{MAX_PATH_BYTES, is_unexpanded, path, printed};
 use runs::has_moved;
 
 use history::tools::{self, Action, Meaning};
@@ -85,14 +85,18 @@ struct Work<'a> {
     open_errors: HashMap<String, HashMap<String, Vec<usize>>>,
     /// Indexes in `errors` of merge conflicts that were not resolved yet.
     conflicts: Vec<usize>,
-    /// By name of an operation: the indexes in `errors` of its failures, and the targets of each.
-    errors_by_operation: HashMap<String, Vec<(usize, Vec<String>)>>,
+    /// By name of an operation: the indexes in `errors` of its failures, and what each was given.
+    errors_by_operation: HashMap<String, Vec<(usize, Operation)>>,
     /// By index in `errors`: the operations of its command that did not succeed since.
     pending_operations: HashMap<usize, HashSet<String>>,
     /// Failed commands that may be tried again.
     retries: Vec<resolution::Retry>,
     /// Errors that a similar command's success may have ended, by name of the operation.
     mended: HashMap<String, Vec<usize>>,
+    /// Index in `errors` of the failure after which the model goes another way.
+    instead: Option<usize>,
+    /// The last run of all tests that went well, its name and directory.
+    green: Option<(usize, String, Option<String>)>,
     uncommitted: uncommitted::Uncommitted,
     commits: commits::Commits,
     /// Branches and tags that were made, with the message.
@@ -152,6 +156,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                 history::Part::Text(text) if message.role == Role::Assistant => {
                     work.note_named_files(number, file_mentions::in_prose(text.as_str()));
                     work.note_excuse(number, text.as_str());
+                    work.note_other_way(number, text.as_str());
                 }
                 history::Part::Text(text) if message.kind == Kind::Context => {
                     work.read_client_text(number, text.as_str());
@@ -238,11 +243,6 @@ fn rolled_back(taken: &RolledBack, base: &str) -> String {
     let turns =
         if taken.turns == 1 { "1 turn was".to_owned() } else { format!("{} turns were", taken.turns) };
     format!("{turns} rolled back; what they changed may still be on disk: {}{more}", named.join(", "))
-}
-
-/// Whether a directory is named by a shell variable, whose value is unknown.
-fn is_unexpanded(dir: &str) -> bool {
-    dir.contains('$')
 }
 
 /// The same line from two commands is the same error: if one of them succeeded later, it is resolved.
@@ -586,8 +586,8 @@ fn has_failed(output: &Output) -> bool {
 
 /// The tool's error message, without the element that Claude Code puts around it.
 fn failure_message(output: &Output) -> String {
-    let text = output.text.as_str().trim();
-    let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
+    let text = without_escapes(clip(output.text.as_str().trim(), 4_000).0);
+    let text = text.strip_prefix("<tool_use_error>").unwrap_or(&text);
     flat(clip(text.strip_suffix("</tool_use_error>").unwrap_or(text), 200).0)
 }
 
