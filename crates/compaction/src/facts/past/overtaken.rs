@@ -3,12 +3,14 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use super::evidence::Evidence;
 use super::present::{last_work, remove_sentences, states_the_moment};
 use super::step_index::MAX_CANDIDATES;
 use crate::facts::talk::report::{speaks, text_of_model};
 use crate::facts::talk::{self, is_question};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
 use crate::facts::voice::Prompt;
@@ -19,6 +21,17 @@ use history::{History, Message};
 const CHANGED_SINCE: &str = "changed since, and checks passed: ";
 /// What is put before a finding that the user ordered to act upon, and the model reported that it is done.
 const WORKED_ON: &str = "worked on since: ";
+
+/// What fails because something is still missing, or is all that fails: until a check goes well.
+static EXPECTS_FAILURE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)\bfail(?:s|ing|ed|ure)? as (?:expected|intended)\b|\b(?:n['’]t|not) (?:yet )?(?:exist|been (?:written|implemented)|implemented) yet\b",
+        r"|\bonly\b.{0,80}\b(?:failures?|errors?|warnings?|failing)\b.{0,40}\bremains?\b",
+    ))
+});
+/// What a failure calls for: until a check went well and the work was committed.
+static PROPOSES_FIX: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\bthe (?:right |correct |proper |simplest )?fix is to\b"));
 
 /// Maximum bytes of a prompt that orders what a report found; a longer one is a task of its own.
 const MAX_ORDER_BYTES: usize = 600;
@@ -48,6 +61,10 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
             })
     });
     let evidence = Evidence::of(facts);
+    let (check, commit) = (evidence.last_check(), evidence.last_commit());
+    let later = |it: Option<usize>, message: usize| it.is_some_and(|it| it > message);
+    let over: Vec<usize> =
+        (0..facts.len()).filter(|at| finding(&facts[*at]) && later(check, facts[*at].message)).collect();
     let changed: Vec<usize> = (0..facts.len())
         .filter(|at| finding(&facts[*at]) && is_defect(&facts[*at].text))
         .filter(|at| {
@@ -58,6 +75,16 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
     for at in changed {
         facts[at].text.reword(|it| format!("{CHANGED_SINCE}{it}"));
     }
+    let mut emptied: HashSet<usize> = HashSet::new();
+    for at in over {
+        let committed = later(commit, facts[at].message);
+        let gone = |it: &str| EXPECTS_FAILURE.is_match(it) || committed && PROPOSES_FIX.is_match(it);
+        if !remove_sentences(&mut facts[at], gone) {
+            emptied.insert(at);
+        }
+    }
+    let mut at = 0..;
+    facts.retain(|_| at.next().is_none_or(|it| !emptied.contains(&it)));
     let carried_out = carried_out_turns(messages);
     for fact in facts.iter_mut().filter(|it| finding(it)) {
         let said = sentences(&fact.text);

@@ -8,7 +8,7 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::sentences;
 use crate::facts::work::paths::file_name;
 use crate::facts::{Fact, Topic, Voice};
-use history::{History, Kind, Role};
+use history::{History, Kind, Message, Role};
 
 /// Files that are said to be done, and nothing else.
 static FILES_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -22,6 +22,13 @@ static ALL_EDITS_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?i)^\W*all (?:of )?(?:the )?((?:[\w/-]+ ){0,2})(?:edits|changes|fixes|updates) (?:(?:are|is|have been|now) )*(?:done|in|in place|made|applied|completed?|finished)[.!]?$",
     )
 });
+/// A statement that the whole plan is done, in a report.
+static ALL_STEPS_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)^\W*all (?:of )?(?:(?:the|my|our|these) )?(?:(?:\d+|two|three|four|five|six|seven|eight|nine|ten|planned|requested|remaining|implementation) )*",
+        r"(?:tasks|steps|todos|items|phases|subtasks)\b(?: (?:are|have been|were|is|now|successfully|marked))* (?:done|completed?|finished)(?: successfully)?(?:\W*$|[,;:—–]| and | - )",
+    ))
+});
 static TURNS_TO: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:now|next up|next|on to|moving (?:on )?to)\b"));
 
@@ -34,6 +41,8 @@ pub(super) struct Progress<'h> {
     done: HashMap<&'h str, usize>,
     /// Message of each "all edits are done", and the words that limit it; without words, all edits are meant.
     all: Vec<(usize, Vec<String>)>,
+    /// Reports that say that the whole plan is done.
+    whole: Vec<usize>,
     /// The files that the model announced to work on next, in order.
     turned: Vec<(usize, Vec<&'h str>)>,
 }
@@ -44,9 +53,12 @@ fn file_names(text: &str) -> Vec<&str> {
 
 impl<'h> Progress<'h> {
     pub(super) fn of(history: &'h History) -> Self {
-        let mut out = Self { done: HashMap::new(), all: Vec::new(), turned: Vec::new() };
-        let said = |it: &history::Message| it.role == Role::Assistant && it.kind == Kind::Said;
-        for (number, message) in history.messages().iter().enumerate().filter(|it| said(it.1)) {
+        let mut out = Self { done: HashMap::new(), all: Vec::new(), whole: Vec::new(), turned: Vec::new() };
+        let said = |it: &Message| it.role == Role::Assistant && it.kind == Kind::Said;
+        let messages = history.messages();
+        for (number, message) in messages.iter().enumerate().filter(|it| said(it.1)) {
+            let ends =
+                message.calls().next().is_none() && messages.get(number + 1).is_none_or(Message::is_prompt);
             for sentence in message.texts().flat_map(|it| sentences(it.as_str())) {
                 if let Some(files) = FILES_DONE.captures(sentence).and_then(|it| it.get(1)) {
                     out.done.extend(file_names(files.as_str()).into_iter().map(|it| (it, number)));
@@ -55,6 +67,8 @@ impl<'h> Progress<'h> {
                     let words =
                         words.split([' ', '/']).filter(|it| !it.is_empty() && !NOT_A_LIMIT.contains(it));
                     out.all.push((number, words.map(str::to_owned).collect()));
+                } else if ends && ALL_STEPS_DONE.is_match(sentence) {
+                    out.whole.push(number);
                 } else if TURNS_TO.is_match(sentence) {
                     out.turned.push((number, file_names(sentence)));
                 }
@@ -65,6 +79,11 @@ impl<'h> Progress<'h> {
 
     /// The message in which a step that changes files was finished. `steps`: the paths in open steps, by file name.
     fn closed_at(&self, step: &Fact, evidence: &Evidence, steps: &HashMap<&str, Vec<&str>>) -> Option<usize> {
+        // A step of a later list was set after it.
+        if let Some(report) = self.whole.iter().find(|it| **it > step.message && step.voice() == Voice::Model)
+        {
+            return Some(*report);
+        }
         let files = file_names(&step.text);
         let unclear = |it: &&str| steps.get(it).is_none_or(|it| it.iter().any(|path| *path != it[0]));
         if files.is_empty() || only_runs(&step.text) || files.iter().any(unclear) {

@@ -360,15 +360,28 @@ pub fn flat(text: &str) -> String {
     out
 }
 
-/// The text as a terminal shows it: without escape sequences (`ESC [ … letter`) and overwritten text.
-pub(in crate::facts) fn without_escapes(text: &str) -> String {
+/// The text as a terminal shows it: without escape sequences (`ESC [ … letter`, `ESC ] … BEL`, `ESC ( B`) and overwritten
+/// text.
+pub(crate) fn without_escapes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
             '\u{1b}' => {
-                if chars.next_if_eq(&'[').is_some() {
-                    while chars.next().is_some_and(|c| !c.is_ascii_alphabetic()) {}
+                match chars.next_if(|it| "[]()".contains(*it)) {
+                    Some('[') => while chars.next().is_some_and(|c| !c.is_ascii_alphabetic()) {},
+                    // The title of the window, a link.
+                    Some(']') => {
+                        while chars.next_if(|c| !matches!(c, '\u{7}' | '\u{1b}' | '\n')).is_some() {}
+                        if chars.next_if(|c| matches!(c, '\u{7}' | '\u{1b}')) == Some('\u{1b}') {
+                            chars.next_if_eq(&'\\');
+                        }
+                    }
+                    // The set of characters.
+                    Some(_) => {
+                        chars.next_if(char::is_ascii_alphanumeric);
+                    }
+                    None => {}
                 }
             }
             '\r' if chars.peek().is_none_or(|next| *next == '\n') => {}
@@ -458,7 +471,8 @@ mod tests {
         assert_eq!(clip("日本語です", 3), ("日本語", true));
         assert_eq!(clip_end("one two three", 6), "three");
         assert_eq!(clip("short", 9), ("short", false));
-        assert_eq!(without_escapes("\u{1b}[31mred\u{1b}[0m"), "red");
+        assert_eq!(without_escapes("\u{1b}[31mred\u{1b}[0m\u{1b}(B"), "red");
+        assert_eq!(without_escapes("\u{1b}]8;;https://a.b\u{1b}\\a\u{1b}]0;title\u{7}b"), "ab");
         assert_eq!(without_escapes("a\r\n10 %\r20 %\rdone\r\nx/\u{8}-\u{8}\u{8}y"), "a\ndone\ny");
     }
 }

@@ -16,10 +16,10 @@ use std::collections::{HashMap, HashSet};
 
 use crate::facts::plan::{Answer, user_replies};
 use crate::facts::talk::orders::rule_topic;
-use crate::facts::text::{clip, flat, without_durations};
+use crate::facts::text::{clip, flat, without_durations, without_escapes};
 use crate::facts::voice::{ToolTopic, UserReply};
 use crate::facts::{Detail, Fact, FileOp, Name, Topic, input_of};
-use command::ParsedCommand;
+use command::{Operation, ParsedCommand};
 use paths::path;
 use runs::has_moved;
 
@@ -89,8 +89,8 @@ struct Work<'a> {
     open_errors: HashMap<String, HashMap<String, Vec<usize>>>,
     /// Indexes in `errors` of merge conflicts that were not resolved yet.
     conflicts: Vec<usize>,
-    /// By name of an operation: the indexes in `errors` of its failures, and the targets of each.
-    errors_by_operation: HashMap<String, Vec<(usize, Vec<String>)>>,
+    /// By name of an operation: the indexes in `errors` of its failures, and what each was given.
+    errors_by_operation: HashMap<String, Vec<(usize, Operation)>>,
     /// By index in `errors`: the operations of its command that did not succeed since.
     pending_operations: HashMap<usize, HashSet<String>>,
     /// Failed commands that may be tried again.
@@ -106,6 +106,10 @@ struct Work<'a> {
     changed_before: HashSet<String>,
     /// Whether git listed any.
     listed_before: bool,
+    /// Index in `errors` of the failure after which the model goes another way.
+    instead: Option<usize>,
+    /// The last run of all tests that went well, its name and directory.
+    green: Option<(usize, String, Option<String>)>,
     /// Branches and tags that were made, with the message.
     saved: Vec<(usize, String)>,
     /// What the user wrote so far.
@@ -165,6 +169,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                     work.log.hear(number, text.as_str());
                     work.note_named_files(number, file_mentions::in_prose(text.as_str()));
                     work.note_excuse(number, text.as_str());
+                    work.note_other_way(number, text.as_str());
                 }
                 history::Part::Text(text) if message.kind == Kind::Context => {
                     work.read_client_text(number, text.as_str());
@@ -406,8 +411,6 @@ impl Work<'_> {
         }
     }
 
-    }
-
     fn record_replies(&mut self, number: usize, call: &Call, answered: &UserReply) {
         for Answer { question, said, rules } in user_replies(call, answered) {
             self.facts.extend(rules.into_iter().map(|(polarity, it)| {
@@ -449,7 +452,7 @@ fn has_failed(output: &Output) -> bool {
 
 /// The tool's error message, without the element that Claude Code puts around it.
 fn failure_message(output: &Output) -> String {
-    let text = output.text.as_str().trim();
-    let text = text.strip_prefix("<tool_use_error>").unwrap_or(text);
+    let text = without_escapes(clip(output.text.as_str().trim(), 4_000).0);
+    let text = text.strip_prefix("<tool_use_error>").unwrap_or(&text);
     flat(clip(text.strip_suffix("</tool_use_error>").unwrap_or(text), 200).0)
 }

@@ -1,5 +1,6 @@
 //! What becomes of failures.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::Work;
@@ -28,6 +29,25 @@ static MISSING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?i)no such file|not found|does not exist|did not match any|ENOENT|cannot find|can't open",
     )
 });
+/// A module or program is not installed.
+static NOT_THERE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r#"No module named ['"]?([A-Za-z_][\w.]*)|[Cc]annot find (?:module|package) ['"]([@A-Za-z][\w@/.-]*)"#,
+        r#"|command not found: ([\w.-]+)|(?:^|[\s:])([\w.-]+): (?:command )?not found\b|exec: "([\w.-]+)": executable file not found"#,
+        r"|[Tt]he command '([\w.-]+)' could not be found",
+    ))
+});
+/// The model goes another way.
+static INSTEAD: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)\binstead\b|\b(?:try|use|using|take|with) (?:a |an |the )?(?:different|another|other|alternative)\b|\bworkaround\b",
+        r"|stattdessen|en su lugar|à la place|вместо|代わりに|改用|대신",
+    ))
+});
+/// Programs whose tests compile all that they build.
+const COMPILERS: [&str; 7] = ["go", "cargo", "gradle", "gradlew", "mvn", "dotnet", "swift"];
+/// What such a program does besides testing that its tests include.
+const COMPILES: [&str; 5] = ["build", "check", "vet", "compile", "test"];
 /// How the messages of editing tools begin whose call did not fit the file, in lower case.
 const MISFITS: [&str; 15] = [
     "string to replace not found",
@@ -81,6 +101,8 @@ pub(super) struct Retry {
     dir: Option<String>,
     /// What was left to do again.
     steps: Vec<Vec<String>>,
+    /// No other command that does something succeeded since.
+    first: bool,
 }
 
 fn unresolved(error: &mut Fact) -> Option<(&str, Option<&str>, &mut Option<usize>)> {
@@ -91,11 +113,87 @@ fn unresolved(error: &mut Fact) -> Option<(&str, Option<&str>, &mut Option<usize
 }
 
 impl Work<'_> {
+    /// A command that changes something succeeded: what failed for want of a module or program that it installs or runs
+    /// is over, as is what the model did in another way.
+    pub(super) fn resolve_by_success(&mut self, number: usize, command: &str, parsed: &ParsedCommand) {
+        let project = self.base.map(super::paths::file_name);
+        let key = command::dedup_key(command);
+        let instead = self.instead.take();
+        for (at, error) in self.errors.iter_mut().enumerate().rev().take(RECENT) {
+            let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
+            let missing = NOT_THERE.captures(text).and_then(|it| it.iter().skip(1).flatten().next());
+            let there = missing.is_some_and(|it| {
+                parsed.installs(it.as_str(), project) || parsed.runs(it.as_str()) && !parsed.only_asks()
+            });
+            let other_way = instead == Some(at) && command::dedup_key(of) != key;
+            if there || other_way {
+                *resolved = Some(number);
+            }
+        }
+    }
+
+    /// A script in a command line went well: one soon before it that asked about the same is answered.
+    pub(super) fn resolve_probe(&mut self, number: usize, command: &str) {
+        let Some(words) = command::probe(command) else { return };
+        for error in self.recent_errors().filter(|it| number.saturating_sub(it.message) <= 2 * NEAR) {
+            let Some((_, Some(of), resolved)) = unresolved(error) else { continue };
+            if command::probe(of).is_some_and(|it| is_same_subject(&it, &words)) {
+                *resolved = Some(number);
+            }
+        }
+    }
+
+    /// What the model says after a failure: that it goes another way, which the next command does. What checks the work
+    /// has no other way.
+    pub(super) fn note_other_way(&mut self, number: usize, text: &str) {
+        /// A model says so at once.
+        const SOON: usize = 2;
+        let Some(error) = self.errors.last().filter(|it| number.saturating_sub(it.message) <= SOON) else {
+            return;
+        };
+        let Detail::Error { of: Some(of), resolved: None, .. } = &error.detail else { return };
+        let says = |it: &&str| INSTEAD.is_match(it);
+        if !ParsedCommand::of(of).is_setup() && sentences(text).iter().any(says) {
+            self.instead = Some(self.errors.len() - 1);
+        }
+    }
+
+    /// All tests went well, and a commit followed: what did not compile before that does.
+    pub(super) fn resolve_by_green_commit(
+        &mut self,
+        number: usize,
+        command: &str,
+        parsed: &ParsedCommand,
+        committed: bool,
+    ) {
+        let whole = parsed.operations().into_iter().find(Operation::tests_all);
+        if let Some(it) = whole {
+            self.green = Some((number, it.name, command::directory(command).map(str::to_owned)));
+        }
+        let Some((green, name, dir)) = self.green.clone().filter(|_| committed) else { return };
+        let head = |it: &str| it.split(' ').next().unwrap_or_default().to_owned();
+        let program = head(&name);
+        for error in self.errors.iter_mut().filter(|it| it.message < green) {
+            let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
+            let failed = ParsedCommand::of(of).failed_operations(text);
+            let included = |it: &Operation| {
+                it.name == name
+                    || COMPILERS.contains(&program.as_str())
+                        && head(&it.name) == program
+                        && it.name.split(' ').nth(1).is_some_and(|it| COMPILES.contains(&it))
+            };
+            let elsewhere = command::directory(of).zip(dir.as_deref()).is_some_and(|it| it.0 != it.1);
+            if !elsewhere && !failed.is_empty() && failed.iter().all(included) {
+                *resolved = Some(green);
+            }
+        }
+    }
+
     /// Records the operations that must succeed before an error of `command` may be gone.
     pub(super) fn track_operations(&mut self, error: usize, command: &ParsedCommand) {
         /// Maximum errors of one operation.
         const KEPT: usize = 64;
-        for operation in command.operations() {
+        for operation in command.failed_operations(&self.errors[error].text) {
             // It went wrong again since.
             for known in self.mended.remove(&operation.name).into_iter().flatten() {
                 if let Detail::Error { similar, .. } = &mut self.errors[known].detail {
@@ -103,11 +201,11 @@ impl Work<'_> {
                 }
             }
             self.pending_operations.entry(error).or_default().insert(operation.name.clone());
-            let same = self.errors_by_operation.entry(operation.name).or_default();
+            let same = self.errors_by_operation.entry(operation.name.clone()).or_default();
             if same.len() == KEPT {
                 same.remove(0);
             }
-            same.push((error, operation.targets));
+            same.push((error, operation));
         }
     }
 
@@ -163,7 +261,7 @@ impl Work<'_> {
             parsed.steps().iter().map(|it| it.iter().map(|it| (*it).to_owned()).collect()).collect();
         if !steps.is_empty() {
             let dir = command::directory(command).map(str::to_owned);
-            self.retries.push(Retry { error, left: TRIES, dir, steps });
+            self.retries.push(Retry { error, left: TRIES, dir, steps, first: true });
         }
     }
 
@@ -186,9 +284,13 @@ impl Work<'_> {
                 (same_place || one_unknown && named) && done.iter().any(|it| same_step(step, it))
             };
             retry.steps.retain(|it| !again(it));
-            if retry.steps.is_empty()
-                && let Some((_, _, resolved)) = unresolved(error)
-            {
+            let first = !parsed.is_read_only() && std::mem::take(&mut retry.first);
+            let Some((_, of, resolved)) = unresolved(error) else { continue };
+            let otherwise = || {
+                let failed = of.map(ParsedCommand::of).filter(|it| first && !it.is_setup());
+                !parsed.is_setup() && failed.is_some_and(|it| it.same_by_other_program(parsed))
+            };
+            if retry.steps.is_empty() || otherwise() {
                 *resolved = Some(number);
             }
         }
@@ -271,6 +373,14 @@ impl Work<'_> {
             }
         }
     }
+}
+
+/// Whether two scripts are about the same: they share most of the words of the shorter one.
+fn is_same_subject(a: &HashSet<&str>, b: &HashSet<&str>) -> bool {
+    /// A script of fewer words may share them with any other.
+    const LEAST: usize = 3;
+    let shared = a.intersection(b).count();
+    shared >= LEAST && shared * 2 >= a.len().min(b.len())
 }
 
 /// Whether one path is the end of the other: the same, seen from another directory.

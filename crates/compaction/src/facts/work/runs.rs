@@ -5,7 +5,7 @@ use super::git::commits::branches;
 use super::outcome::{self, Outcome};
 use super::paths::path;
 use super::{Work, command, failure_message, has_failed};
-use crate::facts::text::{clip, flat};
+use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact, FileOp, input_of};
 use history::tools::{Action, Meaning};
@@ -151,6 +151,9 @@ impl Work<'_> {
         if output.cleared {
             outcome = Outcome::default();
         }
+        if !read_only && outcome.ok == Some(false) {
+            self.instead = None;
+        }
         if read_only {
             // A search without matches, or for the word "error", is not a failure.
             let died = command::ends_in_viewer(command) && outcome::starts_as_fatal(output.text.as_str());
@@ -193,6 +196,10 @@ impl Work<'_> {
             if well {
                 self.record_success(number, command, &parsed);
                 self.resolve_wrong_calls(number, &parsed);
+                self.resolve_by_success(number, command, &parsed);
+                self.resolve_probe(number, command);
+                let committed = outcome.result.as_deref().is_some_and(|it| it.starts_with("committed "));
+                self.resolve_by_green_commit(number, command, &parsed, committed);
             }
             if command.contains("git commit") || command.contains("--continue") {
                 // The commit concludes a merge or rebase that stopped at conflicts.
@@ -224,6 +231,9 @@ impl Work<'_> {
             let amends = command.contains("--amend");
             self.log.run(number, &parsed, output.text.as_str(), amends, &self.prompts);
             self.read_changes(number, command, &parsed, output.text.as_str());
+        }
+        if outcome.ok == Some(true) && outcome.result.is_none() {
+            outcome.result = answer(command, output);
         }
         // The files say it.
         if outcome.ok != Some(false) && parsed.only_writes_files() {
@@ -286,11 +296,28 @@ fn printed(output: &Output) -> &str {
     text.split_once("\nOutput:").map_or(text, |it| it.1)
 }
 
+/// What a script in a command line printed, where that is a line or two: it is what the script was run for.
+fn answer(command: &str, output: &Output) -> Option<String> {
+    const SHORT: usize = 200;
+    if output.cleared || command::probe(command).is_none() {
+        return None;
+    }
+    let text = without_escapes(clip(printed(output), 4 * SHORT).0);
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|it| !it.is_empty()).collect();
+    let short =
+        (1..=2).contains(&lines.len()) && lines.iter().map(|it| it.chars().count()).sum::<usize>() <= SHORT;
+    let says = |it: &&str| {
+        it.contains(char::is_alphanumeric) && !it.starts_with("(No output") && !it.starts_with("(no output")
+    };
+    let told = lines.join(" / ").replace('→', "->").replace('`', "'");
+    (short && lines.iter().any(says)).then(|| format!("printed: {told}"))
+}
+
 /// The error message of a read-only program that failed.
 fn fatal_line(output: &Output) -> Option<String> {
     const STARTS: [&str; 5] = ["fatal: ", "error: ", "Error: ", "ERROR: ", "Error "];
-    let line =
-        printed(output).lines().map(str::trim).find(|it| !it.is_empty() && !it.starts_with("Exit code"))?;
+    let text = without_escapes(clip(printed(output), 4_000).0);
+    let line = text.lines().map(str::trim).find(|it| !it.is_empty() && !it.starts_with("Exit code"))?;
     STARTS.iter().any(|it| line.starts_with(it)).then(|| flat(clip(line, 200).0))
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{SHORT, script};
 use crate::facts::text::stretches::{Stretch, stretches};
-use crate::facts::text::{clip, clip_end, flat, is_slash_command, without_cut_announcement};
+use crate::facts::text::{clip, clip_end, flat, is_slash_command, without_cut_announcement, without_escapes};
 use crate::facts::{
     ANSWERED, BELOW, Detail, Fact, FileOp, Name, Outcome, REPOSITORY, Topic, UNREADABLE, Voice, is_plan,
     is_read_only,
@@ -74,6 +74,7 @@ fn one_line(text: String) -> String {
     if !text.contains(breaks) {
         return text;
     }
+    let text = if text.contains('\u{1b}') { without_escapes(&text) } else { text };
     text.split(breaks).map(str::trim).filter(|it| !it.is_empty()).collect::<Vec<_>>().join(" ")
 }
 

@@ -1,10 +1,15 @@
 //! Classifies shell commands.
 
+mod operation;
+mod probe;
 mod read_only;
 
 use super::paths::file_name;
 use crate::facts::text::flat;
 use history::tools;
+pub(in crate::facts) use operation::Operation;
+use operation::operation;
+pub(in crate::facts) use probe::probe;
 use read_only::program_is_read_only;
 
 /// Words of a command that builds, checks or runs a project.
@@ -154,6 +159,39 @@ impl ParsedCommand {
         const AROUND: [&str; 9] = ["cd", "echo", "printf", "cat", "head", "tail", "true", "export", "set"];
         let telling = self.programs().filter(|it| !AROUND.contains(&it[0]));
         telling.filter_map(|it| operation(&it)).map(|it| it.name).collect()
+    }
+
+    /// Whether it installs `module`; `project`: the name of what is worked on.
+    pub(in crate::facts) fn installs(&self, module: &str, project: Option<&str>) -> bool {
+        let plain = |it: &str| -> String {
+            let it = it.trim_matches(['"', '\'']);
+            let version = it.char_indices().skip(1).find(|it| "=<>~!@[;".contains(it.1));
+            it[..version.map_or(it.len(), |it| it.0)].to_lowercase().replace('_', "-")
+        };
+        let package = plain(module.split('.').next().unwrap_or(module));
+        let local = |it: &&str| matches!(*it, "." | "./") || it.starts_with(".[");
+        self.programs().any(|words| {
+            let Some(at) =
+                words.iter().take(4).position(|it| matches!(*it, "install" | "add" | "i" | "require"))
+            else {
+                return false;
+            };
+            let given = &words[at + 1..];
+            given.iter().any(|it| plain(it) == package)
+                || given.iter().any(local) && project.is_some_and(|it| plain(it) == package)
+        })
+    }
+
+    /// Whether one of its programs is `name`.
+    pub(in crate::facts) fn runs(&self, name: &str) -> bool {
+        self.programs().any(|it| file_name(it[0]) == name)
+    }
+
+    /// Whether `other` does the same to the same by another program: `mv a b` for `git mv a b`.
+    pub(in crate::facts) fn same_by_other_program(&self, other: &Self) -> bool {
+        let (own, others) = (self.steps(), other.steps());
+        own.iter()
+            .any(|it| it.len() > 2 && others.iter().any(|other| other[0] != it[0] && other[1..] == it[1..]))
     }
 
     /// Whether `other` does what this does with another program in place of `missing`: `python3` for `python`.
@@ -361,51 +399,6 @@ fn step(words: Vec<&str>) -> Option<Vec<&str>> {
     let says = |at: usize| commits && at > 0 && ["-m", "-am", "--message"].contains(&rest[at - 1]);
     let given = rest.iter().enumerate().filter(|(at, it)| !it.starts_with('-') && !says(*at));
     Some([*head].into_iter().chain(given.map(|it| *it.1)).collect())
-}
-
-/// What a command does: the program with its subcommand, and the files and directories that it names.
-#[derive(Debug, PartialEq, Eq)]
-pub(in crate::facts) struct Operation {
-    pub(in crate::facts) name: String,
-    pub(in crate::facts) targets: Vec<String>,
-}
-
-impl Operation {
-    /// Whether this run includes `other`, the targets of a run with the same name: without targets it includes all.
-    pub(in crate::facts) fn covers(&self, other: &[String]) -> bool {
-        self.targets.is_empty() || self.targets.iter().any(|it| other.contains(it))
-    }
-}
-
-/// Subcommands that need the next word to say what is done.
-const NESTED_SUBCOMMANDS: [&str; 11] =
-    ["run", "exec", "x", "pr", "issue", "release", "compose", "remote", "stash", "worktree", "submodule"];
-
-/// Maximum files and directories of one command.
-const MAX_TARGETS: usize = 64;
-
-fn operation(words: &[&str]) -> Option<Operation> {
-    let (head, rest) = words.split_first()?;
-    let rest = match rest {
-        ["-C", _, rest @ ..] if *head == "git" => rest,
-        rest => rest,
-    };
-    let mut name = file_name(head).to_owned();
-    let mut bare = rest.iter().filter(|it| !it.starts_with('-')).peekable();
-    let verb = |it: &&&str| {
-        it.starts_with(|c: char| c.is_ascii_alphabetic())
-            && it.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
-    };
-    while let Some(word) = bare.next_if(verb) {
-        name.push(' ');
-        name.push_str(word);
-        if !NESTED_SUBCOMMANDS.contains(word) {
-            break;
-        }
-    }
-    let targets =
-        bare.filter(|it| it.contains(['/', '.'])).take(MAX_TARGETS).map(|it| (*it).to_owned()).collect();
-    Some(Operation { name, targets })
 }
 
 /// Whether the exit code does not show a failure within the command: `make | grep error`, `make || true`.

@@ -1,0 +1,155 @@
+//! What a command does, in words that two runs can be compared by.
+
+use std::sync::LazyLock;
+
+use super::{ParsedCommand, SETUP_WORDS};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::work::paths::file_name;
+
+/// Errors that only some programs print, with words of their names.
+static PRINTED_BY: LazyLock<[(AsciiFirstRegex, &[&str]); 6]> = LazyLock::new(|| {
+    fn of(
+        pattern: &'static str,
+        names: &'static [&'static str],
+    ) -> (AsciiFirstRegex, &'static [&'static str]) {
+        (AsciiFirstRegex::new(pattern), names)
+    }
+    [
+        of(r"^--- FAIL: ", &["go test"]),
+        of(r"^(?:FAILED \S+::|E {2,}|ConftestImportFailure)", &["pytest", "test", "tests"]),
+        of(
+            r"^(?:test \S+ \.\.\. FAILED|thread '.*panicked at)",
+            &["cargo test", "cargo nextest", "cargo run"],
+        ),
+        of(r"^\(fail\) ", &["bun test", "test"]),
+        of(r"\berror TS\d+", &["tsc", "typecheck", "check", "build"]),
+        of(r"^(?:fatal: |! \[(?:remote )?rejected\]|CONFLICT)", &["git"]),
+    ]
+});
+
+/// What a command does: the program with its subcommand, and the files and directories that it names.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::facts) struct Operation {
+    pub(in crate::facts) name: String,
+    pub(in crate::facts) targets: Vec<String>,
+    /// What a check is limited to, other than files: a package, the name of a test.
+    pub(in crate::facts) limits: Vec<String>,
+}
+
+impl Operation {
+    /// Whether this run includes `other`, a run with the same name: without targets and limits it includes all.
+    pub(in crate::facts) fn covers(&self, other: &Self) -> bool {
+        let within = |it: &String| self.targets.iter().any(|own| is_within(it, own));
+        self.limits.iter().all(|it| other.limits.contains(it))
+            && (self.targets.is_empty() || !other.targets.is_empty() && other.targets.iter().all(within))
+    }
+
+    /// Whether it only prepares what stands behind it.
+    fn prepares(&self) -> bool {
+        ["source", ".", "export", "mkdir", "echo", "printf", "sleep", "set", "git add"]
+            .contains(&self.name.as_str())
+    }
+
+    /// Whether it tests the whole of a program: nothing limits it.
+    pub(in crate::facts) fn tests_all(&self) -> bool {
+        let tests = |it: &str| ["test", "tests", "pytest", "vitest", "jest", "nextest"].contains(&it);
+        self.targets.is_empty() && self.limits.is_empty() && self.name.split(' ').any(tests)
+    }
+}
+
+/// Whether a path is another one or below it: `./a/...` is all below `a`.
+fn is_within(path: &str, of: &str) -> bool {
+    let plain = |it: &str| {
+        let it = it.trim_start_matches("./").trim_end_matches("...").trim_end_matches('/');
+        it.to_owned()
+    };
+    let (path, of) = (plain(path), plain(of));
+    path.strip_prefix(&of).is_some_and(|it| it.is_empty() || it.starts_with(['/', ':']))
+}
+
+/// Subcommands that need the next word to say what is done.
+const NESTED_SUBCOMMANDS: [&str; 11] =
+    ["run", "exec", "x", "pr", "issue", "release", "compose", "remote", "stash", "worktree", "submodule"];
+
+/// Maximum files and directories of one command.
+const MAX_TARGETS: usize = 64;
+
+pub(super) fn operation(words: &[&str]) -> Option<Operation> {
+    let (head, rest) = words.split_first()?;
+    let rest = match rest {
+        ["-C", _, rest @ ..] if *head == "git" => rest,
+        rest => rest,
+    };
+    let mut name = file_name(head).to_owned();
+    let mut bare = rest.iter().filter(|it| !it.starts_with('-')).peekable();
+    // Where what it is given begins.
+    let mut verbs = 0;
+    let verb = |it: &&&str| {
+        it.starts_with(|c: char| c.is_ascii_alphabetic())
+            && it.chars().all(|c| c.is_ascii_alphanumeric() || "-_:".contains(c))
+    };
+    while let Some(word) = bare.next_if(verb) {
+        name.push(' ');
+        name.push_str(word);
+        verbs = rest.iter().position(|it| std::ptr::eq(it, word)).map_or(0, |it| it + 1);
+        if !NESTED_SUBCOMMANDS.contains(word) {
+            break;
+        }
+    }
+    let is_target = |it: &str| it.contains(['/', '.']);
+    let whole = |it: &str| matches!(it, "." | "./" | "..." | "./...");
+    let targets = bare.filter(|it| is_target(it) && !whole(it)).take(MAX_TARGETS);
+    let targets = targets.map(|it| (*it).to_owned()).collect();
+    let checks = name.split([' ', ':']).any(|it| SETUP_WORDS.contains(&it));
+    let limits = if checks { limits(&rest[verbs..]) } else { Vec::new() };
+    Some(Operation { name, targets, limits })
+}
+
+/// What the words behind a check's name limit it to, without files.
+fn limits(words: &[&str]) -> Vec<String> {
+    const FLAGS: [&str; 13] = [
+        "-k",
+        "-t",
+        "-p",
+        "-m",
+        "-g",
+        "-run",
+        "--run",
+        "--test",
+        "--package",
+        "--filter",
+        "--grep",
+        "--bin",
+        "--testNamePattern",
+    ];
+    let counts = |at: usize| {
+        let word = words[at];
+        let before = at.checked_sub(1).map_or("", |it| words[it]);
+        let given = !before.starts_with('-') || before == "--" || FLAGS.contains(&before);
+        !word.starts_with('-')
+            && word.parse::<f64>().is_err()
+            && !word.contains(['/', '.'])
+            && (given || word.contains("::") || word.contains('_'))
+    };
+    (0..words.len()).filter(|it| counts(*it)).map(|it| words[it].to_owned()).collect()
+}
+
+impl ParsedCommand {
+    /// The operations that must succeed before `error`, which it ended with, may be gone: the one that printed it, as far
+    /// as its wording tells, or all.
+    pub(in crate::facts) fn failed_operations(&self, error: &str) -> Vec<Operation> {
+        let mut all = self.operations();
+        let printed = PRINTED_BY.iter().find(|it| it.0.is_match(error)).map_or(&[][..], |it| it.1);
+        let printed_by = |it: &Operation| {
+            let head = it.name.split(' ').next().unwrap_or_default();
+            error.strip_prefix(head).is_some_and(|it| it.starts_with(": "))
+                || printed.iter().any(|by| format!(" {} ", it.name).contains(&format!(" {by} ")))
+        };
+        if all.iter().any(printed_by) {
+            all.retain(printed_by);
+        } else if !all.iter().all(Operation::prepares) {
+            all.retain(|it| !it.prepares());
+        }
+        all
+    }
+}
