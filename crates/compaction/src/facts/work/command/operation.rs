@@ -46,7 +46,7 @@ impl Operation {
 
     /// Whether it only prepares what stands behind it.
     fn prepares(&self) -> bool {
-        ["source", ".", "export", "mkdir", "echo", "printf", "sleep", "set", "git add"]
+        ["source", ".", "export", "mkdir", "echo", "printf", "sleep", "set", "git add", "gofmt", "goimports"]
             .contains(&self.name.as_str())
     }
 
@@ -141,8 +141,11 @@ impl ParsedCommand {
         let mut all = self.operations();
         let printed = PRINTED_BY.iter().find(|it| it.0.is_match(error)).map_or(&[][..], |it| it.1);
         let printed_by = |it: &Operation| {
-            let head = it.name.split(' ').next().unwrap_or_default();
-            error.strip_prefix(head).is_some_and(|it| it.starts_with(": "))
+            // It begins with the program's name: `make: ***`, `linter2 v1.4`.
+            let named = |word: &str| {
+                error.strip_prefix(word).is_some_and(|it| it.starts_with(": ") || it.starts_with(" v"))
+            };
+            it.name.split(' ').any(named)
                 || printed.iter().any(|by| format!(" {} ", it.name).contains(&format!(" {by} ")))
         };
         if all.iter().any(printed_by) {
