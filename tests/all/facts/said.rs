@@ -527,12 +527,12 @@ fn of_a_plan_only_its_bounds_bind() {
         "@user\nImplement the following plan:\n\n# Plan: a new pump\n\n## Context\n\nThe old pump should never run dry. It must be stopped by hand.\n\n",
         "## Files to modify\n\n### 1. `src/pump.rs`\n\nUse `Valve` only in the new way.\n\n1. The pump must call `close` first.\n\n",
         "All changes are in `src/pump.rs`; the boiler remains unchanged.\n\n",
-        "## What NOT to change\n\n- `src/boiler.rs`, it is certified\n- the names of the pipes\n\n## Verification\n\nAlways run the whole suite before a commit.\n\n",
+        "## What NOT to change\n\n- `src/boiler.rs` stays as-is\n- the names of the pipes\n\n## Verification\n\nAlways run the whole suite before a commit.\n\n",
         "@model\nI begin.\n",
     ));
     let asked = page.split_once("## Asked for in this task\n").unwrap().1.split("\n## ").next().unwrap();
     for told in [
-        "\"What NOT to change - `src/boiler.rs`, it is certified - the names of the pipes\"",
+        "\"What NOT to change - `src/boiler.rs` stays as-is - the names of the pipes\"",
         "\"All changes are in `src/pump.rs`; the boiler remains unchanged.\"",
         "\"Always run the whole suite before a commit.\"",
     ] {

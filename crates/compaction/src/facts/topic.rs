@@ -175,7 +175,8 @@ topics! {
     }
     /// A mode in which the agent may not work as it likes, if the session ends in one.
     Mode {
-        asked: "whether the agent is in a mode that only reads and plans",
+        // A model that is shown the messages does not see it.
+        asked: "",
         mark: Some("mode"),
         lines: LineKind::Prose,
         place: ClaimPlace::Tasks,

@@ -158,7 +158,8 @@ fn value(name: &str, fill: &Fill<'_>) -> Option<String> {
 fn sections(spec: &SummarySpec) -> String {
     let mut out = Vec::new();
     for section in &spec.sections {
-        let holds: Vec<&str> = section.holds.iter().map(|it| it.row().asked).collect();
+        let holds: Vec<&str> =
+            section.holds.iter().map(|it| it.row().asked).filter(|it| !it.is_empty()).collect();
         let (title, holds) = (&section.title, holds.join("; "));
         out.push(match spec.shape {
             SummaryShape::Markdown => format!("## {title}\n({holds})"),

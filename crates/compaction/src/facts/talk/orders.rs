@@ -242,8 +242,8 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
         let whole = document && ABOUT_THE_WHOLE.is_match(sentence);
         let polarity = polarity(sentence).or_else(|| whole.then_some(Polarity::Require));
         let plan = parts.iter().position(|it| std::ptr::eq(&**it, part)).map(|it| &plans[it]);
-        let binds = |plan: &Plan| plan.binds(offset(sentence, part), sentence, polarity);
-        if document && !whole && !plan.is_some_and(binds) {
+        let binds = |plan: &Plan| plan.binds(offset(sentence, part), sentence, polarity, whole);
+        if document && !plan.is_some_and(binds) {
             continue;
         }
         if let Some(polarity) = polarity.filter(|_| !QUESTION_START.is_match(sentence)) {
@@ -257,8 +257,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
             } else if count > MAX_RULE_CHARS {
                 clause_with_cue(sentence)
             } else if typed && REFERS_BACK.is_match(sentence) {
-                let Some(both) = with_sentence_before(part, sentence) else { continue };
-                both
+                with_sentence_before(part, sentence).unwrap_or(sentence)
             } else {
                 sentence
             };
@@ -280,8 +279,12 @@ static ABOUT_THE_WHOLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     ))
 });
 /// A sentence that means nothing without the one before it.
-static REFERS_BACK: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:then|this|that|these|those|it|they)\b"));
+static REFERS_BACK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)^\W*(?:(?:then|it|they)\b|(?:this|that|these|those) (?:is|are|was|were|has|have|needs?|must|should|shall",
+        r"|can|could|may|might|will|would|does|do|also|only|always|never)\b)",
+    ))
+});
 
 /// What stands under a heading of a plan.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -349,8 +352,8 @@ impl Plan {
         Self(out)
     }
 
-    /// Whether a sentence may bind: of an account of what is or is to be done, only a prohibition in general words.
-    fn binds(&self, at: usize, sentence: &str, polarity: Option<Polarity>) -> bool {
+    /// Whether a sentence may bind; `whole`: it is about the whole task. Of an account of what is or is to be done, only a prohibition in general words.
+    fn binds(&self, at: usize, sentence: &str, polarity: Option<Polarity>, whole: bool) -> bool {
         let here = self.0.iter().rev().find(|it| it.0 <= at).map_or(PlanPart::Other, |it| it.2);
         let numbered = sentence.trim_start().starts_with(|c: char| c.is_ascii_digit());
         let begins = |(before, _): (&str, &str)| !before.contains(char::is_alphanumeric);
@@ -363,8 +366,8 @@ impl Plan {
         let binds = match here {
             // Told as a list.
             PlanPart::Bounds => false,
-            PlanPart::Account => forbids(),
-            PlanPart::Other => !numbered,
+            PlanPart::Account => whole || forbids(),
+            PlanPart::Other => whole || !numbered,
         };
         binds && !REFERS_BACK.is_match(sentence)
     }
