@@ -23,7 +23,7 @@ use command::{Operation, ParsedCommand};
 use paths::path;
 use runs::has_moved;
 
-use history::tools::{self, Action, Meaning};
+use history::tools::{self, Meaning};
 use history::{Call, History, Kind, Message, Output, Role, RolledBack};
 
 /// How an output begins when an edit or a read failed, in lower case (all agents).

@@ -94,11 +94,6 @@ pub(in crate::facts) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Whether a directory is named by a shell variable, whose value is unknown.
-pub(super) fn is_unexpanded(dir: &str) -> bool {
-    dir.contains('$')
-}
-
 #[cfg(test)]
 mod tests {
     use super::path;
