@@ -233,12 +233,12 @@ mod tests {
             (
                 "git diff --stat",
                 " .../b.rs | 2 +-\n src/d.rs | 1 +\n",
-                "uncommitted (as far as seen; last commit: #1): src/d.rs, b.rs, a.rs",
+                "uncommitted (as far as seen; last commit: #1): b.rs, src/d.rs, a.rs",
             ),
             (
                 "git status",
                 "On branch main\nChanges not staged for commit:\n  (use \"git add\" …)\n\tmodified:   docs/c.md\n\tdeleted:    src/d.rs\n\nUntracked files:\n\tsrc/a.rs\n\nno changes added to commit\n",
-                "uncommitted (git status: #5): A a.rs, D src/d.rs, docs/c.md",
+                "uncommitted (git status: #5): docs/c.md, A a.rs, D src/d.rs",
             ),
             ("git checkout -b next", "", "uncommitted (as far as seen; last commit: #1): b.rs, a.rs"),
             ("cd deep && git add src/ && git commit -m a", "[main 2b3c4d5] a", ""),
