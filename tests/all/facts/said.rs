@@ -525,7 +525,7 @@ fn the_request_that_is_pursued_is_named_first() {
 fn of_a_plan_only_its_bounds_bind() {
     let page = page(concat!(
         "@user\nImplement the following plan:\n\n# Plan: a new pump\n\n## Context\n\nThe old pump should never run dry. It must be stopped by hand.\n\n",
-        "## Files to modify\n\n### 1. `src/pump.rs`\n\nUse `Valve` only in the new way.\n\n1. The pump must call `close` first.\n\n",
+        "## Files to modify\n\n### 1. `src/pump.rs`\n\nUse `Valve` only in the new way.\n\n1. The pump must call `close` first.\n\n- A retry must end in one run.\n\n",
         "All changes are in `src/pump.rs`; the boiler remains unchanged.\n\n",
         "## What NOT to change\n\n- `src/boiler.rs` stays as-is\n- the names of the pipes\n\n## Verification\n\nAlways run the whole suite before a commit.\n\n",
         "@model\nI begin.\n",
@@ -534,11 +534,12 @@ fn of_a_plan_only_its_bounds_bind() {
     for told in [
         "\"What NOT to change - `src/boiler.rs` stays as-is - the names of the pipes\"",
         "\"All changes are in `src/pump.rs`; the boiler remains unchanged.\"",
+        "\"A retry must end in one run.\"",
         "\"Always run the whole suite before a commit.\"",
     ] {
         assert!(asked.contains(told), "{told}\n{page}");
     }
-    assert_eq!(asked.lines().count(), 3, "{asked}");
+    assert_eq!(asked.lines().count(), 4, "{asked}");
 }
 
 #[test]

@@ -354,16 +354,10 @@ impl SummaryReader<'_> {
         let body = REFS.replace_all(goal.map_or(&body, |it| it.0), "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
-        // Our format: which mode it is, the session tells.
-        if body.is_empty()
-            || body == "(none)"
-            || body.starts_with(mode::PLANNING)
-            || BOILERPLATE.iter().any(|it| lower.starts_with(it))
-        {
-            return;
-        }
-        // Our format: the request itself stands behind the summary.
-        if topic == Topic::Goal && body.ends_with(BELOW.trim_start()) {
+        // Ours: the session tells its mode, and what is asked now stands behind the summary.
+        let told = body.starts_with(mode::PLANNING) || body.ends_with(BELOW.trim_start());
+        let idle = BOILERPLATE.iter().any(|it| lower.starts_with(it));
+        if told || idle || body.is_empty() || body == "(none)" {
             return;
         }
         let stepped = STEP_MARKS.iter().any(|it| body.starts_with(it.0));

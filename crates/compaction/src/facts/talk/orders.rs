@@ -242,11 +242,10 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
         let whole = document && ABOUT_THE_WHOLE.is_match(sentence);
         let polarity = polarity(sentence).or_else(|| whole.then_some(Polarity::Require));
         let plan = parts.iter().position(|it| std::ptr::eq(&**it, part)).map(|it| &plans[it]);
-        let binds = |plan: &Plan| plan.binds(offset(sentence, part), sentence, polarity, whole);
-        if document && !plan.is_some_and(binds) {
-            continue;
-        }
         if let Some(polarity) = polarity.filter(|_| !QUESTION_START.is_match(sentence)) {
+            if document && !plan.is_some_and(|it| it.binds(part, sentence, polarity, whole)) {
+                continue;
+            }
             let typed = stretch == Stretch::Typed;
             let topic = if typed { rule_topic(sentence, polarity) } else { Topic::Directives };
             let text = if sentence.ends_with([':', '：']) {
@@ -286,13 +285,19 @@ static REFERS_BACK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     ))
 });
 
+/// A requirement, whatever it is about.
+static REQUIRES: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\b(?:must|shall|do not|don['’]t|mandatory)\b"));
+
 /// What stands under a heading of a plan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PlanPart {
     /// What the task must not touch.
     Bounds,
-    /// Why it is done, and how.
-    Account,
+    /// Why it is done.
+    Background,
+    /// How it is done.
+    Steps,
     Other,
 }
 
@@ -314,22 +319,10 @@ impl Plan {
             "boundar",
             "must not",
         ];
-        const ACCOUNT: [&str; 14] = [
-            "context",
-            "background",
-            "problem",
-            "overview",
-            "motivation",
-            "current state",
-            "step",
-            "phase",
-            "tasks",
-            "changes",
-            "implementation",
-            "approach",
-            "files",
-            "design",
-        ];
+        const BACKGROUND: [&str; 6] =
+            ["context", "background", "problem", "overview", "motivation", "current state"];
+        const STEPS: [&str; 8] =
+            ["step", "phase", "tasks", "changes", "implementation", "approach", "files", "design"];
         let mut out: Vec<(usize, usize, PlanPart)> = Vec::new();
         let stretches = stretches(part);
         let documents =
@@ -341,8 +334,10 @@ impl Plan {
             let numbered = lower.trim_start_matches("task ").starts_with(|c: char| c.is_ascii_digit());
             let own = if BOUNDS.iter().any(|it| lower.contains(it)) {
                 PlanPart::Bounds
-            } else if depth > 1 && (numbered || ACCOUNT.iter().any(|it| lower.contains(it))) {
-                PlanPart::Account
+            } else if depth > 1 && BACKGROUND.iter().any(|it| lower.contains(it)) {
+                PlanPart::Background
+            } else if depth > 1 && (numbered || STEPS.iter().any(|it| lower.contains(it))) {
+                PlanPart::Steps
             } else {
                 // A part of the part above it.
                 out.iter().rev().find(|it| it.1 < depth).map_or(PlanPart::Other, |it| it.2)
@@ -352,13 +347,15 @@ impl Plan {
         Self(out)
     }
 
-    /// Whether a sentence may bind; `whole`: it is about the whole task. Of an account of what is or is to be done, only a prohibition in general words.
-    fn binds(&self, at: usize, sentence: &str, polarity: Option<Polarity>, whole: bool) -> bool {
+    /// Whether a sentence may bind; `whole`: it is about the whole task.
+    fn binds(&self, part: &str, sentence: &str, polarity: Polarity, whole: bool) -> bool {
+        let at = offset(sentence, part);
         let here = self.0.iter().rev().find(|it| it.0 <= at).map_or(PlanPart::Other, |it| it.2);
-        let numbered = sentence.trim_start().starts_with(|c: char| c.is_ascii_digit());
+        let lead = part[..at].rsplit('\n').next().unwrap_or_default().trim();
+        let numbered = lead.starts_with(|c: char| c.is_ascii_digit());
         let begins = |(before, _): (&str, &str)| !before.contains(char::is_alphanumeric);
         let forbids = || {
-            polarity == Some(Polarity::Forbid)
+            polarity == Polarity::Forbid
                 && !sentence.contains('`')
                 && CUES.forbid.around(&Lowercased::of(sentence)).is_some_and(begins)
                 && is_standing_rule(sentence, Polarity::Forbid)
@@ -366,7 +363,8 @@ impl Plan {
         let binds = match here {
             // Told as a list.
             PlanPart::Bounds => false,
-            PlanPart::Account => whole || forbids(),
+            PlanPart::Background => whole,
+            PlanPart::Steps => whole || !numbered && REQUIRES.is_match(sentence) || forbids(),
             PlanPart::Other => whole || !numbered,
         };
         binds && !REFERS_BACK.is_match(sentence)
