@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::metrics::Metrics;
+use super::tools::arguments::hint_words;
 use super::tools::arguments::{Arguments, of};
-use super::tools::error_hints::hint_words;
 use crate::agents::{self, AgentRef};
 use crate::config::Config;
 use crate::engine::{self, Engine, Listener, Opened, SessionRef};

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::engine::values;
-use history::error::{Error, ErrorKind, Result};
+use history::error::{Error, ErrorKind, Hint, Result};
 
 /// Other names by which models call an argument: who names a session in their own words means that one, not the
 /// current.
@@ -125,6 +125,22 @@ pub(crate) fn of(name: &str, error: &Error) -> Error {
 
 fn wrong(name: &str, why: &str) -> Error {
     Error::of_argument(name, why)
+}
+
+/// What a caller can do, as arguments of the tools.
+pub(in crate::mcp) fn hint_words(hint: Hint) -> String {
+    match hint {
+        Hint::WriteCopy => r#"write the result with "to": "file""#.to_owned(),
+        Hint::RestoreCopy => "read the original with recall".to_owned(),
+        Hint::WriteMessages => r#"use "to": "file", which writes plain messages"#.to_owned(),
+        Hint::NameFormat => "if you know the format, pass it with `format`".to_owned(),
+        Hint::GiveWindow => "pass `window` in tokens, or the `model`".to_owned(),
+        // No tool takes the next prompt.
+        Hint::GiveNext => String::new(),
+        Hint::SkipOutput => "leave that output out (`only`)".to_owned(),
+        Hint::AllScopes => r#"use "scope": "all""#.to_owned(),
+        Hint::RaiseBudget { tokens } => format!("a `budget` of {tokens} would keep it"),
+    }
 }
 
 #[cfg(test)]

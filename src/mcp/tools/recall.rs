@@ -5,8 +5,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::answer::{Answer, shown, warn, warn_of_ignored};
+use super::arguments::hint_words;
 use super::arguments::{Arguments, of};
-use super::error_hints::hint_words;
 use super::schema::{self, choice, meta, object, objects, read_only, text, whole};
 use super::shorten::{self, ANSWER};
 use crate::engine::{self, Engine, SessionRef};
