@@ -1,5 +1,5 @@
-//! Each tool over stdio says what its command says with `--json`: on a session of each agent, in both protocol eras, to
-//! a client that is not ours (the MCP Inspector's command line).
+//! Each tool over stdio says what its command says with `--json`: on a session of each agent, each tool in both protocol
+//! eras, to a client that is not ours (the MCP Inspector's command line).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -100,51 +100,53 @@ fn tools_say_what_commands_say() {
     let epitome = Path::new(env!("CARGO_BIN_EXE_epitome"));
     let mut wrong = Vec::new();
     let mut calls = 0;
-    for session in sessions() {
+    for (number, session) in sessions().into_iter().enumerate() {
         let session = session.to_str().unwrap();
-        for (tool, command) in [
+        for (at, (tool, command)) in [
             ("estimate_tokens", "estimate"),
             ("find_split_point", "split"),
             ("prune_tool_outputs", "prune"),
             ("summarize_history", "compact"),
-        ] {
+        ]
+        .into_iter()
+        .enumerate()
+        {
             let said = run(epitome, &[command, session, "--json"]);
-            for era in ["legacy", "modern"] {
-                let arguments = json!({ "session": session }).to_string();
-                let result = run(
-                    &inspector,
-                    &[
-                        "--cli",
-                        epitome.to_str().unwrap(),
-                        "serve",
-                        "--stdio",
-                        "--protocol-era",
-                        era,
-                        "--method",
-                        "tools/call",
-                        "--tool-name",
-                        tool,
-                        "--tool-args-json",
-                        &arguments,
-                        "--format",
-                        "json",
-                    ],
-                );
-                let result = &result["result"];
-                let structured = &result["structuredContent"];
-                let text: Value =
-                    serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
-                let mut forms = Vec::new();
-                agree(&text, structured, tool, &mut forms);
-                agree(structured, &text, tool, &mut forms);
-                assert_eq!(forms, Vec::<String>::new(), "{tool}: both forms of the result say the same");
-                calls += 1;
-                let mut here = Vec::new();
-                agree(structured, &said, tool, &mut here);
-                // A plan is asked for here, the messages themselves there.
-                here.retain(|it| !it.starts_with("summarize_history.status"));
-                wrong.extend(here.into_iter().map(|it| format!("{session} ({era}): {it}")));
-            }
+            // The inspector takes a second to start: each tool meets both eras, and so does each session.
+            let era = ["legacy", "modern"][(number + at) % 2];
+            let arguments = json!({ "session": session }).to_string();
+            let result = run(
+                &inspector,
+                &[
+                    "--cli",
+                    epitome.to_str().unwrap(),
+                    "serve",
+                    "--stdio",
+                    "--protocol-era",
+                    era,
+                    "--method",
+                    "tools/call",
+                    "--tool-name",
+                    tool,
+                    "--tool-args-json",
+                    &arguments,
+                    "--format",
+                    "json",
+                ],
+            );
+            let result = &result["result"];
+            let structured = &result["structuredContent"];
+            let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
+            let mut forms = Vec::new();
+            agree(&text, structured, tool, &mut forms);
+            agree(structured, &text, tool, &mut forms);
+            assert_eq!(forms, Vec::<String>::new(), "{tool}: both forms of the result say the same");
+            calls += 1;
+            let mut here = Vec::new();
+            agree(structured, &said, tool, &mut here);
+            // A plan is asked for here, the messages themselves there.
+            here.retain(|it| !it.starts_with("summarize_history.status"));
+            wrong.extend(here.into_iter().map(|it| format!("{session} ({era}): {it}")));
         }
     }
     println!("{calls} calls");
