@@ -551,3 +551,14 @@ fn an_order_that_refers_back_is_told_with_what_it_refers_to() {
     let rules = page.split_once("## Rules\n").map(|it| it.1).unwrap_or_default();
     assert!(rules.starts_with(rule), "{page}");
 }
+
+#[test]
+fn the_bounds_of_a_plan_do_not_count_as_its_requirements() {
+    let musts: String = (0..7).map(|it| format!("- Pipe {it} must be closed before winter.\n")).collect();
+    let kept: String = (0..3).map(|it| format!("- The boiler number {it} remains unchanged.\n")).collect();
+    let page = page(&format!(
+        "@user\nImplement this plan:\n\n# Plan\n\n## Changes\n\n{musts}{kept}\n@model\nI begin.\n"
+    ));
+    assert!(page.contains("- \"Pipe 6 must be closed before winter.\""), "{page}");
+    assert!(page.contains("- \"The boiler number 2 remains unchanged.\""), "{page}");
+}

@@ -226,8 +226,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
     let plans: Vec<Plan> = parts.iter().map(|it| Plan::of(it)).collect();
     for list in parts.iter().zip(&plans).flat_map(|(part, plan)| plan.bounds(part)) {
         let detail = Detail::Rule(polarity(list).unwrap_or(Polarity::Forbid));
-        of_document
-            .extend(prompt.quote(list).map(|it| Fact::from_user(Topic::Directives, number, it, detail)));
+        facts.extend(prompt.quote(list).map(|it| Fact::from_user(Topic::Directives, number, it, detail)));
     }
     // End of the last list that was taken as a whole; its items are skipped.
     let mut told = std::ptr::null();
@@ -262,7 +261,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
             };
             let rule =
                 prompt.quote(text).map(|it| Fact::from_user(topic, number, it, Detail::Rule(polarity)));
-            if stretch == Stretch::Document { of_document.extend(rule) } else { facts.extend(rule) }
+            if document && !whole { of_document.extend(rule) } else { facts.extend(rule) }
         }
     }
     if of_document.len() <= MAX_DOCUMENT_RULES {
@@ -393,7 +392,7 @@ impl Plan {
     }
 }
 
-/// Maximum rules in a document; one with more describes a product.
+/// Maximum rules in a document, beside its bounds; one with more describes a product.
 const MAX_DOCUMENT_RULES: usize = 8;
 
 /// A sentence with the one before it, in the same paragraph.
