@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::command::{self, ParsedCommand};
-use super::git::commits::COMMITTED;
+use super::git::COMMITTED;
 use super::git::listing::{Change, Listed, Listing, is_same, of_commit};
 use super::paths::{MAX_PATH_BYTES, file_name, is_absolute, path, printed};
 use super::{RECENT_MESSAGES, Work, file_mentions};

@@ -182,7 +182,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
         }
     }
     work.drop_lost_commits();
-    let mut repository = work.log.told(&work.commits);
+    let mut repository = work.log.told(|it| work.commits.is_lost(it));
     repository.extend(work.uncommitted.told(work.log.commits_by_itself()));
     same_errors(&mut work.errors);
     // An edit that is not retried soon was made in another way.

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::command::{self, ParsedCommand};
 use super::counts::{checked_nothing, counts_in};
-use super::git::commits::COMMITTED;
+use super::git::COMMITTED;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use history::Output;

@@ -3,12 +3,9 @@
 use std::sync::LazyLock;
 
 use super::super::command::ParsedCommand;
-use super::log;
+use super::{COMMITTED, log};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
-/// `[branch 1a2b3c4] subject`, as `git commit` prints it.
-pub(in crate::facts::work) static COMMITTED: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\[([^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] "));
 static REBASED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?m)^Successfully rebased(?: and updated refs/heads/([^\s]*[^\s.]))?|^\s*✓ Rebased\b",

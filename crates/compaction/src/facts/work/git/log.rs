@@ -3,8 +3,7 @@
 use std::sync::LazyLock;
 
 use super::super::command::ParsedCommand;
-use super::commits::{COMMITTED, Commits};
-use super::of_git;
+use super::{COMMITTED, of_git};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, sentences};
 
@@ -152,14 +151,14 @@ impl Log {
         self.of_prompt.is_some() || self.heard.is_some()
     }
 
-    /// What is told of it at the end: the commits of this session that there are, and who else commits.
-    pub(in crate::facts::work) fn told(&self, commits: &Commits) -> Vec<String> {
+    /// What is told of it at the end: the commits of this session that are not lost, and who else commits.
+    pub(in crate::facts::work) fn told(&self, is_lost: impl Fn(&str) -> bool) -> Vec<String> {
         /// Maximum number of commits that are told.
         const MOST: usize = 12;
         /// Maximum bytes of a subject.
         const SUBJECT: usize = 90;
         let mut out = Vec::new();
-        let live = || self.commits.iter().filter(|it| !commits.is_lost(&it.0));
+        let live = || self.commits.iter().filter(|it| !is_lost(&it.0));
         // What stands above a commit of this session was made in it too.
         let own = match live().count() {
             all if self.range && (self.silent || !self.made.is_empty()) => all,

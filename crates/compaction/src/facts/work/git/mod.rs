@@ -6,6 +6,14 @@ pub(super) mod listing;
 pub(in crate::facts) mod log;
 pub(super) mod uncommitted;
 
+use std::sync::LazyLock;
+
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+
+/// `[branch 1a2b3c4] subject`, as `git commit` prints it.
+pub(in crate::facts::work) static COMMITTED: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\[([^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] "));
+
 /// The words of a program of git, without the directory that it runs in.
 fn of_git<'a>(words: &[&'a str]) -> Option<Vec<&'a str>> {
     match words {

@@ -4,9 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::command::ParsedCommand;
 use super::super::paths::file_name;
-use super::commits::COMMITTED;
 use super::listing::{Change, Listed, Listing, is_same, of_commit};
-use super::of_git;
+use super::{COMMITTED, of_git};
 
 #[derive(Default)]
 pub(in crate::facts::work) struct Uncommitted {
