@@ -14,6 +14,9 @@ const SMALLEST: u64 = 2_000;
 /// Tokens that a summary's first line, its rules and the last request need in a session below that.
 const MIN_BUDGET: u64 = 500;
 
+/// Tokens that a summary may always have, and the prompt of a call that waits.
+pub(super) const SMALLEST_SUMMARY: u64 = 200;
+
 /// Percent of a summary's budget that the answer to the last request must leave it.
 const MIN_SUMMARY_PERCENT: u64 = 75;
 
@@ -316,7 +319,7 @@ fn within(
     let fixed = if context { fixed } else { 0 };
     let prompt = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt));
     let end = waiting(draft, prompt);
-    let needed = fixed + end + MIN_BUDGET;
+    let needed = fixed + end + SMALLEST_SUMMARY;
     if end > 0 && allowed < needed {
         if draft.request.budget.is_some() {
             let text = format!(
@@ -397,7 +400,7 @@ fn within(
 /// Tokens of a call at the end that waits for its output, with what its prompt needs in front of it; 0 if none waits.
 fn waiting(draft: &Draft<'_>, prompt: Option<usize>) -> u64 {
     let waiting = total_of(draft, pending(draft)..draft.items.len());
-    let asked = prompt.map_or(0, |it| draft.size(&draft.items[it]).min(MIN_BUDGET));
+    let asked = prompt.map_or(0, |it| draft.size(&draft.items[it]).min(SMALLEST_SUMMARY));
     if waiting == 0 { 0 } else { waiting + asked }
 }
 

@@ -12,10 +12,8 @@ use history::{Kind, Media, MediaKind, Message, Part, Role, Text};
 /// Minimum ratio of what is summarised to what of it is put back as text, in tokens.
 const RESTORED: u64 = 4;
 
-/// Minimum ratio of what a summary replaces to the summary, in tokens …
+/// Minimum ratio of what a summary replaces to the summary, in tokens.
 const SUMMARY_SHARE: u64 = 3;
-/// … and the tokens that it may always have.
-const SMALLEST_SUMMARY: u64 = 200;
 
 /// Replaces messages by a summary, in the profile's layout.
 pub(super) fn summarize(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), Reason> {
@@ -86,7 +84,7 @@ fn replace(draft: &mut Draft<'_>, step: &Summarize, pass: usize) -> Result<(), R
     let summarized: u64 = region.iter().map(|it| draft.size(it)).sum();
     if !matches!(step.keep, Keep::Budget(_)) {
         // A summary that is nearly as large as what it replaces is none.
-        kept.max_tokens = kept.max_tokens.min((summarized / SUMMARY_SHARE).max(SMALLEST_SUMMARY));
+        kept.max_tokens = kept.max_tokens.min((summarized / SUMMARY_SHARE).max(keep::SMALLEST_SUMMARY));
     }
     let from = number(draft, head).unwrap_or(0);
     let to = number(draft, kept.tail).unwrap_or(draft.history.messages().len());

@@ -362,9 +362,9 @@ impl Plan {
         let binds = match here {
             // Told as a list.
             PlanPart::Bounds => false,
-            PlanPart::Background => whole,
+            PlanPart::Background => whole || forbids(),
             PlanPart::Steps => whole || !numbered && REQUIRES.is_match(sentence) || forbids(),
-            PlanPart::Other => whole || !numbered,
+            PlanPart::Other => true,
         };
         binds && !REFERS_BACK.is_match(sentence)
     }

@@ -295,6 +295,8 @@ impl Work<'_> {
         if there.is_some_and(|it| !above(&it)) {
             return;
         }
+        // Where git ran below the root, a path that nothing else named may begin at either.
+        let at_root = dir.is_none_or(|it| is_absolute(&path(it, None, self.base)));
         let (files, base) = (&self.files, self.base);
         let resolve = |it: &Listed| known_path(files, it, dir, base);
         let committed = self.uncommitted.run(number, parsed, output, resolve);
@@ -318,7 +320,8 @@ impl Work<'_> {
         let is_file = |it: &String| {
             file_name(it).split_once('.').is_some_and(|it| !it.0.is_empty() && !it.1.is_empty())
         };
-        let committed = committed.into_iter().filter_map(|it| resolve(&named(it))).filter(is_file);
+        let committed = committed.into_iter().filter_map(|it| resolve(&named(it)));
+        let committed = committed.filter(|it| is_file(it) && (at_root || files.contains_key(it)));
         changes.extend(committed.map(|it| (it, Change::Modified, true)));
         self.listed_before |= !listed.is_empty();
         if !self.delegated {
