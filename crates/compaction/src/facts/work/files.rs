@@ -335,6 +335,7 @@ impl Work<'_> {
     /// Notes that git calls a file changed. `here`: whether it was changed by the work that the session is about.
     pub(super) fn note_change(&mut self, number: usize, name: String, change: Change, here: bool) {
         let known = self.files.get(&name).map(|it| it.1);
+        let read_at = self.files.get(&name).map(|it| it.0);
         let op = match (known, change) {
             (Some(FileOp::Deleted | FileOp::Renamed), _) => return,
             (Some(_), Change::Deleted) => FileOp::Deleted,
@@ -347,6 +348,8 @@ impl Work<'_> {
             (_, Change::Modified) => FileOp::Edited,
             (_, Change::Added) => FileOp::Created,
         };
+        // Where it was read stays: a kept end that holds the commit alone does not tell that.
+        let number = read_at.filter(|_| op == FileOp::ReadThenChanged).unwrap_or(number);
         self.files.insert(name, (number, op, None));
     }
 }
