@@ -223,7 +223,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
     });
     let mut of_document: Vec<Fact> = Vec::new();
     let parts = prompt.parts();
-    let plans: Vec<Plan> = parts.iter().map(|it| Plan::of(it)).collect();
+    let plans: Vec<Outline> = parts.iter().map(|it| Outline::of(it)).collect();
     for list in parts.iter().zip(&plans).flat_map(|(part, plan)| plan.bounds(part)) {
         let detail = Detail::Rule(polarity(list).unwrap_or(Polarity::Forbid));
         facts.extend(prompt.quote(list).map(|it| Fact::from_user(Topic::Directives, number, it, detail)));
@@ -301,9 +301,9 @@ enum PlanPart {
 }
 
 /// The parts of a document with headings: where each begins, and the depth of its heading.
-struct Plan(Vec<(usize, usize, PlanPart)>);
+struct Outline(Vec<(usize, usize, PlanPart)>);
 
-impl Plan {
+impl Outline {
     fn of(part: &str) -> Self {
         const BOUNDS: [&str; 11] = [
             "not to change",

@@ -334,8 +334,7 @@ impl Work<'_> {
 
     /// Notes that git calls a file changed. `here`: whether it was changed by the work that the session is about.
     pub(super) fn note_change(&mut self, number: usize, name: String, change: Change, here: bool) {
-        let known = self.files.get(&name).map(|it| it.1);
-        let read_at = self.files.get(&name).map(|it| it.0);
+        let (read_at, known) = self.files.get(&name).map(|it| (it.0, it.1)).unzip();
         let op = match (known, change) {
             (Some(FileOp::Deleted | FileOp::Renamed), _) => return,
             (Some(_), Change::Deleted) => FileOp::Deleted,

@@ -166,7 +166,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                     }
                 }
                 history::Part::Text(text) if message.role == Role::Assistant => {
-                    work.log.hear(number, text.as_str());
+                    work.log.read_reply(number, text.as_str());
                     work.note_named_files(number, file_mentions::in_prose(text.as_str()));
                     work.note_excuse(number, text.as_str());
                     work.note_other_way(number, text.as_str());

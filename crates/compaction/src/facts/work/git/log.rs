@@ -39,7 +39,7 @@ pub(in crate::facts::work) struct Log {
     /// Whether a commit was made that git did not print.
     silent: bool,
     /// What the model says of commits that it did not make.
-    heard: Option<(usize, String)>,
+    claimed: Option<(usize, String)>,
 }
 
 impl Log {
@@ -134,7 +134,7 @@ impl Log {
     }
 
     /// Notes what the model says of commits that something else makes.
-    pub(in crate::facts::work) fn hear(&mut self, number: usize, text: &str) {
+    pub(in crate::facts::work) fn read_reply(&mut self, number: usize, text: &str) {
         const WORDS: [&str; 4] =
             ["auto-commit", "autocommit", "automatically commit", "committed automatically"];
         /// Maximum bytes of a sentence.
@@ -142,13 +142,13 @@ impl Log {
         let says = |it: &str| WORDS.iter().any(|of| it.to_lowercase().contains(of));
         if text.contains("ommit") && says(text) {
             let said = sentences(text).into_iter().find(|it| says(it) && it.contains("already"));
-            self.heard = said.map(|it| (number, flat(clip(it, SENTENCE).0))).or(self.heard.take());
+            self.claimed = said.map(|it| (number, flat(clip(it, SENTENCE).0))).or(self.claimed.take());
         }
     }
 
     /// Whether commits are made that the session did not make.
     pub(in crate::facts::work) fn commits_by_itself(&self) -> bool {
-        self.of_prompt.is_some() || self.heard.is_some()
+        self.of_prompt.is_some() || self.claimed.is_some()
     }
 
     /// What is told of it at the end: the commits of this session that are not lost, and who else commits.
@@ -181,7 +181,7 @@ impl Log {
                 clip(subject, SUBJECT).0
             ));
         }
-        out.extend(self.heard.iter().map(|(at, said)| format!("the model found: {said} (#{at})")));
+        out.extend(self.claimed.iter().map(|(at, said)| format!("the model found: {said} (#{at})")));
         out
     }
 }
