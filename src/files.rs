@@ -151,6 +151,11 @@ pub fn text_below(folder: &Path, path: &str) -> Option<String> {
     read_to_string(&path).ok()
 }
 
+/// Makes a folder, with those above it. `what` begins the sentence of an error: "making a folder for the manual".
+pub fn make_folder(folder: &Path, what: &str) -> Result<()> {
+    fs::create_dir_all(folder).map_err(|error| Error::new(ErrorKind::Io, what).at_path(folder).because(error))
+}
+
 /// Puts a file in place: written beside it, synced, renamed over it. An existing file's permissions are kept, a new
 /// one is the owner's alone.
 pub fn install(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -172,7 +177,7 @@ pub fn install_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
 pub fn create(path: &Path, bytes: &[u8], like: &Path) -> Result<()> {
     let there = |_| {
         let what = "expected no file of that name, found one with other content; nothing was written";
-        Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None)
+        Error::new(ErrorKind::Refused, what).at_path(path)
     };
     match fs::read(path) {
         Ok(found) if found == bytes => return Ok(()),
@@ -203,7 +208,7 @@ pub fn create_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && same(&beside, path) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let what = "expected no file of that name, found another one; nothing was written";
-            Err(Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None))
+            Err(Error::new(ErrorKind::Refused, what).at_path(path))
         }
         // Not every file system has links.
         Err(_) => return renamed(&beside, path).map(|()| len),
@@ -225,9 +230,7 @@ pub fn holds_other(path: &Path, content: &mut dyn Read) -> Result<bool> {
         right.clear();
         let unread = |error: io::Error| match error.downcast::<Error>() {
             Ok(ours) => ours,
-            Err(error) => Error::new(ErrorKind::Io, "comparing files")
-                .at(path.display().to_string(), None)
-                .because(error),
+            Err(error) => Error::new(ErrorKind::Io, "comparing files").at_path(path).because(error),
         };
         (&mut *content).take(1 << 16).read_to_end(&mut left).map_err(unread)?;
         (&mut there).take(1 << 16).read_to_end(&mut right).map_err(unread)?;
@@ -326,9 +329,7 @@ pub fn overwrite(path: &Path, edits: &[(u64, Vec<u8>)]) -> Result<()> {
         }
         file.sync_all()
     };
-    write().map_err(|error| {
-        Error::new(ErrorKind::Io, "writing into a file").at(path.display().to_string(), None).because(error)
-    })
+    write().map_err(|error| Error::new(ErrorKind::Io, "writing into a file").at_path(path).because(error))
 }
 
 /// Writes a file beside `path`, synced, with the permissions of `like` if that is there; its name.
@@ -371,7 +372,7 @@ fn beside_from(path: &Path, content: &mut dyn Read, like: &Path) -> Result<(Path
                 Some(folder) => format!("folder {} does not exist; nothing was written", folder.display()),
                 None => "writing a file; nothing was replaced".to_owned(),
             };
-            Err(Error::new(ErrorKind::Io, what).at(path.display().to_string(), None).because(error))
+            Err(Error::new(ErrorKind::Io, what).at_path(path).because(error))
         }
     }
 }
@@ -381,7 +382,7 @@ fn renamed(beside: &Path, path: &Path) -> Result<()> {
     if let Err(error) = fs::rename(beside, path) {
         let _ = fs::remove_file(beside);
         let what = "putting a file in place; nothing was replaced";
-        return Err(Error::new(ErrorKind::Io, what).at(path.display().to_string(), None).because(error));
+        return Err(Error::new(ErrorKind::Io, what).at_path(path).because(error));
     }
     sync_folder(path)
 }
@@ -392,9 +393,7 @@ fn sync_folder(path: &Path) -> Result<()> {
         let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if let Ok(folder) = fs::File::open(folder) {
             folder.sync_all().map_err(|error| {
-                Error::new(ErrorKind::Io, "syncing its folder")
-                    .at(path.display().to_string(), None)
-                    .because(error)
+                Error::new(ErrorKind::Io, "syncing its folder").at_path(path).because(error)
             })?;
         }
     }

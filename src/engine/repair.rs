@@ -135,7 +135,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
     if reach::is_in_use(env, *agent, &id, place.path(), engine.now) {
         let what = "repairing: the session is in use; end it in its agent first";
-        return Err(Error::new(ErrorKind::Live, what).at(place.path().display().to_string(), None));
+        return Err(Error::new(ErrorKind::Live, what).at_path(place.path()));
     }
     let _claim = reach::claim(env, *agent, &id)?;
     let (handle, compaction) = archived(engine, opened, scope, found)?;

@@ -28,11 +28,8 @@ impl CapsuleKey {
     /// [`ErrorKind::Io`] if it can be neither read nor made; [`ErrorKind::Store`] if it is not a key.
     pub fn open(folder: &Path) -> Result<Self> {
         let path = folder.join("gateway.key");
-        let fail = |error| {
-            Error::new(ErrorKind::Io, "opening the gateway's key")
-                .at(path.display().to_string(), None)
-                .because(error)
-        };
+        let fail =
+            |error| Error::new(ErrorKind::Io, "opening the gateway's key").at_path(&path).because(error);
         if !path.exists() {
             std::fs::create_dir_all(folder).map_err(fail)?;
             let mut fresh = [0; KEY];
@@ -51,7 +48,7 @@ impl CapsuleKey {
                 "expected a key of {KEY} bytes, found {}; remove the file to make a new one",
                 bytes.len()
             );
-            return Err(Error::new(ErrorKind::Store, what).at(path.display().to_string(), None));
+            return Err(Error::new(ErrorKind::Store, what).at_path(&path));
         }
         Ok(Self(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
     }

@@ -152,9 +152,7 @@ fn make_private(folder: &Path) -> Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder).map_err(|error| {
-        Error::new(ErrorKind::Io, "making a folder for results")
-            .at(folder.display().to_string(), None)
-            .because(error)
+        Error::new(ErrorKind::Io, "making a folder for results").at_path(folder).because(error)
     })
 }
 

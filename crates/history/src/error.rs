@@ -2,6 +2,7 @@
 //! expected, what was found, where, and what to do (for people).
 
 use std::fmt;
+use std::path::Path;
 
 use crate::named;
 
@@ -133,6 +134,12 @@ impl Error {
     pub fn at(mut self, file: impl Into<String>, line: Option<u64>) -> Self {
         self.0.place = Some(Place { file: file.into(), line });
         self
+    }
+
+    /// As [`Self::at`], of a whole file or folder.
+    #[must_use]
+    pub fn at_path(self, path: &Path) -> Self {
+        self.at(path.display().to_string(), None)
     }
 
     /// Adds the underlying error.

@@ -74,7 +74,7 @@ impl Agent for ClaudeCode {
             let what =
                 "Claude Code's name for so long a directory is not known; start Claude Code there once";
             let refused = Error::new(ErrorKind::Refused, what).or_hint(Hint::WriteCopy);
-            return Err(refused.at(cwd.display().to_string(), None));
+            return Err(refused.at_path(cwd));
         }
         Ok(Some(projects(env).join(slug).join(file_name)))
     }

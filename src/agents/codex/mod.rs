@@ -174,7 +174,7 @@ fn claim(env: &Env, thread: &str) -> Result<fs::File> {
     let path = folder.join(format!("{thread}.lock"));
     let fail = |error: std::io::Error| {
         let what = "taking Codex's lock on a thread; nothing was changed";
-        Error::new(ErrorKind::Io, what).at(path.display().to_string(), None).because(error)
+        Error::new(ErrorKind::Io, what).at_path(&path).because(error)
     };
     if !thread.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-') {
         return Err(Error::new(ErrorKind::Input, format!("expected a thread's id, found {thread:?}")));

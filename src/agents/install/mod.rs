@@ -172,12 +172,10 @@ fn text_of(path: &Path) -> Result<Option<String>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_symlink() => {
             let what =
                 "expected settings, found a symbolic link to nothing; make its target or remove the link";
-            Err(Error::new(ErrorKind::Input, what).at(path.display().to_string(), None))
+            Err(Error::new(ErrorKind::Input, what).at_path(path))
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::new(ErrorKind::Input, "reading settings")
-            .at(path.display().to_string(), None)
-            .because(error)),
+        Err(error) => Err(Error::new(ErrorKind::Input, "reading settings").at_path(path).because(error)),
     }
 }
 
@@ -250,7 +248,7 @@ pub fn install(
             let first = |text: &str| text.lines().next().map(str::to_owned);
             if before.as_deref().is_some_and(|it| first(it) != first(text)) {
                 let what = "expected no plugin of our name, or ours, found another; rename it";
-                return Err(Error::new(ErrorKind::Refused, what).at(hooks.display().to_string(), None));
+                return Err(Error::new(ErrorKind::Refused, what).at_path(&hooks));
             }
             let after = if wanted.hooks || wanted.seat { Some(plugin) } else { None };
             edited.insert(hooks.clone(), FileChange { path: hooks, before, after });
@@ -260,7 +258,7 @@ pub fn install(
         let before = text_of(&path)?;
         if before.as_deref().is_some_and(|it| !is_our_file(it)) {
             let what = "expected no file of that name, or ours, found another; rename it, or use --no-seat";
-            return Err(Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None));
+            return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
         }
         if wanted.seat || before.is_some() {
             edited.insert(path.clone(), FileChange { path, before, after: wanted.seat.then_some(text) });
@@ -323,7 +321,7 @@ pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &Created) ->
             SettingsStyle::Toml => sections::remove(&before, is_our_section),
             SettingsStyle::Plugin { .. } if path == hooks => String::new(),
             SettingsStyle::Json { section, .. } | SettingsStyle::Plugin { section, .. } => {
-                settings::check(&before).map_err(|error| error.at(path.display().to_string(), None))?;
+                settings::check(&before).map_err(|error| error.at_path(&path))?;
                 let text = without_status_line(without_hooks(&before, of), of);
                 settings::remove(&text, &[section, NAME]).unwrap_or(text)
             }
@@ -496,7 +494,7 @@ fn is_our_command(command: &str) -> bool {
 /// A server of our name that we did not register, and would not know how to put back.
 fn registered_by_hand(remedy: &str, path: &Path) -> Error {
     let what = format!("a server named epitome is registered by hand already; remove it first: {remedy}");
-    Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None)
+    Error::new(ErrorKind::Refused, what).at_path(path)
 }
 
 /// What to write by hand for clients that we do not edit: name, file and text.

@@ -20,7 +20,7 @@ pub(super) fn toml_change(
         made.entry(path.display().to_string()).or_default().push(String::new());
     }
     let text = before.clone().unwrap_or_default();
-    let refuse = |what: String| Error::new(ErrorKind::Input, what).at(path.display().to_string(), None);
+    let refuse = |what: String| Error::new(ErrorKind::Input, what).at_path(path);
     let parsed = |text: &str| {
         let parsed = ::toml::from_str::<::toml::Table>(text.trim_start_matches('\u{feff}'));
         parsed.map_err(|error| refuse(format!("expected TOML, found: {}", error.message())))

@@ -42,7 +42,7 @@ pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
         let found = found.ok().map(|it| as_exported(&it));
         if found.as_ref() != Some(&row.data) {
             let what = format!("expected {} as it was read, found it changed; read the session again", key.1);
-            return Err(Error::new(ErrorKind::Changed, what).at(database.display().to_string(), None));
+            return Err(Error::new(ErrorKind::Changed, what).at_path(database));
         }
         let done = match wanted {
             Some(it) => transaction.execute(
@@ -203,7 +203,7 @@ pub(super) fn failed(path: &Path, error: rusqlite::Error) -> Error {
             "using OpenCode's database: expected its tables and rows, found an error",
         ),
     };
-    failed.at(path.display().to_string(), None).because(error)
+    failed.at_path(path).because(error)
 }
 
 /// A column as text, mended; empty if it is null or a number.

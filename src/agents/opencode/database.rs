@@ -170,7 +170,7 @@ pub(super) fn export(database: &Path, session: &str) -> Result<Vec<u8>> {
             let what = format!(
                 "expected the session {session} in OpenCode's database, found none; list them with: opencode session list"
             );
-            return Err(Error::new(ErrorKind::Arguments, what).at(database.display().to_string(), None));
+            return Err(Error::new(ErrorKind::Arguments, what).at_path(database));
         }
         other => other.map_err(failed)?,
     };

@@ -15,7 +15,7 @@ use crate::engine::{self, Ask, Engine, Opened, SessionRef, To};
 use crate::report::size;
 use crate::terminal::{LineMode, visible};
 use compaction::plan::{Gate, Verdict};
-use history::error::{Error, ErrorKind, Result};
+use history::error::{ErrorKind, Result};
 
 #[derive(Debug, Args)]
 pub struct WatchArgs {
@@ -159,12 +159,7 @@ fn prepared(engine: &Engine, opened: &Opened, ask: &mut Ask, id: &str) -> Result
     let name: String =
         id.chars().map(|it| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' }).collect();
     let copy = folder.join(format!("{name}.session"));
-    let fail = |error| {
-        Error::new(ErrorKind::Io, "preparing a compacted copy")
-            .at(folder.display().to_string(), None)
-            .because(error)
-    };
-    std::fs::create_dir_all(&folder).map_err(fail)?;
+    crate::files::make_folder(&folder, "preparing a compacted copy")?;
     ask.to = To::File(copy);
     Ok(engine::compact(engine, opened, ask)?.answer())
 }

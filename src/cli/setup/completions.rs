@@ -1,7 +1,5 @@
 //! `epitome completions` and `epitome man`, made of the one definition of the command line.
 
-use std::path::Path;
-
 use clap::CommandFactory;
 
 use crate::cli::Screen;
@@ -23,7 +21,7 @@ pub(in crate::cli) fn man(arguments: &ManArgs, screen: &mut Screen<'_>) -> Resul
         return Ok(0);
     };
     let write = |name: String, page: Vec<u8>| crate::files::install(&folder.join(name), &page);
-    std::fs::create_dir_all(folder).map_err(|error| io(folder, error))?;
+    crate::files::make_folder(folder, "making a folder for the manual")?;
     for it in command.get_subcommands().filter(|it| !it.is_hide_set()) {
         let name = format!("epitome-{}", it.get_name());
         write(format!("{name}.1"), page(it.clone().display_name(name).version(env!("CARGO_PKG_VERSION")))?)?;
@@ -37,10 +35,4 @@ fn page(command: clap::Command) -> Result<Vec<u8>> {
     let written = clap_mangen::Man::new(command).render(&mut out);
     written.map_err(|error| Error::new(ErrorKind::Bug, "writing the manual").because(error))?;
     Ok(out)
-}
-
-fn io(folder: &Path, error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, "making a folder for the manual")
-        .at(folder.display().to_string(), None)
-        .because(error)
 }

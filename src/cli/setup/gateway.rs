@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Puts the line into the change of Codex's settings.
 pub(in crate::cli) fn put(settings: &mut FileChange, url: &str) -> Result<()> {
-    let place = |error: history::error::Error| error.at(settings.path.display().to_string(), None);
+    let place = |error: history::error::Error| error.at_path(&settings.path);
     settings.after =
         Some(codex::with_gateway(settings.after.as_deref().unwrap_or_default(), url).map_err(place)?);
     Ok(())

@@ -220,7 +220,7 @@ fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &m
     let before = std::fs::read_to_string(&path).ok();
     if before.as_deref().is_some_and(|it| !is_our_file(it)) {
         let what = "expected no extension of our name, or ours, found another; rename it";
-        return Err(Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None));
+        return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
     }
     let changes = vec![FileChange { path, before, after: program.map(|_| text) }];
     match program {
@@ -339,7 +339,8 @@ fn store_records(config: &Config, mut records: Records) -> Result<()> {
     let path = config.data_dir.join("installed.json");
     let any = records.keys().any(|it| it != FOLDERS);
     if !any && path.exists() {
-        std::fs::remove_file(&path).map_err(record_error(&path))?;
+        std::fs::remove_file(&path)
+            .map_err(|error| Error::new(ErrorKind::Io, RECORDING).at_path(&path).because(error))?;
     }
     if let Some(folders) = records.get_mut(FOLDERS) {
         // The innermost first. One that holds anything else stays.
@@ -353,17 +354,12 @@ fn store_records(config: &Config, mut records: Records) -> Result<()> {
 
 fn write_records(config: &Config, records: &Records) -> Result<()> {
     let path = config.data_dir.join("installed.json");
-    std::fs::create_dir_all(&config.data_dir).map_err(record_error(&path))?;
+    crate::files::make_folder(&config.data_dir, RECORDING)?;
     crate::files::install(&path, history::json::compact(records).as_bytes())
 }
 
-fn record_error(path: &Path) -> impl Fn(std::io::Error) -> Error {
-    move |error| {
-        Error::new(ErrorKind::Io, "record_error what is installed")
-            .at(path.display().to_string(), None)
-            .because(error)
-    }
-}
+/// What an error of the file of records was about.
+const RECORDING: &str = "recording what is installed";
 
 fn differ(it: &&FileChange) -> bool {
     it.before != it.after
@@ -387,7 +383,7 @@ fn writable(changes: &[FileChange]) -> Result<()> {
                  --dry-run shows",
                 locked.display()
             );
-            return Err(Error::new(ErrorKind::Refused, what).at(it.path.display().to_string(), None));
+            return Err(Error::new(ErrorKind::Refused, what).at_path(&it.path));
         }
     }
     Ok(())
@@ -413,9 +409,7 @@ fn apply(changes: &[FileChange]) -> Result<()> {
 
 /// Makes a file say `after`, or removes it. The agent whose file it is may write it too: it must still say `before`.
 fn put(path: &Path, before: Option<&str>, after: Option<&str>) -> Result<()> {
-    let fail = |error| {
-        Error::new(ErrorKind::Io, "writing settings").at(path.display().to_string(), None).because(error)
-    };
+    let fail = |error| Error::new(ErrorKind::Io, "writing settings").at_path(path).because(error);
     let now = match std::fs::read_to_string(path) {
         Ok(text) => Some(text),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
@@ -424,7 +418,7 @@ fn put(path: &Path, before: Option<&str>, after: Option<&str>) -> Result<()> {
     if now.as_deref() != before {
         let what =
             "writing settings: expected the file as it was read, found it changed since; run this again";
-        return Err(Error::new(ErrorKind::Changed, what).at(path.display().to_string(), None));
+        return Err(Error::new(ErrorKind::Changed, what).at_path(path));
     }
     match after {
         Some(text) => {

@@ -194,9 +194,7 @@ fn open_named(
 /// What is archived of a session says where it lies to calls from other directories.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| {
-        Error::new(ErrorKind::Io, "finding the session's directory")
-            .at(path.display().to_string(), None)
-            .because(error)
+        Error::new(ErrorKind::Io, "finding the session's directory").at_path(path).because(error)
     })
 }
 

@@ -144,8 +144,7 @@ impl Drop for Table {
 }
 
 fn failed(path: &Path) -> Error {
-    Error::new(ErrorKind::Io, "writing a table; the one that was there is as it was")
-        .at(path.display().to_string(), None)
+    Error::new(ErrorKind::Io, "writing a table; the one that was there is as it was").at_path(path)
 }
 
 fn schema(columns: Columns) -> String {

@@ -92,11 +92,7 @@ const MOST: u32 = 1_000;
 ///
 /// The folder cannot be written. A session that cannot be read is a row that says so.
 pub fn tables(engine: &Engine, found: &[FoundSession], folder: &Path) -> Result<TablesAnswer> {
-    std::fs::create_dir_all(folder).map_err(|error| {
-        Error::new(ErrorKind::Io, "making the folder of the tables")
-            .at(folder.display().to_string(), None)
-            .because(error)
-    })?;
+    crate::files::make_folder(folder, "making the folder of the tables")?;
     let create = |name: &str, columns| Table::create(&folder.join(format!("{name}.parquet")), columns);
     let mut tables = Tables {
         sessions: create("sessions", SESSIONS)?,

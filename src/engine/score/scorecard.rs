@@ -227,9 +227,7 @@ fn files(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = vec![directory.to_owned()];
     while let Some(folder) = folders.pop() {
         let entries = std::fs::read_dir(&folder).map_err(|error| {
-            Error::new(ErrorKind::Input, "listing sessions")
-                .at(folder.display().to_string(), None)
-                .because(error)
+            Error::new(ErrorKind::Input, "listing sessions").at_path(&folder).because(error)
         })?;
         for entry in entries.flatten() {
             let path = entry.path();

@@ -44,11 +44,7 @@ pub(crate) fn carry(
     let placed = agent.place(env, &cwd, &name)?;
     let path = placed.clone().unwrap_or_else(|| engine.config.data_dir.join("carried").join(&name));
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            Error::new(ErrorKind::Io, "making the folder of a session")
-                .at(folder.display().to_string(), None)
-                .because(error)
-        })?;
+        crate::files::make_folder(folder, "making the folder of a session")?;
     }
     crate::files::create(&path, &written.bytes(&*opened.source)?, &path)?;
     let resume = match placed {

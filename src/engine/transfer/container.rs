@@ -263,7 +263,7 @@ impl Unpacked {
 pub(crate) fn unpack(path: &Path, folder: &Path) -> Result<Unpacked> {
     let broken = |found: &str| {
         let what = format!("expected a session exported by epitome, found {found}; nothing was imported");
-        Error::new(ErrorKind::Input, what).at(path.display().to_string(), None)
+        Error::new(ErrorKind::Input, what).at_path(path)
     };
     let damaged = |error: std::io::Error| broken("it cut or damaged").because(error);
     let packed = crate::files::open(path).map_err(damaged)?;
@@ -288,9 +288,7 @@ pub(crate) fn unpack(path: &Path, folder: &Path) -> Result<Unpacked> {
     }
     let place = folder.join(format!("importing-{}.tmp", std::process::id()));
     let io = |error: std::io::Error| {
-        Error::new(ErrorKind::Io, "unpacking; nothing was imported")
-            .at(place.display().to_string(), None)
-            .because(error)
+        Error::new(ErrorKind::Io, "unpacking; nothing was imported").at_path(&place).because(error)
     };
     fs::create_dir_all(folder).map_err(io)?;
     let file = crate::files::new_file(&place).map_err(io)?;

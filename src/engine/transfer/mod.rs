@@ -160,7 +160,7 @@ fn content_of(found: &FoundSession) -> Result<Box<dyn Read>> {
         None => {
             let file = crate::files::open(&found.path).map_err(|error| {
                 Error::new(ErrorKind::Input, "opening the session of a sub-agent")
-                    .at(found.path.display().to_string(), None)
+                    .at_path(&found.path)
                     .because(error)
             })?;
             Ok(Box::new(file))
@@ -253,7 +253,7 @@ pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswe
     let file = File::open(path)?;
     if !container::is_container(&file) {
         let opened = read(Box::new(file), None, Some(path.to_owned()))
-            .map_err(|error| Error::new(error.kind(), error.detail()).at(path.display().to_string(), None))?;
+            .map_err(|error| Error::new(error.kind(), error.detail()).at_path(path))?;
         return put(engine, loose(opened, path)?, to, None);
     }
     let unpacked = container::unpack(path, &engine.config.data_dir)?;
@@ -283,7 +283,7 @@ fn loose(opened: Opened, path: &Path) -> Result<Arrived<'static>> {
     let agent = movable(opened.session.format)?;
     let id = opened.session.history.meta.session.as_deref().map(str::to_owned).ok_or_else(|| {
         let what = "importing: expected a session with an id, found none in it";
-        Error::new(ErrorKind::Input, what).at(path.display().to_string(), None)
+        Error::new(ErrorKind::Input, what).at_path(path)
     })?;
     let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
     let file = agent.file_name(&opened.session, &name);
@@ -448,7 +448,7 @@ fn refuse_others(arrived: &Arrived<'_>, places: &Places, directories: &Directori
         let mut moved = Moved::new(BufReader::new(store::Body::Source(source).reader()), directories);
         if crate::files::holds_other(&path, &mut moved)? {
             let what = "expected no file of that name, found another one; nothing was imported";
-            return Err(Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None));
+            return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
         }
     }
     Ok(())
@@ -521,11 +521,7 @@ fn place_files(
     let (mut fields, mut mentions) = (0, 0);
     for (path, source) in files(arrived, places) {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|error| {
-                Error::new(ErrorKind::Io, "making the folder of a session")
-                    .at(folder.display().to_string(), None)
-                    .because(error)
-            })?;
+            crate::files::make_folder(folder, "making the folder of a session")?;
         }
         let mut moved = Moved::new(BufReader::new(store::Body::Source(source).reader()), directories);
         crate::files::create_from(&path, &mut moved)?;

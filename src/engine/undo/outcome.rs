@@ -16,5 +16,5 @@ pub(crate) struct Done {
 pub(crate) fn changed(path: &Path) -> Error {
     let what = "undoing: the session was changed since in other ways than by later turns; undo those first (newest \
                 first)";
-    Error::new(ErrorKind::Changed, what).or_hint(Hint::RestoreCopy).at(path.display().to_string(), None)
+    Error::new(ErrorKind::Changed, what).or_hint(Hint::RestoreCopy).at_path(path)
 }

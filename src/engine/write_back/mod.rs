@@ -125,7 +125,7 @@ impl Target {
             self.agent.info().title
         );
         let refused = Error::new(ErrorKind::Refused, what).or_hint(Hint::WriteCopy);
-        Err(refused.at(self.place.path().display().to_string(), None))
+        Err(refused.at_path(self.place.path()))
     }
 
     /// One shell command that resumes it, from any directory.
@@ -273,10 +273,9 @@ fn mark(
 /// Only sessions that the agent itself would find, in files that may be replaced.
 pub(crate) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Result<()> {
     let path = place.path();
-    let refused = |what: String| Error::new(ErrorKind::Refused, what).at(path.display().to_string(), None);
-    let about = std::fs::symlink_metadata(path).map_err(|error| {
-        Error::new(ErrorKind::Input, "applying").at(path.display().to_string(), None).because(error)
-    })?;
+    let refused = |what: String| Error::new(ErrorKind::Refused, what).at_path(path);
+    let about = std::fs::symlink_metadata(path)
+        .map_err(|error| Error::new(ErrorKind::Input, "applying").at_path(path).because(error))?;
     if about.is_symlink() {
         let target = std::fs::read_link(path).unwrap_or_default();
         return Err(refused(format!(

@@ -147,15 +147,12 @@ fn resolve(address: &str) -> Result<SocketAddr> {
 
 fn resolved_root(root: &std::path::Path) -> Result<PathBuf> {
     let found = std::fs::canonicalize(root).map_err(|error| {
-        Error::new(ErrorKind::Arguments, "--allow-root: expected a folder")
-            .at(root.display().to_string(), None)
-            .because(error)
+        Error::new(ErrorKind::Arguments, "--allow-root: expected a folder").at_path(root).because(error)
     })?;
     if found.is_dir() {
         return Ok(found);
     }
-    Err(Error::new(ErrorKind::Arguments, "--allow-root: expected a folder, found a file")
-        .at(root.display().to_string(), None))
+    Err(Error::new(ErrorKind::Arguments, "--allow-root: expected a folder, found a file").at_path(root))
 }
 
 fn router<H: ServerHandler + Clone>(

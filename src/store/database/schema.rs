@@ -253,7 +253,7 @@ pub(in crate::store) fn open(directory: Option<&Path>) -> Result<Connection> {
         None => Connection::open_in_memory().map_err(failed("opening a store in memory"))?,
     };
     set_up(&mut connection).map_err(|error| match directory {
-        Some(directory) => error.at(directory.join(FILE).display().to_string(), None),
+        Some(directory) => error.at_path(&directory.join(FILE)),
         None => error,
     })?;
     Ok(connection)
