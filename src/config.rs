@@ -300,6 +300,19 @@ impl Config {
         })
     }
 
+    /// The built-in profiles and the user's own.
+    ///
+    /// # Errors
+    ///
+    /// A profile of the user's that is not valid.
+    pub fn all_profiles(&self) -> Result<Vec<Profile>> {
+        let mut all = profiles::all_built_in()?;
+        for name in self.profiles.keys() {
+            all.push(self.profile(name)?);
+        }
+        Ok(all)
+    }
+
     /// The profile of that name or file: built in, in the configuration, or a `.toml`.
     ///
     /// # Errors

@@ -1,5 +1,7 @@
 //! What commands about a session have in common: which session, and how it is counted.
 
+use std::io::Read;
+
 use clap::Args;
 
 use crate::agents::reach::quoted;
@@ -74,6 +76,22 @@ pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
     }
     let what = format!("--as: expected anthropic, openai-chat, openai-responses or gemini, found {name:?}");
     Err(Error::new(ErrorKind::Arguments, what))
+}
+
+/// The text of a file, or of standard input (`-`). `doing` begins the sentence of an error.
+pub(super) fn text_of(name: &str, doing: &str) -> Result<String> {
+    let mut text = String::new();
+    let read = match name {
+        "-" => std::io::stdin().read_to_string(&mut text).map(drop),
+        path => std::fs::read_to_string(path).map(|it| text = it),
+    };
+    read.map_err(|error| Error::new(ErrorKind::Input, doing).at(name, None).because(error))?;
+    Ok(text)
+}
+
+/// `2026-01-31 12:00` of an RFC 3339 time.
+pub(super) fn minute(time: &str) -> String {
+    time.get(..16).unwrap_or_default().replace('T', " ")
 }
 
 /// A line for a fact that a compaction loses.

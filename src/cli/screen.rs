@@ -37,8 +37,15 @@ impl Screen<'_> {
 
     /// A table as wide as the terminal: of the columns named, those that have no room are hidden, with a line that
     /// names them.
-    pub(super) fn table(&mut self, rows: &[Vec<String>], dispensable: &[&str]) -> Result<()> {
-        let (lines, hidden) = fitted(rows, dispensable, self.paint);
+    pub(super) fn table(
+        &mut self,
+        head: &[&str],
+        rows: impl IntoIterator<Item = Vec<String>>,
+        dispensable: &[&str],
+    ) -> Result<()> {
+        let head = head.iter().map(|it| (*it).to_owned()).collect();
+        let all: Vec<Vec<String>> = std::iter::once(head).chain(rows).collect();
+        let (lines, hidden) = fitted(&all, dispensable, self.paint);
         for line in lines {
             self.line(line.trim_end())?;
         }

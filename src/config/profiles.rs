@@ -99,6 +99,10 @@ pub fn built_in(name: &str) -> Result<Profile> {
     Ok(parsed.get_or_init(|| profile).clone())
 }
 
+pub fn all_built_in() -> Result<Vec<Profile>> {
+    BUILT_IN.iter().map(|(name, _)| built_in(name)).collect()
+}
+
 /// Reads and checks a profile that may extend a built-in one. `place` names it in errors.
 pub fn parse(text: &str, place: &str) -> Result<Profile> {
     Profile::parse(text, place, BUILT_IN)

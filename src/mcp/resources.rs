@@ -10,6 +10,7 @@ use super::server_state::{Caller, ServerState};
 use super::tools;
 use super::tools::arguments::Arguments;
 use super::tools::request::CallContext;
+use compaction::profile::Profile;
 use history::error::{Error, ErrorKind, Result};
 
 const SCHEME: &str = "epitome://";
@@ -114,12 +115,9 @@ fn snapshot(state: &ServerState, caller: &Caller, handle: &str) -> Result<String
 }
 
 fn profiles() -> Result<String> {
-    let mut out = Vec::new();
-    for (name, _) in BUILT_IN {
-        let profile = profiles::built_in(name)?;
-        out.push(json!({"name": profile.name, "about": profile.about, "follows": profile.follows}));
-    }
-    Ok(json!({"profiles": out}).to_string())
+    let all = profiles::all_built_in()?;
+    let row = |it: &Profile| json!({"name": it.name, "about": it.about, "follows": it.follows});
+    Ok(json!({"profiles": all.iter().map(row).collect::<Vec<_>>()}).to_string())
 }
 
 /// What an argument of that name may be, as far as it has been typed.

@@ -1,11 +1,10 @@
 //! `epitome memory`: notes on the user and the project, and how long the archive keeps things.
 
-use std::io::Read;
-
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::cli::Screen;
+use crate::cli::common::{minute, text_of};
 use crate::cli::paint::bytes;
 use crate::config::byte_size;
 use crate::engine::values::timestamp;
@@ -19,6 +18,9 @@ use sessions::derive;
 
 /// Entries of the audit log that are listed unless `--limit` says otherwise.
 const AUDITED: u32 = 100;
+
+/// What an error of a text that cannot be read was about.
+const REMEMBERING: &str = "reading what to remember";
 
 /// Hits that one search asks for.
 const AT_ONCE: u32 = 100;
@@ -196,13 +198,12 @@ fn list(engine: &Engine, filter: &Filter, pinned: bool, screen: &mut Screen<'_>)
     if all.is_empty() {
         return screen.line("nothing is remembered of this project; `epitome memory add TEXT` remembers");
     }
-    let mut rows = vec![["handle", "what", "text"].map(str::to_owned).to_vec()];
-    for it in &all {
+    let rows = all.iter().map(|it| {
         let words: String =
             it.content.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(90).collect();
-        rows.push(vec![it.id.as_str().to_owned(), about(it), words]);
-    }
-    screen.table(&rows, &[])
+        vec![it.id.as_str().to_owned(), about(it), words]
+    });
+    screen.table(&["handle", "what", "text"], rows, &[])
 }
 
 fn show(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<()> {
@@ -224,7 +225,7 @@ fn add(
     screen: &mut Screen<'_>,
 ) -> Result<()> {
     let note = NewMemory {
-        content: if text == ["-"] { input("-")? } else { text.join(" ") },
+        content: if text == ["-"] { text_of("-", REMEMBERING)? } else { text.join(" ") },
         kind: sort.kind.unwrap_or_default(),
         scope: sort.scope.unwrap_or_default(),
         pinned,
@@ -317,7 +318,7 @@ fn export(engine: &Engine, filter: &Filter, markdown: bool, screen: &mut Screen<
 
 /// The exit code: 1 if a note was refused.
 fn import(engine: &Engine, sort: &Sort, file: &str, pinned: bool, screen: &mut Screen<'_>) -> Result<u8> {
-    let text = input(file)?;
+    let text = text_of(file, REMEMBERING)?;
     let is_json = text.trim_start().starts_with(['{', '[']) && !file.ends_with(".md");
     let mut notes = if is_json { memory::from_json(&text)? } else { memory::from_markdown(&text) };
     for note in &mut notes {
@@ -402,10 +403,7 @@ fn audit(
     if done.is_empty() {
         return screen.line("nothing was done with the archive in that time");
     }
-    let mut rows = vec![
-        ["when", "who", "what", "by", "agent", "handle", "session", "project"].map(str::to_owned).to_vec(),
-    ];
-    rows.extend(done.into_iter().map(|it| {
+    let rows = done.into_iter().map(|it| {
         let when = derive::time(it.at);
         vec![
             when.get(..19).unwrap_or_default().replace('T', " "),
@@ -417,8 +415,8 @@ fn audit(
             it.session.unwrap_or_default(),
             it.project,
         ]
-    }));
-    screen.table(&rows, &[])
+    });
+    screen.table(&["when", "who", "what", "by", "agent", "handle", "session", "project"], rows, &[])
 }
 
 fn scope(name: &str) -> Result<MemoryScope> {
@@ -445,25 +443,8 @@ fn merged(tidied: &[Tidied], dry_run: bool, screen: &mut Screen<'_>) -> Result<(
     Ok(())
 }
 
-fn input(name: &str) -> Result<String> {
-    let mut text = String::new();
-    let read = match name {
-        "-" => std::io::stdin().read_to_string(&mut text).map(drop),
-        path => std::fs::read_to_string(path).map(|it| text = it),
-    };
-    read.map_err(|error| {
-        Error::new(ErrorKind::Input, "reading what to remember").at(name, None).because(error)
-    })?;
-    Ok(text)
-}
-
 fn about(it: &Memory) -> String {
     let whose = it.scope.name();
     let pinned = if it.pinned { " · pinned" } else { "" };
-    let created = derive::time(it.created);
-    format!(
-        "{} · {whose} · {}{pinned}",
-        it.kind.name(),
-        created.get(..16).unwrap_or_default().replace('T', " ")
-    )
+    format!("{} · {whose} · {}{pinned}", it.kind.name(), minute(&derive::time(it.created)))
 }

@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::agents;
 use crate::cli::Screen;
+use crate::cli::common::minute;
 use crate::engine::{self, Engine, SessionRef};
 use crate::report::size;
 use crate::store::{
@@ -132,18 +133,17 @@ fn newest(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> R
              `epitome recall WORDS` searches in all that was archived",
         );
     }
-    let mut rows = vec![["handle", "what", "tokens", "archived", "session"].map(str::to_owned).to_vec()];
-    rows.extend(found.iter().map(|it| {
+    let rows = found.iter().map(|it| {
         let tokens = it.tokens.map(size).unwrap_or_default();
         vec![
             it.handle.as_str().to_owned(),
             what(it),
             tokens,
-            date(it.at),
+            minute(&derive::time(it.at)),
             it.session.clone().unwrap_or_default(),
         ]
-    }));
-    screen.table(&rows, &[])?;
+    });
+    screen.table(&["handle", "what", "tokens", "archived", "session"], rows, &[])?;
     page(next, false, screen)?;
     screen
         .note(&screen.paint.faint("read one with epitome recall HANDLE, or search with epitome recall WORDS"))
@@ -236,7 +236,7 @@ fn show(hit: &Hit, with_project: bool, screen: &mut Screen<'_>) -> Result<()> {
     let entry = &hit.entry;
     let mut about = vec![what(entry)];
     about.extend(entry.tokens.map(|it| format!("{} tokens", size(it))));
-    about.push(date(entry.at));
+    about.push(minute(&derive::time(entry.at)));
     about.extend(entry.session.clone());
     about.extend(Some(entry.project.clone()).filter(|it| with_project && !it.is_empty()));
     let paint = screen.paint;
@@ -247,7 +247,7 @@ fn show(hit: &Hit, with_project: bool, screen: &mut Screen<'_>) -> Result<()> {
 }
 
 fn show_typed(it: &FoundPrompt, screen: &mut Screen<'_>) -> Result<()> {
-    let about = format!("{} · {} · {}", it.agent, date(it.at), it.session);
+    let about = format!("{} · {} · {}", it.agent, minute(&derive::time(it.at)), it.session);
     let paint = screen.paint;
     screen.line(&format!("{}  {}", paint.strong("you typed "), paint.faint(&about)))?;
     screen.line(&format!("  line {}: {}", it.snippet.line, it.snippet.text))
@@ -259,8 +259,4 @@ fn what(entry: &Entry) -> String {
     out.extend(entry.tool.as_ref().map(|it| format!(" of {it}")));
     out.extend(entry.message.map(|it| format!(" in message {it}")));
     out
-}
-
-fn date(at: i64) -> String {
-    derive::time(at).get(..16).unwrap_or_default().replace('T', " ")
 }

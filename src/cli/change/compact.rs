@@ -3,13 +3,13 @@
 use clap::Args;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use std::io::{IsTerminal, Read, Write};
+use std::io::{IsTerminal, Write};
 use std::sync::Arc;
 
 use crate::agents::reach::quoted;
 use crate::answers::{CompactAnswer, Next, Status, TakesEffect};
 use crate::cli::Screen;
-use crate::cli::common::{Common, lost_line, wire};
+use crate::cli::common::{Common, lost_line, text_of, wire};
 use crate::cli::transfer::handoff::agent;
 use crate::config::{Choice, Override};
 use crate::engine::{self, Ask, CompactOptions, CompactOutcome, Compacted, Edit, Engine, Opened, To};
@@ -81,7 +81,8 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut
     if let (Some(handle), Some(file)) = (&arguments.handle, &arguments.answer) {
         refuse_repeated(arguments)?;
         // The first call named where the result goes; this one may name another place.
-        let (compacted, _) = engine::answered(engine, handle, &read(file)?, |_| Ok(to))?;
+        let (compacted, _) =
+            engine::answered(engine, handle, &text_of(file, "reading the answer")?, |_| Ok(to))?;
         return finish(compacted, arguments, screen, None, None);
     }
     let default = if screen.json && !arguments.dry_run { To::Bytes } else { To::Plan };
@@ -198,16 +199,6 @@ fn watch(quiet: bool) -> Watch {
         };
     };
     Watch { progress: (!quiet).then(|| Arc::new(say) as _), ..Watch::default() }
-}
-
-fn read(file: &str) -> Result<String> {
-    let mut text = String::new();
-    let read = match file {
-        "-" => std::io::stdin().read_to_string(&mut text).map(drop),
-        _ => std::fs::read_to_string(file).map(|it| text = it),
-    };
-    read.map_err(|error| Error::new(ErrorKind::Input, "reading the answer").at(file, None).because(error))?;
-    Ok(text)
 }
 
 /// Opens a text in the user's editor and gives back what they made of it.

@@ -56,13 +56,12 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut S
         answer.pruned.len(),
         paint.good(&format!("−{}", size(saved)))
     ))?;
-    let mut rows = vec![["  message", "tool", "before", "after", "handle"].map(str::to_owned).to_vec()];
-    for it in &answer.pruned {
+    let rows = answer.pruned.iter().map(|it| {
         let cells =
             [format!("  #{}", it.message), it.tool.clone(), size(it.tokens_before), size(it.tokens_after)];
-        rows.push([cells.to_vec(), vec![it.handle.clone()]].concat());
-    }
-    screen.table(&rows, &[])?;
+        [cells.to_vec(), vec![it.handle.clone()]].concat()
+    });
+    screen.table(&["  message", "tool", "before", "after", "handle"], rows, &[])?;
     if let Some(resume) = &answer.resume {
         screen.note(&format!("{} The originals are archived (epitome recall HANDLE).", answer.next.what))?;
         let last = answer.handle.as_deref().unwrap_or("last");

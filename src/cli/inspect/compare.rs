@@ -34,7 +34,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut
 
 fn show_rows(answer: &CompareAnswer, screen: &mut Screen<'_>) -> Result<()> {
     const DISPENSABLE: [&str; 6] = ["ms", "valid for", "archive only", "pruned", "cut", "lost"];
-    let head = [
+    const HEAD: [&str; 11] = [
         "profile",
         "now",
         "cut",
@@ -47,7 +47,7 @@ fn show_rows(answer: &CompareAnswer, screen: &mut Screen<'_>) -> Result<()> {
         "valid for",
         "ms",
     ];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let mut rows = Vec::new();
     for it in &answer.rows {
         let name = it.profile.clone();
         let due = if it.due { "due" } else { "no" }.to_owned();
@@ -75,8 +75,7 @@ fn show_rows(answer: &CompareAnswer, screen: &mut Screen<'_>) -> Result<()> {
             it.milliseconds.to_string(),
         ]);
     }
-    screen.table(&rows, &DISPENSABLE)?;
-    Ok(())
+    screen.table(&HEAD, rows, &DISPENSABLE)
 }
 
 /// Why each profile would act now or not.

@@ -65,7 +65,7 @@ fn show(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
 
 fn parts(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let it = &answer.spent;
-    let mut rows = vec![vec!["  where it went".to_owned(), "tokens".to_owned(), "cost".to_owned()]];
+    let mut rows = Vec::new();
     let mut row = |name: &str, spent: Spent| {
         if spent.tokens > 0 {
             rows.push(vec![format!("  {name}"), size(spent.tokens), money(spent)]);
@@ -85,7 +85,7 @@ fn parts(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
         };
         row(&format!("{why} ({}×)", it.requests), it.spent);
     }
-    screen.table(&rows, &[])
+    screen.table(&["  where it went", "tokens", "cost"], rows, &[])
 }
 
 fn by_content(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
@@ -93,16 +93,14 @@ fn by_content(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
         return Ok(());
     }
     let behind = if answer.compactions > 0 { "input since the last compaction" } else { "input by content" };
-    let heads = [format!("  {behind}"), "tokens".to_owned(), "cost".to_owned()].to_vec();
     let rows = answer.by_content.iter().map(|it| {
         vec![format!("  {}", it.category.replace('_', " ")), size(it.spent.tokens), money(it.spent)]
     });
     screen.line("")?;
-    screen.table(&std::iter::once(heads).chain(rows).collect::<Vec<_>>(), &[])
+    screen.table(&[&format!("  {behind}"), "tokens", "cost"], rows, &[])
 }
 
 fn dearest(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
-    let heads = ["  turn", "cost", "requests", "tokens", "prompt"].map(str::to_owned).to_vec();
     let rows = answer.dearest.iter().map(|it| {
         let spent = &it.spent;
         let cells = [
@@ -115,7 +113,7 @@ fn dearest(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
     });
     screen.line("")?;
     screen.line("turns that cost most")?;
-    screen.table(&std::iter::once(heads).chain(rows).collect::<Vec<_>>(), &[])
+    screen.table(&["  turn", "cost", "requests", "tokens", "prompt"], rows, &[])
 }
 
 fn moments(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
@@ -143,9 +141,8 @@ fn moments(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
         let cache = if it.expired { "expired" } else { "warm" };
         vec![format!("  {}", it.turn), saved, size(it.context), cache.to_owned(), it.prompt.clone()]
     };
-    let heads = ["  before turn", "saved", "context", "cache", "prompt"].map(str::to_owned).to_vec();
     let shown = wins.iter().take(MOMENTS).chain(losses.iter().take(MOMENTS)).map(row);
-    screen.table(&std::iter::once(heads).chain(shown).collect::<Vec<_>>(), &[])
+    screen.table(&["  before turn", "saved", "context", "cache", "prompt"], shown, &[])
 }
 
 /// Dollars, or nothing that could be taken for a price.

@@ -195,25 +195,22 @@ fn show_largest(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> 
     }
     screen.line("")?;
     screen.line("largest")?;
-    let mut rows = vec![["  tokens", "message", "what"].map(str::to_owned).to_vec()];
-    rows.extend(
-        answer
-            .largest
-            .iter()
-            .take(5)
-            .map(|it| vec![format!("  {}", size(it.tokens)), format!("#{}", it.message), it.what.clone()]),
-    );
-    screen.table(&rows, &[])
+    let rows = answer
+        .largest
+        .iter()
+        .take(5)
+        .map(|it| vec![format!("  {}", size(it.tokens)), format!("#{}", it.message), it.what.clone()]);
+    screen.table(&["  tokens", "message", "what"], rows, &[])
 }
 
 fn show_triggers(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
     screen.line("")?;
     screen.line("which profiles would auto-compact now")?;
-    let mut rows = vec![vec!["  profile".to_owned(), "now".to_owned(), "why".to_owned()]];
     // Versions of a profile mostly agree; --json has them all.
-    for (name, it) in answer.triggers.iter().filter(|(name, _)| !name.contains('@')) {
+    let systems = answer.triggers.iter().filter(|(name, _)| !name.contains('@'));
+    let rows = systems.map(|(name, it)| {
         let due = if it.due { "yes" } else { "no" };
-        rows.push(vec![format!("  {name}"), due.to_owned(), it.reason.clone()]);
-    }
-    screen.table(&rows, &[])
+        vec![format!("  {name}"), due.to_owned(), it.reason.clone()]
+    });
+    screen.table(&["  profile", "now", "why"], rows, &[])
 }

@@ -72,20 +72,19 @@ fn show_hindsight(answer: &HindsightAnswer, screen: &mut Screen<'_>) -> Result<u
             size(cut.tokens),
             cut.used
         ))?;
-        let mut rows = vec![["", "at", "tokens", "kept", ""].map(str::to_owned).to_vec()];
-        for it in &cut.ways {
+        let rows = cut.ways.iter().map(|it| {
             let kept = it.kept.unwrap_or(0.0);
             let kinds: Vec<String> =
                 it.kinds.iter().map(|(kind, it)| format!("{kind} {}/{}", it.kept, it.used)).collect();
-            rows.push(vec![
+            vec![
                 format!("  {}", it.way),
                 it.size.clone(),
                 size(it.tokens),
                 format!("{:.0} %", (kept * 100.0).floor()),
                 kinds.join(", "),
-            ]);
-        }
-        screen.table(&rows, &[])?;
+            ]
+        });
+        screen.table(&["", "at", "tokens", "kept", ""], rows, &[])?;
     }
     Ok(0)
 }
@@ -109,16 +108,15 @@ fn show(answer: &ScoreAnswer, screen: &mut Screen<'_>) -> Result<()> {
     if answer.kept.is_none() {
         screen.line("no fact was evicted")?;
     }
-    let mut rows = vec![["", "found", "kept", "recoverable", "lost", ""].map(str::to_owned).to_vec()];
-    for (class, it) in &answer.facts {
+    let rows = answer.facts.iter().map(|(class, it)| {
         let share = it.kept as f64 / it.found.max(1) as f64;
         let numbers = [it.found, it.kept, it.recoverable, it.lost].map(|it| it.to_string());
         // Full is good here; the bar's colour warns of what is full.
         let bar = paint.bar(share, 20);
-        rows.push([vec![format!("  {class}")], numbers.to_vec(), vec![bar]].concat());
-    }
-    if rows.len() > 1 {
-        screen.table(&rows, &[])?;
+        [vec![format!("  {class}")], numbers.to_vec(), vec![bar]].concat()
+    });
+    if !answer.facts.is_empty() {
+        screen.table(&["", "found", "kept", "recoverable", "lost", ""], rows, &[])?;
     }
     if !answer.lost.is_empty() {
         screen.line("no longer in the compacted session")?;

@@ -11,6 +11,7 @@ use crate::agents::FoundSession;
 use crate::agents::reach::quoted;
 use crate::answers::AdviceLevel;
 use crate::cli::Screen;
+use crate::cli::common::minute;
 use crate::cli::paint::{Paint, fitted, short_ids};
 use crate::engine::{self, Ask, Directories, Engine, SessionRef};
 use crate::report::size;
@@ -253,7 +254,7 @@ fn table(answer: &SessionsAnswer, paint: Paint) -> Vec<Vec<String>> {
             it.used_percent.map(|it| format!("{it:.0} %")).unwrap_or_default(),
             it.used_percent.map(|it| paint.gauge(it / 100.0, 10)).unwrap_or_default(),
             it.context.map_or_else(|| "?".to_owned(), size),
-            minutes(&it.changed),
+            minute(&it.changed),
             project.map(|it| it.to_string_lossy().into_owned()).unwrap_or_default(),
             words,
         ]);
@@ -263,17 +264,12 @@ fn table(answer: &SessionsAnswer, paint: Paint) -> Vec<Vec<String>> {
             let mut row = vec![String::new(); head.len()];
             row[1] = format!("  ↺ {}", made.handle);
             row[4] = format!("{} → {}", size(made.tokens_before), size(made.tokens_after));
-            row[5] = minutes(&made.at);
+            row[5] = minute(&made.at);
             row[7] = format!("{what}{to} by {}", made.profile);
             rows.push(row);
         }
     }
     rows
-}
-
-/// `2026-01-31 12:00` of an RFC 3339 time.
-fn minutes(time: &str) -> String {
-    time.get(..16).unwrap_or_default().replace('T', " ")
 }
 
 /// The place of the fullest session that is still in use.

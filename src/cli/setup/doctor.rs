@@ -254,24 +254,17 @@ fn value(config: &Config, name: &'static str, value: String) -> Value {
 
 fn show(answer: &DoctorAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
-    let mut rows = vec![["setting", "value", "from"].map(str::to_owned).to_vec()];
-    rows.extend(
-        answer.config.iter().map(|it| vec![it.name.to_owned(), it.value.clone(), it.from.to_owned()]),
-    );
-    screen.table(&rows, &[])?;
+    let rows = answer.config.iter().map(|it| vec![it.name.to_owned(), it.value.clone(), it.from.to_owned()]);
+    screen.table(&["setting", "value", "from"], rows, &[])?;
     screen.line("")?;
     let yes = |it: bool| if it { "yes" } else { "no" }.to_owned();
-    let mut rows = vec![
-        ["agent", "sessions", "server", "hooks", "who compacts", "auto-compacts", "folder"]
-            .map(str::to_owned)
-            .to_vec(),
-    ];
-    rows.extend(answer.agents.iter().map(|it| {
+    let head = ["agent", "sessions", "server", "hooks", "who compacts", "auto-compacts", "folder"];
+    let rows = answer.agents.iter().map(|it| {
         let (agent, sessions) = (it.agent.to_owned(), it.sessions.to_string());
         let (server, hooks) = (yes(it.server), yes(it.hooks));
         vec![agent, sessions, server, hooks, it.seat.clone(), it.own_compaction.clone(), it.folder.clone()]
-    }));
-    screen.table(&rows, &[])?;
+    });
+    screen.table(&head, rows, &[])?;
     let keys = if answer.keys.is_empty() {
         "none (the offline summarizer needs none)".to_owned()
     } else {

@@ -1,7 +1,6 @@
 //! `epitome profiles`.
 
 use crate::cli::Screen;
-use crate::config::profiles::{self, BUILT_IN};
 use crate::engine::Engine;
 use clap::Args;
 use compaction::profile::{Collapse, Keep, Outputs, Pass, Profile, Slot, Snip, SummaryShape, Trigger};
@@ -21,29 +20,15 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mu
         }
         return screen.block(profile.to_toml()?.trim_end()).map(|()| 0);
     }
-    let mut profiles = Vec::new();
-    for (name, _) in BUILT_IN {
-        profiles.push(profiles::built_in(name)?);
-    }
-    for name in engine.config.profiles.keys() {
-        profiles.push(engine.config.profile(name)?);
-    }
+    let profiles = engine.config.all_profiles()?;
     if screen.document(&profiles)? {
         return Ok(0);
     }
     let head = ["profile", "auto-compacts", "passes", "summary", "new context", "follows"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for it in &profiles {
-        rows.push(vec![
-            it.name.clone(),
-            trigger(&it.trigger),
-            passes(it),
-            summary(it),
-            layout(it),
-            it.follows.clone(),
-        ]);
-    }
-    screen.table(&rows, &["new context", "follows", "summary", "auto-compacts"])?;
+    let row = |it: &Profile| {
+        vec![it.name.clone(), trigger(&it.trigger), passes(it), summary(it), layout(it), it.follows.clone()]
+    };
+    screen.table(&head, profiles.iter().map(row), &["new context", "follows", "summary", "auto-compacts"])?;
     screen.note("")?;
     screen.note("epitome profiles NAME prints one, with its numbers and where it deviates; saved, it is yours: --profile FILE.toml")?;
     Ok(0)

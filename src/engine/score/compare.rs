@@ -3,7 +3,6 @@
 use std::time::Instant;
 
 use crate::answers::{CompareAnswer, CompareRow};
-use crate::config::profiles::{self, BUILT_IN};
 use crate::engine::{Ask, Engine, Opened, To, compact, input::measured, input::request, session_info};
 use compaction::plan;
 use compaction::profile::Profile;
@@ -15,13 +14,7 @@ use history::error::Result;
 ///
 /// A profile of the user that is not valid.
 pub fn compare(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareAnswer> {
-    let mut profiles = Vec::new();
-    for (name, _) in BUILT_IN {
-        profiles.push(profiles::built_in(name)?);
-    }
-    for name in engine.config.profiles.keys() {
-        profiles.push(engine.config.profile(name)?);
-    }
+    let profiles = engine.config.all_profiles()?;
     let mut rows: Vec<CompareRow> = Vec::new();
     let mut tokens_before = 0;
     for (number, profile) in profiles.iter().enumerate() {

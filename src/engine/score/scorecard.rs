@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use crate::config::profiles::{self, BUILT_IN};
+use crate::config::profiles;
 use crate::engine::compact::min_kept::HistoryFacts;
 use crate::engine::score::hindsight::{self, CompactionWay, SIZES, SessionCut, WAYS};
 use crate::engine::score::subject::{HANDLE, Subject, session, subject};
@@ -51,10 +51,7 @@ pub fn scorecard(
     }
     card.hindsight = hindsight_card(engine, ask, &looks);
     card.sessions = subjects.iter().map(|it| (it.name.clone(), it.tokens)).collect();
-    let mut profiles = Vec::new();
-    for (name, _) in BUILT_IN {
-        profiles.push(profiles::built_in(name)?);
-    }
+    let profiles = profiles::all_built_in()?;
     let planted: Vec<Subject> = (1..=8).map(|seed| planted(engine, seed, ask)).collect();
     for percent in PERCENTS {
         for profile in &profiles {
