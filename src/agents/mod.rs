@@ -420,6 +420,11 @@ impl Env {
     }
 }
 
+/// How a session in a database is named: `database#id`.
+pub fn address(database: &Path, id: &str) -> String {
+    format!("{}#{id}", database.display())
+}
+
 /// A session's rows: the database, by the agent whose it is, and the id; of an address `database#id`.
 pub fn split_address(address: &str) -> Option<(&'static dyn Database, &Path, &str)> {
     let (path, id) = address.rsplit_once('#')?;

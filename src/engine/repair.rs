@@ -6,8 +6,7 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use crate::agents::Database;
-use crate::agents::reach;
+use crate::agents::{self, Database, reach};
 use crate::answers::{FindingInfo, Next, RepairAnswer, RepairStatus, RestoreStatus, TakesEffect};
 use crate::engine::undo::outcome::{Done, changed};
 use crate::engine::write_back::{Location, Target, WrittenFingerprint, agent_of};
@@ -154,7 +153,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
     match place {
         Location::File(path) => crate::files::replace_from(path, source.len(), &mut Reading::of(&mended))?,
         Location::Rows(database, path, _) => {
-            database.change(path, &source.bytes(0..source.len())?, &mended.bytes(0..len)?)?;
+            database.change(path, &source.whole()?, &mended.whole()?)?;
         }
     }
     engine.audit(AuditVerb::Repair, scope, Some(&id), Some(&handle));
@@ -250,12 +249,12 @@ fn rows_unmended(
     scope: &Scope,
     mark: &WrittenFingerprint,
 ) -> Result<()> {
-    let source = MemorySource::new(format!("{}#{id}", path.display()), original);
+    let source = MemorySource::new(agents::address(path, id), original);
     let found = sessions::repair::repair(&source, format, &|data| {
         Handle::of(scope, &Digest::of(data)).as_str().to_owned()
     })?;
     let mended = found.mended(&source);
-    let mended = mended.bytes(0..mended.len())?;
+    let mended = mended.whole()?;
     if Digest::of(&mended).to_string() != mark.digest {
         return Err(changed(path));
     }

@@ -6,6 +6,7 @@
 //! nothing of compaction: it is given a history before and a history after.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 
 pub mod agents;
@@ -56,6 +57,11 @@ pub trait Source: Sync {
         let mut buffer = vec![0; (range.end - range.start) as usize];
         self.read_at(range.start, &mut buffer)?;
         Ok(buffer)
+    }
+
+    /// Reads all of it. Fails as [`Self::read_at`] does.
+    fn whole(&self) -> Result<Vec<u8>> {
+        self.bytes(0..self.len())
     }
 }
 
@@ -536,4 +542,10 @@ pub struct Violation {
     pub message: usize,
     /// What was expected and what was found.
     pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: message {}: {}", self.rule, self.message, self.what)
+    }
 }

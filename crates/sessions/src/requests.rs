@@ -159,7 +159,7 @@ pub(crate) fn each_message(source: &dyn Source, mut each: impl FnMut(Value)) -> 
         #[serde(borrow)]
         messages: Vec<&'a RawValue>,
     }
-    let bytes = source.bytes(0..source.len())?;
+    let bytes = source.whole()?;
     let text = json::mend(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes));
     let Ok(document) = serde_json::from_str::<Document<'_>>(&text) else { return Ok(false) };
     document.messages.iter().filter_map(|it| serde_json::from_str(it.get()).ok()).for_each(&mut each);

@@ -30,7 +30,7 @@ impl FoundSession {
     /// How to name it as a SESSION: its file, or `database#id`.
     pub fn address(&self) -> String {
         match self.agent.info().database {
-            Some(_) => format!("{}#{}", self.path.display(), self.id),
+            Some(_) => super::address(&self.path, &self.id),
             None => self.path.display().to_string(),
         }
     }

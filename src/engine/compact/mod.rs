@@ -196,7 +196,7 @@ fn outcome(
         warnings.extend(lost);
     }
     if let Some(first) = sessions::validate::check(api, &messages).first() {
-        let reason = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
+        let reason = format!("the result breaks {first}");
         return rejected(Rejection::Invalid { attempt: Box::new(attempt), reason });
     }
     let next_cost = engine.config.costs.then(|| {

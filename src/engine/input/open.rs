@@ -382,7 +382,7 @@ pub(crate) fn open_database(database: &dyn Database, path: &Path, id: &str) -> R
 
 fn read_database(reader: &Reader<'_>, database: &dyn Database, path: &Path, id: &str) -> Result<Opened> {
     let bytes = database.export(path, id)?;
-    let name = format!("{}#{id}", path.display());
+    let name = agents::address(path, id);
     let source = Box::new(MemorySource::new(name.as_str(), bytes));
     read_by(reader, source, Some(database.format()), Some(PathBuf::from(name)))
 }

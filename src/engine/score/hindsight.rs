@@ -178,7 +178,7 @@ pub fn evaluate_way_within(
 
 /// What of a session's own later needs each way would have kept, at each of its cuts.
 pub fn hindsight(engine: &Engine, opened: &Opened, ask: &Ask) -> HindsightAnswer {
-    let bytes = opened.source.bytes(0..opened.source.len()).unwrap_or_default();
+    let bytes = opened.source.whole().unwrap_or_default();
     let name = opened.path.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
     let cuts = cuts(engine, &name, &opened.session, &bytes, ask);
     let told = |cut: &SessionCut| {

@@ -69,7 +69,7 @@ fn truth(it: score::Truth) -> TruthInfo {
 /// Which messages of a session a handle brings back that stands in `after` and is known to the archive here.
 fn behind_handles(engine: &Engine, before: &Opened, after: &[Message]) -> Vec<bool> {
     let messages = before.session.history.messages();
-    let whole = before.source.bytes(0..before.source.len()).unwrap_or_default();
+    let whole = before.source.whole().unwrap_or_default();
     let mut behind = vec![false; messages.len()];
     let outputs = |it: &Message| it.outputs().map(|it| it.text.as_str().to_owned()).collect::<Vec<_>>();
     let mut texts: Vec<String> = Vec::new();

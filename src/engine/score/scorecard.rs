@@ -39,7 +39,7 @@ pub fn scorecard(
             card.left_out += 1;
             continue;
         };
-        let bytes = opened.source.bytes(0..opened.source.len())?;
+        let bytes = opened.source.whole()?;
         let cuts = hindsight::cuts(engine, &name, &opened.session, &bytes, ask);
         looks.extend(cuts.into_iter().filter(|it| it.subject.tokens >= SMALL).map(|it| (name.clone(), it)));
         let subject = subject(engine, name, opened.session, ask);

@@ -83,10 +83,7 @@ fn rollout(engine: &Engine, thread: &str) -> Option<Opened> {
 fn valid_messages(history: &History, format: Format) -> Result<Vec<u8>> {
     let (messages, _) = sessions::wire::messages_of(history, Some(format), format);
     match sessions::validate::check(format, &messages).first() {
-        Some(first) => {
-            let what = format!("the result breaks {}: message {}: {}", first.rule, first.message, first.what);
-            Err(Error::new(ErrorKind::Rejected, what))
-        }
+        Some(first) => Err(Error::new(ErrorKind::Rejected, format!("the result breaks {first}"))),
         None => Ok(messages),
     }
 }

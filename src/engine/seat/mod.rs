@@ -242,7 +242,7 @@ fn note_seat(engine: &Engine, original: &Opened, compaction: &str) -> Result<()>
     let scope = engine.scope(history);
     let mark = WrittenFingerprint {
         len: original.source.len(),
-        digest: Digest::of(&original.source.bytes(0..original.source.len())?).to_string(),
+        digest: Digest::of(&original.source.whole()?).to_string(),
         messages: history.messages().len(),
         ..WrittenFingerprint::default()
     };

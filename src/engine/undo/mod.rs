@@ -7,13 +7,14 @@
 pub(super) mod outcome;
 pub(super) mod seat;
 
+use std::fmt;
 use std::path::Path;
 
 use crate::agents::reach::{self, Job, Way};
 use crate::agents::{self, Database};
 use crate::answers::{Next, RestoreAnswer, RestoreStatus};
 use crate::engine::archive::marks::{compacted_mark, undone_mark};
-use crate::engine::input::open::{LOOKED_THROUGH, open_database, open_path};
+use crate::engine::input::open::{LOOKED_THROUGH, open_path};
 use crate::engine::undo::outcome::{Done, changed};
 use crate::engine::write_back::{Location, WrittenFingerprint, agent_of};
 use crate::engine::{Engine, Opened, repair, write_back::readback};
@@ -226,6 +227,11 @@ fn never_applied(name: &str) -> Error {
     Error::new(ErrorKind::Arguments, what)
 }
 
+/// A message that is written anew: what it had in the session as read is not carried on.
+fn fresh(message: &Message) -> Message {
+    Message { from: None, usage: None, wire_len: None, ..message.clone() }
+}
+
 pub(crate) struct Undo<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) compaction: &'a Compaction,
@@ -249,18 +255,15 @@ impl Undo<'_> {
         }
     }
 
-    fn id(&self) -> String {
-        self.compaction.session.id.clone()
-    }
-
-    pub(crate) fn done(&self, status: RestoreStatus, output: &Path) -> Done {
-        Done { status, id: self.id(), output: output.display().to_string(), later: 0, warnings: Vec::new() }
+    pub(crate) fn done(&self, status: RestoreStatus, output: impl fmt::Display) -> Done {
+        let id = self.compaction.session.id.clone();
+        Done { status, id, output: output.to_string(), later: 0, warnings: Vec::new() }
     }
 
     /// The original with the later turns, as messages: those that `now` still has keep their place in it.
     fn after(&self, now: &Session) -> Result<(History, usize)> {
         let messages = now.history.messages();
-        let said = messages.get(self.mark.messages.saturating_sub(self.mark.grown)..).ok_or_else(|| {
+        let said = messages.get(self.mark.archived()..).ok_or_else(|| {
             let what = "undoing: expected at least the messages that were written, found fewer: the session was compacted or \
                         rewound since; undo that first";
             Error::new(ErrorKind::Changed, what).or_hint(Hint::RestoreCopy)
@@ -269,7 +272,7 @@ impl Undo<'_> {
         let mut all: Vec<Message> = Vec::new();
         for old in self.session.history.messages() {
             let found = messages[next..].iter().position(|it| it.says_same(old));
-            let mut message = Message { from: None, usage: None, wire_len: None, ..old.clone() };
+            let mut message = fresh(old);
             if let Some(found) = found {
                 message = messages[next + found].clone();
                 next += found + 1;
@@ -296,11 +299,11 @@ impl Undo<'_> {
         let now = open_path(path, Some(self.session.format))?;
         let digest = Digest::of_source(&*now.source, now.source.len())?;
         if digest == Digest::of_source(&self.source, self.source.len())? {
-            return Ok(self.done(RestoreStatus::Unchanged, path));
+            return Ok(self.done(RestoreStatus::Unchanged, path.display()));
         }
         if !live && self.mark.grown == 0 && digest.to_string() == self.mark.digest {
             crate::files::replace_from(path, now.source.len(), &mut Reading::of(&self.source))?;
-            return Ok(self.done(RestoreStatus::Restored, path));
+            return Ok(self.done(RestoreStatus::Restored, path.display()));
         }
         let (after, later) = self.after(&now.session)?;
         self.put_back(&now, &after, &reach, path, later)
@@ -317,7 +320,7 @@ impl Undo<'_> {
     ) -> Result<Done> {
         let mut warnings = Vec::new();
         let written = readback::written(opened, after, reach.mode, &mut warnings)?;
-        let mut done = self.done(RestoreStatus::Restored, path);
+        let mut done = self.done(RestoreStatus::Restored, path.display());
         match (reach.way, &written.file_name) {
             (Way::Beside, Some(name)) => {
                 let beside = path.with_file_name(name);
@@ -343,7 +346,7 @@ impl Undo<'_> {
         let original = self.source.bytes(0..len)?;
         let bytes = now.source.bytes(0..len)?;
         if bytes == original {
-            return Ok(self.done(RestoreStatus::Unchanged, path));
+            return Ok(self.done(RestoreStatus::Unchanged, path.display()));
         }
         // Killed while it wrote, a record may be half of each; around those that it wrote, nothing may have changed.
         let around = |over: &[(u64, u64)]| {
@@ -366,48 +369,32 @@ impl Undo<'_> {
             })
             .collect();
         crate::files::overwrite(path, &edits)?;
-        let later = now
-            .session
-            .history
-            .messages()
-            .len()
-            .saturating_sub(self.mark.messages - self.mark.grown.min(self.mark.messages));
-        Ok(Done { later, ..self.done(RestoreStatus::Restored, path) })
+        let later = now.session.history.messages().len().saturating_sub(self.mark.archived());
+        Ok(Done { later, ..self.done(RestoreStatus::Restored, path.display()) })
     }
 
     /// Rows of a database: those that were added go, those that were changed are what they were.
     fn rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
         let now = database.export(path, id)?;
-        let original = self.source.bytes(0..self.source.len())?;
-        let output = format!("{}#{id}", path.display());
+        let original = self.source.whole()?;
+        let output = agents::address(path, id);
         let before = database.without(&now, &original, &self.mark.rows)?;
         let ids = database.ids(&before);
         if ids == database.ids(&now) && database.differing(&now, &before).is_empty() {
-            return Ok(self.done(RestoreStatus::Unchanged, Path::new(&output)));
+            return Ok(self.done(RestoreStatus::Unchanged, &output));
         }
         database.change(path, &now, &before)?;
         let known = database.ids(&original);
         let later = ids.iter().filter(|it| database.is_message(it) && !known.contains(it)).count();
-        Ok(Done { later, ..self.done(RestoreStatus::Restored, Path::new(&output)) })
+        Ok(Done { later, ..self.done(RestoreStatus::Restored, &output) })
     }
 
     /// A session of its own: the old one was never touched. The messages of the new one follow it in a third.
     fn leave(&self, target: &Location) -> Result<Done> {
         let old = self.compaction.session.path.clone().unwrap_or_default();
         let old = absolute(&old)?;
-        let new = match target {
-            Location::File(path) => open_path(path, Some(self.session.format)),
-            Location::Rows(database, path, id) => open_database(*database, path, id),
-        };
-        let later: Vec<Message> = match new {
-            Ok(new) => new
-                .session
-                .history
-                .messages()
-                .iter()
-                .skip(self.mark.messages - self.mark.grown.min(self.mark.messages))
-                .cloned()
-                .collect(),
+        let later: Vec<Message> = match target.open(self.session.format) {
+            Ok(new) => new.session.history.messages().iter().skip(self.mark.archived()).cloned().collect(),
             // Never written, or deleted since.
             Err(error) if is_gone(target, &error) => Vec::new(),
             Err(error) => return Err(error),
@@ -427,8 +414,8 @@ impl Undo<'_> {
         let id = written.session.unwrap_or_default();
         let output = match (&old, &written.file_name) {
             (Location::Rows(database, path, _), _) => {
-                database.change(path, &self.source.bytes(0..self.source.len())?, &bytes)?;
-                format!("{}#{id}", path.display())
+                database.change(path, &self.source.whole()?, &bytes)?;
+                agents::address(path, &id)
             }
             (Location::File(path), Some(name)) => {
                 let beside = path.with_file_name(name);
@@ -443,14 +430,12 @@ impl Undo<'_> {
     /// The old session, made anew if it is gone.
     fn old(&self, old: &Location) -> Result<Done> {
         match old {
-            Location::File(path) if path.exists() => Ok(self.done(RestoreStatus::Unchanged, path)),
+            Location::File(path) if path.exists() => Ok(self.done(RestoreStatus::Unchanged, path.display())),
             Location::File(path) => {
-                crate::files::create(path, &self.source.bytes(0..self.source.len())?, path)?;
-                Ok(self.done(RestoreStatus::Restored, path))
+                crate::files::create(path, &self.source.whole()?, path)?;
+                Ok(self.done(RestoreStatus::Restored, path.display()))
             }
-            Location::Rows(_, path, id) => {
-                Ok(self.done(RestoreStatus::Unchanged, Path::new(&format!("{}#{id}", path.display()))))
-            }
+            Location::Rows(_, path, id) => Ok(self.done(RestoreStatus::Unchanged, agents::address(path, id))),
         }
     }
 }

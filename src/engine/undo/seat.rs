@@ -4,14 +4,14 @@
 
 use std::path::Path;
 
-use crate::agents::Database;
 use crate::agents::gateway::names;
 use crate::agents::reach::{self, Job, Way};
+use crate::agents::{self, Database};
 use crate::answers::RestoreStatus;
 use crate::engine::Opened;
 use crate::engine::input::open::open_path;
-use crate::engine::undo::Undo;
 use crate::engine::undo::outcome::{Done, changed};
+use crate::engine::undo::{Undo, fresh};
 use crate::engine::write_back::agent_of;
 use compaction::plan;
 use history::error::{Error, ErrorKind, Result};
@@ -29,13 +29,13 @@ impl Undo<'_> {
     /// A database: the messages of the compaction go; all others were left where they stood.
     pub(crate) fn seat_rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
         let now = database.export(path, id)?;
-        let output = format!("{}#{id}", path.display());
+        let output = agents::address(path, id);
         let before = database.without_compaction(&now, self.seat_handle()?).map_err(|_| changed(path))?;
         let Some((before, later)) = before else {
-            return Ok(self.done(RestoreStatus::Unchanged, Path::new(&output)));
+            return Ok(self.done(RestoreStatus::Unchanged, &output));
         };
         database.change(path, &now, &before)?;
-        Ok(Done { later, ..self.done(RestoreStatus::Restored, Path::new(&output)) })
+        Ok(Done { later, ..self.done(RestoreStatus::Restored, &output) })
     }
 
     /// A file: the messages from before once more, then the later turns.
@@ -51,21 +51,20 @@ impl Undo<'_> {
         let ours =
             |it: &Message| it.kind == history::Kind::Summary && it.parts.iter().any(|it| names(it, handle));
         let Some(at) = messages.iter().rposition(ours) else {
-            let bytes = now.source.bytes(0..now.source.len())?;
+            let bytes = now.source.whole()?;
             return match memchr::memmem::find(&bytes, handle.as_bytes()) {
                 Some(_) => Err(changed(path)),
-                None => Ok(self.done(RestoreStatus::Unchanged, path)),
+                None => Ok(self.done(RestoreStatus::Unchanged, path.display())),
             };
         };
         let later = said_since(&messages[at..]);
         let before = agent.before_summary(&*now.source, &now.session, at, handle)?;
         let reach = agent.reach(Job::Restore, live, false)?;
         if later.is_empty() && reach.way == Way::Replace {
-            crate::files::replace(path, now.source.len(), &self.source.bytes(0..self.source.len())?)?;
-            return Ok(self.done(RestoreStatus::Restored, path));
+            crate::files::replace(path, now.source.len(), &self.source.whole()?)?;
+            return Ok(self.done(RestoreStatus::Restored, path.display()));
         }
         let (source, session) = before.unwrap_or_else(|| (self.source.clone(), self.session.clone()));
-        let fresh = |it: &Message| Message { from: None, usage: None, wire_len: None, ..it.clone() };
         let new = |it: &Message| if reach.mode == Mode::New { it.clone() } else { fresh(it) };
         let all = session.history.messages().iter().map(new).chain(later.iter().map(fresh)).collect();
         let after = History::new(all, session.history.meta.clone());

@@ -60,6 +60,13 @@ pub(crate) struct WrittenFingerprint {
     pub(crate) over: Vec<(u64, u64)>,
 }
 
+impl WrittenFingerprint {
+    /// How many of the live messages were archived.
+    pub(crate) fn archived(&self) -> usize {
+        self.messages.saturating_sub(self.grown)
+    }
+}
+
 pub(crate) enum Location {
     File(PathBuf),
     Rows(&'static dyn Database, PathBuf, String),
@@ -82,6 +89,14 @@ impl Location {
     pub(crate) fn path(&self) -> &Path {
         match self {
             Self::File(path) | Self::Rows(_, path, _) => path,
+        }
+    }
+
+    /// Reads the session that is there now.
+    pub(crate) fn open(&self, format: Format) -> Result<Opened> {
+        match self {
+            Self::File(path) => open_path(path, Some(format)),
+            Self::Rows(database, path, id) => open_database(*database, path, id),
         }
     }
 }
@@ -207,10 +222,7 @@ pub(crate) fn install(
         Way::Replace if !live => Some(reach::claim(&engine.config.agents, *agent, &id)?),
         Way::Replace | Way::InPlace | Way::Beside | Way::Rows => None,
     };
-    let fresh = match place {
-        Location::File(path) => open_path(path, Some(opened.session.format))?,
-        Location::Rows(database, path, id) => open_database(*database, path, id)?,
-    };
+    let fresh = place.open(opened.session.format)?;
     target.expect_known_version(&fresh)?;
     let (after, grown) = rebased(&opened.session.history, &fresh.session.history, after)?;
     let written = readback::written(&fresh, &after, reach.mode, warnings)?;
@@ -223,7 +235,7 @@ pub(crate) fn install(
     let messages = after.messages().len();
     let mark = mark(place, reach.way, &fresh, &written, messages, grown)?;
     let output = match reach.way {
-        Way::Rows => format!("{}#{new_id}", path.display()),
+        Way::Rows => agents::address(&path, &new_id),
         Way::Replace | Way::InPlace | Way::Beside => path.display().to_string(),
     };
     note_applied(engine, &scope, compaction, &reach, &output, written.session.as_deref(), &mark)?;
@@ -258,7 +270,7 @@ fn mark(
     let rows = match place {
         Location::Rows(database, ..) => {
             let (old, new) = (&*fresh.source, &content);
-            database.differing(&old.bytes(0..old.len())?, &new.bytes(0..new.len())?)
+            database.differing(&old.whole()?, &new.whole()?)
         }
         Location::File(_) => Vec::new(),
     };
@@ -337,9 +349,7 @@ fn rebased(before: &History, now: &History, after: &History) -> Result<(History,
 fn put(place: &Location, target: &Path, way: Way, fresh: &Opened, written: &Written) -> Result<()> {
     let old = &*fresh.source;
     match (way, place) {
-        (_, Location::Rows(database, ..)) => {
-            database.change(target, &old.bytes(0..old.len())?, &written.bytes(old)?)
-        }
+        (_, Location::Rows(database, ..)) => database.change(target, &old.whole()?, &written.bytes(old)?),
         (Way::InPlace, _) => crate::files::overwrite(target, &edits(written, fresh)?),
         (Way::Beside, _) => crate::files::create(target, &written.bytes(old)?, place.path()),
         (Way::Replace | Way::Rows, _) => {

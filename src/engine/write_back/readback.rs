@@ -41,7 +41,7 @@ fn mended(
     if found.is_empty() {
         return Ok(None);
     }
-    let before = sessions::validate::check(api, &opened.source.bytes(0..opened.source.len())?);
+    let before = sessions::validate::check(api, &opened.source.whole()?);
     let rules: BTreeSet<&str> = before.iter().map(|it| it.rule).collect();
     if found.iter().all(|it| rules.contains(it.rule)) {
         return Ok(None);
@@ -53,10 +53,7 @@ fn mended(
             Ok(Some(messages))
         }
         Some(first) => {
-            let what = format!(
-                "checking what was written: it breaks {}: message {}: {}; nothing was replaced",
-                first.rule, first.message, first.what
-            );
+            let what = format!("checking what was written: it breaks {first}; nothing was replaced");
             Err(Error::new(ErrorKind::Bug, what))
         }
     }

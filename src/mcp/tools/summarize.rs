@@ -230,7 +230,7 @@ fn shown(
     shorten::entries(&mut out, name!(CompactAnswer: pruned), &answer.pruned, &SHOWN_OF_OUTPUT)?;
     shorten::first(&mut out, name!(CompactAnswer: pruned), 5);
     if let Some(after) = made.bytes() {
-        let before = opened.source.bytes(0..opened.source.len())?;
+        let before = opened.source.whole()?;
         answer.replace = edit::replace(&before, after);
         add_replace(&mut out, answer.replace.as_ref());
         return Ok(out);

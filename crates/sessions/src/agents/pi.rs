@@ -487,7 +487,7 @@ mod tests {
         );
         let session = read(&source).unwrap();
         let out = write(&source, &session, &session.history, Mode::Patch).unwrap();
-        assert_eq!(out.bytes(&source).unwrap(), source.bytes(0..source.len()).unwrap());
+        assert_eq!(out.bytes(&source).unwrap(), source.whole().unwrap());
         let error = write(&source, &session, &History::default(), Mode::Patch).unwrap_err();
         assert_eq!((error.kind(), error.detail()), (ErrorKind::Refused, "pi is read only"));
         assert!(write(&source, &session, &session.history, Mode::New).is_err());

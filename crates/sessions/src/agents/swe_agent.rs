@@ -49,7 +49,7 @@ pub fn sniff(first_lines: &str) -> bool {
 /// # Errors
 /// As [`crate::read`].
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let bytes = source.bytes(0..source.len())?;
+    let bytes = source.whole()?;
     let text = history::json::mend(&bytes);
     let history = document::open(&text, "history").filter(|it| !it.records.is_empty());
     let steps = document::open(&text, "trajectory");

@@ -12,7 +12,7 @@ use history::error::Result;
 
 /// Leaves a whole document with whole messages in it.
 pub(crate) fn document(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
-    let bytes = source.bytes(0..source.len())?;
+    let bytes = source.whole()?;
     let text = encoded(Record { at: 0, len: source.len() }, &bytes, found);
     let mut begin = 0;
     if text.starts_with('\u{feff}') {

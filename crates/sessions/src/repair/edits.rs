@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn edits_upon_edits() {
         let source = MemorySource::new("t", b"0123456789".as_slice());
-        let text = |it: &Mended| String::from_utf8(it.bytes(0..it.len()).unwrap()).unwrap();
+        let text = |it: &Mended| String::from_utf8(it.whole().unwrap()).unwrap();
         let edit = |range: Range<u64>, new: &str| (range, new.as_bytes().to_vec());
         let whole = Mended::whole(&source).edited(vec![]);
         assert_eq!(text(&whole), "0123456789");

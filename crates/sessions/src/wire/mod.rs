@@ -67,7 +67,7 @@ const DEEPEST: usize = 100;
 /// # Errors
 /// [`ErrorKind::Input`] if it is not a JSON array or an object that holds one under one of the four keys.
 pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
-    let bytes = source.bytes(0..source.len())?;
+    let bytes = source.whole()?;
     let text = json::mend(&bytes);
     let (frame, items) = array(source, &text)?;
     let api = format.0.api;

@@ -140,7 +140,7 @@ fn spliced(
     entries: &[WireEntry],
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Piece>> {
-    let bytes = source.bytes(0..source.len())?;
+    let bytes = source.whole()?;
     let text = json::mend(&bytes);
     let (frame, items) = array(source, &text)?;
     let same =

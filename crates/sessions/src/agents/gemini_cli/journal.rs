@@ -123,7 +123,7 @@ impl Journal {
         journal.take_all(seen.parts);
         // One object that holds its messages, on one line or many.
         if journal.is_foreign() || (journal.records.len() == 1 && !journal.entries.is_empty()) {
-            let bytes = source.bytes(0..source.len())?;
+            let bytes = source.whole()?;
             let text = json::mend(&bytes);
             let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
             if let Some(found) = Self::of_document(text, source.len() - text.len() as u64, wanted) {

@@ -121,7 +121,7 @@ fn each_message(source: &dyn Source, mut each: impl FnMut(&At<'_>, &str, &Fields
         }
     };
     if is_document(source)? {
-        let bytes = source.bytes(0..source.len())?;
+        let bytes = source.whole()?;
         let whole = json::mend(&bytes);
         let at = At { record: Record { at: 0, len: source.len() }, whole: &whole };
         let fields = Fields::of(whole.trim());

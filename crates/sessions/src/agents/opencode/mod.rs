@@ -69,7 +69,7 @@ pub fn sniff(first_lines: &str) -> bool {
 /// # Errors
 /// As [`crate::read`].
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let bytes = source.bytes(0..source.len())?;
+    let bytes = source.whole()?;
     let text = history::json::mend(&bytes);
     Ok(read::Export::open(&text, source.name())?.session(None))
 }
@@ -79,7 +79,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 /// # Errors
 /// As [`crate::scan`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
-    let bytes = source.bytes(0..source.len())?;
+    let bytes = source.whole()?;
     let text = history::json::mend(&bytes);
     Ok(read::Export::open(&text, source.name())?.session(Some(keep)).measured_only())
 }
@@ -99,7 +99,7 @@ pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
 /// # Errors
 /// As [`crate::write`].
 pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode) -> Result<Written> {
-    let bytes = source.bytes(0..source.len())?;
+    let bytes = source.whole()?;
     let text = history::json::mend(&bytes);
     let export = match session.format == Format::OPENCODE {
         true => Some(read::Export::open(&text, source.name())?),

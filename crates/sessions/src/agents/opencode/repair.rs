@@ -33,7 +33,7 @@ struct Look<'a, 'f> {
 
 /// No message is one that OpenCode cannot read or its provider refuses.
 pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
-    let bytes = source.bytes(0..source.len())?;
+    let bytes = source.whole()?;
     let whole = json::mend(&bytes);
     let Some(export) = Fields::of(whole.trim()) else { return Ok(()) };
     let messages = export.list("messages").unwrap_or_default();
