@@ -292,6 +292,11 @@ impl Config {
         }
     }
 
+    /// The context window of a model, in tokens: what `[windows]` says, else what is public.
+    pub fn window(&self, model: &str) -> Option<u64> {
+        self.windows.get(model).copied().or_else(|| tokens::window(model).map(|it| it.context))
+    }
+
     /// The context window of a session's model: what `[windows]` says, else the settings of the session's agent.
     pub fn model_window(&self, meta: &history::Meta, model: &str) -> Option<u64> {
         self.windows.get(model).copied().or_else(|| {

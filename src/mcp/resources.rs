@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::server_state::{Caller, ServerState};
 use super::tools;
-use super::tools::arguments::Arguments;
+use super::tools::arguments::{Arguments, one};
 use super::tools::request::CallContext;
 use compaction::profile::Profile;
 use history::error::{Error, ErrorKind, Result};
@@ -67,7 +67,7 @@ pub(super) fn read(state: &ServerState, caller: &Caller, uri: &str) -> Result<Re
             profiles::built_in(name).and_then(|it| it.to_toml()).map(|it| (it, "application/toml"))
         }
         Some(("session", id)) if !id.is_empty() => {
-            let arguments = one("session", id);
+            let arguments = Arguments::of(one("session", json!(id)));
             tools::call(state, caller, "estimate_tokens", &arguments, &CallContext::default())
                 .map(|it| (serde_json::Value::Object(it).to_string(), "application/json"))
         }
@@ -75,8 +75,8 @@ pub(super) fn read(state: &ServerState, caller: &Caller, uri: &str) -> Result<Re
             snapshot(state, caller, handle).map(|it| (it, "text/markdown"))
         }
         Some(("archive", handle)) if !handle.is_empty() => {
-            let answer =
-                tools::call(state, caller, "recall", &one("handle", handle), &CallContext::default());
+            let arguments = Arguments::of(one("handle", json!(handle)));
+            let answer = tools::call(state, caller, "recall", &arguments, &CallContext::default());
             answer.map(|it| {
                 let text = it.get("text").and_then(|it| it.as_str()).unwrap_or_default();
                 let more = it.get("next").and_then(|it| it.as_str());
@@ -95,12 +95,6 @@ pub(super) fn read(state: &ServerState, caller: &Caller, uri: &str) -> Result<Re
         Ok((text, mime)) => Ok(ResourceContents::text(text, uri).with_mime_type(mime)),
         Err(error) => Err(ErrorData::resource_not_found(error.full(), Some(json!({"uri": uri})))),
     }
-}
-
-fn one(name: &str, value: &str) -> Arguments {
-    let mut arguments = serde_json::Map::new();
-    arguments.insert(name.to_owned(), json!(value));
-    Arguments::of(arguments)
 }
 
 fn snapshot(state: &ServerState, caller: &Caller, handle: &str) -> Result<String> {

@@ -215,7 +215,7 @@ fn waiting(progress: &Arc<Mutex<String>>, context: &RequestContext<RoleServer>) 
     CallContext { watch, sampling: sampling::offered(&context.peer) }
 }
 
-/// Half of what the machine has may be busy with calls, at least two: readers must not starve.
+/// Calls that may be at work at the same time: one for each processor, at least two and at most eight.
 fn at_once() -> usize {
     std::thread::available_parallelism().map_or(2, |it| it.get().clamp(2, 8))
 }

@@ -29,6 +29,12 @@ pub(crate) struct Caller {
     pub(crate) _body_permit: Option<Arc<OwnedSemaphorePermit>>,
 }
 
+impl Caller {
+    pub(crate) fn of(owner: &str) -> Self {
+        Self { owner: owner.to_owned(), session: None, listener: None, _body_permit: None }
+    }
+}
+
 /// The rules of a server that others than the local user reach.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Remote {
@@ -56,7 +62,7 @@ impl ServerState {
 
     /// The local user, who owns what the command line stores too.
     pub(crate) fn local(&self) -> Caller {
-        Caller { owner: self.config.owner.clone(), session: None, listener: None, _body_permit: None }
+        Caller::of(&self.config.owner)
     }
 
     /// Opened once; tried again by the next call when it could not be.

@@ -87,7 +87,6 @@ fn pipes() -> std::io::Result<(File, File)> {
     Ok((input.into(), output.into()))
 }
 
-/// Standard input and output as files, without the locks and buffers of the standard library.
 #[cfg(windows)]
 fn pipes() -> std::io::Result<(File, File)> {
     use std::os::windows::io::AsHandle;

@@ -199,8 +199,10 @@ fn put_compaction(
             .map_err(failed(STORING))?;
         for original in ids {
             transaction
-                .prepare("INSERT INTO holds (compaction, original) VALUES (?1, ?2) ON CONFLICT DO NOTHING")
-                .and_then(|mut it| it.execute([id, *original]))
+                .execute(
+                    "INSERT INTO holds (compaction, original) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+                    [id, *original],
+                )
                 .map_err(failed(STORING))?;
         }
         let place = Place {
@@ -288,18 +290,18 @@ pub(super) fn reader<'a>(
 
 pub(super) fn summary(connection: &Connection, item: i64) -> Result<String> {
     connection
-        .prepare("SELECT summary FROM compaction WHERE item = ?1")
-        .and_then(|mut it| it.query_row([item], |row| row.get(0)))
+        .query_row("SELECT summary FROM compaction WHERE item = ?1", [item], |row| row.get(0))
         .map_err(failed(READING))
 }
 
 pub(super) fn entry(connection: &Connection, scope: &Scope, handle: &str) -> Result<Entry> {
     let item = item(connection, scope, handle)?;
+    let sql = format!(
+        "SELECT {ENTRY} FROM item i JOIN place p ON p.item = i.id WHERE i.id = ?1 ORDER BY p.at DESC LIMIT 1"
+    );
     connection
-        .prepare(&format!(
-            "SELECT {ENTRY} FROM item i JOIN place p ON p.item = i.id WHERE i.id = ?1 ORDER BY p.at DESC LIMIT 1"
-        ))
-        .and_then(|mut it| it.query_row([item.id], entry_of).optional())
+        .query_row(&sql, [item.id], entry_of)
+        .optional()
         .map_err(failed(READING))?
         .ok_or_else(|| missing(item.handle))
 }
@@ -320,15 +322,13 @@ pub(super) fn newest(
     offset: u32,
 ) -> Result<Vec<Entry>> {
     let is_its = of_session("p", session);
+    let sql = format!(
+        "SELECT {ENTRY} FROM place p JOIN item i ON i.id = p.item
+         WHERE i.owner = ?1 AND i.project = ?2 AND i.sort = 'original' AND p.what <> 'session' AND {is_its}
+         ORDER BY p.at DESC, p.message DESC, i.id DESC LIMIT ?4 OFFSET ?5"
+    );
     connection
-        .prepare(&format!(
-            "SELECT {ENTRY} FROM place p JOIN item i ON i.id = p.item
-             WHERE i.owner = ?1 AND i.project = ?2 AND i.sort = 'original' AND p.what <> 'session' AND {is_its}
-             ORDER BY p.at DESC, p.message DESC, i.id DESC LIMIT ?4 OFFSET ?5"
-        ))
-        .and_then(|mut it| {
-            it.query_map(params![scope.owner, scope.project, session, limit, offset], entry_of)
-        })
+        .query_map(&sql, params![scope.owner, scope.project, session, limit, offset], entry_of)
         .map_err(failed(READING))
 }
 
@@ -344,16 +344,14 @@ pub(super) fn sessions(
         SearchExtent::Session(id) => (Some(scope.project.as_str()), Some(id.as_str())),
     };
     let is_its = of_session("p", session);
+    let sql = format!(
+        "SELECT {ENTRY} FROM place p JOIN item i ON i.id = p.item
+         WHERE i.owner = ?1 AND (CAST(?2 AS TEXT) IS NULL OR i.project = ?2) AND i.sort = 'original' AND p.what = 'session'
+           AND {is_its}
+         ORDER BY p.at DESC, i.id DESC LIMIT ?4"
+    );
     connection
-        .prepare(&format!(
-            "SELECT {ENTRY} FROM place p JOIN item i ON i.id = p.item
-             WHERE i.owner = ?1 AND (CAST(?2 AS TEXT) IS NULL OR i.project = ?2) AND i.sort = 'original' AND p.what = 'session'
-               AND {is_its}
-             ORDER BY p.at DESC, i.id DESC LIMIT ?4"
-        ))
-        .and_then(|mut it| {
-            it.query_map(params![scope.owner, project, session, limit], entry_of)
-        })
+        .query_map(&sql, params![scope.owner, project, session, limit], entry_of)
         .map_err(failed(READING))
 }
 
@@ -412,12 +410,8 @@ fn unpacked((handle, at, summary, body): (String, i64, String, String)) -> Resul
 
 pub(super) fn compaction(connection: &Connection, scope: &Scope, handle: &str) -> Result<Compaction> {
     let item = item(connection, scope, handle)?;
-    let found = connection
-        .prepare(
-            "SELECT i.handle, c.at, c.summary, c.body FROM compaction c JOIN item i ON i.id = c.item WHERE i.id = ?1",
-        )
-        .and_then(|mut it| it.query_row([item.id], compaction_of).optional())
-        .map_err(failed(READING))?;
+    let sql = "SELECT i.handle, c.at, c.summary, c.body FROM compaction c JOIN item i ON i.id = c.item WHERE i.id = ?1";
+    let found = connection.query_row(sql, [item.id], compaction_of).optional().map_err(failed(READING))?;
     found.map(unpacked).unwrap_or_else(|| {
         let found = format!("expected the handle of a compaction, found that of a {}", item.sort);
         Err(Error::new(ErrorKind::Arguments, format!("looking up {}: {found}", item.handle)))
@@ -432,12 +426,15 @@ pub(super) fn compactions(
 ) -> Result<Vec<Compaction>> {
     let is_its = of_session("c", session);
     let found: Vec<_> = connection
-        .prepare(&format!(
-            "SELECT i.handle, c.at, c.summary, c.body FROM compaction c JOIN item i ON i.id = c.item
+        .query_map(
+            &format!(
+                "SELECT i.handle, c.at, c.summary, c.body FROM compaction c JOIN item i ON i.id = c.item
              WHERE i.owner = ?1 AND i.project = ?2 AND {is_its}
              ORDER BY c.at DESC, c.item DESC LIMIT ?4",
-        ))
-        .and_then(|mut it| it.query_map(params![scope.owner, scope.project, session, limit], compaction_of))
+            ),
+            params![scope.owner, scope.project, session, limit],
+            compaction_of,
+        )
         .map_err(failed(READING))?;
     found.into_iter().map(unpacked).collect()
 }

@@ -101,11 +101,12 @@ pub(super) fn entries(
     limit: u32,
 ) -> Result<Vec<AuditEntry>> {
     connection
-        .prepare(
+        .query_map(
             "SELECT owner, at, verb, face, agent, project, session, handle FROM audit
              WHERE (CAST(?1 AS TEXT) IS NULL OR owner = ?1) AND at >= ?2 ORDER BY id DESC LIMIT ?3",
+            params![owner, since.unwrap_or(i64::MIN), limit],
+            entry_of,
         )
-        .and_then(|mut it| it.query_map(params![owner, since.unwrap_or(i64::MIN), limit], entry_of))
         .map_err(failed("reading the audit log"))
 }
 

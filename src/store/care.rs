@@ -110,19 +110,18 @@ fn gone(connection: &Connection, id: i64) -> Result<Option<Gone>> {
         })
     };
     connection
-        .prepare(
+        .query_row(
             "SELECT i.handle, p.session, i.project, i.bytes, i.at FROM item i JOIN place p ON p.item = i.id
              WHERE i.id = ?1 AND p.what = 'session' ORDER BY p.at DESC LIMIT 1",
+            [id],
+            row,
         )
-        .and_then(|mut it| it.query_row([id], row).optional())
+        .optional()
         .map_err(failed(DELETING))
 }
 
 fn ids(connection: &Connection, sql: &str, parameter: i64) -> Result<Vec<i64>> {
-    connection
-        .prepare(sql)
-        .and_then(|mut it| it.query_map([parameter], |row| row.get(0)))
-        .map_err(failed(DELETING))
+    connection.query_map(sql, [parameter], |row| row.get(0)).map_err(failed(DELETING))
 }
 
 fn sum(connection: &Connection, sql: &str) -> Result<u64> {
@@ -147,13 +146,11 @@ fn delete_original(transaction: &Transaction<'_>, id: i64) -> Result<u64> {
     let others = "INSERT INTO unindexed (item) SELECT DISTINCT o.item FROM place g
          JOIN place o ON o.session = g.session AND o.what = 'session' AND o.item <> g.item
          WHERE g.item = ?1 AND g.what = 'session' ON CONFLICT DO NOTHING";
-    transaction.prepare(others).and_then(|mut it| it.execute([id])).map_err(failed(DELETING))?;
+    transaction.execute(others, [id]).map_err(failed(DELETING))?;
     delete_item(transaction, id)?;
     let Some(content) = content else { return Ok(0) };
-    let shared = transaction
-        .prepare("SELECT 1 FROM item WHERE content = ?1")
-        .and_then(|mut it| it.exists([content]))
-        .map_err(failed(DELETING))?;
+    let shared =
+        transaction.exists("SELECT 1 FROM item WHERE content = ?1", [content]).map_err(failed(DELETING))?;
     if shared {
         return Ok(0);
     }
@@ -169,13 +166,12 @@ fn sweep_unnamed(transaction: &Transaction<'_>) -> Result<u64> {
     let unnamed =
         "SELECT id FROM chunk WHERE id >= ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE part.chunk = chunk.id)";
     let freed = sweep(transaction, ids(transaction, unnamed, 0)?)?;
-    let sizes: Vec<i64> = transaction
-        .prepare(&format!(
-            "DELETE FROM pack WHERE NOT EXISTS (SELECT 1 FROM chunk WHERE chunk.pack = pack.id) RETURNING {}",
-            transaction.pack_bytes()
-        ))
-        .and_then(|mut it| it.query_map(params![], |row| row.get(0)))
-        .map_err(failed(DELETING))?;
+    let sql = format!(
+        "DELETE FROM pack WHERE NOT EXISTS (SELECT 1 FROM chunk WHERE chunk.pack = pack.id) RETURNING {}",
+        transaction.pack_bytes()
+    );
+    let sizes: Vec<i64> =
+        transaction.query_map(&sql, params![], |row| row.get(0)).map_err(failed(DELETING))?;
     Ok(freed + sizes.into_iter().map(i64::unsigned_abs).sum::<u64>())
 }
 
@@ -185,14 +181,13 @@ fn sweep_unnamed(transaction: &Transaction<'_>) -> Result<u64> {
 pub(super) fn modernize(store: &Pool) -> Result<u64> {
     let doing = "storing originals anew";
     let old: Vec<(String, i64, String)> = locked(store)
-        .prepare(
+        .query_map(
             "SELECT min(i.handle), c.id, c.owner FROM content c JOIN item i ON i.content = c.id
              WHERE c.id IN (SELECT p.content FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1)
              GROUP BY c.id ORDER BY c.id",
+            [LARGEST_CHUNK as i64],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )
-        .and_then(|mut it| {
-            it.query_map([LARGEST_CHUNK as i64], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-        })
         .map_err(failed(doing))?;
     let mut moved = 0;
     for (handle, content, owner) in old {
@@ -213,8 +208,10 @@ pub(super) fn modernize(store: &Pool) -> Result<u64> {
         let transaction = write(&mut connection, &owner, doing)?;
         // One that another process has deleted meanwhile is not brought back.
         let is_there = transaction
-            .prepare("SELECT 1 FROM content WHERE id = ?1 AND owner = ?2 AND sha = ?3")
-            .and_then(|mut it| it.exists(params![content, owner, prepared.digest.0]))
+            .exists(
+                "SELECT 1 FROM content WHERE id = ?1 AND owner = ?2 AND sha = ?3",
+                params![content, owner, prepared.digest.0],
+            )
             .map_err(failed(doing))?;
         put_packs(&transaction, &owner, &packs)?;
         if is_there && put_content(&transaction, &owner, &prepared)?.is_some() {
@@ -249,9 +246,9 @@ pub(super) fn check(store: &Pool, deep: bool) -> Result<Checked> {
         if !deep {
             return Ok(out);
         }
+        let sql = "SELECT min(handle), content FROM item WHERE content IS NOT NULL GROUP BY content ORDER BY content";
         let contents: Vec<(String, i64)> = connection
-            .prepare("SELECT min(handle), content FROM item WHERE content IS NOT NULL GROUP BY content ORDER BY content")
-            .and_then(|mut it| it.query_map(params![], |row| Ok((row.get(0)?, row.get(1)?))))
+            .query_map(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))
             .map_err(failed(doing))?;
         contents
     };
@@ -276,8 +273,9 @@ pub(super) fn check(store: &Pool, deep: bool) -> Result<Checked> {
 
 pub(super) fn stats(connection: &Connection, file_bytes: u64) -> Result<Stats> {
     let items: Vec<(String, i64)> = connection
-        .prepare("SELECT what, count(DISTINCT item) FROM place GROUP BY what")
-        .and_then(|mut it| it.query_map(params![], |row| Ok((row.get(0)?, row.get(1)?))))
+        .query_map("SELECT what, count(DISTINCT item) FROM place GROUP BY what", params![], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .map_err(failed("counting what is stored"))?;
     Ok(Stats {
         items: items.into_iter().map(|(what, count)| (what, u64::try_from(count).unwrap_or(0))).collect(),

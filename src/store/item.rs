@@ -32,12 +32,11 @@ pub(super) struct NewItem<'a> {
 
 /// The handle that an identity has, or the first that is free for it.
 pub(super) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
-    let mut find =
-        connection.prepare("SELECT id, identity FROM item WHERE handle = ?1").map_err(failed(READING))?;
+    let find = "SELECT id, identity FROM item WHERE handle = ?1";
     for n in 0.. {
         let handle = Handle::nth(identity, n);
-        let found: Option<(i64, [u8; 32])> = find
-            .query_row([handle.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
+        let found: Option<(i64, [u8; 32])> = connection
+            .query_row(find, [handle.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
             .optional()
             .map_err(failed(READING))?;
         match found {
@@ -54,11 +53,11 @@ pub(super) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Resu
     let (handle, found) = chosen(transaction, &new.identity)?;
     if let Some(id) = found {
         transaction
-            .prepare(
+            .execute(
                 "UPDATE item SET at = CASE WHEN at > ?2 THEN at ELSE ?2 END, tokens = coalesce(?3, tokens),
                content = coalesce(?4, content) WHERE id = ?1",
+                params![id, new.at, new.tokens.map(signed), new.content],
             )
-            .and_then(|mut it| it.execute(params![id, new.at, new.tokens.map(signed), new.content]))
             .map_err(failed(STORING))?;
         return Ok((id, handle, true));
     }
@@ -94,14 +93,13 @@ pub(super) struct Place<'a> {
 }
 
 pub(super) fn put_place(transaction: &Transaction<'_>, item: i64, place: &Place<'_>) -> Result<()> {
-    transaction
-        .prepare(
-            "INSERT INTO place (item, session, what, call_id, tool, message, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+    let sql = "INSERT INTO place (item, session, what, call_id, tool, message, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (item, session, what, call_id) DO UPDATE
-               SET tool = excluded.tool, message = excluded.message, at = excluded.at WHERE place.at <= excluded.at",
-        )
-        .and_then(|mut it| {
-            it.execute(params![
+               SET tool = excluded.tool, message = excluded.message, at = excluded.at WHERE place.at <= excluded.at";
+    transaction
+        .execute(
+            sql,
+            params![
                 item,
                 place.session,
                 place.what.name(),
@@ -109,8 +107,8 @@ pub(super) fn put_place(transaction: &Transaction<'_>, item: i64, place: &Place<
                 place.tool,
                 place.message,
                 place.at
-            ])
-        })
+            ],
+        )
         .map_err(failed(STORING))?;
     Ok(())
 }
@@ -144,19 +142,16 @@ fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
                  WHERE id = (SELECT item FROM alias WHERE handle = ?1 AND owner = ?2) AND owner = ?2";
     for sql in [own, other] {
         let found = connection
-            .prepare(sql)
-            .and_then(|mut it| {
-                it.query_row([handle.as_str(), owner], |row| {
-                    Ok(Item {
-                        id: row.get(0)?,
-                        handle,
-                        project: row.get(1)?,
-                        sort: row.get(2)?,
-                        content: row.get(3)?,
-                    })
+            .query_row(sql, [handle.as_str(), owner], |row| {
+                Ok(Item {
+                    id: row.get(0)?,
+                    handle,
+                    project: row.get(1)?,
+                    sort: row.get(2)?,
+                    content: row.get(3)?,
                 })
-                .optional()
             })
+            .optional()
             .map_err(failed(READING))?;
         if let Some(item) = found {
             return Ok(item);
@@ -176,8 +171,10 @@ pub(super) fn put_aliases(
     let transaction = write(connection, &scope.owner, STORING)?;
     for other in others {
         transaction
-            .prepare("INSERT INTO alias (owner, handle, item) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING")
-            .and_then(|mut it| it.execute(params![scope.owner, other.as_str(), item.id]))
+            .execute(
+                "INSERT INTO alias (owner, handle, item) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+                params![scope.owner, other.as_str(), item.id],
+            )
             .map_err(failed(STORING))?;
     }
     transaction.commit().map_err(failed(STORING))
@@ -187,8 +184,7 @@ pub(super) fn put_aliases(
 pub(super) fn aliases(connection: &Connection, scope: &Scope, handle: &str) -> Result<Vec<Handle>> {
     let item = item(connection, scope, handle)?;
     let found: Vec<String> = connection
-        .prepare("SELECT handle FROM alias WHERE item = ?1 ORDER BY handle")
-        .and_then(|mut it| it.query_map([item.id], |row| row.get(0)))
+        .query_map("SELECT handle FROM alias WHERE item = ?1 ORDER BY handle", [item.id], |row| row.get(0))
         .map_err(failed(READING))?;
     Ok(found.iter().filter_map(|it| Handle::parse(it)).collect())
 }

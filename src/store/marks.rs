@@ -11,12 +11,12 @@ const ASK_LIVES: i64 = 24 * 60 * 60 * 1_000;
 
 /// Sets a mark, where `only` (SQL) holds for one that is there; whether it did.
 fn put(connection: &Connection, scope: &Scope, name: &str, value: &str, at: i64, only: &str) -> Result<bool> {
+    let sql = format!(
+        "INSERT INTO mark (owner, project, name, value, at) VALUES (?1, ?2, ?3, ?4, ?5)
+         ON CONFLICT (owner, project, name) DO UPDATE SET value = excluded.value, at = excluded.at {only}"
+    );
     let changed = connection
-        .prepare(&format!(
-            "INSERT INTO mark (owner, project, name, value, at) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT (owner, project, name) DO UPDATE SET value = excluded.value, at = excluded.at {only}"
-        ))
-        .and_then(|mut it| it.execute(params![scope.owner, scope.project, name, value, at]))
+        .execute(&sql, params![scope.owner, scope.project, name, value, at])
         .map_err(failed("setting a mark"))?;
     Ok(changed > 0)
 }
@@ -51,13 +51,12 @@ pub(super) fn mark_anew(
 
 pub(super) fn marked(connection: &Connection, scope: &Scope, name: &str) -> Result<Option<Mark>> {
     connection
-        .prepare("SELECT value, at FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3")
-        .and_then(|mut it| {
-            it.query_row([scope.owner.as_str(), &scope.project, name], |row| {
-                Ok(Mark { value: row.get(0)?, at: row.get(1)? })
-            })
-            .optional()
-        })
+        .query_row(
+            "SELECT value, at FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3",
+            [scope.owner.as_str(), &scope.project, name],
+            |row| Ok(Mark { value: row.get(0)?, at: row.get(1)? }),
+        )
+        .optional()
         .map_err(failed("reading a mark"))
 }
 
@@ -87,12 +86,10 @@ pub(super) fn put_ask(connection: &mut Connection, scope: &Scope, state: &str, a
     let packed = zstd::bulk::compress(state.as_bytes(), 0).map_err(|error| {
         Error::new(ErrorKind::Store, format!("{doing}: expected to compress")).because(error)
     })?;
+    let sql = "INSERT INTO ask (item, state, size, expires) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (item) DO UPDATE SET state = excluded.state, size = excluded.size, expires = excluded.expires";
     transaction
-        .execute(
-            "INSERT INTO ask (item, state, size, expires) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (item) DO UPDATE SET state = excluded.state, size = excluded.size, expires = excluded.expires",
-            params![id, packed, signed(state.len() as u64), at + ASK_LIVES],
-        )
+        .execute(sql, params![id, packed, signed(state.len() as u64), at + ASK_LIVES])
         .map_err(failed(doing))?;
     transaction.commit().map_err(failed(doing))?;
     Ok(handle)

@@ -360,6 +360,14 @@ impl History {
         Self { messages, units: OnceLock::new(), meta }
     }
 
+    /// Of messages that are numbered in their order, as a reader numbers them ([`Message::from`]).
+    pub fn numbered(mut messages: Vec<Message>, meta: Meta) -> Self {
+        for (number, message) in messages.iter_mut().enumerate() {
+            message.from = u32::try_from(number).ok();
+        }
+        Self::new(messages, meta)
+    }
+
     /// The same with its parts side by side. As they were read, each lies between the texts of its neighbours, so
     /// that a walk over the parts alone touches as many pages of memory as the texts take.
     pub fn side_by_side(mut self) -> Self {

@@ -2,6 +2,9 @@
 
 use crate::engine::{Ask, Engine, Opened};
 use crate::store::{MemoryFilter, MemoryKind, MemoryScope, NewMemory};
+use compaction::facts::{self, Topic};
+use compaction::profile::{Section, SummarySpec, SummaryStyle};
+use compaction::summary::offline::{self, OfflineRequest};
 use history::History;
 use history::error::Result;
 use tokens::Estimator;
@@ -23,6 +26,36 @@ pub(crate) fn pins(engine: &Engine, history: &History, said: &[String]) -> Resul
         }
     }
     Ok(out)
+}
+
+/// The pinned rules and the facts of a whole history as text, in sections by topic: at most `budget` tokens (o200k).
+pub(crate) fn pins_and_facts(
+    engine: &Engine,
+    history: &History,
+    sections: &[(&str, &[Topic])],
+    budget: u64,
+    focus: Option<&str>,
+) -> Result<String> {
+    let pins = pins(engine, history, &[])?;
+    let sections = sections.iter().map(|(title, holds)| Section {
+        title: (*title).to_owned(),
+        holds: holds.to_vec(),
+        ..Section::default()
+    });
+    let spec = SummarySpec { sections: sections.collect(), max_tokens: budget, ..SummarySpec::default() };
+    let asked = OfflineRequest {
+        region: 0..history.messages().len(),
+        cleared: &[],
+        kept: &[],
+        spec: &spec,
+        max_tokens: budget,
+        shares_of: None,
+        style: SummaryStyle::Detailed,
+        focus,
+        pins: &pins,
+        header: None,
+    };
+    Ok(offline::write(history, &facts::read(history), &asked, &|text| Estimator::O200k.text(text)))
 }
 
 /// What the profile gives the summary of the project's memories, the newest first.

@@ -126,7 +126,7 @@ fn compact_from(
     ask.options.pin = memories::pins(engine, whole, &ask.options.pin)?;
     let ask = &ask;
     let base = reply.map(|it| {
-        let messages = whole.messages().iter().take(it.count()).cloned().collect();
+        let messages = whole.messages().iter().take(it.state.count).cloned().collect();
         History::new(messages, whole.meta.clone())
     });
     let mut measured =

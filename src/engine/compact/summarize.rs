@@ -50,18 +50,12 @@ pub(crate) struct HostReply {
     pub(crate) answer: String,
 }
 
-impl HostReply {
-    /// How many messages there were when it was asked.
-    pub(crate) fn count(&self) -> usize {
-        self.state.count
-    }
-}
-
 /// What is kept between the two calls of a host-run summary.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct State {
     pub(crate) session: String,
     pub(crate) format: Option<String>,
+    /// How many messages there were.
     pub(crate) count: usize,
     pub(crate) digest: u64,
     region: (usize, usize),

@@ -83,9 +83,7 @@ fn cut(
 }
 
 fn part(history: &History, range: std::ops::Range<usize>) -> History {
-    let number = |(at, it): (usize, &Message)| Message { from: Some(at as u32), ..it.clone() };
-    let messages = history.messages()[range].iter().enumerate().map(number).collect();
-    History::new(messages, history.meta.clone())
+    History::numbered(history.messages()[range].to_vec(), history.meta.clone())
 }
 
 /// The history before and after each compaction in a session of lines, read up to the next one. The line of a

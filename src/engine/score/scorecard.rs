@@ -188,7 +188,7 @@ pub fn chained(engine: &Engine, subject: &Subject, ask: &Ask, percent: u64) -> O
     for cycle in 0..CYCLES {
         messages.extend(source.messages()[cuts[cycle]..cuts[cycle + 1]].iter().cloned());
         let so_far = Session {
-            history: History::new(numbered(std::mem::take(&mut messages)), source.meta.clone()),
+            history: History::numbered(std::mem::take(&mut messages), source.meta.clone()),
             format: subject.session.format,
             ..session(History::default())
         };
@@ -211,11 +211,6 @@ pub fn chained(engine: &Engine, subject: &Subject, ask: &Ask, percent: u64) -> O
     let after = History::new(messages, source.meta.clone());
     let last = score::score_probes(source, &kept_first, &after, &|_| false, &count);
     Some(Link { first: share?, left: last.kept? })
-}
-
-/// As a reader numbers messages.
-fn numbered(messages: Vec<Message>) -> Vec<Message> {
-    messages.into_iter().enumerate().map(|(at, it)| Message { from: Some(at as u32), ..it }).collect()
 }
 
 /// All files below a directory, sorted.

@@ -29,7 +29,7 @@ pub fn seat_event(engine: &Engine, client: &dyn Seat, event: &Value) -> Result<O
         env: &config.agents,
         project: &engine.project().project,
         setting: &|from| config.agent_setting(from),
-        window: &|model| config.windows.get(model).copied().or(tokens::window(model).map(|it| it.context)),
+        window: &|model| config.window(model),
         caller: &|| caller::noted(engine, client.name()),
     };
     let Some(asked) = client.asked(event, &around)? else { return Ok(None) };

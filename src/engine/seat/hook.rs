@@ -12,8 +12,6 @@ use crate::engine::{
 };
 use crate::store::{NewMemory, Scope};
 use compaction::facts::{self, Topic};
-use compaction::profile::{Section, SummarySpec, SummaryStyle};
-use compaction::summary::offline;
 use history::error::Result;
 use history::{History, Kind, Message, Role, Text};
 use tokens::{self, Estimator};
@@ -110,10 +108,10 @@ fn before_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Resul
     }
     let history = &opened.session.history;
     let sections = [
-        ("Must hold", vec![Topic::Constraints, Topic::Decisions]),
-        ("Last request and what is open", vec![Topic::Last, Topic::Active, Topic::Open]),
+        ("Must hold", &[Topic::Constraints, Topic::Decisions][..]),
+        ("Last request and what is open", &[Topic::Last, Topic::Active, Topic::Open]),
     ];
-    let mut text = facts(engine, history, &sections, PINNED - 40)?;
+    let mut text = memories::pins_and_facts(engine, history, &sections, PINNED - 40, None)?;
     if event.agent.info().hooks.wants_sections {
         // It has no files for its instructions to be taken from: the sections, and what the profile recalls.
         text = [profile_template(engine), recalled_memories(engine, history)?, text]
@@ -146,31 +144,6 @@ fn recalled_memories(engine: &Engine, history: &History) -> Result<String> {
     Ok(if lines.is_empty() { String::new() } else { format!("Known of the project:\n{}", lines.join("\n")) })
 }
 
-/// Pinned memories and facts of a history, at most `budget` tokens.
-fn facts(engine: &Engine, history: &History, sections: &[(&str, Vec<Topic>)], budget: u64) -> Result<String> {
-    let pins = memories::pins(engine, history, &[])?;
-    let sections = sections.iter().map(|(title, holds)| Section {
-        title: (*title).to_owned(),
-        holds: holds.clone(),
-        ..Section::default()
-    });
-    let spec = SummarySpec { sections: sections.collect(), max_tokens: budget, ..SummarySpec::default() };
-    let ledger = facts::read(history);
-    let ask = offline::OfflineRequest {
-        region: 0..history.messages().len(),
-        cleared: &[],
-        kept: &[],
-        spec: &spec,
-        max_tokens: budget,
-        shares_of: None,
-        style: SummaryStyle::Detailed,
-        focus: None,
-        pins: &pins,
-        header: None,
-    };
-    Ok(offline::write(history, &ledger, &ask, &|text| Estimator::O200k.text(text)))
-}
-
 /// A session goes on after the agent compacted it. Where the summary is written by now, what it left out is added;
 /// where it is not, what it would be worst to lose.
 fn after_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
@@ -183,11 +156,11 @@ fn after_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result
         }
         AfterCompaction::Facts => {
             let sections = [
-                ("Must hold", vec![Topic::Constraints]),
-                ("Open", vec![Topic::Active, Topic::Open]),
-                ("Last request", vec![Topic::Last]),
+                ("Must hold", &[Topic::Constraints][..]),
+                ("Open", &[Topic::Active, Topic::Open]),
+                ("Last request", &[Topic::Last]),
             ];
-            let text = facts(engine, history, &sections, AFTER - 40)?;
+            let text = memories::pins_and_facts(engine, history, &sections, AFTER - 40, None)?;
             Ok(if text.is_empty() { text } else { format!("From before the compaction:\n\n{text}") })
         }
         AfterCompaction::Nothing => Ok(String::new()),
@@ -247,9 +220,7 @@ fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     }
     let Some(path) = event.path.as_deref() else { return Ok(String::new()) };
     let Some((context, model)) = hooks::reported(event.agent, path) else { return Ok(String::new()) };
-    let known = model
-        .as_deref()
-        .and_then(|it| engine.config.windows.get(it).copied().or(tokens::window(it).map(|it| it.context)));
+    let known = model.as_deref().and_then(|it| engine.config.window(it));
     let Some(window) = hooks::window(path).or(known).filter(|it| *it > 0) else {
         return Ok(String::new());
     };

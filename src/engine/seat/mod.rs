@@ -297,11 +297,7 @@ fn nothing_new(history: &History) -> bool {
 fn numbered(history: History) -> History {
     let history = verbatim::expanded(&history).map_or(history, |it| it.0);
     let meta = history.meta.clone();
-    let mut messages = history.into_messages();
-    for (number, message) in messages.iter_mut().enumerate() {
-        message.from = u32::try_from(number).ok();
-    }
-    History::new(messages, meta)
+    History::numbered(history.into_messages(), meta)
 }
 
 /// Whether a summary stands in it.

@@ -7,9 +7,6 @@ use crate::agents::reach;
 use crate::answers::{Next, TakesEffect};
 use crate::engine::write_back::Installed;
 use crate::engine::{Engine, Opened, compact::memories};
-use compaction::facts;
-use compaction::profile::{Section, SummarySpec, SummaryStyle};
-use compaction::summary::offline;
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Role, Text};
 use sessions;
@@ -72,49 +69,26 @@ pub fn brief(engine: &Engine, opened: &Opened, goal: &str) -> Result<String> {
         Identifiers, Last, Open, Tried, Untested,
     };
     let history = &opened.session.history;
-    let section = |title: &str, holds: &[facts::Topic]| Section {
-        title: title.to_owned(),
-        holds: holds.to_vec(),
-        ..Section::default()
-    };
-    let spec = SummarySpec {
-        sections: vec![
-            section("Must hold", &[Constraints, Decisions]),
-            section("Where it stands", &[Goal, Current, Active, Open, Last, Untested]),
-            section("Files, and why", &[Directory, Files]),
-            section("Commands and errors", &[Commands, Errors]),
-            section("Tried and given up", &[Tried]),
-            section("Found out", &[Findings, Done]),
-            section("Identifiers", &[Identifiers]),
-        ],
-        max_tokens: BRIEF,
-        ..SummarySpec::default()
-    };
+    let sections = [
+        ("Must hold", &[Constraints, Decisions][..]),
+        ("Where it stands", &[Goal, Current, Active, Open, Last, Untested]),
+        ("Files, and why", &[Directory, Files]),
+        ("Commands and errors", &[Commands, Errors]),
+        ("Tried and given up", &[Tried]),
+        ("Found out", &[Findings, Done]),
+        ("Identifiers", &[Identifiers]),
+    ];
     let session = history.meta.session.as_deref().unwrap_or("an earlier session");
     let start = format!(
         "# Task\n\n{goal}\n\nWhat follows is from the session {session}; its files may have changed since.\n\n"
     );
-    let count = |text: &str| Estimator::O200k.text(text);
-    let budget = BRIEF.checked_sub(count(&start) + 8).ok_or_else(|| {
+    let budget = BRIEF.checked_sub(Estimator::O200k.text(&start) + 8).ok_or_else(|| {
         Error::new(
             ErrorKind::Arguments,
             format!("handing off: expected a goal of less than {BRIEF} tokens, found a longer one"),
         )
     })?;
-    let pins = memories::pins(engine, history, &[])?;
-    let ask = offline::OfflineRequest {
-        region: 0..history.messages().len(),
-        cleared: &[],
-        kept: &[],
-        spec: &spec,
-        max_tokens: budget,
-        shares_of: None,
-        style: SummaryStyle::Detailed,
-        focus: Some(goal),
-        pins: &pins,
-        header: None,
-    };
-    let text = offline::write(history, &facts::read(history), &ask, &count);
+    let text = memories::pins_and_facts(engine, history, &sections, budget, Some(goal))?;
     Ok(format!("{start}{}\n", text.trim_end()))
 }
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::AUTHORIZATION;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 
 use super::Shared;
-use super::guard::HttpRefusal;
+use super::guard::{HttpRefusal, admitted};
 use crate::gateway::{Engines, GatewayCaller};
 use crate::mcp::server::Server;
-use crate::mcp::server_state;
+use crate::mcp::server_state::Caller;
 
 /// A token of ours. It is never passed on.
 const TOKEN: HeaderName = HeaderName::from_static("x-epitome-token");
@@ -21,15 +21,7 @@ const TOKEN: HeaderName = HeaderName::from_static("x-epitome-token");
 /// Engines on the server's own store.
 pub(super) fn engines(server: &Server) -> Engines {
     let state = server.state.clone();
-    Arc::new(move |owner| {
-        let caller = server_state::Caller {
-            owner: owner.to_owned(),
-            session: None,
-            listener: None,
-            _body_permit: None,
-        };
-        state.engine(&caller)
-    })
+    Arc::new(move |owner| state.engine(&Caller::of(owner)))
 }
 
 pub(super) async fn health(State(shared): State<Shared>) -> Response {
@@ -69,20 +61,9 @@ async fn caller(
     if let Some(it) = shown.or_else(|| headers.get(AUTHORIZATION).cloned()) {
         of_token.insert(AUTHORIZATION, it);
     }
-    let owner = guard.owner(&of_token);
-    guard.rate(owner.as_ref().map_or(&peer.ip().to_string(), |it| it))?;
-    match owner {
-        Ok(owner) if guard.has_tokens() => Ok(GatewayCaller { owner, local: false, own_token }),
-        // Only this machine can call without tokens: it is the user of the command line.
-        Ok(_) => {
-            Ok(GatewayCaller { owner: shared.server.state.config.owner.clone(), local: true, own_token })
-        }
-        Err(wrong) => {
-            shared.metrics.unauthorized();
-            Err(match wrong {
-                true => guard.wrong_token(peer.ip()).await,
-                false => HttpRefusal::new(StatusCode::UNAUTHORIZED, "expected X-Epitome-Token: TOKEN"),
-            })
-        }
-    }
+    let owner = admitted(shared, peer, &of_token, "expected X-Epitome-Token: TOKEN").await?;
+    // Only this machine can call without tokens: it is the user of the command line.
+    let local = !guard.has_tokens();
+    let owner = if local { shared.server.state.config.owner.clone() } else { owner };
+    Ok(GatewayCaller { owner, local, own_token })
 }

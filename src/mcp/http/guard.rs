@@ -117,7 +117,7 @@ impl Guard {
     }
 
     /// Who calls. `Err`: whether an unknown token was given.
-    pub(super) fn owner(&self, headers: &HeaderMap) -> Result<String, bool> {
+    fn owner(&self, headers: &HeaderMap) -> Result<String, bool> {
         let Some(tokens) = &self.tokens else { return Ok("http".to_owned()) };
         let token = headers
             .get(AUTHORIZATION)
@@ -132,7 +132,7 @@ impl Guard {
     }
 
     /// The refusal of a wrong token, held back so that tokens cannot be guessed quickly.
-    pub(super) async fn wrong_token(&self, address: IpAddr) -> HttpRefusal {
+    async fn wrong_token(&self, address: IpAddr) -> HttpRefusal {
         let Ok(_place) = self.held_back.try_acquire() else {
             return HttpRefusal::new(
                 StatusCode::TOO_MANY_REQUESTS,
@@ -163,7 +163,7 @@ impl Guard {
     }
 
     /// Takes one request from what a caller may still make.
-    pub(super) fn rate(&self, caller: &str) -> Result<(), HttpRefusal> {
+    fn rate(&self, caller: &str) -> Result<(), HttpRefusal> {
         let now = Instant::now();
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         if rates.len() >= CALLERS {
@@ -276,21 +276,9 @@ async fn pass(
             "expected less than 32 KB of headers",
         ));
     }
-    let owner = guard.owner(headers);
-    // Guessing tokens has a rate too.
-    guard.rate(owner.as_ref().map_or(&peer.ip().to_string(), |it| it))?;
-    let owner = match owner {
-        Ok(owner) => owner,
-        Err(wrong) => {
-            shared.metrics.unauthorized();
-            return Err(match wrong {
-                true => guard.wrong_token(peer.ip()).await,
-                false => HttpRefusal::new(StatusCode::UNAUTHORIZED, "expected Authorization: Bearer TOKEN"),
-            });
-        }
-    };
+    let owner = admitted(shared, peer, headers, "expected Authorization: Bearer TOKEN").await?;
     guard.only_own_session(&owner, request.headers_mut());
-    let caller = Caller { owner: owner.clone(), session: None, listener: None, _body_permit: None };
+    let caller = Caller::of(&owner);
     if !matches!(*request.method(), Method::POST | Method::PUT) {
         request.extensions_mut().insert(caller);
         return Ok(next.run(request).await);
@@ -334,6 +322,29 @@ async fn pass(
         guard.opened(session, &owner, |id| open.contains_key(id));
     }
     Ok(response)
+}
+
+/// Who calls, where their token is known and they have not called too often. `expected` is said where there is no token.
+pub(super) async fn admitted(
+    shared: &Shared,
+    peer: SocketAddr,
+    headers: &HeaderMap,
+    expected: &'static str,
+) -> Result<String, HttpRefusal> {
+    let guard = &shared.guard;
+    let owner = guard.owner(headers);
+    // Guessing tokens has a rate too.
+    guard.rate(owner.as_ref().map_or(&peer.ip().to_string(), |it| it))?;
+    match owner {
+        Ok(owner) => Ok(owner),
+        Err(wrong) => {
+            shared.metrics.unauthorized();
+            Err(match wrong {
+                true => guard.wrong_token(peer.ip()).await,
+                false => HttpRefusal::new(StatusCode::UNAUTHORIZED, expected),
+            })
+        }
+    }
 }
 
 /// Whether this is the handshake of the older protocol.

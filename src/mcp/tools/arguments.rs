@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use crate::engine::values;
 use history::error::{Error, ErrorKind, Hint, Result};
@@ -38,10 +39,9 @@ const OF_CLIENTS: [&str; 1] = ["wait_for_previous"];
 pub(crate) struct Arguments(pub(crate) BTreeMap<String, Box<RawValue>>);
 
 impl Arguments {
-    pub(crate) fn of(arguments: serde_json::Map<String, serde_json::Value>) -> Self {
-        let raw = |(name, value): (String, serde_json::Value)| {
-            Some((name, serde_json::value::to_raw_value(&value).ok()?))
-        };
+    pub(crate) fn of(arguments: Map<String, Value>) -> Self {
+        let raw =
+            |(name, value): (String, Value)| Some((name, serde_json::value::to_raw_value(&value).ok()?));
         Self(arguments.into_iter().filter_map(raw).collect())
     }
 
@@ -91,7 +91,7 @@ impl Arguments {
 
     /// The options of `T` among the `known` arguments. What `T` has besides, models are not asked for.
     pub(crate) fn options<T: DeserializeOwned>(&self, known: &[String]) -> Result<T> {
-        let mut given = serde_json::Map::new();
+        let mut given = Map::new();
         // Messages are no option, and may be many megabytes.
         for name in known.iter().filter(|it| *it != "messages") {
             if let Some(json) = self.under(name) {
@@ -99,7 +99,7 @@ impl Arguments {
                 given.insert(name.clone(), value.map_err(|_| wrong(name, &values::wrong("JSON", json)))?);
             }
         }
-        serde_path_to_error::deserialize(serde_json::Value::Object(given))
+        serde_path_to_error::deserialize(Value::Object(given))
             .map_err(|error| wrong(&error.path().to_string(), &error.inner().to_string()))
     }
 
@@ -113,6 +113,11 @@ impl Arguments {
         }
         if raw.starts_with(['[', '{']) { Ok(Some(raw.as_bytes().to_vec())) } else { Err(not_messages(raw)) }
     }
+}
+
+/// A single argument, as those of a call.
+pub(in crate::mcp) fn one(name: &str, value: Value) -> Map<String, Value> {
+    Map::from_iter([(name.to_owned(), value)])
 }
 
 /// An error of what an argument says, with its name.

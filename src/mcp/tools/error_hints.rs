@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::arguments::{Arguments, hint_words};
+use super::arguments::{Arguments, hint_words, one};
 use crate::agents;
 use crate::mcp::server_state::ServerState;
 use crate::mcp::tools;
@@ -73,10 +73,4 @@ fn any_source(state: &ServerState, tool: &str, arguments: &Arguments) -> Map<Str
         return one("session", json!("latest"));
     }
     one("messages", json!([{"role": "user", "content": "hello"}]))
-}
-
-fn one(name: &str, value: Value) -> Map<String, Value> {
-    let mut call = Map::new();
-    call.insert(name.to_owned(), value);
-    call
 }

@@ -82,13 +82,12 @@ pub(in crate::store) fn find(
     digest: &Digest,
 ) -> Result<Option<(i64, Place)>> {
     connection
-        .prepare("SELECT id, pack, start, size FROM chunk WHERE owner = ?1 AND sha = ?2")
-        .and_then(|mut it| {
-            it.query_row(params![owner, digest.0], |row| {
-                Ok((row.get(0)?, Place { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? }))
-            })
-            .optional()
-        })
+        .query_row(
+            "SELECT id, pack, start, size FROM chunk WHERE owner = ?1 AND sha = ?2",
+            params![owner, digest.0],
+            |row| Ok((row.get(0)?, Place { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? })),
+        )
+        .optional()
         .map_err(failed(READING))
 }
 
@@ -101,18 +100,17 @@ struct Part {
 /// The parts of a content, in order, and its digest. A content of which a row is missing is an error.
 fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<Part>, Digest)> {
     let about: Option<([u8; 32], i64)> = connection
-        .prepare("SELECT sha, size FROM content WHERE id = ?1")
-        .and_then(|mut it| it.query_row([content], |row| Ok((row.get(0)?, row.get(1)?))).optional())
+        .query_row("SELECT sha, size FROM content WHERE id = ?1", [content], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()
         .map_err(failed(READING))?;
     let (digest, size) = about.ok_or_else(|| corrupted(handle, "its list of chunks missing"))?;
+    let sql = "SELECT c.id, c.sha, c.size FROM part p JOIN chunk c ON c.id = p.chunk
+               WHERE p.content = ?1 ORDER BY p.seq";
     let parts: Vec<Part> = connection
-        .prepare(
-            "SELECT c.id, c.sha, c.size FROM part p JOIN chunk c ON c.id = p.chunk WHERE p.content = ?1 ORDER BY p.seq",
-        )
-        .and_then(|mut it| {
-            it.query_map([content], |row| {
-                Ok(Part { chunk: row.get(0)?, digest: Digest(row.get(1)?), size: row.get(2)? })
-            })
+        .query_map(sql, [content], |row| {
+            Ok(Part { chunk: row.get(0)?, digest: Digest(row.get(1)?), size: row.get(2)? })
         })
         .map_err(failed(READING))?;
     if parts.iter().map(|it| i64::from(it.size)).sum::<i64>() != size {
@@ -124,20 +122,16 @@ fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<P
 /// The chunks that are what they were, each pack unpacked once.
 pub(in crate::store) fn sound(store: &Pool) -> Result<HashSet<i64>> {
     let packs: Vec<i64> = locked(store)
-        .prepare("SELECT id FROM pack ORDER BY id")
-        .and_then(|mut it| it.query_map(params![], |row| row.get(0)))
+        .query_map("SELECT id FROM pack ORDER BY id", params![], |row| row.get(0))
         .map_err(failed(READING))?;
     let mut sound = HashSet::new();
     for pack in packs {
         // Others go on in between.
         let connection = locked(store);
         let chunks: Vec<(i64, Digest, Place)> = connection
-            .prepare("SELECT id, sha, start, size FROM chunk WHERE pack = ?1")
-            .and_then(|mut it| {
-                it.query_map([pack], |row| {
-                    let place = Place { pack, start: row.get(2)?, size: row.get(3)? };
-                    Ok((row.get(0)?, Digest(row.get(1)?), place))
-                })
+            .query_map("SELECT id, sha, start, size FROM chunk WHERE pack = ?1", [pack], |row| {
+                let place = Place { pack, start: row.get(2)?, size: row.get(3)? };
+                Ok((row.get(0)?, Digest(row.get(1)?), place))
             })
             .map_err(failed(READING))?;
         let mut unpacked = Packs::default();
@@ -163,13 +157,12 @@ pub(in crate::store) fn consists_of(
 
 fn place(connection: &Connection, part: &Part) -> Result<Option<Place>> {
     connection
-        .prepare("SELECT pack, start, size FROM chunk WHERE id = ?1 AND sha = ?2")
-        .and_then(|mut it| {
-            it.query_row(params![part.chunk, part.digest.0], |row| {
-                Ok(Place { pack: row.get(0)?, start: row.get(1)?, size: row.get(2)? })
-            })
-            .optional()
-        })
+        .query_row(
+            "SELECT pack, start, size FROM chunk WHERE id = ?1 AND sha = ?2",
+            params![part.chunk, part.digest.0],
+            |row| Ok(Place { pack: row.get(0)?, start: row.get(1)?, size: row.get(2)? }),
+        )
+        .optional()
         .map_err(failed(READING))
 }
 
@@ -283,15 +276,14 @@ pub(in crate::store) fn open<'a>(connection: &'a Pool, handle: Handle, content: 
 pub(in crate::store) fn head(connection: &Connection, content: i64) -> Result<Vec<u8>> {
     // All but the last chunk have at least the smallest size.
     let parts = connection
-        .prepare(
+        .query_map(
             "SELECT c.sha, c.pack, c.start, c.size FROM part p JOIN chunk c ON c.id = p.chunk
              WHERE p.content = ?1 ORDER BY p.seq LIMIT ?2",
-        )
-        .and_then(|mut it| {
-            it.query_map([content, (SEARCHED / SMALLEST_CHUNK) as i64 + 1], |row| {
+            [content, (SEARCHED / SMALLEST_CHUNK) as i64 + 1],
+            |row| {
                 Ok((Digest(row.get(0)?), Place { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? }))
-            })
-        })
+            },
+        )
         .map_err(failed(READING))?;
     let mut packs = Packs::default();
     let mut out = Vec::new();

@@ -211,13 +211,11 @@ pub(in crate::store) fn put_packs(transaction: &Transaction<'_>, owner: &str, pa
         let id = pack::put(transaction, &pack.packed)?;
         for chunk in &pack.chunks {
             transaction
-                .prepare(
+                .execute(
                     "INSERT INTO chunk (owner, sha, size, pack, start) VALUES (?1, ?2, ?3, ?4, ?5)
                      ON CONFLICT (owner, sha) DO UPDATE SET pack = excluded.pack, start = excluded.start",
+                    params![owner, chunk.digest.0, chunk.size as i64, id, chunk.start as i64],
                 )
-                .and_then(|mut it| {
-                    it.execute(params![owner, chunk.digest.0, chunk.size as i64, id, chunk.start as i64])
-                })
                 .map_err(failed(STORING))?;
         }
     }
@@ -245,8 +243,12 @@ pub(in crate::store) fn put_content(
         parts.push(id);
     }
     let found: Option<i64> = transaction
-        .prepare("SELECT id FROM content WHERE owner = ?1 AND sha = ?2")
-        .and_then(|mut it| it.query_row(params![owner, content.digest.0], |row| row.get(0)).optional())
+        .query_row(
+            "SELECT id FROM content WHERE owner = ?1 AND sha = ?2",
+            params![owner, content.digest.0],
+            |row| row.get(0),
+        )
+        .optional()
         .map_err(failed(STORING))?;
     let Some(id) = found else {
         let id = transaction
@@ -260,8 +262,7 @@ pub(in crate::store) fn put_content(
         return Ok(Some(id));
     };
     let before: Vec<i64> = transaction
-        .prepare("SELECT chunk FROM part WHERE content = ?1 ORDER BY seq")
-        .and_then(|mut it| it.query_map([id], |row| row.get(0)))
+        .query_map("SELECT chunk FROM part WHERE content = ?1 ORDER BY seq", [id], |row| row.get(0))
         .map_err(failed(STORING))?;
     if before != parts {
         // An older version cut it otherwise, or rows of its list are lost.
@@ -273,11 +274,9 @@ pub(in crate::store) fn put_content(
 }
 
 fn put_parts(transaction: &Transaction<'_>, content: i64, chunks: &[i64]) -> Result<()> {
-    let mut insert = transaction
-        .prepare("INSERT INTO part (content, seq, chunk) VALUES (?1, ?2, ?3)")
-        .map_err(failed(STORING))?;
+    let insert = "INSERT INTO part (content, seq, chunk) VALUES (?1, ?2, ?3)";
     for (seq, chunk) in chunks.iter().enumerate() {
-        insert.execute(params![content, seq as i64, chunk]).map_err(failed(STORING))?;
+        transaction.execute(insert, params![content, seq as i64, chunk]).map_err(failed(STORING))?;
     }
     Ok(())
 }
@@ -292,23 +291,24 @@ pub(in crate::store) fn sweep(
     let mut packs = HashSet::new();
     for chunk in chunks {
         let pack: Option<i64> = transaction
-            .prepare(
+            .query_row(
                 "DELETE FROM chunk WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE chunk = ?1)
                  RETURNING pack",
+                [chunk],
+                |row| row.get(0),
             )
-            .and_then(|mut it| it.query_row([chunk], |row| row.get(0)).optional())
+            .optional()
             .map_err(failed(doing))?;
         packs.extend(pack);
     }
     let mut freed = 0;
     for pack in packs {
-        let size: Option<i64> = transaction
-            .prepare(&format!(
-                "DELETE FROM pack WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM chunk WHERE pack = ?1) RETURNING {}",
-                transaction.pack_bytes()
-            ))
-            .and_then(|mut it| it.query_row([pack], |row| row.get(0)).optional())
-            .map_err(failed(doing))?;
+        let sql = format!(
+            "DELETE FROM pack WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM chunk WHERE pack = ?1) RETURNING {}",
+            transaction.pack_bytes()
+        );
+        let size: Option<i64> =
+            transaction.query_row(&sql, [pack], |row| row.get(0)).optional().map_err(failed(doing))?;
         freed += size.and_then(|it| u64::try_from(it).ok()).unwrap_or(0);
     }
     Ok(freed)

@@ -84,8 +84,7 @@ pub(in crate::store) fn sweep_objects(connection: &Connection, at: i64) -> Resul
         #[cfg(feature = "team")]
         Connection::Postgres(session) => {
             let named: Vec<String> = connection
-                .prepare("SELECT name FROM pack")
-                .and_then(|mut it| it.query_map(params![], |row| row.get(0)))
+                .query_map("SELECT name FROM pack", params![], |row| row.get(0))
                 .map_err(failed("deleting what is old"))?;
             session.blobs().sweep(&named.into_iter().collect(), at)
         }

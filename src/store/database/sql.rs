@@ -191,34 +191,69 @@ pub(in crate::store) enum Connection {
     Postgres(Box<postgres::PgSession>),
 }
 
-/// A statement, prepared once for each connection.
-pub(in crate::store) enum Statement<'a> {
-    Sqlite(rusqlite::CachedStatement<'a>),
-    #[cfg(feature = "team")]
-    Postgres(&'a postgres::PgSession, String),
-}
-
 impl Connection {
-    pub(in crate::store) fn prepare(&self, sql: &str) -> SqlResult<Statement<'_>> {
-        Ok(match self {
-            Self::Sqlite(it) => Statement::Sqlite(it.prepare_cached(sql)?),
-            #[cfg(feature = "team")]
-            Self::Postgres(it) => Statement::Postgres(it, sql.replace('?', "$")),
-        })
-    }
-
-    /// How many rows it changed.
+    /// How many rows a statement changed. SQLite prepares each statement once; PostgreSQL's session does.
     pub(in crate::store) fn execute(&self, sql: &str, params: impl Params) -> SqlResult<usize> {
-        self.prepare(sql)?.execute(params)
+        let values = params.values();
+        match self {
+            Self::Sqlite(it) => Ok(it.prepare_cached(sql)?.execute(rusqlite::params_from_iter(values))?),
+            #[cfg(feature = "team")]
+            Self::Postgres(it) => it.execute(&sql.replace('?', "$"), &values),
+        }
     }
 
+    /// The first row; [`SqlError::NoRow`] where there is none.
     pub(in crate::store) fn query_row<T>(
         &self,
         sql: &str,
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
     ) -> SqlResult<T> {
-        self.prepare(sql)?.query_row(params, read)
+        let values = params.values();
+        match self {
+            Self::Sqlite(it) => {
+                let mut statement = it.prepare_cached(sql)?;
+                let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+                read(&Row::Sqlite(rows.next()?.ok_or(SqlError::NoRow)?))
+            }
+            #[cfg(feature = "team")]
+            Self::Postgres(it) => {
+                let rows = it.query(&sql.replace('?', "$"), &values)?;
+                read(&Row::Postgres(rows.first().ok_or(SqlError::NoRow)?))
+            }
+        }
+    }
+
+    /// All rows.
+    pub(in crate::store) fn query_map<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        mut read: impl FnMut(&Row<'_>) -> SqlResult<T>,
+    ) -> SqlResult<Vec<T>> {
+        let values = params.values();
+        match self {
+            Self::Sqlite(it) => {
+                let mut statement = it.prepare_cached(sql)?;
+                let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+                let mut out = Vec::new();
+                while let Some(row) = rows.next()? {
+                    out.push(read(&Row::Sqlite(row))?);
+                }
+                Ok(out)
+            }
+            #[cfg(feature = "team")]
+            Self::Postgres(it) => it
+                .query(&sql.replace('?', "$"), &values)?
+                .iter()
+                .map(|row| read(&Row::Postgres(row)))
+                .collect(),
+        }
+    }
+
+    /// Whether there is a row.
+    pub(in crate::store) fn exists(&self, sql: &str, params: impl Params) -> SqlResult<bool> {
+        Ok(self.query_row(sql, params, |_| Ok(())).optional()?.is_some())
     }
 
     fn end(&self, how: &str) -> SqlResult<()> {
@@ -267,63 +302,6 @@ impl rusqlite::ToSql for Value<'_> {
             Value::Text(it) => ValueRef::Text(it.as_bytes()),
             Value::Bytes(it) => ValueRef::Blob(it),
         }))
-    }
-}
-
-impl Statement<'_> {
-    /// How many rows it changed.
-    pub(in crate::store) fn execute(&mut self, params: impl Params) -> SqlResult<usize> {
-        let values = params.values();
-        match self {
-            Self::Sqlite(it) => Ok(it.execute(rusqlite::params_from_iter(values))?),
-            #[cfg(feature = "team")]
-            Self::Postgres(session, sql) => session.execute(sql, &values),
-        }
-    }
-
-    /// The first row; [`SqlError::NoRow`] where there is none.
-    pub(in crate::store) fn query_row<T>(
-        &mut self,
-        params: impl Params,
-        read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
-    ) -> SqlResult<T> {
-        let values = params.values();
-        match self {
-            Self::Sqlite(it) => {
-                let mut rows = it.query(rusqlite::params_from_iter(values))?;
-                read(&Row::Sqlite(rows.next()?.ok_or(SqlError::NoRow)?))
-            }
-            #[cfg(feature = "team")]
-            Self::Postgres(session, sql) => {
-                read(&Row::Postgres(session.query(sql, &values)?.first().ok_or(SqlError::NoRow)?))
-            }
-        }
-    }
-
-    pub(in crate::store) fn query_map<T>(
-        &mut self,
-        params: impl Params,
-        mut read: impl FnMut(&Row<'_>) -> SqlResult<T>,
-    ) -> SqlResult<Vec<T>> {
-        let values = params.values();
-        match self {
-            Self::Sqlite(it) => {
-                let (mut rows, mut out) = (it.query(rusqlite::params_from_iter(values))?, Vec::new());
-                while let Some(row) = rows.next()? {
-                    out.push(read(&Row::Sqlite(row))?);
-                }
-                Ok(out)
-            }
-            #[cfg(feature = "team")]
-            Self::Postgres(session, sql) => {
-                session.query(sql, &values)?.iter().map(|row| read(&Row::Postgres(row))).collect()
-            }
-        }
-    }
-
-    /// Whether there is a row.
-    pub(in crate::store) fn exists(&mut self, params: impl Params) -> SqlResult<bool> {
-        Ok(self.query_row(params, |_| Ok(())).optional()?.is_some())
     }
 }
 

@@ -95,18 +95,14 @@ fn put(
         at,
     };
     let (id, _, known) = put_item(transaction, &new)?;
-    transaction
-        .prepare(
-            "INSERT INTO memory (item, kind, content, created, pinned, tags, session) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+    let tags = history::json::compact(&tags);
+    let sql = "INSERT INTO memory (item, kind, content, created, pinned, tags, session) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (item) DO UPDATE SET superseded = NULL, session = coalesce(excluded.session, memory.session),
                created = CASE WHEN memory.created > excluded.created THEN memory.created ELSE excluded.created END,
                pinned = CASE WHEN memory.pinned > excluded.pinned THEN memory.pinned ELSE excluded.pinned END,
-               tags = CASE WHEN excluded.tags = '[]' THEN memory.tags ELSE excluded.tags END",
-        )
-        .and_then(|mut it| {
-            let tags = history::json::compact(&tags);
-            it.execute(params![id, note.kind.name(), content, created, note.pinned, tags, note.session])
-        })
+               tags = CASE WHEN excluded.tags = '[]' THEN memory.tags ELSE excluded.tags END";
+    transaction
+        .execute(sql, params![id, note.kind.name(), content, created, note.pinned, tags, note.session])
         .map_err(failed(WRITING))?;
     let session = note.session.as_deref().unwrap_or("");
     put_place(
@@ -141,8 +137,7 @@ fn memory_of(row: &Row<'_>) -> SqlResult<Memory> {
 
 fn one(connection: &Connection, id: i64) -> Result<Memory> {
     connection
-        .prepare(&format!("SELECT {COLUMNS} WHERE i.id = ?1"))
-        .and_then(|mut it| it.query_row([id], memory_of))
+        .query_row(&format!("SELECT {COLUMNS} WHERE i.id = ?1"), [id], memory_of)
         .map_err(failed(READING))
 }
 
@@ -178,22 +173,18 @@ pub(in crate::store) fn memories(
         Some(MemoryScope::User) => (true, false),
         Some(MemoryScope::Project) => (false, true),
     };
-    connection
-        .prepare(&format!(
-            "SELECT {COLUMNS}
+    let kind = filter.kind.map(MemoryKind::name);
+    let limit = filter.limit.map_or(i64::MAX, i64::from);
+    let sql = format!(
+        "SELECT {COLUMNS}
              WHERE m.superseded IS NULL AND i.owner = ?1
                AND ((?2 = 1 AND i.project = '') OR (?3 = 1 AND i.project = ?4 AND i.project <> ''))
                AND (CAST(?5 AS TEXT) IS NULL OR m.kind = ?5) AND (?6 = 0 OR m.pinned = 1)
              ORDER BY m.created DESC, i.id DESC LIMIT ?7 OFFSET ?8"
-        ))
-        .and_then(|mut it| {
-            let kind = filter.kind.map(MemoryKind::name);
-            let limit = filter.limit.map_or(i64::MAX, i64::from);
-            let params =
-                params![scope.owner, user, project, scope.project, kind, filter.pinned, limit, filter.offset];
-            it.query_map(params, memory_of)
-        })
-        .map_err(failed(READING))
+    );
+    let params =
+        params![scope.owner, user, project, scope.project, kind, filter.pinned, limit, filter.offset];
+    connection.query_map(&sql, params, memory_of).map_err(failed(READING))
 }
 
 pub(in crate::store) fn pin(
@@ -223,10 +214,7 @@ pub(in crate::store) fn forget(connection: &mut Connection, scope: &Scope, handl
     let doing = "forgetting";
     let transaction = write(connection, &scope.owner, doing)?;
     let item = memory_item(&transaction, scope, handle)?;
-    let line: Vec<i64> = transaction
-        .prepare(LINE)
-        .and_then(|mut it| it.query_map([item.id], |row| row.get(0)))
-        .map_err(failed(doing))?;
+    let line: Vec<i64> = transaction.query_map(LINE, [item.id], |row| row.get(0)).map_err(failed(doing))?;
     for id in line {
         delete_item(&transaction, id)?;
     }

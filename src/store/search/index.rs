@@ -155,8 +155,7 @@ fn in_rows(
 /// Leaves the words of `item` to the next search.
 pub(in crate::store) fn index_later(transaction: &Transaction<'_>, item: i64) -> Result<()> {
     transaction
-        .prepare("INSERT INTO pending (item) VALUES (?1) ON CONFLICT DO NOTHING")
-        .and_then(|mut it| it.execute([item]))
+        .execute("INSERT INTO pending (item) VALUES (?1) ON CONFLICT DO NOTHING", [item])
         .map_err(failed(INDEXING))?;
     Ok(())
 }
@@ -168,7 +167,7 @@ pub(in crate::store) fn is_indexed(connection: &Connection, item: i64) -> Result
         #[cfg(feature = "team")]
         Connection::Postgres(_) => "SELECT 1 FROM words WHERE item = ?1",
     };
-    connection.prepare(sql).and_then(|mut it| it.exists([item])).map_err(failed(INDEXING))
+    connection.exists(sql, [item]).map_err(failed(INDEXING))
 }
 
 /// What of a content is for reading: of a message that is JSON its strings, else all of it.

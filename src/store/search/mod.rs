@@ -30,15 +30,11 @@ const DOING: &str = "searching";
 /// long.
 fn catch_up(store: &Pool, owner: &str) -> Result<()> {
     loop {
-        let some: Vec<(i64, i64, String)> = locked(store)
-            .prepare(
-                "SELECT i.id, i.content, coalesce((SELECT what FROM place p WHERE p.item = i.id AND what <> 'session' LIMIT 1), '')
+        let sql = "SELECT i.id, i.content, coalesce((SELECT what FROM place p WHERE p.item = i.id AND what <> 'session' LIMIT 1), '')
                  FROM pending JOIN item i ON i.id = pending.item WHERE i.content IS NOT NULL AND i.owner = ?1
-                 ORDER BY pending.item LIMIT 32",
-            )
-            .and_then(|mut it| {
-                it.query_map([owner], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            })
+                 ORDER BY pending.item LIMIT 32";
+        let some: Vec<(i64, i64, String)> = locked(store)
+            .query_map(sql, [owner], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
             .map_err(failed(DOING))?;
         if some.is_empty() {
             return Ok(());
@@ -53,10 +49,8 @@ fn catch_up(store: &Pool, owner: &str) -> Result<()> {
         let transaction = write(&mut connection, owner, DOING)?;
         for (item, words) in words {
             // Another process may have been faster, or have deleted it.
-            let taken = transaction
-                .prepare("DELETE FROM pending WHERE item = ?1")
-                .and_then(|mut it| it.execute([item]))
-                .map_err(failed(DOING))?;
+            let taken =
+                transaction.execute("DELETE FROM pending WHERE item = ?1", [item]).map_err(failed(DOING))?;
             if taken == 1 && !is_indexed(&transaction, item)? {
                 index(&transaction, item, &words)?;
             }
@@ -162,8 +156,11 @@ fn matching(
     // What is of one session was stored at about the same time: no need to look through the rest.
     let (from, to): (i64, i64) = match session {
         Some(session) => connection
-            .prepare("SELECT coalesce(min(item), 0), coalesce(max(item), 0) FROM place WHERE session = ?1")
-            .and_then(|mut it| it.query_row([session], |row| Ok((row.get(0)?, row.get(1)?))))
+            .query_row(
+                "SELECT coalesce(min(item), 0), coalesce(max(item), 0) FROM place WHERE session = ?1",
+                [session],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
             .map_err(failed(DOING))?,
         None => (0, i64::MAX),
     };
@@ -182,15 +179,18 @@ fn matching(
     let params =
         [params![scope.owner, project, session, only, RANKED, from, to], &found_by.params()].concat();
     connection
-        .prepare(&format!(
-            "SELECT i.id, i.content, i.sort FROM {tables}
+        .query_map(
+            &format!(
+                "SELECT i.id, i.content, i.sort FROM {tables}
              WHERE {condition} AND {id} BETWEEN ?6 AND ?7 AND i.owner = ?1
                AND (CAST(?2 AS TEXT) IS NULL OR i.project IN (?2, ''))
                AND (coalesce(CAST(?3 AS TEXT), CAST(?4 AS TEXT)) IS NULL OR EXISTS (
                  SELECT 1 FROM place p WHERE p.item = i.id AND {IS_WANTED_PLACE}))
              ORDER BY {id} DESC LIMIT ?5"
-        ))
-        .and_then(|mut it| it.query_map(&*params, found))
+            ),
+            &*params,
+            found,
+        )
         .map_err(failed(DOING))
 }
 
@@ -199,11 +199,15 @@ fn dressed(store: &Pool, scope: &Scope, query: &Query, words: &Words, found: Mat
     let connection = locked(store);
     let (session, only) = limits(query);
     let entry: Option<crate::store::Entry> = connection
-        .prepare(&format!(
-            "SELECT {ENTRY} FROM item i JOIN place p ON p.item = i.id
+        .query_row(
+            &format!(
+                "SELECT {ENTRY} FROM item i JOIN place p ON p.item = i.id
              WHERE i.id = ?1 AND i.owner = ?2 AND {IS_WANTED_PLACE} ORDER BY p.at DESC LIMIT 1"
-        ))
-        .and_then(|mut it| it.query_row(params![found.id, scope.owner, session, only], entry_of).optional())
+            ),
+            params![found.id, scope.owner, session, only],
+            entry_of,
+        )
+        .optional()
         .map_err(failed(DOING))?;
     let Some(entry) = entry else { return Ok(None) };
     let found = Match { what: entry.what, ..found };

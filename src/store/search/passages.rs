@@ -101,11 +101,12 @@ pub(in crate::store) fn unindexed(connection: &Connection, owner: &str) -> Resul
         })
     };
     connection
-        .prepare(
+        .query_map(
             "SELECT i.handle, i.project, i.bytes FROM unindexed u JOIN item i ON i.id = u.item
              WHERE i.owner = ?1 ORDER BY i.at DESC, i.id DESC",
+            [owner],
+            row,
         )
-        .and_then(|mut it| it.query_map([owner], row))
         .map_err(failed(DOING))
 }
 
@@ -125,18 +126,21 @@ pub(in crate::store) fn put(
     let transaction = write(&mut connection, &scope.owner, INDEXING)?;
     transaction.execute("DELETE FROM unindexed WHERE item = ?1", [item]).map_err(failed(INDEXING))?;
     let place: Option<(String, i64)> = transaction
-        .prepare(
+        .query_row(
             "SELECT session, at FROM place WHERE item = ?1 AND what = 'session' ORDER BY at DESC LIMIT 1",
+            [item],
+            |row| Ok((row.get(0)?, row.get(1)?)),
         )
-        .and_then(|mut it| it.query_row([item], |row| Ok((row.get(0)?, row.get(1)?))).optional())
+        .optional()
         .map_err(failed(INDEXING))?;
     let Some((session, at)) = place else { return transaction.commit().map_err(failed(INDEXING)) };
     let conversation: i64 = transaction
-        .prepare(
+        .query_row(
             "INSERT INTO conversation (owner, project, session) VALUES (?1, ?2, ?3)
              ON CONFLICT (owner, project, session) DO UPDATE SET session = excluded.session RETURNING id",
+            params![scope.owner, scope.project, session],
+            |row| row.get(0),
         )
-        .and_then(|mut it| it.query_row(params![scope.owner, scope.project, session], |row| row.get(0)))
         .map_err(failed(INDEXING))?;
     let about =
         [token('o', &scope.owner), token('p', &scope.project), token('s', &session), token('a', agent)];
@@ -176,8 +180,10 @@ struct Origin {
 fn put_one(transaction: &Transaction<'_>, from: &Origin, redacted: &Redacted<'_>) -> Result<()> {
     let Redacted { passage, text, hash } = redacted;
     let known = transaction
-        .prepare("UPDATE passage SET item = ?3, message = ?4 WHERE conversation = ?1 AND hash = ?2")
-        .and_then(|mut it| it.execute(params![from.conversation, hash, from.item, passage.message]))
+        .execute(
+            "UPDATE passage SET item = ?3, message = ?4 WHERE conversation = ?1 AND hash = ?2",
+            params![from.conversation, hash, from.item, passage.message],
+        )
         .map_err(failed(INDEXING))?;
     if known > 0 {
         return Ok(());
@@ -240,7 +246,7 @@ pub(in crate::store) fn search(
     let (since, before) = (filter.since.unwrap_or(i64::MIN), filter.before.unwrap_or(i64::MAX));
     let params = [params![scope.owner, project, since, before, LOOKED_AT], &found_by.params()].concat();
     let mut out: Vec<(PassageMatch, [u8; 16])> =
-        connection.prepare(&sql).and_then(|mut it| it.query_map(&*params, found)).map_err(failed(DOING))?;
+        connection.query_map(&sql, &*params, found).map_err(failed(DOING))?;
     out.sort_by_key(|it| std::cmp::Reverse(it.0.at));
     let mut known = std::collections::HashSet::new();
     Ok(out.into_iter().filter(|it| known.insert(it.1)).map(|it| it.0).collect())
@@ -262,13 +268,11 @@ pub(in crate::store) fn passage(
         let entry = Entry { what: What::Message, message: Some(message), tokens: None, at, ..entry_of(row)? };
         Ok(FoundPassage { entry, text: row.get(12)? })
     };
-    connection
-        .prepare(&format!(
-            "SELECT {ENTRY}, s.message, s.at, s.body FROM passage s JOIN conversation c ON c.id = s.conversation
+    let sql = format!(
+        "SELECT {ENTRY}, s.message, s.at, s.body FROM passage s JOIN conversation c ON c.id = s.conversation
              JOIN item i ON i.id = s.item
              JOIN place p ON p.item = i.id AND p.session = c.session AND p.what = 'session' AND p.call_id = ''
              WHERE s.id = ?1 AND c.owner = ?2"
-        ))
-        .and_then(|mut it| it.query_row(params![id, owner], found).optional())
-        .map_err(failed(DOING))
+    );
+    connection.query_row(&sql, params![id, owner], found).optional().map_err(failed(DOING))
 }

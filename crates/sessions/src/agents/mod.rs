@@ -8,7 +8,30 @@ pub mod pi;
 pub mod qwen_code;
 pub mod swe_agent;
 
-use history::{Message, Part};
+use history::{Media, Message, Part};
+use serde_json::Value;
+
+/// The parts of a content that is a text or a list of blocks; an empty text is none. `other` reads the blocks that are
+/// not of type `text`.
+fn parts_of(content: &Value, other: impl Fn(&Value) -> Option<Part>) -> Vec<Part> {
+    let text = |it: &Value| it.as_str().filter(|it| !it.is_empty()).map(|it| Part::Text(it.into()));
+    let part = |it: &Value| if it["type"] == "text" { text(&it["text"]) } else { other(it) };
+    let blocks = content.as_array().into_iter().flatten().filter_map(part);
+    text(content).into_iter().chain(blocks).collect()
+}
+
+/// What an output is of: its texts, a line each, and its media.
+fn text_and_media(parts: Vec<Part>) -> (String, Vec<Media>) {
+    let (mut texts, mut media) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Part::Text(it) => texts.push(it.as_str().to_owned()),
+            Part::Media(it) => media.push(it),
+            Part::Reasoning(_) | Part::Call(_) | Part::Output(_) | Part::Opaque(_) => {}
+        }
+    }
+    (texts.join("\n"), media)
+}
 
 /// A message of another agent, without what only its API understands.
 fn foreign(message: &Message) -> Message {

@@ -110,11 +110,8 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     }
     out.notes.sort_by_key(|it| it.line);
     let origins = out.messages.iter().map(|it| [it.1]).collect();
-    let mut messages: Vec<_> = out.messages.into_iter().map(|it| it.0).collect();
-    for (index, message) in messages.iter_mut().enumerate() {
-        message.from = Some(index as u32);
-    }
-    let history = History::new(messages, meta(&entries, out.model));
+    let messages = out.messages.into_iter().map(|it| it.0).collect();
+    let history = History::numbered(messages, meta(&entries, out.model));
     Ok(Session { format: Format::PI, records, origins, notes: out.notes, past, history })
 }
 
@@ -297,15 +294,7 @@ impl Reader {
             return;
         }
         self.open.retain(|it| &*it.0 != id);
-        let (mut texts, mut media) = (Vec::new(), Vec::new());
-        for part in blocks(&message["content"]) {
-            match part {
-                Part::Text(it) => texts.push(it.as_str().to_owned()),
-                Part::Media(it) => media.push(it),
-                Part::Reasoning(_) | Part::Call(_) | Part::Output(_) | Part::Opaque(_) => {}
-            }
-        }
-        let text = texts.join("\n");
+        let (text, media) = super::text_and_media(blocks(&message["content"]));
         let output = Output {
             name: message["toolName"].as_str().map(Into::into),
             cleared: is_cleared(&text),
@@ -330,20 +319,11 @@ impl Reader {
 
 /// Text and images; a string stands for one text.
 fn blocks(content: &Value) -> Vec<Part> {
-    if let Some(text) = content.as_str() {
-        return if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
-    }
-    let part = |it: &Value| match it["type"].as_str()? {
-        "text" => it["text"].as_str().filter(|it| !it.is_empty()).map(|it| Part::Text(it.into())),
-        "image" => Some(Part::Media(Media {
-            kind: MediaKind::Image,
-            mime: it["mimeType"].as_str().unwrap_or_default().into(),
-            data: it["data"].as_str()?.into(),
-            size: None,
-        })),
-        _ => None,
-    };
-    content.as_array().into_iter().flatten().filter_map(part).collect()
+    super::parts_of(content, |it| {
+        let data = it["data"].as_str().filter(|_| it["type"] == "image")?.into();
+        let mime = it["mimeType"].as_str().unwrap_or_default().into();
+        Some(Part::Media(Media { kind: MediaKind::Image, mime, data, size: None }))
+    })
 }
 
 /// How pi tells the model of a command that the user ran.

@@ -93,11 +93,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
         ..Meta::default()
     };
     let origins = out.messages.iter().map(|it| [it.1]).collect();
-    let mut messages: Vec<_> = out.messages.into_iter().map(|it| it.0).collect();
-    for (index, message) in messages.iter_mut().enumerate() {
-        message.from = Some(index as u32);
-    }
-    let history = History::new(messages, meta);
+    let history = History::numbered(out.messages.into_iter().map(|it| it.0).collect(), meta);
     Ok(Session { format: Format::SWE_AGENT, records, origins, notes: out.notes, past: Vec::new(), history })
 }
 
@@ -206,15 +202,7 @@ impl Reader {
     }
 
     fn output(&mut self, id: Arc<str>, content: Vec<Part>) {
-        let (mut texts, mut media) = (Vec::new(), Vec::new());
-        for part in content {
-            match part {
-                Part::Text(it) => texts.push(it.as_str().to_owned()),
-                Part::Media(it) => media.push(it),
-                Part::Reasoning(_) | Part::Call(_) | Part::Output(_) | Part::Opaque(_) => {}
-            }
-        }
-        let text = texts.join("\n");
+        let (text, media) = super::text_and_media(content);
         let output = Output { media: media.into(), ..Output::new(id, text) };
         self.push(Role::Tool, Kind::Said, vec![Part::Output(output)]);
     }
@@ -227,15 +215,10 @@ fn thought(message: &Value) -> Vec<Part> {
 }
 
 fn content(content: &Value) -> Vec<Part> {
-    if let Some(text) = content.as_str() {
-        return if text.is_empty() { vec![] } else { vec![Part::Text(text.into())] };
-    }
-    let part = |it: &Value| match it["type"].as_str()? {
-        "text" => it["text"].as_str().filter(|it| !it.is_empty()).map(|it| Part::Text(it.into())),
-        "image_url" => Some(Part::Media(media_of_url(MediaKind::Image, it["image_url"]["url"].as_str()?))),
-        _ => None,
-    };
-    content.as_array().into_iter().flatten().filter_map(part).collect()
+    super::parts_of(content, |it| {
+        let url = it["image_url"]["url"].as_str().filter(|_| it["type"] == "image_url")?;
+        Some(Part::Media(media_of_url(MediaKind::Image, url)))
+    })
 }
 
 #[cfg(test)]

@@ -217,11 +217,7 @@ impl<'a> Export<'a> {
             .collect();
         let origins = live.iter().map(|it| [it.record as u32]).collect();
         let past = self.past(&live);
-        let mut messages: Vec<_> = live.into_iter().map(|it| it.message).collect();
-        for (index, message) in messages.iter_mut().enumerate() {
-            message.from = Some(index as u32);
-        }
-        let history = History::new(messages, self.meta());
+        let history = History::numbered(live.into_iter().map(|it| it.message).collect(), self.meta());
         Session { format: Format::OPENCODE, records, origins, notes: self.notes, past, history }
     }
 
