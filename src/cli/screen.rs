@@ -25,6 +25,18 @@ impl Screen<'_> {
         self.document(&Document::of(answer))
     }
 
+    /// An answer as JSON, or else as `show` shows it; the exit code 0.
+    pub(super) fn answer<T: Serialize>(
+        &mut self,
+        answer: &T,
+        show: impl FnOnce(&T, &mut Self) -> Result<()>,
+    ) -> Result<u8> {
+        if !self.json(answer)? {
+            show(answer, self)?;
+        }
+        Ok(0)
+    }
+
     /// JSON that has a shape of its own, if `--json` was given; whether it was.
     pub(super) fn document<T: Serialize>(&mut self, document: &T) -> Result<bool> {
         if !self.json {

@@ -41,10 +41,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &RepairArgs, screen: &mut 
         (None, false) => RepairTo::Preview,
     };
     let answer = engine::repair(engine, &session, format, arguments.agent.as_deref(), &to)?;
-    if !screen.json(&answer)? {
-        show(&answer, screen)?;
-    }
-    Ok(0)
+    screen.answer(&answer, show)
 }
 
 /// One line for each finding, under what its kind means.

@@ -32,10 +32,7 @@ pub(in crate::cli) fn undo(engine: &Engine, arguments: &UndoArgs, screen: &mut S
 
 fn put_back(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<u8> {
     let answer = engine::undo(engine, handle)?;
-    if !screen.json(&answer)? {
-        show(&answer, screen)?;
-    }
-    Ok(0)
+    screen.answer(&answer, show)
 }
 
 pub(in crate::cli) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<'_>) -> Result<u8> {

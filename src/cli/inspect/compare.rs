@@ -19,17 +19,17 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut
     let ask = arguments.common.ask(&engine.config)?;
     let opened = arguments.common.open(engine)?;
     let answer = engine::compare(engine, &opened, &ask)?;
-    if screen.json(&answer)? {
-        return Ok(0);
-    }
-    show_rows(&answer, screen)?;
+    screen.answer(&answer, show)
+}
+
+fn show(answer: &CompareAnswer, screen: &mut Screen<'_>) -> Result<()> {
+    show_rows(answer, screen)?;
     let imitated = "the other systems' rows are offline imitations: their cuts, and our summary in their sections; what their models would write is not measured";
     for line in wrapped(imitated, screen.paint) {
         screen.line(&screen.paint.faint(&line))?;
     }
     screen.line("")?;
-    show_reasons(&answer, screen)?;
-    Ok(0)
+    show_reasons(answer, screen)
 }
 
 fn show_rows(answer: &CompareAnswer, screen: &mut Screen<'_>) -> Result<()> {

@@ -19,10 +19,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CostArgs, screen: &mut Sc
     let ask = arguments.common.ask(&engine.config)?;
     let opened = arguments.common.open(engine)?;
     let answer = engine::cost_of(engine, &opened, &ask)?;
-    if !screen.json(&answer)? {
-        show(&answer, screen)?;
-    }
-    Ok(0)
+    screen.answer(&answer, show)
 }
 
 /// Number of moments shown of those that would have saved most, and of those that would have lost most.

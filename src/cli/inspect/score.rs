@@ -49,18 +49,15 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut S
         engine::open(engine, &arguments.common.session(), format, arguments.common.agent.as_deref())?;
     let Some(compacted) = &arguments.compacted else {
         let answer = engine::hindsight(engine, &before, &ask);
-        return if screen.json(&answer)? { Ok(0) } else { show_hindsight(&answer, screen) };
+        return screen.answer(&answer, show_hindsight);
     };
     // What was made of it may be written down otherwise than the original.
     let after = engine::open(engine, &SessionRef::Named(compacted.clone()), None, None)?;
     let answer = engine::score(engine, &before, &after, &ask);
-    if !screen.json(&answer)? {
-        show(&answer, screen)?;
-    }
-    Ok(0)
+    screen.answer(&answer, show)
 }
 
-fn show_hindsight(answer: &HindsightAnswer, screen: &mut Screen<'_>) -> Result<u8> {
+fn show_hindsight(answer: &HindsightAnswer, screen: &mut Screen<'_>) -> Result<()> {
     if answer.cuts.is_empty() {
         screen.line("nothing that stood in the first part was used later without being shown again")?;
     }
@@ -86,7 +83,7 @@ fn show_hindsight(answer: &HindsightAnswer, screen: &mut Screen<'_>) -> Result<u
         });
         screen.table(&["", "at", "tokens", "kept", ""], rows, &[])?;
     }
-    Ok(0)
+    Ok(())
 }
 
 /// Lines of a list that are shown.

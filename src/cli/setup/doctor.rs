@@ -153,10 +153,7 @@ pub(in crate::cli) fn run(
     problems.extend(agents::ALL.into_iter().flat_map(|it| it.known_problems(env, &folder)));
     let store = archive(&config, now, arguments, store_path, &mut problems)?;
     let answer = DoctorAnswer { config: values, agents: found, keys, store, problems };
-    if !screen.json(&answer)? {
-        show(&answer, screen)?;
-    }
-    Ok(0)
+    screen.answer(&answer, show)
 }
 
 /// Whether the archive is whole; with `--fix` it is brought up to date first.
