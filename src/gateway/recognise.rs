@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::capsule::MARK;
 use history::error::Result;
 use sessions::Format;
+use sessions::parse::raw::place;
 
 /// How Codex begins the prompt of a local compaction.
 const PROMPT: &str = "You are performing a CONTEXT CHECKPOINT COMPACTION";
@@ -94,17 +95,12 @@ impl RecognisedRequest {
             ApiRoute::Responses | ApiRoute::Compact(_) => read.input,
         };
         let raw: Vec<&RawValue> = serde_json::from_str(list?.get()).ok()?;
-        let start = body.as_ptr() as usize;
-        let span = |it: &&RawValue| {
-            let at = it.get().as_ptr() as usize - start;
-            at..at + it.get().len()
-        };
         let no_tools = read.tools.is_none_or(|it| it.get().replace(char::is_whitespace, "") == "[]");
         let asked = match endpoint {
             ApiRoute::Compact(api) => Some(AskedBy::Compact(api)),
             ApiRoute::Responses => raw.last().and_then(|it| asked_by(it.get(), no_tools)),
         };
-        let items = raw.iter().map(span).collect();
+        let items = raw.iter().filter_map(|it| place(body, it.get())).collect();
         Some(Self { asked, stream: read.stream == Some(true), model: read.model, items })
     }
 

@@ -11,6 +11,7 @@ use super::Codex;
 use crate::agents::{AgentRef, Env};
 use history::Part;
 use history::error::{Error, ErrorKind, Result};
+use sessions::parse::raw::place;
 
 /// The agent whose requests pass the gateway.
 pub const AGENT: AgentRef = &Codex;
@@ -104,12 +105,7 @@ pub fn items(line: &str) -> Vec<Range<usize>> {
     };
     let history =
         serde_json::from_str::<Payload<'_>>(payload.get()).ok().and_then(|it| it.replacement_history);
-    let start = line.as_ptr() as usize;
-    let span = |it: &&RawValue| {
-        let at = it.get().as_ptr() as usize - start;
-        at..at + it.get().len()
-    };
-    history.unwrap_or_else(|| vec![payload]).iter().map(span).collect()
+    history.unwrap_or_else(|| vec![payload]).iter().filter_map(|it| place(line, it.get())).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::agents::FoundSession;
 use crate::answers::TablesAnswer;
 use crate::engine::{Ask, Engine, Opened, SessionRef, input::measured, input::open};
 use crate::store::Compaction;
-use history::error::{Error, ErrorKind, Result};
+use history::error::Result;
 
 const SESSIONS: Columns = &[
     ("agent", Text),

@@ -3,6 +3,6 @@
 pub(crate) mod cursor;
 pub mod document;
 pub mod lines;
-pub(crate) mod raw;
+pub mod raw;
 pub(crate) mod spans;
 pub(crate) mod texts;

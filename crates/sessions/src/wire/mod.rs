@@ -485,6 +485,25 @@ fn string<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// The role of a message by OpenAI's name for it; nothing for one of a tool.
+fn openai_role(name: &str) -> Option<Role> {
+    match name {
+        "user" => Some(Role::User),
+        "assistant" => Some(Role::Assistant),
+        "system" | "developer" => Some(Role::System),
+        _ => None,
+    }
+}
+
+/// What a call is given: the string under `key`, or the JSON of what else is there.
+fn called_with(call: &Value, key: &str) -> String {
+    match call.get(key) {
+        Some(Value::String(it)) => it.clone(),
+        Some(it) => json::compact(it),
+        None => String::new(),
+    }
+}
+
 /// A text part, unless there is nothing in it.
 fn text(text: &str) -> Option<Part> {
     if text.is_empty() { None } else { Some(Part::Text(text.into())) }

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Ids, Spot, data_url, input, media, media_of_url, opaque, raw, string, text, url_of};
+use super::{
+    Ids, Spot, called_with, data_url, input, media, media_of_url, opaque, openai_role, raw, string, text,
+    url_of,
+};
 use crate::Format;
 use crate::is_cleared;
 use history::json;
@@ -14,11 +17,8 @@ use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 /// The role and parts of one element; nothing if it is not a message. `number` names calls that have no id.
 pub(super) fn read(value: &Value, number: usize, ids: &mut Ids) -> Option<(Role, Vec<Part>)> {
     let role = match value.get("role")?.as_str()? {
-        "user" => Role::User,
-        "assistant" => Role::Assistant,
-        "system" | "developer" => Role::System,
         "tool" | "function" => return Some((Role::Tool, vec![Part::Output(result(value, number, ids))])),
-        _ => return None,
+        name => openai_role(name)?,
     };
     let mut parts = vec![];
     if role == Role::Assistant {
@@ -55,11 +55,7 @@ pub(super) fn read(value: &Value, number: usize, ids: &mut Ids) -> Option<(Role,
 
 fn call(what: &Value, id: Arc<str>, freeform: bool) -> Part {
     let key = if freeform { "input" } else { "arguments" };
-    let input = match what.get(key) {
-        Some(Value::String(it)) => it.clone(),
-        Some(it) => json::compact(it),
-        None => String::new(),
-    };
+    let input = called_with(what, key);
     Part::Call(Call { id, name: string(what, "name").into(), input: input.into(), freeform, signature: None })
 }
 

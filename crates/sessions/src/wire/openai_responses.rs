@@ -4,7 +4,9 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Spot, data_url, input, joined, media_of_url, opaque, raw, string, text, url_of};
+use super::{
+    Spot, called_with, data_url, input, joined, media_of_url, opaque, openai_role, raw, string, text, url_of,
+};
 use crate::Format;
 use crate::is_cleared;
 use history::json;
@@ -15,12 +17,7 @@ pub(super) fn read(value: &Value) -> Option<(Role, Vec<Part>)> {
     let kind = string(value, "type");
     Some(match kind {
         "message" | "" => {
-            let role = match value.get("role")?.as_str()? {
-                "user" => Role::User,
-                "assistant" => Role::Assistant,
-                "system" | "developer" => Role::System,
-                _ => return None,
-            };
+            let role = openai_role(value.get("role")?.as_str()?)?;
             let parts = match value.get("content") {
                 None | Some(Value::Null) => vec![],
                 Some(Value::String(it)) => text(it).into_iter().collect(),
@@ -42,11 +39,7 @@ pub(super) fn read(value: &Value) -> Option<(Role, Vec<Part>)> {
 }
 
 fn call(value: &Value, name: &str, key: &str, freeform: bool) -> Part {
-    let input = match value.get(key) {
-        Some(Value::String(it)) => it.clone(),
-        Some(it) => json::compact(it),
-        None => String::new(),
-    };
+    let input = called_with(value, key);
     let id = match string(value, "call_id") {
         "" => string(value, "id"),
         it => it,
