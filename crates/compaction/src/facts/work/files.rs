@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::command::{self, ParsedCommand};
+use super::command::ParsedCommand;
 use super::git::COMMITTED;
 use super::git::listing::{Change, Listed, Listing, is_same, of_commit};
 use super::paths::{MAX_PATH_BYTES, file_name, is_absolute, path, printed};
@@ -283,20 +283,22 @@ impl Work<'_> {
     pub(super) fn read_changes(
         &mut self,
         number: usize,
-        command: &str,
         parsed: &ParsedCommand,
         output: &str,
     ) {
         /// A longer list is not of this work alone.
         const MOST: usize = 120;
-        let dir = command::directory(command);
-        let there = dir.map(|it| path(it, None, self.base)).filter(|it| it.starts_with('/'));
-        let above = |it: &String| self.base.is_some_and(|base| base.starts_with(it.as_str()));
-        if there.is_some_and(|it| !above(&it)) {
+        let dir = parsed.git_directory();
+        let dir = dir.as_deref();
+        let there = dir.map(|it| path(it, None, self.base)).filter(|it| is_absolute(it));
+        let base = self.base.map(|it| path(it, None, self.base));
+        let above = |it: &String| base.as_ref().is_some_and(|base| base.starts_with(it.as_str()));
+        if there.as_ref().is_some_and(|it| !above(it)) {
             return;
         }
         // Where git ran below the root, a path that nothing else named may begin at either.
-        let at_root = dir.is_none_or(|it| is_absolute(&path(it, None, self.base)));
+        let at_root = dir.is_none() || there.is_some();
+        self.untracked.extend(parsed.untracked_files().map(|it| path(it, dir, self.base)));
         let (files, base) = (&self.files, self.base);
         let resolve = |it: &Listed| known_path(files, it, dir, base);
         let committed = self.uncommitted.run(number, parsed, output, resolve);
@@ -311,10 +313,11 @@ impl Work<'_> {
             of_commit.iter().map(|it| (true, it)).chain(listed.iter().map(|it| (false, it)))
         {
             let Some(name) = resolve(it).filter(|it| !it.ends_with('/')) else { continue };
-            // What is untracked may have been so before, unless an earlier list does not have it.
-            let new = it.change != Change::Added || self.listed_before;
-            let here = self.delegated && (of_commit || new && !self.changed_before.contains(&name));
-            changes.push((name, it.change, here));
+            // It may have been changed before the session, unless an earlier list does not have it.
+            let new = self.listed_before && !self.changed_before.contains(&name);
+            let stays = it.change == Change::Deleted && self.untracked.contains(&name);
+            let here = self.delegated && (of_commit || new);
+            changes.extend((!stays).then_some((name, it.change, here)));
         }
         let named = |path| Listed { path, change: Change::Modified, from_root: false };
         let is_file = |it: &String| {
@@ -323,10 +326,10 @@ impl Work<'_> {
         let committed = committed.into_iter().filter_map(|it| resolve(&named(it)));
         let committed = committed.filter(|it| is_file(it) && (at_root || files.contains_key(it)));
         changes.extend(committed.map(|it| (it, Change::Modified, true)));
-        self.listed_before |= !listed.is_empty();
-        if !self.delegated {
+        if !self.delegated || !self.listed_before {
             self.changed_before.extend(changes.iter().map(|it| it.0.clone()));
         }
+        self.listed_before |= !listed.is_empty();
         for (name, change, here) in changes {
             self.note_change(number, name, change, here);
         }

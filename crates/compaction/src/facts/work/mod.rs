@@ -20,10 +20,10 @@ use crate::facts::text::{clip, flat, without_durations, without_escapes};
 use crate::facts::voice::{ToolTopic, UserReply};
 use crate::facts::{Detail, Fact, FileOp, Name, Topic, input_of};
 use command::{Operation, ParsedCommand};
-use paths::path;
+use paths::{is_elsewhere, path};
 use runs::has_moved;
 
-use history::tools::{self, Meaning};
+use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Message, Output, Role, RolledBack};
 
 /// How an output begins when an edit or a read failed, in lower case (all agents).
@@ -102,8 +102,10 @@ struct Work<'a> {
     log: git::log::Log,
     /// Whether another agent was given work, which may change files that no call here shows.
     delegated: bool,
-    /// Files that git listed as changed before that.
+    /// Files that git listed as changed before that, or in its first list.
     changed_before: HashSet<String>,
+    /// Files that git was told to leave alone, which stay where they are.
+    untracked: HashSet<String>,
     /// Whether git listed any.
     listed_before: bool,
     /// Index in `errors` of the failure after which the model goes another way.
@@ -146,7 +148,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
         !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None, .. })
     });
     facts.retain(|it| !it.text.strip_prefix(REPOSITORY).is_some_and(|told| work.log.resume(told)));
-    let mut open: HashMap<&str, &Call> = HashMap::new();
+    let mut open: HashMap<&str, (&Call, Vec<Action>)> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         if message.is_prompt() {
             let prompt = message.plain();
@@ -158,11 +160,12 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
         for part in &message.parts {
             match part {
                 history::Part::Call(call) => {
-                    open.insert(&call.id, call);
+                    let actions = tools::actions_in(call, history.shell_dir(message));
+                    open.insert(&call.id, (call, actions));
                 }
                 history::Part::Output(output) => {
-                    if let Some(call) = open.remove(&*output.id) {
-                        work.read_output(number, call, output, history);
+                    if let Some((call, actions)) = open.remove(&*output.id) {
+                        work.read_output(number, call, &actions, output, history);
                     }
                 }
                 history::Part::Text(text) if message.role == Role::Assistant => {
@@ -208,6 +211,9 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     facts.extend(base.map(|it| {
         let at = work.recent_dirs.first().filter(|_| has_moved(&work.recent_dirs));
         let mut text = at.map_or(it.to_owned(), |at| format!("{it}; the last commands ran in {at}"));
+        let stood = history.messages().last().and_then(|it| history.shell_dir(it));
+        let stood = stood.map(|dir| path(dir, None, Some(it))).filter(|_| at.is_none());
+        text.extend(stood.map(|dir| format!("; the shell stands in {dir}")));
         if let Some(taken) = history.meta.rolled_back.as_ref().filter(|it| !it.changed.is_empty()) {
             text.push_str(&format!("; {}", rolled_back(taken, it)));
         }
@@ -287,8 +293,14 @@ fn same_errors(errors: &mut [Fact]) {
 }
 
 impl Work<'_> {
-    fn read_output(&mut self, number: usize, call: &Call, output: &Output, history: &History) {
-        let actions = tools::actions(call);
+    fn read_output(
+        &mut self,
+        number: usize,
+        call: &Call,
+        actions: &[Action],
+        output: &Output,
+        history: &History,
+    ) {
         let main = actions.first().map_or(Meaning::Other, |it| it.meaning);
         if output.refusal.is_some()
             || output.failed && NEVER_RAN.iter().any(|it| failure_message(output).starts_with(it))
@@ -299,7 +311,7 @@ impl Work<'_> {
             return self.record_replies(number, call, &answered);
         }
         match main {
-            Meaning::Run => self.read_run(number, call, &actions, output),
+            Meaning::Run => self.read_run(number, call, actions, output),
             Meaning::Attend => self.read_background_output(number, call, output),
             Meaning::Read
             | Meaning::Edit
@@ -326,7 +338,7 @@ impl Work<'_> {
                 if !failed {
                     actions.iter().for_each(|it| self.record_file_action(number, it, output));
                     match main {
-                        Meaning::Search | Meaning::List => self.note_found_files(number, &actions, output),
+                        Meaning::Search | Meaning::List => self.note_found_files(number, actions, output),
                         // Another model's report.
                         Meaning::Delegate => {
                             self.delegated |= !only_looks(call);
@@ -401,7 +413,7 @@ impl Work<'_> {
                             return false;
                         };
                         let there = of.as_deref().and_then(command::directory);
-                        let elsewhere = here.zip(there).is_some_and(|it| it.0 != it.1);
+                        let elsewhere = is_elsewhere(here, there, self.base);
                         *resolved = Some(number).filter(|_| !elsewhere);
                         elsewhere
                     });

@@ -4,7 +4,7 @@ mod operation;
 mod probe;
 mod read_only;
 
-use super::paths::file_name;
+use super::paths::{file_name, is_absolute};
 use crate::facts::text::flat;
 use history::tools;
 pub(in crate::facts) use operation::Operation;
@@ -365,6 +365,34 @@ impl ParsedCommand {
             ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
             _ => false,
         })
+    }
+
+    /// Where its last program of git runs, from where the command begins; none if that is there.
+    pub(in crate::facts) fn git_directory(&self) -> Option<String> {
+        let join = |from: &Option<String>, to: &str| match from {
+            Some(from) if !is_absolute(to) => format!("{from}/{to}"),
+            _ => to.to_owned(),
+        };
+        let (mut at, mut found) = (None, None);
+        for words in self.programs() {
+            match words[..] {
+                ["cd", to] => at = Some(join(&at, to)),
+                ["git", "-C", to, ..] => found = Some(join(&at, to)),
+                ["git", ..] => found.clone_from(&at),
+                _ => {}
+            }
+        }
+        found
+    }
+
+    /// The files that it takes from git alone: `git rm --cached a.rs`.
+    pub(in crate::facts) fn untracked_files(&self) -> impl Iterator<Item = &str> {
+        let takes = |it: &&Vec<String>| {
+            let has = |word: &str| it.iter().any(|it| it == word);
+            it[0] == "git" && has("rm") && has("--cached")
+        };
+        let given = self.programs.iter().filter(takes).flat_map(|it| &it[1..]);
+        given.map(String::as_str).filter(|it| *it != "rm" && !it.starts_with('-'))
     }
 
     /// The files whose changes it discards, as far as it names them.
