@@ -272,7 +272,8 @@ pub fn actions_in(call: &Call, shell_dir: Option<&str>) -> Vec<Action> {
         return vec![edited_by_command(&input)];
     }
     if code_mode::is_script(call) {
-        let made: Vec<Action> = code_mode::calls(call).iter().flat_map(|it| actions_in(it, shell_dir)).collect();
+        let made: Vec<Action> =
+            code_mode::calls(call).iter().flat_map(|it| actions_in(it, shell_dir)).collect();
         return if made.is_empty() { vec![Action::new(Meaning::Other)] } else { made };
     }
     let (name, meaning) = known(&call.name).unwrap_or(("", Meaning::Other));

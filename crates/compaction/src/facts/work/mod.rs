@@ -104,10 +104,14 @@ struct Work<'a> {
     delegated: bool,
     /// Files that git listed as changed before that, or in its first list.
     changed_before: HashSet<String>,
+    /// Files that were changed in trees of the repository that are gone.
+    carried: Vec<String>,
     /// Files that git was told to leave alone, which stay where they are.
     untracked: HashSet<String>,
     /// Whether git listed any.
     listed_before: bool,
+    /// Whether it listed all that was uncommitted.
+    listed_whole: bool,
     /// Index in `errors` of the failure after which the model goes another way.
     instead: Option<usize>,
     /// The last run of all tests that went well, its name and directory.
@@ -147,7 +151,10 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     facts.retain(|it| {
         !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None, .. })
     });
-    facts.retain(|it| !it.text.strip_prefix(REPOSITORY).is_some_and(|told| work.log.resume(told)));
+    facts.retain(|it| {
+        let told = it.text.strip_prefix(REPOSITORY);
+        !told.is_some_and(|it| work.log.resume(it) || it.starts_with(ON_BRANCH))
+    });
     let mut open: HashMap<&str, (&Call, Vec<Action>)> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         if message.is_prompt() {
@@ -187,6 +194,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     work.drop_lost_commits();
     let mut repository = work.log.told(|it| work.commits.is_lost(it));
     repository.extend(work.uncommitted.told(work.log.commits_by_itself()));
+    repository.extend(work.commits.branch().map(|it| format!("{ON_BRANCH}{it}")));
     same_errors(&mut work.errors);
     // An edit that is not retried soon was made in another way.
     let end = history.messages().len();
@@ -229,6 +237,9 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
 
 /// How a line about the repository begins.
 pub(crate) const REPOSITORY: &str = "git: ";
+
+/// How a line about the branch goes on.
+const ON_BRANCH: &str = "on branch ";
 
 /// Drops the names that another fact settles: hashes of commits that are told with their subject, and symbols of files
 /// that are gone. Those of a renamed file are where it is now.

@@ -233,8 +233,7 @@ impl Work<'_> {
         let missing = |error: &Fact| error.text.to_lowercase().contains("no such file");
         let elsewhere = |error: usize| match &self.errors[error].detail {
             Detail::Error { of: Some(of), .. } => {
-                !missing(&self.errors[error])
-                    && is_elsewhere(here, command::directory(of), self.base)
+                !missing(&self.errors[error]) && is_elsewhere(here, command::directory(of), self.base)
             }
             _ => false,
         };

@@ -226,8 +226,12 @@ impl Work<'_> {
             self.commits.keep_named(command);
             self.commits.keep_named(clip(output.text.as_str(), 20_000).0);
             self.commits.record(command, output.text.as_str());
+            if self.is_of_other_tree(&parsed) {
+                self.commits.leave_tree();
+            }
             let amends = command.contains("--amend");
             self.log.run(number, &parsed, output.text.as_str(), amends, &self.prompts);
+            self.drop_removed_trees(&parsed);
             self.read_changes(number, &parsed, output.text.as_str());
         }
         if outcome.ok == Some(true) && outcome.result.is_none() {
@@ -278,7 +282,8 @@ impl Work<'_> {
             };
             let Some((hashes, branch)) = result.split_once(" on ") else { continue };
             let left: Vec<&str> = hashes.split(", ").filter(|it| !self.commits.is_lost(it)).collect();
-            outcome.result = (!left.is_empty()).then(|| format!("committed {} on {branch}", left.join(", ")));
+            let branch = left.last().map(|it| self.commits.branch_of(it, branch).to_owned());
+            outcome.result = branch.map(|it| format!("committed {} on {it}", left.join(", ")));
         }
     }
 }

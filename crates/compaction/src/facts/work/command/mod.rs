@@ -367,6 +367,16 @@ impl ParsedCommand {
         })
     }
 
+    /// The trees of the repository that it removes: `git worktree remove a`.
+    pub(in crate::facts) fn removed_trees(&self) -> impl Iterator<Item = &str> {
+        let trees = self.programs.iter().filter_map(|it| {
+            let at = it.iter().position(|it| it == "worktree").filter(|_| it[0] == "git")?;
+            let (_, given) = it[at + 1..].split_first().filter(|it| it.0 == "remove")?;
+            given.iter().find(|it| !it.starts_with('-'))
+        });
+        trees.map(String::as_str).filter(|it| !it.contains('$'))
+    }
+
     /// Where its last program of git runs, from where the command begins; none if that is there.
     pub(in crate::facts) fn git_directory(&self) -> Option<String> {
         let join = |from: &Option<String>, to: &str| match from {
