@@ -107,10 +107,9 @@ fn is_unexpanded(dir: &str) -> bool {
 
 impl Work<'_> {
     /// Records the files in the output of a search or listing, unless an operation on them is known.
-    pub(super) fn note_found_files(&mut self, number: usize, actions: &[Action], output: &Output) {
+    pub(super) fn note_found_files(&mut self, number: usize, dir: Option<&str>, output: &Output) {
         /// Maximum files that are an answer rather than a listing.
         const ANSWER: usize = 5;
-        let dir = actions.first().and_then(|it| it.dir.as_deref());
         if dir.is_some_and(is_unexpanded) {
             return;
         }
@@ -291,16 +290,17 @@ impl Work<'_> {
     pub(super) fn read_changes(&mut self, number: usize, parsed: &ParsedCommand, output: &str) {
         /// A longer list is not of this work alone.
         const MOST: usize = 120;
-        if self.is_of_other_tree(parsed) {
+        let dir = parsed.git_directory().map(|it| path(&it, None, self.base));
+        let dir = dir.as_deref();
+        let tree = dir.and_then(|it| file_mentions::tree_of(it, self.base));
+        if dir.is_some_and(is_unexpanded) || tree.is_none() && self.is_of_other_tree(parsed) {
             return;
         }
-        let dir = parsed.git_directory();
-        let dir = dir.as_deref();
         // Where git ran below the root, a path that nothing else named may begin at either.
-        let at_root = dir.is_none_or(|it| is_absolute(&path(it, None, self.base)));
+        let at_root = dir.is_none_or(is_absolute);
         self.untracked.extend(parsed.untracked_files().map(|it| path(it, dir, self.base)));
         let (files, base) = (&self.files, self.base);
-        let resolve = |it: &Listed| known_path(files, it, dir, base);
+        let resolve = |it: &Listed| known_path(files, it, if it.from_root { tree } else { dir }, base);
         let committed = self.uncommitted.run(number, parsed, output, resolve);
         let listings: Vec<Listing> =
             parsed.programs().filter_map(|it| Listing::of(&it, parsed, output)).collect();
@@ -316,12 +316,12 @@ impl Work<'_> {
         {
             let Some(name) = resolve(it) else { continue };
             // It may have been changed before the session, unless an earlier list does not have it.
-            let listed = if it.change == Change::Added { self.listed_whole } else { self.listed_before };
-            let new = listed && !self.was_changed_before(&name);
+            let new = self.uncommitted_at_first.as_ref().is_some_and(|it| !has_listed(it, &name));
+            let since = self.listed_before && !has_listed(&self.changed_before, &name);
             let stays = it.change == Change::Deleted && self.untracked.contains(&name);
             let by = match () {
                 () if self.is_carried(&name) => Some(By::Session),
-                () if self.delegated && (of_commit || new) => Some(By::Other),
+                () if self.delegated && (of_commit || since) => Some(By::Other),
                 () => None,
             };
             changes.extend((!stays).then_some((name, it.change, by, new)));
@@ -333,11 +333,14 @@ impl Work<'_> {
         let committed = committed.into_iter().filter_map(|it| resolve(&named(it)));
         let committed = committed.filter(|it| is_file(it) && (at_root || files.contains_key(it)));
         changes.extend(committed.map(|it| (it, Change::Modified, Some(By::Other), false)));
-        if !self.delegated || !self.listed_before || whole && !self.listed_whole {
-            self.changed_before.extend(changes.iter().map(|it| it.0.clone()));
+        let names = || changes.iter().map(|it| it.0.clone());
+        if !self.delegated || !self.listed_before {
+            self.changed_before.extend(names());
+        }
+        if whole && self.uncommitted_at_first.is_none() {
+            self.uncommitted_at_first = Some(names().collect());
         }
         self.listed_before |= !listed.is_empty();
-        self.listed_whole |= whole;
         changes.retain(|it| !it.0.ends_with('/'));
         for (name, change, by, new) in changes {
             self.note_change(number, name, change, by, new);
@@ -348,13 +351,7 @@ impl Work<'_> {
     pub(super) fn is_of_other_tree(&self, parsed: &ParsedCommand) -> bool {
         let Some(dir) = parsed.git_directory().map(|it| path(&it, None, self.base)) else { return false };
         let above = self.base.is_some_and(|it| path(it, None, self.base).starts_with(&dir));
-        is_absolute(&dir) && !above || file_mentions::is_of_other_tree(&dir, self.base)
-    }
-
-    /// Whether git's first list has a file, or the new directory that it is in.
-    fn was_changed_before(&self, name: &str) -> bool {
-        let has = |it: &String| it == name || it.ends_with('/') && name.starts_with(it.as_str());
-        self.changed_before.iter().any(has)
+        is_unexpanded(&dir) || is_absolute(&dir) && !above || file_mentions::is_of_other_tree(&dir, self.base)
     }
 
     /// Whether a file of the same name in another tree of the repository was changed here.
@@ -371,6 +368,7 @@ impl Work<'_> {
         let dir = parsed.git_directory();
         for tree in parsed.removed_trees() {
             let tree = path(tree, dir.as_deref(), self.base) + "/";
+            self.uncommitted.delete(tree.trim_end_matches('/'));
             let gone: Vec<String> = self.files.keys().filter(|it| it.starts_with(&tree)).cloned().collect();
             for name in gone {
                 let changed = self.files.remove(&name).is_some_and(|it| it.1.changes());
@@ -380,7 +378,7 @@ impl Work<'_> {
     }
 
     /// Notes that git calls a file changed. `by`: who of this session's changed it, if it was changed in it. `new`:
-    /// whether an earlier list does not have it.
+    /// whether the first list of all that was uncommitted does not have it.
     fn note_change(&mut self, number: usize, name: String, change: Change, by: Option<By>, new: bool) {
         let (read_at, known) = self.files.get(&name).map(|it| (it.0, it.1)).unzip();
         let op = match (known, change) {
@@ -399,10 +397,16 @@ impl Work<'_> {
             (_, Change::Modified) => FileOp::Edited,
             (_, Change::Added) => FileOp::Created,
         };
+        let stays = |it: FileOp| matches!(it, FileOp::ReadThenChanged | FileOp::CreatedThenEdited);
         // Where it was read stays: a kept end that holds the commit alone does not tell that.
-        let number = read_at.filter(|_| op == FileOp::ReadThenChanged).unwrap_or(number);
+        let number = read_at.filter(|_| stays(op)).unwrap_or(number);
         self.files.insert(name, (number, op, None));
     }
+}
+
+/// Whether a list of git has a file, or the new directory that it is in.
+fn has_listed(list: &HashSet<String>, name: &str) -> bool {
+    list.iter().any(|it| it == name || it.ends_with('/') && name.starts_with(it.as_str()))
 }
 
 /// A path that git printed, as the file is known; none if it is cut and could be of several.
@@ -412,7 +416,7 @@ fn known_path(
     dir: Option<&str>,
     base: Option<&str>,
 ) -> Option<String> {
-    let (written, dir) = (listed.path.as_str(), dir.filter(|_| !listed.from_root));
+    let written = listed.path.as_str();
     let cut = written.strip_prefix(".../");
     let folder = if written.ends_with('/') { "/" } else { "" };
     let name = match cut {
@@ -423,7 +427,10 @@ fn known_path(
     if cut.is_none() && (files.contains_key(&name) || !name.contains('/')) {
         return Some(name);
     }
-    let mut same = files.keys().filter(|it| it.contains('/') && is_same(it, &name));
+    // Every tree has files of the same names.
+    let tree = file_mentions::tree_of(&name, base);
+    let here = |it: &&String| file_mentions::tree_of(it, base) == tree;
+    let mut same = files.keys().filter(|it| it.contains('/') && is_same(it, &name)).filter(here);
     match (same.next(), same.next()) {
         (Some(one), None) => Some(one.clone()),
         _ => Some(name).filter(|_| cut.is_none()),

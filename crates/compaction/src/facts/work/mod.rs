@@ -110,8 +110,8 @@ struct Work<'a> {
     untracked: HashSet<String>,
     /// Whether git listed any.
     listed_before: bool,
-    /// Whether it listed all that was uncommitted.
-    listed_whole: bool,
+    /// What its first list of all that was uncommitted has, with new directories.
+    uncommitted_at_first: Option<HashSet<String>>,
     /// Index in `errors` of the failure after which the model goes another way.
     instead: Option<usize>,
     /// The last run of all tests that went well, its name and directory.
@@ -153,7 +153,12 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     });
     facts.retain(|it| {
         let told = it.text.strip_prefix(REPOSITORY);
-        !told.is_some_and(|it| work.log.resume(it) || it.starts_with(ON_BRANCH))
+        let Some(told) = told else { return true };
+        match told.strip_prefix(CHECKED_OUT) {
+            Some(branch) => work.commits.resume(branch),
+            None => return !work.log.resume(told),
+        }
+        false
     });
     let mut open: HashMap<&str, (&Call, Vec<Action>)> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
@@ -194,7 +199,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     work.drop_lost_commits();
     let mut repository = work.log.told(|it| work.commits.is_lost(it));
     repository.extend(work.uncommitted.told(work.log.commits_by_itself()));
-    repository.extend(work.commits.branch().map(|it| format!("{ON_BRANCH}{it}")));
+    repository.extend(work.commits.branch().map(|it| format!("{CHECKED_OUT}{it}")));
     same_errors(&mut work.errors);
     // An edit that is not retried soon was made in another way.
     let end = history.messages().len();
@@ -239,7 +244,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
 pub(crate) const REPOSITORY: &str = "git: ";
 
 /// How a line about the branch goes on.
-const ON_BRANCH: &str = "on branch ";
+const CHECKED_OUT: &str = "checked out: ";
 
 /// Drops the names that another fact settles: hashes of commits that are told with their subject, and symbols of files
 /// that are gone. Those of a renamed file are where it is now.
@@ -349,7 +354,10 @@ impl Work<'_> {
                 if !failed {
                     actions.iter().for_each(|it| self.record_file_action(number, it, output));
                     match main {
-                        Meaning::Search | Meaning::List => self.note_found_files(number, actions, output),
+                        Meaning::Search | Meaning::List => {
+                            let dir = actions.first().and_then(|it| it.dir.as_deref());
+                            self.note_found_files(number, dir, output);
+                        }
                         // Another model's report.
                         Meaning::Delegate => {
                             self.delegated |= !only_looks(call);

@@ -43,11 +43,15 @@ impl Work<'_> {
                 .for_each(|it| self.record_file_action(number, it, output));
             let read_only: Vec<&ParsedCommand> = parsed.iter().filter(|it| it.is_read_only()).collect();
             let dir = actions.first().and_then(|it| it.dir.as_deref());
+            let moved = read_only.iter().rev().find_map(|it| it.last_directory());
+            let moved = moved.map(|it| path(&it, dir, self.base));
+            let dir = moved.as_deref().or(dir);
             for place in read_only.iter().flat_map(|it| it.searched_paths()) {
                 self.note_file(number, path(&place, dir, self.base));
             }
             if !read_only.is_empty() {
-                self.note_found_files(number, actions, output);
+                let from_root = read_only.iter().any(|it| it.prints_from_root());
+                self.note_found_files(number, dir.filter(|_| !from_root), output);
             }
         }
         for (command, dir) in

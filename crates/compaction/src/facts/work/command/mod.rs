@@ -377,8 +377,27 @@ impl ParsedCommand {
         trees.map(String::as_str).filter(|it| !it.contains('$'))
     }
 
+    /// Whether git prints paths from the root of the repository, wherever it runs.
+    pub(in crate::facts) fn prints_from_root(&self) -> bool {
+        const COMMANDS: [&str; 4] = ["diff", "log", "show", "stash"];
+        self.programs().any(|words| {
+            let does = |it: &[&str]| it.iter().take(3).any(|it| COMMANDS.contains(it));
+            words[0] == "git" && does(&words[1..]) && !words.contains(&"--relative")
+        })
+    }
+
     /// Where its last program of git runs, from where the command begins; none if that is there.
     pub(in crate::facts) fn git_directory(&self) -> Option<String> {
+        self.directories().1
+    }
+
+    /// Where its last program runs, from where the command begins; none if that is there.
+    pub(in crate::facts) fn last_directory(&self) -> Option<String> {
+        self.directories().0
+    }
+
+    /// Where it is at its end, and where its last program of git runs.
+    fn directories(&self) -> (Option<String>, Option<String>) {
         let join = |from: &Option<String>, to: &str| match from {
             Some(from) if !is_absolute(to) => format!("{from}/{to}"),
             _ => to.to_owned(),
@@ -386,13 +405,14 @@ impl ParsedCommand {
         let (mut at, mut found) = (None, None);
         for words in self.programs() {
             match words[..] {
+                ["cd", "-"] => at = None,
                 ["cd", to] => at = Some(join(&at, to)),
                 ["git", "-C", to, ..] => found = Some(join(&at, to)),
                 ["git", ..] => found.clone_from(&at),
                 _ => {}
             }
         }
-        found
+        (at, found)
     }
 
     /// The files that it takes from git alone: `git rm --cached a.rs`.

@@ -102,6 +102,11 @@ impl Commits {
         Some(self.branch.as_str()).filter(|it| self.stated && !it.is_empty())
     }
 
+    /// Takes over the branch that an earlier summary tells.
+    pub(in crate::facts) fn resume(&mut self, branch: &str) {
+        (self.branch, self.stated) = (branch.to_owned(), true);
+    }
+
     /// What was said last is of another tree.
     pub(in crate::facts) fn leave_tree(&mut self) {
         self.stated = false;
