@@ -12,6 +12,7 @@ use proptest::prelude::*;
 
 use crate::corpus;
 
+mod places;
 mod said;
 
 /// A session from text: `@user`, `@model`, `@context`, `@summary`, `@call NAME ID`, `@free NAME ID`, `@out ID [failed|refused|denied]`,

@@ -302,6 +302,9 @@ pub struct Meta {
     /// The model that answered last.
     pub model: Option<Arc<str>>,
     pub cwd: Option<Arc<str>>,
+    /// Where the agent's shell stood, where the format says it and it left `cwd`: from which message on
+    /// ([`Message::from`]), and the directory.
+    pub shell_dirs: Vec<(u32, Arc<str>)>,
     /// The context window in tokens, where the session itself says it.
     pub window: Option<u64>,
     /// System prompt outside the messages, where the input holds it.
@@ -366,6 +369,14 @@ impl History {
             message.from = u32::try_from(number).ok();
         }
         Self::new(messages, meta)
+    }
+
+    /// Where the agent's shell stood when a message was written, if that is known and not the working directory.
+    pub fn shell_dir(&self, message: &Message) -> Option<&str> {
+        let number = message.from?;
+        let after = self.meta.shell_dirs.partition_point(|it| it.0 <= number);
+        let dir = &*self.meta.shell_dirs.get(after.checked_sub(1)?)?.1;
+        Some(dir).filter(|it| self.meta.cwd.as_deref() != Some(it))
     }
 
     /// The same with its parts side by side. As they were read, each lies between the texts of its neighbours, so

@@ -261,18 +261,24 @@ pub fn reports_failures(agent: Option<&str>) -> Option<bool> {
 
 /// Everything that a call does, in order. Never empty: an unknown tool gives one [`Meaning::Other`].
 pub fn actions(call: &Call) -> Vec<Action> {
+    actions_in(call, None)
+}
+
+/// The same where the agent's shell stands in `shell_dir`: commands run there unless the call names a directory.
+pub fn actions_in(call: &Call, shell_dir: Option<&str>) -> Vec<Action> {
     let text = call.input.as_str();
     let input = if call.freeform { Value::Null } else { serde_json::from_str(text).unwrap_or(Value::Null) };
     if editor(&call.name) {
         return vec![edited_by_command(&input)];
     }
     if code_mode::is_script(call) {
-        let made: Vec<Action> = code_mode::calls(call).iter().flat_map(actions).collect();
+        let made: Vec<Action> =
+            code_mode::calls(call).iter().flat_map(|it| actions_in(it, shell_dir)).collect();
         return if made.is_empty() { vec![Action::new(Meaning::Other)] } else { made };
     }
     let (name, meaning) = known(&call.name).unwrap_or(("", Meaning::Other));
     match meaning {
-        Meaning::Run => ran(&input, text, call.freeform),
+        Meaning::Run => ran(&input, text, call.freeform, shell_dir),
         Meaning::Edit if name.ends_with("patch") || name == "apply_diff" => {
             let patch = ["patchText", "input", "patch", "diff"]
                 .iter()
@@ -353,10 +359,10 @@ fn edited_by_command(input: &Value) -> Action {
     located(meaning, input)
 }
 
-fn ran(input: &Value, text: &str, freeform: bool) -> Vec<Action> {
+fn ran(input: &Value, text: &str, freeform: bool, shell_dir: Option<&str>) -> Vec<Action> {
     // Codex's `local_shell` puts the arguments one level down.
     let input = input.get("action").filter(|it| it.is_object()).unwrap_or(input);
-    let dir = DIRS.iter().find_map(|key| input.get(key)?.as_str());
+    let dir = DIRS.iter().find_map(|key| input.get(key)?.as_str()).or(shell_dir);
     let command = COMMANDS.iter().find_map(|key| match input.get(key)? {
         Value::String(it) => Some(it.clone()),
         Value::Array(words) => {

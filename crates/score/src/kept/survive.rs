@@ -257,10 +257,15 @@ impl<'a> Scene<'a> {
         done: &[FileOp],
         says: &mut dyn FnMut(&Line, Option<&str>),
     ) -> bool {
-        let mut fine = vec![op];
-        if matches!(op, FileOp::Edited | FileOp::Created) {
-            fine.extend(done.iter().filter(|it| matches!(it, FileOp::Edited | FileOp::Created)));
-        }
+        let fine: Vec<FileOp> = match op {
+            FileOp::Edited | FileOp::Created => {
+                let changes = done.iter().filter(|it| matches!(it, FileOp::Edited | FileOp::Created));
+                changes.copied().chain([op]).collect()
+            }
+            // Only git says more of it.
+            FileOp::Read => done.to_vec(),
+            FileOp::Deleted => vec![op],
+        };
         let mut kept = self.kept.files.get(path).is_some_and(|it| fine.contains(it));
         let aliases = self.aliases(path);
         let mut wrong = Vec::new();

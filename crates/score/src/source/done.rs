@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::commands::{
     command_key, only_looks, outcome, says_error, signature, still_runs, strength, whole_command,
 };
+use super::git::Listed;
 use crate::own_words::{outside_transcripts, own_words, typed};
 use crate::probe::{Class, Fact, FileOp, Outcome, Probe};
 use crate::text::{clip, normal};
@@ -42,7 +43,7 @@ fn deeds(source: &History) -> Deeds {
             match part {
                 Part::Text(text) if message.role == Role::Assistant => deeds.closed_in_passing(text.as_str()),
                 Part::Call(call) => {
-                    calls.insert(&call.id, (call, tools::actions(call)));
+                    calls.insert(&call.id, (call, tools::actions_in(call, source.shell_dir(message))));
                 }
                 Part::Output(output) => {
                     if let Some((call, actions)) = calls.remove(&*output.id) {
@@ -86,6 +87,8 @@ struct Deeds {
     files: BTreeMap<String, Vec<(usize, FileOp)>>,
     /// Of files whose changes were undone, how many entries of `files` are from before.
     undone: HashMap<String, usize>,
+    /// What git says of files, whoever changed them.
+    listed: Listed,
     /// The file that SWE-agent's `edit` means.
     opened: Option<String>,
     commands: BTreeMap<String, Ran>,
@@ -223,6 +226,7 @@ impl Deeds {
         if key.is_empty() || output.cleared {
             return;
         }
+        self.listed.read(command, output.text.as_str());
         let Some(outcome) = outcome(output, command, self.silent) else { return };
         if outcome.ok {
             self.restored(number, command);
@@ -474,6 +478,7 @@ impl Deeds {
             if op == FileOp::Deleted {
                 ops.retain(|it| *it != FileOp::Created);
             }
+            ops.extend(self.listed.of(&path));
             ops.sort_unstable();
             ops.dedup();
             let mut messages: Vec<usize> = done
@@ -521,7 +526,7 @@ pub(crate) fn canonical(path: &str, dir: Option<&str>, cwd: &str) -> String {
     let mut whole = path.trim().replace('\\', "/");
     let absolute = |it: &str| it.starts_with(['/', '~']) || it.get(1..3) == Some(":/");
     if let Some(dir) = dir.filter(|_| !absolute(&whole)) {
-        whole = format!("{}/{whole}", dir.trim_end_matches('/'));
+        whole = format!("{}/{whole}", dir.replace('\\', "/").trim_end_matches('/'));
     }
     let mut parts: Vec<&str> = Vec::new();
     for part in whole.split('/') {

@@ -3,6 +3,7 @@
 pub(crate) mod commands;
 pub(crate) mod decisions;
 pub(crate) mod done;
+mod git;
 pub(crate) mod idents;
 pub(crate) mod rules;
 pub(crate) mod said;

@@ -117,11 +117,22 @@ fn is_other_name(path: &str) -> bool {
     ranges || package || path.starts_with(['-', '+', '@'])
 }
 
+/// Directories that hold other trees of a repository.
+const TREES: [&str; 3] = ["worktrees/", ".worktrees/", ".git/"];
+
 /// Whether a path is in another tree of the repository than the one that is worked in.
 pub(in crate::facts) fn is_of_other_tree(path: &str, base: Option<&str>) -> bool {
-    const TREES: [&str; 3] = ["worktrees/", ".worktrees/", ".git/"];
     let within = |it: &str| TREES.iter().any(|of| format!("/{it}").contains(&format!("/{of}")));
     within(path) && !base.is_some_and(within)
+}
+
+/// The other tree of the repository that a path is in.
+pub(in crate::facts) fn tree_of<'a>(path: &'a str, base: Option<&str>) -> Option<&'a str> {
+    let begin =
+        |of: &&str| path.find(of).filter(|at| *at == 0 || path[..*at].ends_with('/')).map(|at| at + of.len());
+    let begin = TREES.iter().filter_map(begin).min().filter(|_| is_of_other_tree(path, base))?;
+    let end = path[begin..].find('/').map_or(path.len(), |it| begin + it);
+    Some(&path[..end])
 }
 
 /// Whether a path stands for others: `tests/[module].py`, or something that was taken out of it.

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::command::{self, ParsedCommand};
+use super::command::ParsedCommand;
 use super::git::COMMITTED;
 use super::git::listing::{Change, Listed, Listing, is_same, of_commit};
 use super::paths::{MAX_PATH_BYTES, file_name, is_absolute, path, printed};
@@ -40,6 +40,14 @@ const SYSTEM_ROOTS: [&str; 24] = [
     "var",
     "workspace",
 ];
+
+/// Who changed a file in this session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Session,
+    /// Another agent that it gave work, or nobody knows.
+    Other,
+}
 
 type File = (String, (usize, FileOp, Option<String>));
 
@@ -99,10 +107,9 @@ fn is_unexpanded(dir: &str) -> bool {
 
 impl Work<'_> {
     /// Records the files in the output of a search or listing, unless an operation on them is known.
-    pub(super) fn note_found_files(&mut self, number: usize, actions: &[Action], output: &Output) {
+    pub(super) fn note_found_files(&mut self, number: usize, dir: Option<&str>, output: &Output) {
         /// Maximum files that are an answer rather than a listing.
         const ANSWER: usize = 5;
-        let dir = actions.first().and_then(|it| it.dir.as_deref());
         if dir.is_some_and(is_unexpanded) {
             return;
         }
@@ -179,7 +186,7 @@ impl Work<'_> {
             Meaning::Edit if made => FileOp::CreatedThenEdited,
             Meaning::Edit => FileOp::Edited,
             Meaning::Create if made => FileOp::CreatedThenEdited,
-            Meaning::Create if there || has_overwritten(output) => FileOp::Written,
+            Meaning::Create if (there && !says_created(output)) || has_overwritten(output) => FileOp::Written,
             Meaning::Create => FileOp::Created,
             Meaning::Delete => FileOp::Deleted,
             Meaning::Rename => FileOp::Renamed,
@@ -273,35 +280,32 @@ impl Work<'_> {
             let Some(known) = self.files.get_mut(&to) else { continue };
             if op.changes() && (!known.1.changes() || number > known.0) {
                 *known = (number, op, other);
-            } else {
+            } else if !known.1.changes() {
                 known.0 = known.0.max(number);
             }
         }
     }
 
     /// Reads which files git says are changed, committed or gone.
-    pub(super) fn read_changes(
-        &mut self,
-        number: usize,
-        command: &str,
-        parsed: &ParsedCommand,
-        output: &str,
-    ) {
+    pub(super) fn read_changes(&mut self, number: usize, parsed: &ParsedCommand, output: &str) {
         /// A longer list is not of this work alone.
         const MOST: usize = 120;
-        let dir = command::directory(command);
-        let there = dir.map(|it| path(it, None, self.base)).filter(|it| it.starts_with('/'));
-        let above = |it: &String| self.base.is_some_and(|base| base.starts_with(it.as_str()));
-        if there.is_some_and(|it| !above(&it)) {
+        let dir = parsed.git_directory().map(|it| path(&it, None, self.base));
+        let dir = dir.as_deref();
+        let tree = dir.and_then(|it| file_mentions::tree_of(it, self.base));
+        if dir.is_some_and(is_unexpanded) || tree.is_none() && self.is_of_other_tree(parsed) {
             return;
         }
         // Where git ran below the root, a path that nothing else named may begin at either.
-        let at_root = dir.is_none_or(|it| is_absolute(&path(it, None, self.base)));
+        let at_root = dir.is_none_or(is_absolute);
+        self.untracked.extend(parsed.untracked_files().map(|it| path(it, dir, self.base)));
         let (files, base) = (&self.files, self.base);
-        let resolve = |it: &Listed| known_path(files, it, dir, base);
+        let resolve = |it: &Listed| known_path(files, it, if it.from_root { tree } else { dir }, base);
         let committed = self.uncommitted.run(number, parsed, output, resolve);
-        let listings = parsed.programs().filter_map(|it| Listing::of(&it, parsed, output));
-        let listed: Vec<Listed> = listings.flat_map(|it| it.files).collect();
+        let listings: Vec<Listing> =
+            parsed.programs().filter_map(|it| Listing::of(&it, parsed, output)).collect();
+        let whole = listings.iter().any(|it| it.whole);
+        let listed: Vec<Listed> = listings.into_iter().flat_map(|it| it.files).collect();
         let of_commit = if COMMITTED.is_match(output) { of_commit(output) } else { Vec::new() };
         if listed.len() + of_commit.len() > MOST {
             return;
@@ -310,11 +314,17 @@ impl Work<'_> {
         for (of_commit, it) in
             of_commit.iter().map(|it| (true, it)).chain(listed.iter().map(|it| (false, it)))
         {
-            let Some(name) = resolve(it).filter(|it| !it.ends_with('/')) else { continue };
-            // What is untracked may have been so before, unless an earlier list does not have it.
-            let new = it.change != Change::Added || self.listed_before;
-            let here = self.delegated && (of_commit || new && !self.changed_before.contains(&name));
-            changes.push((name, it.change, here));
+            let Some(name) = resolve(it) else { continue };
+            // It may have been changed before the session, unless an earlier list does not have it.
+            let new = self.uncommitted_at_first.as_ref().is_some_and(|it| !has_listed(it, &name));
+            let since = self.listed_before && !has_listed(&self.changed_before, &name);
+            let stays = it.change == Change::Deleted && self.untracked.contains(&name);
+            let by = match () {
+                () if self.is_carried(&name) => Some(By::Session),
+                () if self.delegated && (of_commit || since) => Some(By::Other),
+                () => None,
+            };
+            changes.extend((!stays).then_some((name, it.change, by, new)));
         }
         let named = |path| Listed { path, change: Change::Modified, from_root: false };
         let is_file = |it: &String| {
@@ -322,35 +332,81 @@ impl Work<'_> {
         };
         let committed = committed.into_iter().filter_map(|it| resolve(&named(it)));
         let committed = committed.filter(|it| is_file(it) && (at_root || files.contains_key(it)));
-        changes.extend(committed.map(|it| (it, Change::Modified, true)));
-        self.listed_before |= !listed.is_empty();
-        if !self.delegated {
-            self.changed_before.extend(changes.iter().map(|it| it.0.clone()));
+        changes.extend(committed.map(|it| (it, Change::Modified, Some(By::Other), false)));
+        let names = || changes.iter().map(|it| it.0.clone());
+        if !self.delegated || !self.listed_before {
+            self.changed_before.extend(names());
         }
-        for (name, change, here) in changes {
-            self.note_change(number, name, change, here);
+        if whole && self.uncommitted_at_first.is_none() {
+            self.uncommitted_at_first = Some(names().collect());
+        }
+        self.listed_before |= !listed.is_empty();
+        changes.retain(|it| !it.0.ends_with('/'));
+        for (name, change, by, new) in changes {
+            self.note_change(number, name, change, by, new);
         }
     }
 
-    /// Notes that git calls a file changed. `here`: whether it was changed by the work that the session is about.
-    pub(super) fn note_change(&mut self, number: usize, name: String, change: Change, here: bool) {
+    /// Whether git ran in another tree or repository than the one that is worked in.
+    pub(super) fn is_of_other_tree(&self, parsed: &ParsedCommand) -> bool {
+        let Some(dir) = parsed.git_directory().map(|it| path(&it, None, self.base)) else { return false };
+        let above = self.base.is_some_and(|it| path(it, None, self.base).starts_with(&dir));
+        is_unexpanded(&dir) || is_absolute(&dir) && !above || file_mentions::is_of_other_tree(&dir, self.base)
+    }
+
+    /// Whether a file of the same name in another tree of the repository was changed here.
+    fn is_carried(&self, name: &str) -> bool {
+        let is = |path: &str| path.strip_suffix(name).is_some_and(|it| it.ends_with('/'));
+        self.carried.iter().any(|it| is(it))
+            || self.files.iter().any(|(path, (_, op, _))| {
+                op.changes() && is(path) && file_mentions::is_of_other_tree(path, self.base)
+            })
+    }
+
+    /// Drops the files of trees that git removed.
+    pub(super) fn drop_removed_trees(&mut self, parsed: &ParsedCommand) {
+        let dir = parsed.git_directory();
+        for tree in parsed.removed_trees() {
+            let tree = path(tree, dir.as_deref(), self.base) + "/";
+            self.uncommitted.delete(tree.trim_end_matches('/'));
+            let gone: Vec<String> = self.files.keys().filter(|it| it.starts_with(&tree)).cloned().collect();
+            for name in gone {
+                let changed = self.files.remove(&name).is_some_and(|it| it.1.changes());
+                self.carried.extend(changed.then_some(name));
+            }
+        }
+    }
+
+    /// Notes that git calls a file changed. `by`: who of this session's changed it, if it was changed in it. `new`:
+    /// whether the first list of all that was uncommitted does not have it.
+    fn note_change(&mut self, number: usize, name: String, change: Change, by: Option<By>, new: bool) {
         let (read_at, known) = self.files.get(&name).map(|it| (it.0, it.1)).unzip();
         let op = match (known, change) {
             (Some(FileOp::Deleted | FileOp::Renamed), _) => return,
             (Some(_), Change::Deleted) => FileOp::Deleted,
+            // Made by a command or another agent.
+            (Some(FileOp::Edited), Change::Added) if new => FileOp::CreatedThenEdited,
             (Some(op), Change::Modified | Change::Added) if op.changes() => return,
-            (Some(_) | None, _) if !here => return,
+            (Some(_) | None, _) if by.is_none() => return,
             (None, Change::Deleted) => FileOp::Deleted,
-            (Some(FileOp::Read | FileOp::ReadAfterEdit), Change::Modified | Change::Added) => {
+            (Some(FileOp::Read | FileOp::ReadAfterEdit), Change::Modified | Change::Added)
+                if by == Some(By::Other) =>
+            {
                 FileOp::ReadThenChanged
             }
             (_, Change::Modified) => FileOp::Edited,
             (_, Change::Added) => FileOp::Created,
         };
+        let stays = |it: FileOp| matches!(it, FileOp::ReadThenChanged | FileOp::CreatedThenEdited);
         // Where it was read stays: a kept end that holds the commit alone does not tell that.
-        let number = read_at.filter(|_| op == FileOp::ReadThenChanged).unwrap_or(number);
+        let number = read_at.filter(|_| stays(op)).unwrap_or(number);
         self.files.insert(name, (number, op, None));
     }
+}
+
+/// Whether a list of git has a file, or the new directory that it is in.
+fn has_listed(list: &HashSet<String>, name: &str) -> bool {
+    list.iter().any(|it| it == name || it.ends_with('/') && name.starts_with(it.as_str()))
 }
 
 /// A path that git printed, as the file is known; none if it is cut and could be of several.
@@ -360,7 +416,7 @@ fn known_path(
     dir: Option<&str>,
     base: Option<&str>,
 ) -> Option<String> {
-    let (written, dir) = (listed.path.as_str(), dir.filter(|_| !listed.from_root));
+    let written = listed.path.as_str();
     let cut = written.strip_prefix(".../");
     let folder = if written.ends_with('/') { "/" } else { "" };
     let name = match cut {
@@ -371,11 +427,20 @@ fn known_path(
     if cut.is_none() && (files.contains_key(&name) || !name.contains('/')) {
         return Some(name);
     }
-    let mut same = files.keys().filter(|it| it.contains('/') && is_same(it, &name));
+    // Every tree has files of the same names.
+    let tree = file_mentions::tree_of(&name, base);
+    let here = |it: &&String| file_mentions::tree_of(it, base) == tree;
+    let mut same = files.keys().filter(|it| it.contains('/') && is_same(it, &name)).filter(here);
     match (same.next(), same.next()) {
         (Some(one), None) => Some(one.clone()),
         _ => Some(name).filter(|_| cut.is_none()),
     }
+}
+
+/// Whether a tool says that there was no such file before.
+fn says_created(output: &Output) -> bool {
+    let start = clip(output.text.as_str(), 300).0;
+    ["File created", "Created file", "created new file"].iter().any(|it| start.contains(it))
 }
 
 fn has_overwritten(output: &Output) -> bool {

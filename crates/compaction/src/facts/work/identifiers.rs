@@ -89,7 +89,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
         for part in &message.parts {
             match part {
                 Part::Call(call) => {
-                    let actions = tools::actions(call);
+                    let actions = tools::actions_in(call, history.shell_dir(message));
                     for action in &actions {
                         if let Some(command) = &action.command {
                             add_names_in(number, clip(command, 4_000).0, &mut add);

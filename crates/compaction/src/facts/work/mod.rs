@@ -20,10 +20,10 @@ use crate::facts::text::{clip, flat, without_durations, without_escapes};
 use crate::facts::voice::{ToolTopic, UserReply};
 use crate::facts::{Detail, Fact, FileOp, Name, Topic, input_of};
 use command::{Operation, ParsedCommand};
-use paths::path;
+use paths::{is_elsewhere, path};
 use runs::has_moved;
 
-use history::tools::{self, Meaning};
+use history::tools::{self, Action, Meaning};
 use history::{Call, History, Kind, Message, Output, Role, RolledBack};
 
 /// How an output begins when an edit or a read failed, in lower case (all agents).
@@ -102,10 +102,16 @@ struct Work<'a> {
     log: git::log::Log,
     /// Whether another agent was given work, which may change files that no call here shows.
     delegated: bool,
-    /// Files that git listed as changed before that.
+    /// Files that git listed as changed before that, or in its first list.
     changed_before: HashSet<String>,
+    /// Files that were changed in trees of the repository that are gone.
+    carried: Vec<String>,
+    /// Files that git was told to leave alone, which stay where they are.
+    untracked: HashSet<String>,
     /// Whether git listed any.
     listed_before: bool,
+    /// What its first list of all that was uncommitted has, with new directories.
+    uncommitted_at_first: Option<HashSet<String>>,
     /// Index in `errors` of the failure after which the model goes another way.
     instead: Option<usize>,
     /// The last run of all tests that went well, its name and directory.
@@ -145,8 +151,16 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     facts.retain(|it| {
         !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None, .. })
     });
-    facts.retain(|it| !it.text.strip_prefix(REPOSITORY).is_some_and(|told| work.log.resume(told)));
-    let mut open: HashMap<&str, &Call> = HashMap::new();
+    facts.retain(|it| {
+        let told = it.text.strip_prefix(REPOSITORY);
+        let Some(told) = told else { return true };
+        match told.strip_prefix(CHECKED_OUT) {
+            Some(branch) => work.commits.resume(branch),
+            None => return !work.log.resume(told),
+        }
+        false
+    });
+    let mut open: HashMap<&str, (&Call, Vec<Action>)> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
         if message.is_prompt() {
             let prompt = message.plain();
@@ -158,11 +172,12 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
         for part in &message.parts {
             match part {
                 history::Part::Call(call) => {
-                    open.insert(&call.id, call);
+                    let actions = tools::actions_in(call, history.shell_dir(message));
+                    open.insert(&call.id, (call, actions));
                 }
                 history::Part::Output(output) => {
-                    if let Some(call) = open.remove(&*output.id) {
-                        work.read_output(number, call, output, history);
+                    if let Some((call, actions)) = open.remove(&*output.id) {
+                        work.read_output(number, call, &actions, output, history);
                     }
                 }
                 history::Part::Text(text) if message.role == Role::Assistant => {
@@ -184,6 +199,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     work.drop_lost_commits();
     let mut repository = work.log.told(|it| work.commits.is_lost(it));
     repository.extend(work.uncommitted.told(work.log.commits_by_itself()));
+    repository.extend(work.commits.branch().map(|it| format!("{CHECKED_OUT}{it}")));
     same_errors(&mut work.errors);
     // An edit that is not retried soon was made in another way.
     let end = history.messages().len();
@@ -208,6 +224,9 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     facts.extend(base.map(|it| {
         let at = work.recent_dirs.first().filter(|_| has_moved(&work.recent_dirs));
         let mut text = at.map_or(it.to_owned(), |at| format!("{it}; the last commands ran in {at}"));
+        let stood = history.messages().last().and_then(|it| history.shell_dir(it));
+        let stood = stood.map(|dir| path(dir, None, Some(it))).filter(|_| at.is_none());
+        text.extend(stood.map(|dir| format!("; the shell stands in {dir}")));
         if let Some(taken) = history.meta.rolled_back.as_ref().filter(|it| !it.changed.is_empty()) {
             text.push_str(&format!("; {}", rolled_back(taken, it)));
         }
@@ -223,6 +242,9 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
 
 /// How a line about the repository begins.
 pub(crate) const REPOSITORY: &str = "git: ";
+
+/// How a line about the branch goes on.
+const CHECKED_OUT: &str = "checked out: ";
 
 /// Drops the names that another fact settles: hashes of commits that are told with their subject, and symbols of files
 /// that are gone. Those of a renamed file are where it is now.
@@ -287,8 +309,14 @@ fn same_errors(errors: &mut [Fact]) {
 }
 
 impl Work<'_> {
-    fn read_output(&mut self, number: usize, call: &Call, output: &Output, history: &History) {
-        let actions = tools::actions(call);
+    fn read_output(
+        &mut self,
+        number: usize,
+        call: &Call,
+        actions: &[Action],
+        output: &Output,
+        history: &History,
+    ) {
         let main = actions.first().map_or(Meaning::Other, |it| it.meaning);
         if output.refusal.is_some()
             || output.failed && NEVER_RAN.iter().any(|it| failure_message(output).starts_with(it))
@@ -299,7 +327,7 @@ impl Work<'_> {
             return self.record_replies(number, call, &answered);
         }
         match main {
-            Meaning::Run => self.read_run(number, call, &actions, output),
+            Meaning::Run => self.read_run(number, call, actions, output),
             Meaning::Attend => self.read_background_output(number, call, output),
             Meaning::Read
             | Meaning::Edit
@@ -326,7 +354,10 @@ impl Work<'_> {
                 if !failed {
                     actions.iter().for_each(|it| self.record_file_action(number, it, output));
                     match main {
-                        Meaning::Search | Meaning::List => self.note_found_files(number, &actions, output),
+                        Meaning::Search | Meaning::List => {
+                            let dir = actions.first().and_then(|it| it.dir.as_deref());
+                            self.note_found_files(number, dir, output);
+                        }
                         // Another model's report.
                         Meaning::Delegate => {
                             self.delegated |= !only_looks(call);
@@ -401,7 +432,7 @@ impl Work<'_> {
                             return false;
                         };
                         let there = of.as_deref().and_then(command::directory);
-                        let elsewhere = here.zip(there).is_some_and(|it| it.0 != it.1);
+                        let elsewhere = is_elsewhere(here, there, self.base);
                         *resolved = Some(number).filter(|_| !elsewhere);
                         elsewhere
                     });

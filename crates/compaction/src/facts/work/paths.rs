@@ -63,6 +63,11 @@ pub(in crate::facts) fn printed(written: &str, dir: Option<&str>, base: Option<&
     Some(path(written, dir, base)).filter(|it| !it.starts_with('/') || it == written)
 }
 
+/// Whether two directories, as commands name them, are known and not the same.
+pub(in crate::facts) fn is_elsewhere(one: Option<&str>, other: Option<&str>, base: Option<&str>) -> bool {
+    one.zip(other).is_some_and(|(one, other)| path(one, None, base) != path(other, None, base))
+}
+
 /// The letter of the drive on which a path begins (Windows).
 fn drive(path: &str) -> Option<char> {
     let letter = path.strip_suffix(':').or_else(|| path.split_once(":/").map(|it| it.0))?;

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use super::Work;
 use super::command::{self, Operation, ParsedCommand};
+use super::paths::is_elsewhere;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::{is_machine_output, sentences};
@@ -182,7 +183,7 @@ impl Work<'_> {
                         && head(&it.name) == program
                         && it.name.split(' ').nth(1).is_some_and(|it| COMPILES.contains(&it))
             };
-            let elsewhere = command::directory(of).zip(dir.as_deref()).is_some_and(|it| it.0 != it.1);
+            let elsewhere = is_elsewhere(command::directory(of), dir.as_deref(), self.base);
             if !elsewhere && !failed.is_empty() && failed.iter().all(included) {
                 *resolved = Some(green);
             }
@@ -232,8 +233,7 @@ impl Work<'_> {
         let missing = |error: &Fact| error.text.to_lowercase().contains("no such file");
         let elsewhere = |error: usize| match &self.errors[error].detail {
             Detail::Error { of: Some(of), .. } => {
-                !missing(&self.errors[error])
-                    && here.zip(command::directory(of)).is_some_and(|it| it.0 != it.1)
+                !missing(&self.errors[error]) && is_elsewhere(here, command::directory(of), self.base)
             }
             _ => false,
         };

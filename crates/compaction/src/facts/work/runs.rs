@@ -3,7 +3,7 @@
 use super::command::ParsedCommand;
 use super::git::commits::branches;
 use super::outcome::{self, Outcome};
-use super::paths::path;
+use super::paths::{is_absolute, path};
 use super::{Work, command, failure_message, has_failed};
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::voice::ToolTopic;
@@ -43,11 +43,15 @@ impl Work<'_> {
                 .for_each(|it| self.record_file_action(number, it, output));
             let read_only: Vec<&ParsedCommand> = parsed.iter().filter(|it| it.is_read_only()).collect();
             let dir = actions.first().and_then(|it| it.dir.as_deref());
+            let moved = read_only.iter().rev().find_map(|it| it.last_directory());
+            let moved = moved.map(|it| path(&it, dir, self.base));
+            let dir = moved.as_deref().or(dir);
             for place in read_only.iter().flat_map(|it| it.searched_paths()) {
                 self.note_file(number, path(&place, dir, self.base));
             }
             if !read_only.is_empty() {
-                self.note_found_files(number, actions, output);
+                let from_root = read_only.iter().any(|it| it.prints_from_root());
+                self.note_found_files(number, dir.filter(|_| !from_root), output);
             }
         }
         for (command, dir) in
@@ -57,13 +61,7 @@ impl Work<'_> {
             if let Some(session) = &outcome.running {
                 self.background.insert(session.clone(), command.into());
             }
-            // On a line of its own: the summary does not repeat it with each command.
-            let elsewhere = dir.filter(|it| {
-                it.starts_with('/')
-                    && Some(it.trim_end_matches('/')) != self.base.map(|it| it.trim_end_matches('/'))
-            });
-            let moved = elsewhere.filter(|_| !command.trim_start().starts_with("cd "));
-            let whole = moved.map(|it| format!("cd {it}\n{}", command.trim_start()));
+            let whole = dir.filter(|it| is_absolute(it)).and_then(|it| placed(command, it, self.base));
             let command = whole.as_deref().unwrap_or(command);
             let purpose = purpose(call).filter(|_| command::has_inline_script(command));
             let told = purpose.map(|it| format!("# {}\n{command}", flat(clip(&it, 160).0)));
@@ -72,13 +70,17 @@ impl Work<'_> {
     }
 
     pub(super) fn record_directory(&mut self, command: &str, dir: Option<&str>) {
-        let dir = command::directory(command).or(dir).unwrap_or_default();
-        self.went_to.extend((!dir.is_empty()).then(|| path(dir, None, self.base)));
-        let other = dir.starts_with('/') && Some(dir.trim_end_matches('/')) != self.base;
+        let dir = match (command::directory(command), dir) {
+            (Some(to), from) => path(to, from, self.base),
+            (None, Some(from)) => path(from, None, self.base),
+            (None, None) => String::new(),
+        };
+        self.went_to.extend((!dir.is_empty()).then(|| dir.clone()));
+        let other = is_absolute(&dir) && self.base.is_none_or(|it| dir != path(it, None, self.base));
         if self.recent_dirs.len() == RECENT_COMMANDS {
             self.recent_dirs.remove(0);
         }
-        self.recent_dirs.push(if other { dir.to_owned() } else { String::new() });
+        self.recent_dirs.push(if other { dir } else { String::new() });
     }
 
     pub(super) fn read_background_output(&mut self, number: usize, call: &Call, output: &Output) {
@@ -139,7 +141,7 @@ impl Work<'_> {
         // The summary states the working directory once.
         if let Some(base) = self.base
             && let Some((dir, rest)) = command.strip_prefix("cd ").and_then(|it| it.split_once("&&"))
-            && dir.trim().trim_matches(['"', '\'']).trim_end_matches('/') == base.trim_end_matches('/')
+            && path(dir.trim().trim_matches('\''), None, Some(base)) == path(base, None, Some(base))
         {
             command = rest.trim();
         }
@@ -215,7 +217,7 @@ impl Work<'_> {
                 self.facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));
             }
             for named in parsed.restored_files() {
-                let name = path(&named, None, self.base);
+                let name = path(&named, parsed.git_directory().as_deref(), self.base);
                 if let Some(file) = self.files.get_mut(&name) {
                     *file = (number, FileOp::Restored, None);
                 }
@@ -228,9 +230,13 @@ impl Work<'_> {
             self.commits.keep_named(command);
             self.commits.keep_named(clip(output.text.as_str(), 20_000).0);
             self.commits.record(command, output.text.as_str());
+            if self.is_of_other_tree(&parsed) {
+                self.commits.leave_tree();
+            }
             let amends = command.contains("--amend");
             self.log.run(number, &parsed, output.text.as_str(), amends, &self.prompts);
-            self.read_changes(number, command, &parsed, output.text.as_str());
+            self.drop_removed_trees(&parsed);
+            self.read_changes(number, &parsed, output.text.as_str());
         }
         if outcome.ok == Some(true) && outcome.result.is_none() {
             outcome.result = answer(command, output);
@@ -280,7 +286,25 @@ impl Work<'_> {
             };
             let Some((hashes, branch)) = result.split_once(" on ") else { continue };
             let left: Vec<&str> = hashes.split(", ").filter(|it| !self.commits.is_lost(it)).collect();
-            outcome.result = (!left.is_empty()).then(|| format!("committed {} on {branch}", left.join(", ")));
+            let branch = left.last().map(|it| self.commits.branch_of(it, branch).to_owned());
+            outcome.result = branch.map(|it| format!("committed {} on {it}", left.join(", ")));
+        }
+    }
+}
+
+/// A command that began in `dir`, with that on a line of its own, which the summary does not repeat with each command;
+/// none if it began in the working directory or goes to a directory of a whole path.
+fn placed(command: &str, dir: &str, base: Option<&str>) -> Option<String> {
+    let command = command.trim_start();
+    match command::directory(command) {
+        Some(to) if is_absolute(to) => None,
+        Some(to) => {
+            let rest = command.strip_prefix("cd ")?;
+            Some(format!("cd {}", rest.replacen(to, &path(to, Some(dir), base), 1)))
+        }
+        None => {
+            let dir = path(dir, None, base);
+            base.is_none_or(|it| path(it, None, base) != dir).then(|| format!("cd {dir}\n{command}"))
         }
     }
 }

@@ -44,7 +44,9 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
     }
     let live = index.live();
     let mut items = Vec::with_capacity(live.len());
-    let cwd = live.iter().rev().find_map(|it| index.rows[*it].cwd.clone());
+    // The shell may go elsewhere; its first directory is the session's.
+    let cwd = index.rows.iter().find_map(|it| it.cwd.clone());
+    let stood = stood(&index, &live, cwd.as_deref());
     let planning = live.iter().rev().find_map(|it| index.rows[*it].planning);
     let mut model = None;
     for at in live {
@@ -69,6 +71,14 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
     let mut assembly = Assembly::new(items.len());
     items.into_iter().for_each(|it| assembly.take(it));
     let Assembled { messages, origins, summaries } = assembly.done();
+    let mut shell_dirs: Vec<(u32, Arc<str>)> = Vec::new();
+    for (number, records) in origins.iter().enumerate().filter(|_| !stood.is_empty()) {
+        let after = records.first().map_or(0, |first| stood.partition_point(|it| it.0 <= *first));
+        let Some((_, dir)) = after.checked_sub(1).and_then(|it| stood.get(it)) else { continue };
+        if shell_dirs.last().is_none_or(|it| it.1 != *dir) {
+            shell_dirs.push((number as u32, dir.clone()));
+        }
+    }
     let past = past.into_iter().map(|(row, past)| PastCompaction {
         message: row.and_then(|it| summaries.get(&it)).copied(),
         ..past
@@ -80,6 +90,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
         session,
         model,
         cwd,
+        shell_dirs,
         times: index.times,
         planning,
         ..Meta::default()
@@ -92,6 +103,18 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
         past: past.collect(),
         history: History::new(messages, meta),
     })
+}
+
+/// The records from which on the shell stood in another directory, with it; none if it never left `cwd`.
+fn stood(index: &Index, live: &[usize], cwd: Option<&str>) -> Vec<(u32, Arc<str>)> {
+    let mut out: Vec<(u32, Arc<str>)> = Vec::new();
+    for row in live.iter().map(|it| &index.rows[*it]) {
+        let Some(dir) = &row.cwd else { continue };
+        if out.last().is_none_or(|it| it.1 != *dir) {
+            out.push((row.record, dir.clone()));
+        }
+    }
+    if out.iter().all(|it| Some(&*it.1) == cwd) { Vec::new() } else { out }
 }
 
 fn is_uuid(text: &str) -> bool {

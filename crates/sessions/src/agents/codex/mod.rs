@@ -127,6 +127,7 @@ fn session(source: &dyn Source, keep: &Keep, mut rollout: Rollout) -> Result<Ses
         session: said(&first, "id").map(Into::into),
         model: said(&last, "model").map(Into::into),
         cwd: said(&last, "cwd").or_else(|| said(&first, "cwd")).map(Into::into),
+        shell_dirs: Vec::new(),
         window: rollout.window,
         system: system.or_else(|| said(&first, "instructions")).map(Into::into),
         tools: None,

@@ -140,6 +140,7 @@ fn session(Read { journal, live, past }: Read) -> Session {
         session: said("sessionId").map(Into::into),
         model: journal.model,
         cwd: first_directory.or_else(|| journal.cwd.clone()).map(Into::into),
+        shell_dirs: Vec::new(),
         window: None,
         system: None,
         tools: None,

@@ -4,7 +4,7 @@ mod operation;
 mod probe;
 mod read_only;
 
-use super::paths::file_name;
+use super::paths::{file_name, is_absolute};
 use crate::facts::text::flat;
 use history::tools;
 pub(in crate::facts) use operation::Operation;
@@ -365,6 +365,64 @@ impl ParsedCommand {
             ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
             _ => false,
         })
+    }
+
+    /// The trees of the repository that it removes: `git worktree remove a`.
+    pub(in crate::facts) fn removed_trees(&self) -> impl Iterator<Item = &str> {
+        let trees = self.programs.iter().filter_map(|it| {
+            let at = it.iter().position(|it| it == "worktree").filter(|_| it[0] == "git")?;
+            let (_, given) = it[at + 1..].split_first().filter(|it| it.0 == "remove")?;
+            given.iter().find(|it| !it.starts_with('-'))
+        });
+        trees.map(String::as_str).filter(|it| !it.contains('$'))
+    }
+
+    /// Whether git prints paths from the root of the repository, wherever it runs.
+    pub(in crate::facts) fn prints_from_root(&self) -> bool {
+        const COMMANDS: [&str; 4] = ["diff", "log", "show", "stash"];
+        self.programs().any(|words| {
+            let does = |it: &[&str]| it.iter().take(3).any(|it| COMMANDS.contains(it));
+            words[0] == "git" && does(&words[1..]) && !words.contains(&"--relative")
+        })
+    }
+
+    /// Where its last program of git runs, from where the command begins; none if that is there.
+    pub(in crate::facts) fn git_directory(&self) -> Option<String> {
+        self.directories().1
+    }
+
+    /// Where its last program runs, from where the command begins; none if that is there.
+    pub(in crate::facts) fn last_directory(&self) -> Option<String> {
+        self.directories().0
+    }
+
+    /// Where it is at its end, and where its last program of git runs.
+    fn directories(&self) -> (Option<String>, Option<String>) {
+        let join = |from: &Option<String>, to: &str| match from {
+            Some(from) if !is_absolute(to) => format!("{from}/{to}"),
+            _ => to.to_owned(),
+        };
+        let (mut at, mut found) = (None, None);
+        for words in self.programs() {
+            match words[..] {
+                ["cd", "-"] => at = None,
+                ["cd", to] => at = Some(join(&at, to)),
+                ["git", "-C", to, ..] => found = Some(join(&at, to)),
+                ["git", ..] => found.clone_from(&at),
+                _ => {}
+            }
+        }
+        (at, found)
+    }
+
+    /// The files that it takes from git alone: `git rm --cached a.rs`.
+    pub(in crate::facts) fn untracked_files(&self) -> impl Iterator<Item = &str> {
+        let takes = |it: &&Vec<String>| {
+            let has = |word: &str| it.iter().any(|it| it == word);
+            it[0] == "git" && has("rm") && has("--cached")
+        };
+        let given = self.programs.iter().filter(takes).flat_map(|it| &it[1..]);
+        given.map(String::as_str).filter(|it| *it != "rm" && !it.starts_with('-'))
     }
 
     /// The files whose changes it discards, as far as it names them.

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::super::command::ParsedCommand;
-use super::{COMMITTED, log};
+use super::{COMMITTED, is_same, log, of_git};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
 static REBASED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -14,12 +14,21 @@ static REBASED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static NOW_AT: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^HEAD is now at ([0-9a-f]{7,40})\b"));
 
+/// What `git status` and `git checkout` say of the branch.
+static ON_BRANCH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?m)^(?:On branch (\S+)$|## ([^\s.]+)\.\.\.|(?:Switched to (?:a new )?|Already on )(?:branch )?'([^']+)'$)",
+    )
+});
+
 #[derive(Default)]
 pub(in crate::facts) struct Commits {
     /// Branch and hash, in order.
     made: Vec<(String, String)>,
     /// Branch of the last commit.
     branch: String,
+    /// Whether git itself named that as the current one.
+    stated: bool,
     /// Hashes that no longer exist and were not named since.
     gone: Vec<String>,
     /// The commits on top when `git log` ran, and how many were made before.
@@ -29,7 +38,7 @@ pub(in crate::facts) struct Commits {
 impl Commits {
     /// Whether [`Self::record`] needs the output of a command.
     pub(in crate::facts) fn concerns(command: &str) -> bool {
-        ["commit", "rebase", "reset", "--continue", "branch", "checkout", "switch", "git log"]
+        ["commit", "rebase", "reset", "--continue", "branch", "checkout", "switch", "git log", "git status"]
             .iter()
             .any(|it| command.contains(it))
     }
@@ -56,10 +65,15 @@ impl Commits {
         for found in COMMITTED.captures_iter(output) {
             let (Some(branch), Some(hash)) = (found.get(1), found.get(2)) else { continue };
             self.branch = branch.as_str().to_owned();
+            self.stated = true;
             if command.contains("--amend") {
                 self.lose_newest(1);
             }
             self.made.push((self.branch.clone(), hash.as_str().to_owned()));
+        }
+        if let Some(found) = ON_BRANCH.captures_iter(output).last().filter(|_| command.contains("git ")) {
+            self.branch = found.iter().skip(1).flatten().next().map_or("", |it| it.as_str()).to_owned();
+            self.stated = true;
         }
         // What is listed after the change is what there is now.
         if let Some(at) = rewritten {
@@ -83,9 +97,44 @@ impl Commits {
         self.bases.extend(listed.first().map(|it| (self.made.len(), it.0.clone())));
     }
 
+    /// The branch that the work is on, if that is known.
+    pub(in crate::facts) fn branch(&self) -> Option<&str> {
+        Some(self.branch.as_str()).filter(|it| self.stated && !it.is_empty())
+    }
+
+    /// Takes over the branch that an earlier summary tells.
+    pub(in crate::facts) fn resume(&mut self, branch: &str) {
+        (self.branch, self.stated) = (branch.to_owned(), true);
+    }
+
+    /// What was said last is of another tree.
+    pub(in crate::facts) fn leave_tree(&mut self) {
+        self.stated = false;
+    }
+
+    /// The branch that has a commit: `told`, if it still does.
+    pub(in crate::facts) fn branch_of<'a>(&'a self, hash: &str, told: &'a str) -> &'a str {
+        let mut has = self.made.iter().filter(|it| is_same(&it.1, hash)).map(|it| it.0.as_str());
+        has.clone().find(|it| *it == told).or_else(|| has.next_back()).unwrap_or(told)
+    }
+
+    /// Gives a branch another name.
+    fn rename_branch(&mut self, from: Option<&str>, to: &str) {
+        let from = from.map_or(self.branch.clone(), str::to_owned);
+        self.made.iter_mut().filter(|it| it.0 == from).for_each(|it| it.0 = to.to_owned());
+        if self.branch == from {
+            self.branch = to.to_owned();
+        }
+    }
+
     /// Follows a program to another branch; a new one has the commits of that which it was made of.
     fn follow_branches(&mut self, words: &[&str]) {
         let (made, to) = branches(words);
+        match of_git(words).unwrap_or_default()[..] {
+            ["branch", "-m" | "-M" | "--move", from, to] => self.rename_branch(Some(from), to),
+            ["branch", "-m" | "-M" | "--move", to] => self.rename_branch(None, to),
+            _ => {}
+        }
         if let ["git", "branch", rest @ ..] = words
             && rest.iter().any(|it| ["-D", "-d", "--delete"].contains(it))
         {
@@ -103,6 +152,8 @@ impl Commits {
         }
         if let Some(name) = to {
             self.branch = name.to_owned();
+            // The name may be a file's.
+            self.stated = made.is_some();
         }
         if let ["gh", "pr", "checkout", ..] = words {
             self.branch.clear();
@@ -150,8 +201,7 @@ impl Commits {
     }
 
     pub(in crate::facts) fn is_lost(&self, hash: &str) -> bool {
-        let is = |it: &str| it.starts_with(hash) || hash.starts_with(it);
-        self.gone.iter().any(|it| is(it)) && !self.made.iter().any(|it| is(&it.1))
+        self.gone.iter().any(|it| is_same(it, hash)) && !self.made.iter().any(|it| is_same(&it.1, hash))
     }
 }
 
@@ -228,6 +278,20 @@ mod tests {
         ] {
             assert_eq!(lost(&[one, two, other, last]), expected, "{}", last.0);
         }
+        let mut commits = Commits::default();
+        for (command, output) in [
+            one,
+            ("git branch -m one fresh", ""),
+            ("git commit -m b", "[fresh 2222222] b\n 1 file changed"),
+            ("git branch kept; git reset --hard HEAD~1", "HEAD is now at 1111111 a"),
+            ("git status", "On branch kept\nnothing to commit"),
+        ] {
+            commits.record(command, output);
+        }
+        assert_eq!(commits.branch(), Some("kept"));
+        assert_eq!(commits.branch_of("1111111", "one"), "kept");
+        assert_eq!(commits.branch_of("1111111", "fresh"), "fresh");
+        assert_eq!(commits.branch_of("2222222", "one"), "kept");
         let rebased = ("git rebase main", "Successfully rebased and updated refs/heads/one.");
         assert_eq!(lost(&[one, two, rebased, ("git show 22222222aa", "")]), [true, false, false]);
     }

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::super::command::ParsedCommand;
-use super::{COMMITTED, of_git};
+use super::{COMMITTED, is_same, of_git};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, sentences};
 
@@ -27,6 +27,8 @@ const SHORT: usize = 10;
 pub(in crate::facts::work) struct Log {
     /// Where the newest list stands, if there is one.
     at: Option<usize>,
+    /// How many commits were made since.
+    since: usize,
     /// Whether it has only the commits of a branch: `main..HEAD`.
     range: bool,
     /// Hash and subject, newest first.
@@ -72,15 +74,24 @@ impl Log {
             let subject = output[all.end()..].lines().next().unwrap_or_default().trim().to_owned();
             if amends {
                 let top = if self.commits.is_empty() { None } else { Some(self.commits.remove(0)) };
-                self.made.retain(|it| top.as_ref().is_none_or(|top| !is_same(&it.0, &top.0)));
+                let is_top = |hash: &str| top.as_ref().is_some_and(|top| is_same(hash, &top.0));
+                self.made.retain(|it| !is_top(&it.0));
+                // Its commit is this session's own now.
+                self.of_prompt.take_if(|it| is_top(&it.1));
             }
             self.commits.insert(0, (hash.as_str().to_owned(), subject.clone()));
+            self.since += 1;
             self.made.push((hash.as_str().to_owned(), subject));
         }
         if let Some((range, listed)) = of_head(command, output) {
             self.range = range;
             self.at = Some(number);
-            self.commits = listed;
+            self.since = 0;
+            // A list that ends at the top takes nothing from what is known below it.
+            let top = listed.len() == 1 && self.commits.iter().any(|it| is_same(&it.0, &listed[0].0));
+            if !top {
+                self.commits = listed;
+            }
             self.find_commit_of_prompt(number, prompts);
         }
     }
@@ -114,12 +125,13 @@ impl Log {
     /// Takes over what an earlier summary tells of the repository: the commits, and who else commits. Returns whether the
     /// line is of them.
     pub(in crate::facts::work) fn resume(&mut self, told: &str) -> bool {
-        let Some(listed) = told.strip_prefix(COMMITS).and_then(|it| it.split_once(": ")) else {
-            return false;
-        };
+        let Some(rest) = told.strip_prefix(COMMITS) else { return false };
+        let listed =
+            rest.strip_prefix(" (git log: ").map_or(rest, |it| it.split_once(')').map_or(it, |it| it.1));
+        let Some(listed) = listed.strip_prefix(": ") else { return false };
         let is_hash =
             |it: &str| (7..=SHORT).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_hexdigit());
-        for piece in listed.1.split("; ") {
+        for piece in listed.split("; ") {
             match (piece.split_once(' '), self.commits.last_mut()) {
                 (Some((hash, subject)), _) if is_hash(hash) => {
                     self.commits.push((hash.to_owned(), subject.to_owned()));
@@ -171,7 +183,11 @@ impl Log {
                 .collect();
             let more = own - named.len();
             let more = if more > 0 { format!("; and {more} older") } else { String::new() };
-            let at = self.at.map(|it| format!(" (git log: #{it})")).unwrap_or_default();
+            let at = match (self.at, self.since) {
+                (None, _) => String::new(),
+                (Some(at), 0) => format!(" (git log: #{at})"),
+                (Some(at), since) => format!(" (git log: #{at}, and {since} made since)"),
+            };
             out.push(format!("{COMMITS}{at}: {}{more}", named.join("; ")));
         }
         if let Some((at, hash, subject)) = &self.of_prompt {
@@ -184,11 +200,6 @@ impl Log {
         out.extend(self.claimed.iter().map(|(at, said)| format!("the model found: {said} (#{at})")));
         out
     }
-}
-
-/// Whether two hashes are of one commit.
-fn is_same(one: &str, other: &str) -> bool {
-    one.starts_with(other) || other.starts_with(one)
 }
 
 /// The commits of the current branch that a command lists, newest first, and whether they are only those of a range. None

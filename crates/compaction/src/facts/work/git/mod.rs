@@ -14,6 +14,11 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 pub(in crate::facts::work) static COMMITTED: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\[([^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] "));
 
+/// Whether two hashes are of one commit.
+fn is_same(one: &str, other: &str) -> bool {
+    one.starts_with(other) || other.starts_with(one)
+}
+
 /// The words of a program of git, without the directory that it runs in.
 fn of_git<'a>(words: &[&'a str]) -> Option<Vec<&'a str>> {
     match words {

@@ -86,7 +86,8 @@ impl Uncommitted {
             self.changed.retain(|path, _| !listed.iter().any(|it| is_same(&it.path, path)));
         }
         for path in command.restored_files() {
-            self.changed.remove(&path);
+            let named = Listed { path, change: Change::Modified, from_root: false };
+            resolve(&named).map(|it| self.changed.remove(&it));
         }
         named
     }
@@ -141,12 +142,15 @@ impl Uncommitted {
         }
     }
 
-    /// What is told of it at the end; nothing where the session neither commits nor asks git. `unseen`: whether commits are
+    /// What is told of it at the end; nothing where the session neither edits nor commits, and git lists no change. `unseen`: whether commits are
     /// made that no command shows.
     pub(in crate::facts::work) fn told(&self, unseen: bool) -> Option<String> {
         /// Maximum number of files that are named.
         const NAMED: usize = 8;
-        if self.edited.is_empty() && self.committed.is_none() {
+        let works = !self.edited.is_empty() || self.committed.is_some();
+        // What is untracked alone may lie there for long.
+        let tracked = self.status.is_some() && self.changed.values().any(|it| it.1 != Change::Added);
+        if !works && !tracked {
             return None;
         }
         if self.changed.is_empty() {

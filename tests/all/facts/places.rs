@@ -1,0 +1,74 @@
+//! Paths of commands begin where the shell stood, as Claude Code's rows say it.
+
+use epitome::compaction::facts;
+use epitome::history::History;
+use epitome::sessions::{self, Format, MemorySource};
+use serde_json::{Value, json};
+
+/// A session of Claude Code: a command and what it printed, each with the directory in which it was called.
+fn session(runs: &[(&str, Value, &str)]) -> History {
+    let mut rows =
+        vec![json!({"type": "user", "uuid": "u", "parentUuid": null, "cwd": "/w", "sessionId": "s",
+        "message": {"role": "user", "content": "Mend the pump."}})];
+    let mut last = "u".to_owned();
+    for (number, (dir, input, printed)) in runs.iter().enumerate() {
+        let (called, printed_at) = (format!("a{number}"), format!("r{number}"));
+        let name = if input.get("command").is_some() { "Bash" } else { "Read" };
+        rows.push(
+            json!({"type": "assistant", "uuid": called, "parentUuid": last, "cwd": dir, "sessionId": "s",
+            "message": {"role": "assistant", "id": format!("m{number}"), "model": "m", "content": [
+                {"type": "tool_use", "id": format!("c{number}"), "name": name, "input": input}]}}),
+        );
+        rows.push(
+            json!({"type": "user", "uuid": printed_at, "parentUuid": called, "cwd": dir, "sessionId": "s",
+            "message": {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": format!("c{number}"), "content": printed}]}}),
+        );
+        last = printed_at;
+    }
+    let text: String = rows.iter().map(|it| format!("{it}\n")).collect();
+    sessions::read(&MemorySource::new("s.jsonl", text.as_bytes()), Some(Format::CLAUDE_CODE)).unwrap().history
+}
+
+fn files(history: &History) -> Vec<String> {
+    let ledger = facts::read(history);
+    let is_file = |it: &&facts::Fact| matches!(it.detail, facts::Detail::File { .. });
+    ledger.facts.iter().filter(is_file).map(|it| it.text.to_string()).collect()
+}
+
+#[test]
+fn relative_paths_begin_where_the_shell_stood() {
+    let history = session(&[
+        ("/w", json!({"command": "cd src && ls"}), "pump"),
+        ("/w/src", json!({"command": "sed -i s/a/b/ pump/core.rs"}), ""),
+        ("/w/src", json!({"command": "git add pump/core.rs && git commit -m pump"}), "[main 1a2b3c4] pump"),
+        (
+            "/w/src",
+            json!({"command": "git diff --stat"}),
+            " src/pump/core.rs | 2 +-\n src/pump/edge.rs | 2 +-\n",
+        ),
+        ("/w/src", json!({"command": "cd .. && git status --short"}), " M docs/pump.md\n"),
+        ("/w/src", json!({"command": "git status --short"}), " M pump/edge.rs\n M ../docs/pump.md\n"),
+        ("/w/src", json!({"command": "grep -n flow pump/*.rs"}), "pump/flow.rs:3: flow\n"),
+    ]);
+    let files = files(&history);
+    for expected in ["src/pump/core.rs", "src/pump/flow.rs"] {
+        assert!(files.iter().any(|it| it == expected), "{expected} in {files:?}");
+    }
+    let wrong = |it: &&String| it.starts_with("pump/") || it.contains("src/src") || it.contains("src/docs");
+    assert_eq!(files.iter().find(wrong), None, "{files:?}");
+    let ledger = facts::read(&history);
+    let told = |it: &facts::Fact| it.text.contains("; the shell stands in src");
+    assert!(ledger.facts.iter().any(told), "{:?}", ledger.facts);
+}
+
+#[test]
+fn a_read_does_not_date_an_edit() {
+    let history = session(&[
+        ("/w", json!({"command": "cd src && sed -i s/a/b/ pump/core.rs"}), ""),
+        ("/w", json!({"command": "sed -n 1,9p src/pump/core.rs"}), "b"),
+    ]);
+    let ledger = facts::read(&history);
+    let edited = ledger.facts.iter().find(|it| &*it.text == "src/pump/core.rs").unwrap();
+    assert_eq!(edited.message, 2);
+}
