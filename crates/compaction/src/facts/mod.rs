@@ -29,8 +29,8 @@ use history::tools::code_mode;
 use history::verbatim;
 use history::{Call, History};
 pub(crate) use past::UNREADABLE;
-pub use past::superseded::{answers, last_answered, question_answered};
-pub(crate) use past::{ANSWERED, BELOW};
+pub use past::superseded::{answers, final_answer, last_answered, question_answered};
+pub(crate) use past::{ANSWERED, ANSWERED_BELOW, BELOW, GOES_ON};
 pub use talk::last_step;
 
 pub use text::flat;
@@ -263,6 +263,7 @@ fn read_messages(history: &History) -> Ledger {
     past::superseded::settle_steps(history, &mut facts);
     past::present::drop_outdated(history, &mut facts);
     past::overtaken::drop_overtaken(history, &mut facts);
+    past::retold::drop_retold(history, &mut facts);
     past::superseded::drop_expired_rules(history, &mut facts);
     talk::overruled::drop_overruled(history, &mut facts);
     past::superseded::replace_answered_goal(history, &mut facts);
