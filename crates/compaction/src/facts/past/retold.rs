@@ -10,6 +10,7 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, sentences};
 use crate::facts::{Fact, Topic, Voice};
 use history::History;
+use regex::Captures;
 
 /// The model takes back what it said before.
 static WITHDRAWS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -42,7 +43,7 @@ pub(in crate::facts) fn drop_retold(history: &History, facts: &mut Vec<Fact>) {
             all[place + 1..].iter().filter(|it| turn(facts[it.0].message) > mine).take(MAX_CANDIDATES);
         let again = |other: &HashSet<String>| {
             let shared = own.intersection(other).count();
-            shared >= 3 && shared * 3 >= own.len() * 2
+            shared >= 2 && shared * 3 >= own.len() * 2 || shared >= 3 && shared * 2 >= own.len()
         };
         over.extend(later.map(|it| &it.1).any(again).then_some(*at));
     }
@@ -61,6 +62,29 @@ pub(in crate::facts) fn drop_retold(history: &History, facts: &mut Vec<Fact>) {
     facts.retain(|_| at.next().is_none_or(|it| !over.contains(&it)));
 }
 
+/// The hash of a commit, with the link and parentheses around it.
+static HASH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"( ?\()?\[?`?\b([0-9a-f]{7,40})\b`?\]?(?:\(https?://[^)\s]*\))?(\))?")
+});
+
+/// Takes hashes of commits that were amended or rebased since out of what the model said: they lead nowhere.
+pub(in crate::facts) fn drop_lost_hashes(is_lost: impl Fn(&str) -> bool, facts: &mut [Fact]) {
+    let lost = |found: &Captures| found[2].contains(|it: char| it.is_ascii_digit()) && is_lost(&found[2]);
+    for fact in facts.iter_mut().filter(|it| it.topic == Topic::Findings && it.voice() == Voice::Model) {
+        if HASH.captures_iter(&fact.text).any(|it| lost(&it)) {
+            let regex = HASH.for_text(fact.text.is_ascii());
+            fact.text.reword(|text| {
+                let without = regex.replace_all(text, |found: &Captures| match lost(found) {
+                    false => found[0].to_owned(),
+                    true if found.get(1).is_some() && found.get(3).is_some() => String::new(),
+                    true => "a commit that was replaced since".to_owned(),
+                });
+                without.into_owned()
+            });
+        }
+    }
+}
+
 /// The names of code in a text: words between backticks, and those that cannot be prose.
 fn names(text: &str) -> HashSet<String> {
     let quoted = text
@@ -75,6 +99,7 @@ fn names(text: &str) -> HashSet<String> {
         humped || it.contains('_') || it.trim_matches(['.', '-']).contains('.')
     };
     let plain = words.map(|it| it.trim_matches(['.', '-'])).filter(code);
-    let telling = |it: &&str| it.len() > 2 && it.contains(char::is_alphabetic);
+    let hash = |it: &str| it.len() > 6 && it.bytes().all(|it| it.is_ascii_hexdigit());
+    let telling = |it: &&str| it.len() > 2 && it.contains(char::is_alphabetic) && !hash(it);
     quoted.chain(plain).filter(telling).map(str::to_lowercase).collect()
 }
