@@ -331,8 +331,8 @@ fn is_listed_rule(part: &str, sentence: &str) -> bool {
     if lead || introduces || !item(line) || line.starts_with([' ', '\t', '#']) {
         return false;
     }
-    let above = part[..start].lines().rev().filter(|it| !it.trim().is_empty()).take(MOST);
-    let label = above.skip_while(|it| it.starts_with([' ', '\t']) || item(it) && !it.starts_with('#')).next();
+    let mut above = part[..start].lines().rev().filter(|it| !it.trim().is_empty()).take(MOST);
+    let label = above.find(|it| !it.starts_with([' ', '\t']) && (!item(it) || it.starts_with('#')));
     label.is_some_and(|it| RULES_LABEL.is_match(it))
 }
 
