@@ -163,7 +163,9 @@ fn write_slice(
     tail: &Tail,
     count: &dyn Fn(&str) -> u64,
 ) -> String {
-    let step = facts::last_step(history, &ask.region);
+    // What stands behind the summary and ends the work tells more.
+    let ends = facts::final_answer(history).is_some_and(|it| it >= ask.region.end);
+    let step = facts::last_step(history, &ask.region).filter(|_| !ends);
     let answered = facts::last_answered(history);
     let mut items = items(ledger, step.as_ref(), answered, ask, tail);
     for it in &mut items {

@@ -8,7 +8,6 @@ pub(in crate::facts) mod report;
 
 use std::sync::LazyLock;
 
-use crate::facts::past::superseded::final_answer;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::stretches::{Stretch, stretches};
@@ -464,7 +463,7 @@ fn says_unfinished(sentence: &str) -> bool {
 }
 
 /// The state of the work at the end of `region`: the last message of the model there, unless the user wrote after it. What
-/// it announced and what stands behind the region says by itself is left out, and all of it where that ends the work.
+/// it announced and what stands behind the region says by itself is left out.
 pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<Fact> {
     /// Where the same turn goes on behind the region, a shorter remark tells nothing. Characters.
     const REMARK: usize = 40;
@@ -477,8 +476,7 @@ pub fn last_step(history: &History, region: &std::ops::Range<usize>) -> Option<F
     let behind = messages[region.end..].iter().take_while(|it| !it.is_prompt());
     let goes_on = behind.clone().any(speaks);
     let text = state_at(messages, at, behind.clone().next().is_none());
-    let finished = final_answer(history).is_some_and(|it| it >= region.end);
-    let over = finished || goes_on && (text.chars().count() < REMARK || !is_informative(&text));
+    let over = goes_on && (text.chars().count() < REMARK || !is_informative(&text));
     (!text.is_empty() && !over).then(|| Fact::from_model(ModelTopic::Current, at, text))
 }
 
