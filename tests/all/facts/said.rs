@@ -481,10 +481,10 @@ fn page_before(text: &str, tail: usize) -> String {
 
 #[test]
 fn an_announcement_that_is_carried_out_below_is_no_last_step() {
-    let step = |said: &str| {
+    let step = |said: &str, end: &str| {
         let page = page_before(
             &format!(
-                "@user\nMend the pump.\n@call Bash a\n{{\"command\":\"make\"}}\n@out a\nok\n@model\n{said}\n@call Bash b\n{{\"command\":\"git commit -m x\"}}\n@out b\n[main 1234567] x\n@model\nIt is committed.\n"
+                "@user\nMend the pump.\n@call Bash a\n{{\"command\":\"make\"}}\n@out a\nok\n@model\n{said}\n@call Bash b\n{{\"command\":\"git commit -m x\"}}\n@out b\n[main 1234567] x\n@model\n{end}\n"
             ),
             3,
         );
@@ -497,10 +497,14 @@ fn an_announcement_that_is_carried_out_below_is_no_last_step() {
         "**Task 8: Verification**",
         "It is clean. Let me commit it.",
     ] {
-        assert_eq!(step(gone), None, "{gone}");
+        assert_eq!(step(gone, "It is committed."), None, "{gone}");
     }
     let result = "The valve of the pump closes now, and all 12 tests pass.";
-    assert_eq!(step(&format!("{result} Now let me commit.")).as_deref(), Some(&*format!("{result} [#3]")));
+    let said = format!("{result} Now let me commit.");
+    let told = format!("{result} [#3] (goes on in the messages below)");
+    assert_eq!(step(&said, "It is committed. Now let me push it.").as_deref(), Some(&*told));
+    // The end of the work says more.
+    assert_eq!(step(&said, "It is committed."), None);
 }
 
 #[test]
@@ -519,6 +523,44 @@ fn the_request_that_is_pursued_is_named_first() {
     // Read back, the request itself stands there.
     let again = page_of(&session(&format!("@summary\n{page}\n@user\nReplace the boiler before winter.\n")));
     assert_eq!(again.matches("Replace the boiler").count(), 1, "{again}");
+}
+
+#[test]
+fn what_the_kept_end_answers_is_not_told_as_open() {
+    let goal = |end: &str| {
+        let page = page_before(
+            &format!(
+                "@user\nMend the pump.\n@model\nFirst I look at it.\n@call Bash a\n{{\"command\":\"make\"}}\n@out a\nok\n@model\n{end}\n"
+            ),
+            2,
+        );
+        page.lines().find(|it| it.contains("Mend the pump")).unwrap_or_default().to_owned()
+    };
+    let answered = "- \"Mend the pump.\" [#0] (answered in the messages below)";
+    assert_eq!(goal("The valve closes again."), answered);
+    for open in ["The valve closes again. Shall I test it?", "Now let me look at the valve."] {
+        assert_eq!(goal(open), "- \"Mend the pump.\" [#0]", "{open}");
+    }
+    // Read back, it is what the user said once.
+    let again = page_of(&session(&format!("@summary\n## Goal\n{answered}\n@user\nPaint the boiler.\n")));
+    assert!(again.contains("- \"Mend the pump.\" [#0]") && !again.contains("below)"), "{again}");
+}
+
+#[test]
+fn what_was_asked_for_in_an_earlier_task_is_no_part_of_this_one() {
+    let page = page(concat!(
+        "@user\nImplement this plan:\n\n# Plan\n\n## Checks\n\nThe valve must be closed first. Never open the boiler.\n\n## Why\n\nThe pump was bought in spring and has run for half a year, by day and by night, so that its seals are worn and want to be replaced soon.\n",
+        "@call Bash a\n{\"command\":\"make\"}\n@out a\nok\n",
+        "@model\nThe plan is carried out: the valve is closed before the pump is opened, the seal was replaced, and all 12 tests pass, also those of the old boiler, which nobody had run since the move to the new house.\n",
+        "@user\nPaint the pump green.\n@call Bash b\n{\"command\":\"make paint\"}\n@out b\nok\n",
+    ));
+    let under = |title: &str| {
+        let rest = page.split_once(title).map_or("", |it| it.1);
+        rest.split("\n## ").next().unwrap_or_default().to_owned()
+    };
+    assert!(!under("## Asked for in this task").contains("The valve must be closed first."), "{page}");
+    assert!(under("## Asked for in this task").contains("Never open the boiler."), "{page}");
+    assert!(under("## User said").contains("The valve must be closed first."), "{page}");
 }
 
 #[test]

@@ -29,8 +29,8 @@ use history::tools::code_mode;
 use history::verbatim;
 use history::{Call, History};
 pub(crate) use past::UNREADABLE;
-pub use past::superseded::{answers, last_answered, question_answered};
-pub(crate) use past::{ANSWERED, BELOW};
+pub use past::superseded::{answers, final_answer, last_answered, question_answered};
+pub(crate) use past::{ANSWERED, ANSWERED_BELOW, BELOW, GOES_ON};
 pub use talk::last_step;
 
 pub use text::flat;
@@ -246,14 +246,14 @@ fn read_messages(history: &History) -> Ledger {
     past::read(history, directory.as_deref(), &mut facts);
     let goal = facts.iter().any(|it| it.topic == Topic::Goal);
     // Nothing that either of them finds depends on the other.
-    let (said, (names, replaced)) = parallel::join(
+    let (said, (names, replaced, commits)) = parallel::join(
         || talk::read(history, goal),
         || {
-            let replaced = work::read(history, directory.as_deref(), &mut facts);
+            let (replaced, commits) = work::read(history, directory.as_deref(), &mut facts);
             let changed = plan::read(history, &mut facts);
             past::superseded::drop_superseded(history, &changed, &mut facts);
             facts.extend(refusals::read(history, directory.as_deref()));
-            (work::identifiers::read(history, directory.as_deref()), replaced)
+            (work::identifiers::read(history, directory.as_deref()), replaced, commits)
         },
     );
     facts.extend(said);
@@ -263,6 +263,8 @@ fn read_messages(history: &History) -> Ledger {
     past::superseded::settle_steps(history, &mut facts);
     past::present::drop_outdated(history, &mut facts);
     past::overtaken::drop_overtaken(history, &mut facts);
+    past::retold::drop_retold(history, &mut facts);
+    past::retold::drop_lost_hashes(|it| commits.is_lost(it), &mut facts);
     past::superseded::drop_expired_rules(history, &mut facts);
     talk::overruled::drop_overruled(history, &mut facts);
     past::superseded::replace_answered_goal(history, &mut facts);

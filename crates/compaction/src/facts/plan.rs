@@ -46,6 +46,10 @@ static TASK_CREATED: LazyLock<AsciiFirstRegex> =
 /// A line of the output of `TaskList`: number, status.
 static LISTED_TASK: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^#(\d+) \[(\w+)\] \S"));
+/// A line of a prompt that names a task with its id.
+static ASSIGNED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"^\W*(?:[A-Z]+-\d+ \((?:Task )?#(\d+)\)|Task #(\d+)(?: \([^()]*\))?):? \S")
+});
 static CHECKBOX: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$"));
 
@@ -56,12 +60,18 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
     // Plan calls without their output, by id.
     let mut calls: HashSet<&str> = HashSet::new();
     let mut listed = 0;
+    let mut assigned: HashMap<String, String> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
+        if message.is_prompt() {
+            note_assigned(&message.plain(), &mut assigned);
+        }
         for part in &message.parts {
             match part {
                 Part::Call(call) if tools::meaning(&call.name) == Meaning::Plan => {
                     calls.insert(&call.id);
-                    changed.extend(apply(call, number, &mut steps));
+                    let change = apply(call, number, &mut steps);
+                    name_task(change.as_ref(), &assigned, &mut steps);
+                    changed.extend(change);
                 }
                 Part::Output(output) if calls.remove(&*output.id) => {
                     assign_task_id(output, &mut steps);
@@ -106,6 +116,36 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
         Fact::from_model(topic, it.message, it.text)
     }));
     changed
+}
+
+/// Notes the tasks that a prompt names with their ids: `UI-5 (Task #16): Make the list`, `Task #16: …`, and what a team's
+/// lead assigns (Claude Code).
+fn note_assigned(prompt: &str, assigned: &mut HashMap<String, String>) {
+    if !prompt.contains('#') && !prompt.contains("\"taskId\"") {
+        return;
+    }
+    for line in prompt.lines() {
+        let sent = line.starts_with('{').then(|| serde_json::from_str::<Value>(line).ok()).flatten();
+        let field = |key: &str| sent.as_ref()?.get(key)?.as_str();
+        if let (Some(id), Some(subject)) = (field("taskId"), field("subject")) {
+            assigned.insert(id.to_owned(), format!("Task #{id}: {}", flat(clip(subject, 200).0)));
+        } else if let Some(found) = ASSIGNED.captures(line)
+            && let Some(id) = found.iter().skip(1).flatten().next()
+        {
+            let title = without_markers(line).split(" — ").next().unwrap_or_default();
+            assigned.entry(id.as_str().to_owned()).or_insert_with(|| flat(clip(title, 200).0));
+        }
+    }
+}
+
+/// Adds the step of a status change whose task only a prompt names.
+fn name_task(change: Option<&TaskUpdate>, assigned: &HashMap<String, String>, steps: &mut Steps) {
+    let named = change.and_then(|it| Some((it, it.topic?, assigned.get(&it.id)?)));
+    if let Some((change, topic, title)) = named {
+        steps.by_id.insert(change.id.clone(), steps.all.len());
+        let step = Step { id: Some(change.id.clone()), text: title.clone(), topic, message: change.message };
+        steps.all.push(Some(step));
+    }
 }
 
 /// Applies a call to the steps. Returns the status change of a task that is not among them.

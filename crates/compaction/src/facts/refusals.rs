@@ -8,7 +8,7 @@ use super::text::cues::{CUES, Lowercased};
 use super::text::{clip, flat};
 use super::voice::{ModelTopic, Prompt, Quote, ToolTopic};
 use super::work::paths::path;
-use super::{Detail, Fact, Topic, Voice};
+use super::{Detail, Fact, Topic, Voice, input_of};
 use history::tools;
 use history::{Call, History, Message, Refusal};
 
@@ -65,6 +65,9 @@ fn refusal_fact(
     if refusal.by_settings {
         return Some(Fact::from_tools(ToolTopic::Denied, number, String::new(), means()));
     }
+    if waits(call) && Quote::of_refusal(refusal).is_none() {
+        return None;
+    }
     let asks = tools::asks_user(history.meta.agent.as_deref(), &call.name);
     if let Some(question) = first_question(call).filter(|_| asks) {
         // Who does not answer decides nothing.
@@ -87,6 +90,13 @@ fn refusal_fact(
     };
     let text = Quote::of_refusal(refusal).or_else(next).unwrap_or_else(Quote::empty);
     Some(Fact::from_user(Topic::Decisions, number, text, means()))
+}
+
+/// Whether a call waits for work in the background: who interrupts it forbids nothing.
+fn waits(call: &Call) -> bool {
+    let input = input_of(call);
+    let ends = ["Kill", "Stop"].iter().any(|it| call.name.contains(it));
+    !ends && ["task_id", "bash_id", "shell_id"].iter().any(|it| input.get(it).is_some())
 }
 
 /// Whether the user made one more request at most, so that a question before it may still be open.

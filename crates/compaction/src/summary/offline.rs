@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use crate::facts::{self, Detail, Fact, FileOp, Ledger, Outcome, Polarity, Topic, Voice};
 use crate::profile::{Section, SummarySpec, SummaryStyle};
-use history::History;
+use history::{History, Message, Part, Role};
 use regex::Regex;
 
 use layout::{Layout, says};
@@ -163,7 +163,9 @@ fn write_slice(
     tail: &Tail,
     count: &dyn Fn(&str) -> u64,
 ) -> String {
-    let step = facts::last_step(history, &ask.region);
+    // What stands behind the summary and ends the work tells more.
+    let ends = facts::final_answer(history).is_some_and(|it| it >= ask.region.end);
+    let step = facts::last_step(history, &ask.region).filter(|_| !ends);
     let answered = facts::last_answered(history);
     let mut items = items(ledger, step.as_ref(), answered, ask, tail);
     for it in &mut items {
@@ -177,7 +179,9 @@ fn write_slice(
     let below = pursued.map(|it| it.message).filter(|it| *it >= tail.from);
     let style = LineStyle {
         answered,
-        question_answered: facts::question_answered(history),
+        last_answered: facts::question_answered(history).or_else(|| finished(history, ledger)),
+        end: ask.region.end,
+        goes_on: step.as_ref().map(|it| it.message).filter(|it| goes_on(history, *it, ask.region.end)),
         answers: facts::answers(history),
         below,
         follows_up: pursued.is_some_and(|it| it.text.len() <= FOLLOW_UP),
@@ -209,6 +213,23 @@ fn write_slice(
         keep = keep.saturating_sub(step);
         step *= 2;
     }
+}
+
+/// The reply that ended the work, if the ledger knows of no step that is left.
+fn finished(history: &History, ledger: &Ledger) -> Option<usize> {
+    let left = |it: &Fact| matches!(it.topic, Topic::Open | Topic::Active);
+    facts::final_answer(history).filter(|_| !ledger.facts.iter().any(left))
+}
+
+/// Whether the turn of message `at` goes on behind the summary.
+fn goes_on(history: &History, at: usize, end: usize) -> bool {
+    let messages = history.messages();
+    let same_turn =
+        messages[at + 1..].iter().position(|it| it.is_prompt()).is_none_or(|it| at + 1 + it >= end);
+    let spoken = |it: &Message| {
+        it.role == Role::Assistant && it.parts.iter().any(|it| !matches!(it, Part::Reasoning(_)))
+    };
+    same_turn && messages[end..].iter().take_while(|it| !it.is_prompt()).any(spoken)
 }
 
 fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Candidate<'a>> {
@@ -250,6 +271,7 @@ fn items<'a>(
     // asked for in a prompt that stands behind the summary, by that.
     let asked = |it: &Fact| it.topic == Topic::Directives && answered.is_some_and(|at| at > it.message);
     let stands = |it: &Fact| it.topic == Topic::Directives && ask.stays(it);
+    // Elsewhere it stands among what the user said.
     let over: Vec<bool> =
         facts.iter().map(|it| stands(it) || asked(it) && quoted_whole(it, &facts)).collect();
     let facts: Vec<&Fact> = facts.into_iter().zip(over).filter(|it| !it.1).map(|it| it.0).collect();
@@ -274,7 +296,10 @@ fn items<'a>(
     };
     let mut out = Vec::new();
     for &fact in &facts {
-        let Some(place) = place(&ask.spec.sections, fact) else { continue };
+        let binds = fact.detail == Detail::Rule(Polarity::Forbid);
+        let earlier = asked(fact) && !binds && home(&ask.spec.sections, fact.topic) == fact.topic;
+        let said_in = section(Topic::UserMessages).filter(|_| earlier);
+        let Some(place) = said_in.or_else(|| place(&ask.spec.sections, fact)) else { continue };
         let me = (fact.message, fact.text.as_str());
         let twice = match fact.topic {
             Topic::UserMessages if every(fact) => false,
@@ -309,7 +334,8 @@ fn items<'a>(
         let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
         let focused = focus.iter().any(|it| lower.contains(it));
         let ended = ends.get(&std::ptr::from_ref(fact)).copied();
-        let topic = home(&ask.spec.sections, fact.topic);
+        let topic = if said_in.is_some() { Topic::UserMessages } else { fact.topic };
+        let topic = home(&ask.spec.sections, topic);
         out.push(Candidate { fact, kind, section: place, topic, focused, ended, now: None });
     }
     out

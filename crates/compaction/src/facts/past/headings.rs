@@ -125,6 +125,12 @@ pub(super) fn parse_heading(lead: &str, next: Option<usize>) -> Option<Heading<'
 /// Suffix of a goal that is pursued now and stands whole behind the summary.
 pub(crate) const BELOW: &str = " (asked now, whole below)";
 
+/// Suffix of a request that the messages behind the summary answer.
+pub(crate) const ANSWERED_BELOW: &str = " (answered in the messages below)";
+
+/// Suffix of the last step, where the messages behind the summary go on with it.
+pub(crate) const GOES_ON: &str = " (goes on in the messages below)";
+
 /// Suffix of a goal that was answered, up to the number of the message that answered it.
 pub(crate) const ANSWERED: &str = " (answered at [#";
 

@@ -7,6 +7,7 @@ pub(in crate::facts) mod overtaken;
 pub(in crate::facts) mod step_index;
 pub(in crate::facts) mod present;
 mod progress;
+pub(in crate::facts) mod retold;
 pub(in crate::facts) mod superseded;
 
 use std::sync::LazyLock;
@@ -25,7 +26,7 @@ use crate::facts::work::command::is_read_only;
 use crate::facts::work::outcome::Outcome;
 use crate::facts::work::resolution::EXCUSES;
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
-pub(crate) use headings::{ANSWERED, BELOW};
+pub(crate) use headings::{ANSWERED, ANSWERED_BELOW, BELOW, GOES_ON};
 use headings::{Heading, op_in, parse_heading};
 use history::{History, Kind, Message, Part};
 
@@ -350,8 +351,10 @@ impl SummaryReader<'_> {
         let body = if quotes { body } else { without_bold(&body) };
         // Our format: a goal or question that was answered since.
         let requests = matches!(topic, Topic::Goal | Topic::Last);
-        let goal = body.rsplit_once(ANSWERED).filter(|it| requests && it.1.ends_with(')'));
-        let body = REFS.replace_all(goal.map_or(&body, |it| it.0), "").into_owned();
+        let body = body.strip_suffix(GOES_ON).unwrap_or(&body);
+        let at = body.rsplit_once(ANSWERED).filter(|it| it.1.ends_with(')')).map(|it| it.0);
+        let goal = at.or_else(|| body.strip_suffix(ANSWERED_BELOW)).filter(|_| requests);
+        let body = REFS.replace_all(goal.unwrap_or(body), "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
         // Ours: the session tells its mode, and what is asked now stands behind the summary.

@@ -21,7 +21,8 @@ static TEMPORARY_STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)\bcurrent(?:ly)? block|\bblocked by\b|\bcommit (?:is )?blocked|\bin progress\b",
         r"|\b(?:not|never|n[o'’]t)(?: yet)?(?: been)? (?:committed|pushed|staged|merged|saved|attempted)",
-        r"|\b(?:uncommitted|unsaved|unstaged)\b|\bstaged (?:but|and ready)|\b(?:already|still) staged",
+        r"|\bnothing (?:(?:is|was|has been) )?(?:yet )?(?:committed|pushed|staged)|\bno commits? (?:(?:was|were) )?made\b",
+        r"|\b(?:uncommitted|unsaved|unstaged|unpushed)\b|\bstaged (?:but|and ready)|\b(?:already|still) staged",
         r"|\bpending\s*(?:[.,;)]|$)|\bretry the (?:commit|push)\b|\b(?:half|partially)[- ]applied",
     ))
 });

@@ -10,8 +10,8 @@ use super::progress;
 use super::step_index::MAX_CANDIDATES;
 use crate::facts::plan::TaskUpdate;
 use crate::facts::talk::orders::{for_one_request, polarity};
-use crate::facts::talk::report::speaks;
-use crate::facts::talk::{MAX_REPLY_BYTES, answers_question, asks, is_question, is_trivial};
+use crate::facts::talk::report::{delivers, speaks, statements, text_of_model};
+use crate::facts::talk::{MAX_REPLY_BYTES, answers_question, asks, is_question, is_trivial, leaves_question};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
@@ -341,6 +341,25 @@ pub fn question_answered(history: &History) -> Option<usize> {
     // Who asks back has not answered.
     let answers = is_report(answer) && !is_question(&answer.plain());
     (is_question(&asked.plain()) && answers).then_some(first)
+}
+
+/// The reply that ends the session: nothing follows it, it calls no tool, asks nothing, and announces or leaves open no
+/// step. It answered what was asked, unless it is short and nothing was done for it.
+pub fn final_answer(history: &History) -> Option<usize> {
+    let messages = history.messages();
+    let at = messages.iter().rposition(|it| it.role != Role::System)?;
+    let last = &messages[at];
+    let text = text_of_model(last);
+    let working = last.calls().next().is_some() && !delivers(last);
+    let goes_on = || {
+        let announces = |it: &str| CUES.announce.is_in(&Lowercased::of(it)) || it.ends_with([':', '：']);
+        statements(&text).pop().is_some_and(announces)
+            || says_remaining(&text)
+            || CUES.unfinished.is_in(&Lowercased::of(&text))
+    };
+    let turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
+    let worked = is_report(last) || turn.flat_map(|it| it.calls()).next().is_some();
+    (at > 0 && speaks(last) && worked && !working && !leaves_question(&text) && !goes_on()).then_some(at)
 }
 
 /// The last message of the model before each request but the first, in order: what answered the request before it.

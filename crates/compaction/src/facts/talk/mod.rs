@@ -320,6 +320,11 @@ fn replies_to(asked: &str, prompt: &str) -> bool {
     (!asks(prompt) && short || approves && count <= MAX_APPROVAL_CHARS) && !OPEN_INVITATION.is_match(asked)
 }
 
+/// Whether a message of the model ends with a question that waits for the user.
+pub(in crate::facts) fn leaves_question(text: &str) -> bool {
+    last_question(text).is_some_and(|it| !OPEN_INVITATION.is_match(it))
+}
+
 /// Whether a prompt answers the question with which the model's message before it ends.
 pub(in crate::facts) fn answers_question(prompt: &Message, before: &Message) -> bool {
     let Some(prompt) = Prompt::of(prompt) else { return false };

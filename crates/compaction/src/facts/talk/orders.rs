@@ -239,12 +239,19 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
         }
         let document = stretch == Stretch::Document;
         let whole = document && ABOUT_THE_WHOLE.is_match(sentence);
-        let polarity = polarity(sentence).or_else(|| whole.then_some(Polarity::Require));
         let plan = parts.iter().position(|it| std::ptr::eq(&**it, part)).map(|it| &plans[it]);
+        let bounded = plan.is_some_and(|it| it.part_at(part, sentence) == PlanPart::Bounds);
+        let briefs = document && plan.is_some_and(|it| it.briefs);
+        let in_list = (briefs && !bounded || stretch == Stretch::Typed) && is_listed_rule(part, sentence);
+        let polarity = polarity(sentence).or_else(|| (whole || in_list).then_some(Polarity::Require));
         if let Some(polarity) = polarity.filter(|_| !QUESTION_START.is_match(sentence)) {
-            if document && !plan.is_some_and(|it| it.binds(part, sentence, polarity, whole)) {
+            let binds = || plan.is_some_and(|it| it.binds(part, sentence, polarity, whole));
+            if document && !in_list && !binds() {
                 continue;
             }
+            // These are rules however many there are.
+            let prohibits = || polarity == Polarity::Forbid && PROHIBITS.is_match(sentence);
+            let alone = whole || in_list || briefs && prohibits();
             let typed = stretch == Stretch::Typed;
             let topic = if typed { rule_topic(sentence, polarity) } else { Topic::Directives };
             let text = if sentence.ends_with([':', '：']) {
@@ -261,7 +268,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
             };
             let rule =
                 prompt.quote(text).map(|it| Fact::from_user(topic, number, it, Detail::Rule(polarity)));
-            if document && !whole { of_document.extend(rule) } else { facts.extend(rule) }
+            if document && !alone { of_document.extend(rule) } else { facts.extend(rule) }
         }
     }
     if of_document.len() <= MAX_DOCUMENT_RULES {
@@ -284,6 +291,51 @@ static REFERS_BACK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     ))
 });
 
+/// The title of a text that was written for a model.
+static PROMPT_TITLE: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\s*# .*\bprompt\b"));
+/// A document that gives the agent its work, where others describe a product.
+static BRIEFS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?im)^\W*you are (?:the |an? )?[\w-]+|\bif you are (?:the |an? )?[\w-]+|^#+ (?:\W*\d+[.)] )?your (?:tasks?|job|role|assignment)\b",
+    )
+});
+
+/// A prohibition that stands for itself, whatever it is about.
+static PROHIBITS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)^\W*(?:(?:do|must|should) not|(?:don|mustn|shouldn)['’]?t|never|nunca|jamais|niemals|никогда не|не (?:трогай|меняй|изменяй|удаляй|используй|добавляй)\w*)\b",
+        r"|^\W*(?:不要|禁止|绝不|切勿|절대)",
+    ))
+});
+
+/// The label of a list whose items are rules, whatever their words.
+static RULES_LABEL: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)^\W*(?:\d+[.)]\W*)?(?:(?:important|general|hard|strict|critical|ground|key|core|global|working|lead|coordination|team|agent|safety|the|your|my|our) ){0,2}(?:rules|constraints|prohibitions|guardrails|restrictions|правила|ограничения|запреты",
+        r"|regeln|einschränkungen|règles|contraintes|reglas|restricciones)\W*$",
+        r"|^\W*(?:规则|約束|约束|限制|ルール|制約|규칙|제약)\W*$",
+    ))
+});
+
+/// Whether a sentence begins an item of a list that is labelled as rules.
+fn is_listed_rule(part: &str, sentence: &str) -> bool {
+    /// Lines of such a list that are looked at.
+    const MOST: usize = 40;
+    let at = offset(sentence, part);
+    let start = part[..at].rfind('\n').map_or(0, |it| it + 1);
+    let item = |line: &str| line.trim().len() > without_markers(line).len();
+    let lead = part[start..at].chars().any(char::is_alphabetic);
+    let line = part[start..].lines().next().unwrap_or_default();
+    let introduces = sentence.trim_end_matches('*').ends_with([':', '：']);
+    if lead || introduces || !item(line) || line.starts_with([' ', '\t', '#']) {
+        return false;
+    }
+    let mut above = part[..start].lines().rev().filter(|it| !it.trim().is_empty()).take(MOST);
+    let label = above.find(|it| !it.starts_with([' ', '\t']) && (!item(it) || it.starts_with('#')));
+    label.is_some_and(|it| RULES_LABEL.is_match(it))
+}
+
 /// A requirement, whatever it is about.
 static REQUIRES: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\b(?:must|shall|do not|don['’]t|mandatory)\b"));
@@ -300,8 +352,13 @@ enum PlanPart {
     Other,
 }
 
-/// The parts of a document with headings: where each begins, and the depth of its heading.
-struct Outline(Vec<(usize, usize, PlanPart)>);
+/// The parts of a document with headings.
+struct Outline {
+    /// Where each begins, and the depth of its heading.
+    parts: Vec<(usize, usize, PlanPart)>,
+    /// Whether the document gives the agent its work.
+    briefs: bool,
+}
 
 impl Outline {
     fn of(part: &str) -> Self {
@@ -326,6 +383,7 @@ impl Outline {
         let stretches = stretches(part);
         let documents =
             stretches.iter().filter(|it| it.0 == Stretch::Document && !is_asked_about(&stretches));
+        let briefs = PROMPT_TITLE.is_match(part) || documents.clone().any(|it| BRIEFS.is_match(it.1));
         for line in documents.flat_map(|it| it.1.lines()) {
             let depth = line.bytes().take_while(|it| *it == b'#').count();
             let Some(title) = line[depth..].strip_prefix(' ').filter(|_| depth > 0) else { continue };
@@ -343,13 +401,19 @@ impl Outline {
             };
             out.push((offset(line, part), depth, own));
         }
-        Self(out)
+        Self { parts: out, briefs }
+    }
+
+    /// The part of the document in which a sentence stands.
+    fn part_at(&self, part: &str, sentence: &str) -> PlanPart {
+        let at = offset(sentence, part);
+        self.parts.iter().rev().find(|it| it.0 <= at).map_or(PlanPart::Other, |it| it.2)
     }
 
     /// Whether a sentence may bind; `whole`: it is about the whole task.
     fn binds(&self, part: &str, sentence: &str, polarity: Polarity, whole: bool) -> bool {
         let at = offset(sentence, part);
-        let here = self.0.iter().rev().find(|it| it.0 <= at).map_or(PlanPart::Other, |it| it.2);
+        let here = self.part_at(part, sentence);
         let lead = part[..at].rsplit('\n').next().unwrap_or_default().trim();
         let numbered = lead.starts_with(|c: char| c.is_ascii_digit());
         let begins = |(before, _): (&str, &str)| !before.contains(char::is_alphanumeric);
@@ -371,8 +435,8 @@ impl Outline {
 
     /// The lists of what the task must not touch, each with its heading.
     fn bounds<'p>(&self, part: &'p str) -> Vec<&'p str> {
-        let ends = self.0.iter().skip(1).map(|it| it.0).chain([part.len()]);
-        let own = self.0.iter().zip(ends).filter(|it| it.0.2 == PlanPart::Bounds);
+        let ends = self.parts.iter().skip(1).map(|it| it.0).chain([part.len()]);
+        let own = self.parts.iter().zip(ends).filter(|it| it.0.2 == PlanPart::Bounds);
         let text = |((at, depth, _), end): (&(usize, usize, PlanPart), usize)| {
             let text = part[at + depth..end].trim();
             let (heading, list) = text.split_once('\n')?;
@@ -392,7 +456,7 @@ impl Outline {
     }
 }
 
-/// Maximum rules in a document, beside its bounds; one with more describes a product.
+/// Maximum rules in a document beside its bounds, prohibitions and lists of rules; one with more describes a product.
 const MAX_DOCUMENT_RULES: usize = 8;
 
 /// A sentence with the one before it, in the same paragraph.

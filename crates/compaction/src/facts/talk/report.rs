@@ -155,7 +155,7 @@ fn is_item(line: &str) -> bool {
 }
 
 /// The sentences of a text, with clauses between semicolons kept together: the second may mean something else alone.
-pub(super) fn statements(text: &str) -> Vec<&str> {
+pub(in crate::facts) fn statements(text: &str) -> Vec<&str> {
     let mut out: Vec<&str> = Vec::new();
     for sentence in sentences(text) {
         let from = |it: &str| offset(it, text);

@@ -130,7 +130,11 @@ struct Work<'a> {
 }
 
 /// Returns the changes of files that a later one replaced.
-pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut Vec<Fact>) -> Vec<Fact> {
+pub(in crate::facts) fn read(
+    history: &History,
+    base: Option<&str>,
+    facts: &mut Vec<Fact>,
+) -> (Vec<Fact>, git::commits::Commits) {
     let reports = tools::reports_failures(history.meta.agent.as_deref());
     let mut work = Work { base, reports, ..Work::default() };
     for fact in facts.iter() {
@@ -237,7 +241,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
             Fact::from_tools(ToolTopic::Directory, first, format!("{REPOSITORY}{it}"), Detail::None)
         }),
     );
-    work.changes
+    (work.changes, work.commits)
 }
 
 /// How a line about the repository begins.

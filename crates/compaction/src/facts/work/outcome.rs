@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::command::{self, ParsedCommand};
-use super::counts::{checked_nothing, counts_in};
+use super::counts::{checked_nothing, counts_in, created_issue, is_rebased, wrong_flag};
 use super::git::COMMITTED;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
@@ -76,9 +76,6 @@ static COULD_NOT_START: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 });
 static PULL: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
-/// An issue that a tracker on the command line created (beads).
-static CREATED: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\W*Created issue: (\S+)"));
 /// What kind of line states an error, the most certain first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum ErrorLine {
@@ -178,8 +175,9 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let telling = wrong.as_ref().filter(|_| !shows);
     let refused = head.trim().lines().count() <= 2 && COULD_NOT_START.is_match(head.trim());
     let committed = commits_in(head).or_else(|| commits_in(&tail));
+    let misused = wrong_flag(command, head).or_else(|| wrong_flag(command, &tail));
     let passes = counts.as_ref().is_some_and(|it| !it.failed && it.tests);
-    let created = CREATED.captures(&tail).and_then(|it| Some(format!("created {}", it.get(1)?.as_str())));
+    let created = created_issue(&tail);
     let number = head.trim();
     let number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
     let counted = (number && parsed.ends_in_a_count()).then(|| head.trim().to_owned());
@@ -211,7 +209,9 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         (false, None) if command::ends_in_viewer(command) && starts_as_fatal(head) => Some(false),
         (false, None) if reports && !masked => Some(true),
         _ if refused_push => Some(false),
-        _ if committed.is_some() => Some(true),
+        // The commit was made, but what stands before it did not run.
+        _ if misused.is_some() => committed.is_none().then_some(false),
+        _ if committed.is_some() || !shows && is_rebased(command, &tail) => Some(true),
         _ if failures && !shows => Some(false),
         _ if passes && !shows => Some(true),
         // A failed test or compiler error counts, whatever ran after it.
@@ -234,6 +234,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
             Some((line, _)) => raised().or(Some(line)),
             None => raised().or_else(|| first_line(head)),
         };
+        out.error = misused.or(out.error);
         // What refused it may have printed nothing that tells more.
         out.error = out.error.or_else(|| refused_push.then(|| "the push was refused".into()));
         let panicked = out

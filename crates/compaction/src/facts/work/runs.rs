@@ -1,6 +1,7 @@
 //! Outcomes of commands, of those in the background, and of those that the user ran.
 
 use super::command::ParsedCommand;
+use super::counts::wrong_flag;
 use super::git::commits::branches;
 use super::outcome::{self, Outcome};
 use super::paths::{is_absolute, path};
@@ -26,7 +27,9 @@ impl Work<'_> {
             && !output.cleared
         {
             let failed = has_failed(output);
-            let masked = commands.iter().any(|it| command::masks_exit_code(it));
+            let text = output.text.as_str();
+            let masked =
+                commands.iter().any(|it| command::masks_exit_code(it) || wrong_flag(it, text).is_some());
             outcome.ok = (failed || self.reports.is_none() && !masked).then_some(!failed);
             outcome.error = failed.then(|| failure_message(output));
         }

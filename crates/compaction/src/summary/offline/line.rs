@@ -6,8 +6,8 @@ use super::{SHORT, script};
 use crate::facts::text::stretches::{Stretch, stretches};
 use crate::facts::text::{clip, clip_end, flat, is_slash_command, without_cut_announcement, without_escapes};
 use crate::facts::{
-    ANSWERED, BELOW, Detail, Fact, FileOp, Name, Outcome, REPOSITORY, Topic, UNREADABLE, Voice, is_plan,
-    is_read_only,
+    ANSWERED, ANSWERED_BELOW, BELOW, Detail, Fact, FileOp, GOES_ON, Name, Outcome, REPOSITORY, Topic,
+    UNREADABLE, Voice, is_plan, is_read_only,
 };
 
 /// A fact as written: lines with the same label and directory are joined.
@@ -29,8 +29,12 @@ pub(super) struct LineStyle {
     pub(super) errors_apart: bool,
     /// The report of the model since which the user asks for something else.
     pub(super) answered: Option<usize>,
-    /// The message that answered the last prompt, a question.
-    pub(super) question_answered: Option<usize>,
+    /// The message that answered the last prompt: a question, or what the session ends with.
+    pub(super) last_answered: Option<usize>,
+    /// The first message behind the summary.
+    pub(super) end: usize,
+    /// The message of the last step, if its turn goes on behind the summary.
+    pub(super) goes_on: Option<usize>,
     /// What answered each request, in order.
     pub(super) answers: Vec<usize>,
     /// The request that stands behind the summary word for word, if it is what is pursued now.
@@ -45,6 +49,15 @@ impl LineStyle {
     /// Our word, or the system's for it.
     fn word<'a>(&'a self, ours: &'a str) -> &'a str {
         self.words.get(ours).map_or(ours, String::as_str)
+    }
+
+    /// What is told behind a request that the end of the session answers.
+    fn answer_of_last(&self, fact: &Fact) -> String {
+        match self.last_answered.filter(|it| *it > fact.message) {
+            Some(at) if at >= self.end => ANSWERED_BELOW.to_owned(),
+            Some(at) => format!("{ANSWERED}{at}])"),
+            None => String::new(),
+        }
     }
 
     /// What stands in front of a line: the word and a colon, or a mark in brackets.
@@ -141,16 +154,17 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                     .filter(|_| over.is_some() && !style.follows_up && fact.voice() == Voice::User);
                 let goal = single(plan.unwrap_or_else(|| words(fact, chars)));
                 let Some(last) = over else {
-                    let whole = if style.below == Some(fact.message) { BELOW } else { "" };
-                    return goal.ending(whole);
+                    return match style.below == Some(fact.message) {
+                        true if style.last_answered.is_none() => goal.ending(BELOW),
+                        _ => goal.ending(&style.answer_of_last(fact)),
+                    };
                 };
                 let by = style.answers.iter().find(|it| **it > fact.message).map_or(last, |it| last.min(*it));
                 goal.ending(&format!("{ANSWERED}{by}])"))
             }
-            Topic::Last => {
-                let by = style.question_answered.filter(|it| *it > fact.message);
-                let by = by.map(|it| format!("{ANSWERED}{it}])"));
-                single(words(fact, chars)).ending(&by.unwrap_or_default())
+            Topic::Last => single(words(fact, chars)).ending(&style.answer_of_last(fact)),
+            Topic::Current if style.goes_on == Some(fact.message) => {
+                single(words(fact, chars)).ending(GOES_ON)
             }
             _ => match fact.topic.row().mark {
                 Some(mark) => single(format!("{} {}", style.mark(mark), cut(&fact.text, chars))),

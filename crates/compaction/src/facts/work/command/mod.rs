@@ -463,9 +463,25 @@ fn step(words: Vec<&str>) -> Option<Vec<&str>> {
 pub(in crate::facts) fn hides_failure(command: &str) -> bool {
     /// Programs whose exit code depends on what they find.
     const FILTERS: [&str; 10] = ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "jq"];
-    let last = command.rsplit('|').next().unwrap_or_default().trim_start();
-    let head = last.split_whitespace().next().unwrap_or_default();
-    command.contains("||") || command.contains('|') && FILTERS.contains(&head)
+    let last = last_pipe(command).map(|at| command[at + 1..].trim_start());
+    let head = last.and_then(|it| it.split_whitespace().next());
+    command.contains("||") || head.is_some_and(|it| FILTERS.contains(&it))
+}
+
+/// The last pipe of a command that stands in no quotation.
+fn last_pipe(command: &str) -> Option<usize> {
+    let (mut quote, mut last, mut escaped) = (None, None, false);
+    for (at, byte) in command.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quote != Some(b'\'') => escaped = true,
+            b'"' | b'\'' if quote.is_none() => quote = Some(byte),
+            _ if quote == Some(byte) => quote = None,
+            b'|' if quote.is_none() => last = Some(at),
+            _ => {}
+        }
+    }
+    last
 }
 
 /// Whether a command ends in a program that is there to succeed, so that its exit code says nothing of what ran before:
