@@ -152,6 +152,15 @@ fn stands(source: &History, it: &Unsupported) -> bool {
     })
 }
 
+/// The directories below the working directory in which the shell stood, relative to it.
+fn shell_dirs(source: &History) -> Vec<String> {
+    let cwd = source.meta.cwd.as_deref().unwrap_or_default();
+    let stood = source.meta.shell_dirs.iter().map(|it| canonical(&it.1, None, cwd));
+    let below = stood.filter(|it| !it.starts_with('/') && it.get(1..2) != Some(":"));
+    let dirs: std::collections::BTreeSet<String> = below.collect();
+    dirs.into_iter().take(8).collect()
+}
+
 /// What the source says of what is asked.
 #[derive(Clone, Default)]
 struct Support {
@@ -165,6 +174,8 @@ struct Support {
     /// In the user's words.
     user: NgramSet,
     cwd: String,
+    /// Where the shell stood below that, relative to it.
+    shell_dirs: Vec<String>,
     tests_passed: bool,
     built: bool,
 }
@@ -173,6 +184,7 @@ impl Support {
     fn new<'a>(source: &History, probes: &[Probe], asked: impl Iterator<Item = &'a Asked<'a>>) -> Self {
         let mut support = Self {
             cwd: source.meta.cwd.as_deref().unwrap_or_default().replace('\\', "/"),
+            shell_dirs: shell_dirs(source),
             ..Self::default()
         };
         for asked in asked {
@@ -321,6 +333,13 @@ impl Support {
                 if let Some(found) = self.paths.get_mut(&hash(&stretch)) {
                     *found = true;
                 }
+            }
+        }
+        // What the shell printed where it stood. What begins there already was printed from above.
+        for dir in &self.shell_dirs {
+            let below = !path.starts_with('/') && dir.split('/').next() != parts.first().copied();
+            if below && let Some(found) = self.paths.get_mut(&hash(&canonical(&path, Some(dir), ""))) {
+                *found = true;
             }
         }
     }
