@@ -221,6 +221,9 @@ impl Support {
         for path in source.meta.rolled_back.iter().flat_map(|it| &it.changed) {
             support.find_path(path, &mut seen);
         }
+        for (_, dir) in &source.meta.shell_dirs {
+            support.find_path(dir, &mut seen);
+        }
         for probe in probes {
             match &probe.fact {
                 Fact::Command { command, outcome } => {
