@@ -524,7 +524,7 @@ fn is_open(item: &Value) -> bool {
 /// A path as the source names it best: relative to the working directory below it, with `/`, without `./`.
 pub(crate) fn canonical(path: &str, dir: Option<&str>, cwd: &str) -> String {
     let mut whole = path.trim().replace('\\', "/");
-    let absolute = |it: &str| it.starts_with(['/', '~']) || it.get(1..3) == Some(":/");
+    let absolute = |it: &str| it.starts_with(['/', '~', '$']) || it.get(1..3) == Some(":/");
     if let Some(dir) = dir.filter(|_| !absolute(&whole)) {
         whole = format!("{}/{whole}", dir.replace('\\', "/").trim_end_matches('/'));
     }

@@ -312,16 +312,16 @@ impl Layout<'_, '_> {
             }
             let mut answered = None;
             let earlier = sorted.iter().position(|it| is_from_earlier(it.0));
-            for (place, (_, line)) in sorted.into_iter().enumerate() {
+            for (place, (fact, line)) in sorted.into_iter().enumerate() {
                 if Some(place) == earlier {
                     out.push_str(FROM_EARLIER);
                 }
                 match &line.label {
-                    // Of goals that an earlier summary tells in several lines, the first says it for all.
-                    None if *topic == Topic::Goal && !line.text.starts_with('"') => {
-                        let (goal, at) = line::apart_from_answer(&line.text);
-                        let said = answered.replace(at) == Some(at);
-                        out.push_str(&format!("- {}\n", if said { goal } else { &line.text }));
+                    // Of a request that is told in several lines, the first says it for all.
+                    None if matches!(topic, Topic::Goal | Topic::Last) => {
+                        let (request, at) = line::apart_from_answer(&line.text);
+                        let said = answered.replace((fact.message, at)) == Some((fact.message, at));
+                        out.push_str(&format!("- {}\n", if said { request } else { &line.text }));
                     }
                     None if section.numbered
                         && matches!(topic, Topic::Done | Topic::Active | Topic::Open) =>

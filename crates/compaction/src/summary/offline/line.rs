@@ -174,9 +174,10 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
     }
 }
 
-/// The line of a goal, and when it was answered.
+/// The line of a request, and where it was answered.
 pub(super) fn apart_from_answer(line: &str) -> (&str, Option<&str>) {
-    line.rfind(ANSWERED).map_or((line, None), |at| (&line[..at], Some(&line[at..])))
+    let at = line.rfind(ANSWERED).or_else(|| line.rfind(ANSWERED_BELOW));
+    at.map_or((line, None), |at| (&line[..at], Some(&line[at..])))
 }
 
 /// What became of an error of message `at`.
