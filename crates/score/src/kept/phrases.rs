@@ -255,3 +255,16 @@ pub(crate) fn turned_around(one: &(String, String), other: &(String, String)) ->
 pub(super) fn squeezed(text: &str) -> String {
     text.chars().filter(|it| it.is_alphanumeric()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_before_a_colon_counts_and_one_behind_it_too() {
+        for text in ["failed, 5 passed, 1 failed: thread 'main' panicked", "passed: 5, failed: 1"] {
+            let told = outcome_in(text).unwrap();
+            assert_eq!((told.ok, told.passed, told.failed), (false, Some(5), Some(1)), "{text}");
+        }
+    }
+}

@@ -322,7 +322,10 @@ pub(crate) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
         let words: Vec<&str> =
             lower.split(|c: char| !(c.is_alphanumeric() || c == '#')).filter(|it| !it.is_empty()).collect();
         // `Passed: 4  Failed: 0` names first what it counts.
-        let labelled = lower.contains("passed:") || lower.contains("failed:");
+        let number_behind = |label: &&str| {
+            lower.split_once(*label).is_some_and(|it| it.1.trim_start().starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let labelled = ["passed:", "failed:"].iter().any(number_behind);
         for pair in words.windows(2) {
             let number = |it: &str| it.parse::<u64>().ok();
             let pair = if labelled { [pair[1], pair[0]] } else { [pair[0], pair[1]] };
