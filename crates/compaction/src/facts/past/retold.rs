@@ -43,7 +43,7 @@ pub(in crate::facts) fn drop_retold(history: &History, facts: &mut Vec<Fact>) {
             all[place + 1..].iter().filter(|it| turn(facts[it.0].message) > mine).take(MAX_CANDIDATES);
         let again = |other: &HashSet<String>| {
             let shared = own.intersection(other).count();
-            shared >= 2 && shared * 3 >= own.len() * 2 || shared >= 3 && shared * 2 >= own.len()
+            shared >= 3 && shared * 3 >= own.len() * 2
         };
         over.extend(later.map(|it| &it.1).any(again).then_some(*at));
     }

@@ -185,6 +185,20 @@ pub(super) fn is_rebased(command: &str, text: &str) -> bool {
     command.contains("rebase") && REBASED.is_match(text)
 }
 
+/// What git and programs over it print where a merge or rebase stops.
+static CONFLICT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?m)^(?:CONFLICT \([\w/ ]+\): .*|error: could not apply [0-9a-f]{7,40}\b.*|⚠ Rebasing \S+ onto \S+ — conflict)$",
+    )
+});
+
+/// Where a merge or rebase of `command` stopped.
+pub(super) fn conflict(command: &str, text: &str) -> Option<String> {
+    let merges = ["merge", "rebase", "cherry-pick", "revert", "pull", "stash", " am "];
+    let found = CONFLICT.find(text).filter(|_| merges.iter().any(|it| command.contains(it)))?;
+    Some(found.as_str().trim().to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

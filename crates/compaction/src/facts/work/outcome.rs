@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::command::{self, ParsedCommand};
-use super::counts::{checked_nothing, counts_in, created_issue, is_rebased, wrong_flag};
+use super::counts::{checked_nothing, conflict, counts_in, created_issue, is_rebased, wrong_flag};
 use super::git::COMMITTED;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
@@ -83,6 +83,8 @@ enum ErrorLine {
     Test,
     /// An error of a compiler, with the location.
     Compiler,
+    /// A checker that crashed.
+    Crash,
     Message,
     /// A phrase that a program which succeeds may print too.
     Phrase,
@@ -92,7 +94,7 @@ enum ErrorLine {
     Hook,
 }
 
-static ERROR_LINES: LazyLock<[(ErrorLine, AsciiFirstRegex); 6]> = LazyLock::new(|| {
+static ERROR_LINES: LazyLock<[(ErrorLine, AsciiFirstRegex); 7]> = LazyLock::new(|| {
     [
         (
             ErrorLine::Test,
@@ -106,6 +108,7 @@ static ERROR_LINES: LazyLock<[(ErrorLine, AsciiFirstRegex); 6]> = LazyLock::new(
                 r"(?m)^\s*[^\s:(]+[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | TS\d)|^[A-Z]{1,4}\d{3,4} (?:\[\*\] )?[A-Z`]",
             ),
         ),
+        (ErrorLine::Crash, AsciiFirstRegex::new(r"(?m)^Oops! Something went wrong! :\($")),
         (
             ErrorLine::Message,
             AsciiFirstRegex::new(concat!(
@@ -177,6 +180,9 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let committed = commits_in(head).or_else(|| commits_in(&tail));
     let misused = wrong_flag(command, head).or_else(|| wrong_flag(command, &tail));
     let passes = counts.as_ref().is_some_and(|it| !it.failed && it.tests);
+    let stopped = conflict(command, head).or_else(|| conflict(command, &tail));
+    let test_line = wrong.as_ref().is_some_and(|it| it.1 == ErrorLine::Test);
+    let tests_failed = masked && (test_line || counts.as_ref().is_some_and(|it| it.failed && it.tests));
     let created = created_issue(&tail);
     let number = head.trim();
     let number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
@@ -211,6 +217,8 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         _ if refused_push => Some(false),
         // The commit was made, but what stands before it did not run.
         _ if misused.is_some() => committed.is_none().then_some(false),
+        // Whatever was committed beside it.
+        _ if !shows && (stopped.is_some() || tests_failed) => Some(false),
         _ if committed.is_some() || !shows && is_rebased(command, &tail) => Some(true),
         _ if failures && !shows => Some(false),
         _ if passes && !shows => Some(true),
@@ -234,7 +242,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
             Some((line, _)) => raised().or(Some(line)),
             None => raised().or_else(|| first_line(head)),
         };
-        out.error = misused.or(out.error);
+        out.error = misused.or(stopped).or(out.error);
         // What refused it may have printed nothing that tells more.
         out.error = out.error.or_else(|| refused_push.then(|| "the push was refused".into()));
         let panicked = out
@@ -313,6 +321,7 @@ fn error_line(text: &str) -> Option<(String, ErrorLine)> {
                 && !NUMBERED.is_match(line)
                 && !CODE.is_match(line)
                 && !line.starts_with("0 errors")
+                && !line.contains("(0 errors, ")
                 && line.len() > 3
             {
                 let (above, from) = text.split_at(start);
@@ -320,7 +329,7 @@ fn error_line(text: &str) -> Option<(String, ErrorLine)> {
                 let before = marked.then(|| linter_location(above)).flatten();
                 let told = before.map_or(line.to_string(), |it| format!("{it}: {line}"));
                 let mut told = npm_error(line, from).unwrap_or(told);
-                if *kind == ErrorLine::Test
+                if matches!(kind, ErrorLine::Test | ErrorLine::Crash)
                     && let Some(cause) = cause(above, from)
                 {
                     told.push_str(&format!(": {cause}"));

@@ -156,6 +156,7 @@ impl Work<'_> {
         if output.cleared {
             outcome = Outcome::default();
         }
+        let committed = outcome.result.as_deref().is_some_and(|it| it.starts_with("committed "));
         if !read_only && outcome.ok == Some(false) {
             self.instead = None;
         }
@@ -203,7 +204,6 @@ impl Work<'_> {
                 self.resolve_wrong_calls(number, &parsed);
                 self.resolve_by_success(number, command, &parsed);
                 self.resolve_probe(number, command);
-                let committed = outcome.result.as_deref().is_some_and(|it| it.starts_with("committed "));
                 self.resolve_by_green_commit(number, command, &parsed, committed);
             }
             if command.contains("git commit") || command.contains("--continue") {
@@ -229,7 +229,8 @@ impl Work<'_> {
                 self.facts.push(Fact::from_tools(ToolTopic::Setup, number, command.into(), Detail::None));
             }
         }
-        if outcome.ok != Some(false) && outcome.running.is_none() {
+        // What failed beside a commit does not undo it.
+        if (outcome.ok != Some(false) || committed) && outcome.running.is_none() {
             self.commits.keep_named(command);
             self.commits.keep_named(clip(output.text.as_str(), 20_000).0);
             self.commits.record(command, output.text.as_str());

@@ -228,7 +228,9 @@ impl ParsedCommand {
                     words[1..].iter().filter(|it| !it.starts_with('-')).count() > 1
                 }
                 ("ast-grep" | "sg" | "curl" | "strings" | "journalctl", _) => true,
-                ("git", Some("show" | "diff" | "log" | "blame" | "grep" | "cat-file")) => true,
+                // These print no contents.
+                ("git", Some("diff")) => !words[2..].iter().any(|it| ["--check", "--quiet"].contains(it)),
+                ("git", Some("show" | "log" | "blame" | "grep" | "cat-file")) => true,
                 ("git", Some("-C")) => {
                     matches!(words.get(3), Some(&("show" | "diff" | "log" | "blame" | "grep")))
                 }
