@@ -238,6 +238,41 @@ fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Cand
     numbers.into_iter().map(|it| &items[it]).collect()
 }
 
+/// What tells of the region, in the order of the ledger: its facts, the request that is pursued behind it, and where the
+/// work stood at its end (`step`).
+fn facts_of_region<'a>(
+    ledger: &'a Ledger,
+    step: Option<&'a Fact>,
+    answered: Option<usize>,
+    changed_again: &HashSet<&str>,
+    ask: &OfflineRequest,
+    tail: &Tail,
+) -> Vec<&'a Fact> {
+    let only_files = patterns(&ask.spec.only_files);
+    let is_summarized = |fact: &Fact| is_summarized(fact, &only_files, ask);
+    let told = |step: &&Fact| {
+        let twice = |it: &Fact| {
+            it.topic == Topic::Current || it.topic == Topic::Findings && it.message == step.message
+        };
+        ask.region.len() > 1 && !ledger.facts.iter().filter(|it| is_summarized(it)).any(twice)
+    };
+    let step = step.filter(told).filter(|it| is_summarized(it));
+    let pursued = pursued_behind(ledger, ask, tail);
+    let facts = pursued.into_iter().chain(ledger.facts.iter().filter(|it| is_summarized(it))).chain(step);
+    let before = changed_before(ledger, changed_again, ask);
+    let facts: Vec<&Fact> = facts.chain(before.into_iter().filter(|it| is_summarized(it))).collect();
+    // What was asked for in a task that is over is told by the quotation of its prompt, where that is short; what is
+    // asked for in a prompt that stands behind the summary, by that.
+    let stands = |it: &Fact| it.topic == Topic::Directives && ask.stays(it);
+    let over = |it: &Fact| stands(it) || is_of_answered(it, answered) && quoted_whole(it, &facts);
+    facts.iter().copied().filter(|it| !over(it)).collect()
+}
+
+/// Whether it was asked for in a task that is over.
+fn is_of_answered(fact: &Fact, answered: Option<usize>) -> bool {
+    fact.topic == Topic::Directives && answered.is_some_and(|at| at > fact.message)
+}
+
 /// The facts that have a section, each once: what the user said does not stand twice.
 /// `step`: where the work stood at the end of the region. `answered`: what answered the request before the current one.
 fn items<'a>(
@@ -252,29 +287,9 @@ fn items<'a>(
         fact.topic == Topic::UserMessages && section(fact.topic).is_some_and(|at| ask.spec.sections[at].every)
     };
     let focus: Vec<String> = ask.focus.map(focus_words).unwrap_or_default();
-    let only_files = patterns(&ask.spec.only_files);
-    let is_summarized = |fact: &Fact| is_summarized(fact, &only_files, ask);
-    let told = |step: &&Fact| {
-        let twice = |it: &Fact| {
-            it.topic == Topic::Current || it.topic == Topic::Findings && it.message == step.message
-        };
-        ask.region.len() > 1 && !ledger.facts.iter().filter(|it| is_summarized(it)).any(twice)
-    };
-    let step = step.filter(told).filter(|it| is_summarized(it));
-    let pursued = pursued_behind(ledger, ask, tail);
-    let facts = pursued.into_iter().chain(ledger.facts.iter().filter(|it| is_summarized(it))).chain(step);
     let behind = ledger.about(Topic::Files).filter(|it| it.message >= ask.region.end);
     let changed_again: HashSet<&str> = behind.map(|it| it.text.as_str()).collect();
-    let before = changed_before(ledger, &changed_again, ask);
-    let facts: Vec<&Fact> = facts.chain(before.into_iter().filter(|it| is_summarized(it))).collect();
-    // What was asked for in a task that is over is told by the quotation of its prompt, where that is short; what is
-    // asked for in a prompt that stands behind the summary, by that.
-    let asked = |it: &Fact| it.topic == Topic::Directives && answered.is_some_and(|at| at > it.message);
-    let stands = |it: &Fact| it.topic == Topic::Directives && ask.stays(it);
-    // Elsewhere it stands among what the user said.
-    let over: Vec<bool> =
-        facts.iter().map(|it| stands(it) || asked(it) && quoted_whole(it, &facts)).collect();
-    let facts: Vec<&Fact> = facts.into_iter().zip(over).filter(|it| !it.1).map(|it| it.0).collect();
+    let facts = facts_of_region(ledger, step, answered, &changed_again, ask, tail);
     let words = |topic: Topic| {
         facts.iter().filter(move |it| it.topic == topic).map(|it| (it.message, it.text.as_str()))
     };
@@ -297,7 +312,9 @@ fn items<'a>(
     let mut out = Vec::new();
     for &fact in &facts {
         let binds = fact.detail == Detail::Rule(Polarity::Forbid);
-        let earlier = asked(fact) && !binds && home(&ask.spec.sections, fact.topic) == fact.topic;
+        // Elsewhere it stands among what the user said.
+        let earlier =
+            is_of_answered(fact, answered) && !binds && home(&ask.spec.sections, fact.topic) == fact.topic;
         let said_in = section(Topic::UserMessages).filter(|_| earlier);
         let Some(place) = said_in.or_else(|| place(&ask.spec.sections, fact)) else { continue };
         let me = (fact.message, fact.text.as_str());

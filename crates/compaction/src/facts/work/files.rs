@@ -385,17 +385,16 @@ impl Work<'_> {
             (Some(FileOp::Deleted | FileOp::Renamed), _) => return,
             (Some(_), Change::Deleted) => FileOp::Deleted,
             // Made by a command or another agent.
-            (Some(FileOp::Edited), Change::Added) if new => FileOp::CreatedThenEdited,
-            (Some(op), Change::Modified | Change::Added) if op.changes() => return,
+            (Some(FileOp::Edited), Change::Added | Change::Untracked) if new => FileOp::CreatedThenEdited,
+            (Some(op), Change::Modified | Change::Added | Change::Untracked) if op.changes() => return,
             (Some(_) | None, _) if by.is_none() => return,
             (None, Change::Deleted) => FileOp::Deleted,
-            (Some(FileOp::Read | FileOp::ReadAfterEdit), Change::Modified | Change::Added)
-                if by == Some(By::Other) =>
-            {
-                FileOp::ReadThenChanged
-            }
+            (
+                Some(FileOp::Read | FileOp::ReadAfterEdit),
+                Change::Modified | Change::Added | Change::Untracked,
+            ) if by == Some(By::Other) => FileOp::ReadThenChanged,
             (_, Change::Modified) => FileOp::Edited,
-            (_, Change::Added) => FileOp::Created,
+            (_, Change::Added | Change::Untracked) => FileOp::Created,
         };
         let stays = |it: FileOp| matches!(it, FileOp::ReadThenChanged | FileOp::CreatedThenEdited);
         // Where it was read stays: a kept end that holds the commit alone does not tell that.
@@ -424,7 +423,7 @@ fn known_path(
         None => printed(written, dir, base).map(|it| it + folder),
     };
     let name = name.filter(|it| cut.is_some() || !it.starts_with(".."))?;
-    if cut.is_none() && (files.contains_key(&name) || !name.contains('/')) {
+    if cut.is_none() && (files.contains_key(&name) || !name.trim_end_matches('/').contains('/')) {
         return Some(name);
     }
     // Every tree has files of the same names.
@@ -446,4 +445,21 @@ fn says_created(output: &Output) -> bool {
 fn has_overwritten(output: &Output) -> bool {
     let start = clip(output.text.as_str(), 300).0;
     ["has been updated", "overwrote", "overwritten", "Updated file"].iter().any(|it| start.contains(it))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_of_the_root_is_not_one_below() {
+        let files = ["go/.tool/", "go/src/a.go"].map(|it| (it.to_owned(), (1, FileOp::Mentioned, None)));
+        let files = HashMap::from(files);
+        let known = |path: &str| {
+            let listed = Listed { path: path.to_owned(), change: Change::Untracked, from_root: false };
+            known_path(&files, &listed, None, Some("/repo"))
+        };
+        assert_eq!(known(".tool/").as_deref(), Some(".tool/"));
+        assert_eq!(known("src/a.go").as_deref(), Some("go/src/a.go"));
+    }
 }

@@ -565,6 +565,9 @@ mod tests {
         ] {
             assert_eq!(kinds(command), expected, "{command}");
         }
+        let there =
+            "cd go && go test -race ./a\ncd .. && git diff --check && git status --short\ngh stack view";
+        assert_eq!(ParsedCommand::of(there).git_directory().as_deref(), Some("go/.."));
         assert_eq!(
             ParsedCommand::of("bun test src/a.test.ts -t x").operations()[0].targets,
             ["src/a.test.ts"]

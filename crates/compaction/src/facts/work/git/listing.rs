@@ -7,8 +7,9 @@ use super::of_git;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::facts::work) enum Change {
     Modified,
-    /// Not in the last commit.
+    /// Staged, and not in the last commit.
     Added,
+    Untracked,
     Deleted,
 }
 
@@ -90,12 +91,16 @@ fn short_line(at: usize, line: &str) -> Option<Listed> {
         return None;
     }
     let change = match state {
-        it if it.contains(['?', 'A', 'R', 'C']) => Change::Added,
+        it if it.contains('?') => Change::Untracked,
+        it if it.contains(['A', 'R', 'C']) => Change::Added,
         it if it.contains('D') => Change::Deleted,
         _ => Change::Modified,
     };
     Some(Listed { path: path.to_owned(), change, from_root: false })
 }
+
+/// The heading of files that git does not know, in the long form.
+const UNTRACKED: &str = "Untracked files:";
 
 /// The long form, which git prints in the user's language: none if that is not English.
 fn long(output: &str) -> Option<Vec<Listed>> {
@@ -109,13 +114,13 @@ fn long(output: &str) -> Option<Vec<Listed>> {
             "Changes to be committed:" | "Changes not staged for commit:" | "Unmerged paths:" => {
                 section = Some((false, out.len()));
             }
-            "Untracked files:" => section = Some((true, out.len())),
+            UNTRACKED => section = Some((true, out.len())),
             "" if section.is_some_and(|it| out.len() > it.1) => section = None,
             "" => {}
             _ if text.starts_with('(') => {}
             _ if line.starts_with(['\t', ' ']) => {
                 let Some((new, _)) = section else { continue };
-                let listed = if new { Some(("new file", text)) } else { text.split_once(':') };
+                let listed = if new { Some((UNTRACKED, text)) } else { text.split_once(':') };
                 out.extend(listed.and_then(|(state, path)| long_line(state, path.trim())));
             }
             _ => section = None,
@@ -128,6 +133,7 @@ fn long(output: &str) -> Option<Vec<Listed>> {
 fn long_line(state: &str, path: &str) -> Option<Listed> {
     let change = match state {
         "modified" | "typechange" | "both modified" => Change::Modified,
+        UNTRACKED => Change::Untracked,
         "new file" | "renamed" | "copied" | "both added" => Change::Added,
         "deleted" | "deleted by us" | "deleted by them" => Change::Deleted,
         _ => return None,

@@ -17,6 +17,8 @@ pub(in crate::facts::work) struct Uncommitted {
     changed: BTreeMap<String, (usize, Change)>,
     /// Those of them that the session edited, whose path is told elsewhere.
     edited: BTreeSet<String>,
+    /// What was untracked before the session did anything.
+    untracked_before: BTreeSet<String>,
     /// What was staged, as named.
     staged: Vec<String>,
 }
@@ -26,8 +28,9 @@ impl Uncommitted {
         // Elsewhere, or beside the repository.
         let drive = path.get(1..2) == Some(":");
         if !path.starts_with(['/', '~', '.', '\\']) && !drive {
-            let new = self.changed.get(path).is_some_and(|it| it.1 == Change::Added);
-            let change = if new { Change::Added } else { Change::Modified };
+            let new = self.changed.get(path).map(|it| it.1);
+            let new = new.filter(|it| matches!(it, Change::Added | Change::Untracked));
+            let change = new.unwrap_or(Change::Modified);
             self.changed.insert(path.to_owned(), (number, change));
             self.edited.insert(path.to_owned());
         }
@@ -131,31 +134,44 @@ impl Uncommitted {
             is_same(&listed.path, path)
                 || listed.path.ends_with('/') && format!("/{path}").contains(&format!("/{}", listed.path))
         };
+        let first = self.status.is_none() && self.committed.is_none() && self.edited.is_empty();
         if listing.whole {
             self.changed.retain(|path, _| listing.files.iter().any(|it| is(it, path)));
             self.status = Some(number);
         }
-        for listed in &listing.files {
-            let known: Vec<String> = self.changed.keys().filter(|it| is(listed, it)).cloned().collect();
-            let names = if known.is_empty() { resolve(listed).into_iter().collect() } else { known };
+        let resolved: Vec<Option<String>> = listing.files.iter().map(resolve).collect();
+        let others: BTreeSet<&String> = resolved.iter().flatten().collect();
+        for (listed, name) in listing.files.iter().zip(&resolved) {
+            // A file that is listed by its own path is not another that ends alike.
+            let is = |it: &&String| is(listed, it) && (name.as_ref() == Some(*it) || !others.contains(it));
+            let known: Vec<String> = self.changed.keys().filter(is).cloned().collect();
+            let names = if known.is_empty() { name.iter().cloned().collect() } else { known };
+            if first && listing.whole && listed.change == Change::Untracked {
+                self.untracked_before.extend(names.iter().cloned());
+            }
             self.changed.extend(names.into_iter().map(|it| (it, (number, listed.change))));
         }
     }
 
-    /// What is told of it at the end; nothing where the session neither edits nor commits, and git lists no change. `unseen`: whether commits are
-    /// made that no command shows.
+    /// What is told of it at the end; nothing where the session neither edits nor commits, and git lists no change of a
+    /// file that it knows. `unseen`: whether commits are made that no command shows.
     pub(in crate::facts::work) fn told(&self, unseen: bool) -> Option<String> {
         /// Maximum number of files that are named.
         const NAMED: usize = 8;
         let works = !self.edited.is_empty() || self.committed.is_some();
         // What is untracked alone may lie there for long.
-        let tracked = self.status.is_some() && self.changed.values().any(|it| it.1 != Change::Added);
+        let tracked = self.status.is_some() && self.changed.values().any(|it| it.1 != Change::Untracked);
         if !works && !tracked {
             return None;
         }
-        if self.changed.is_empty() {
+        let of_before = |it: &(&String, &(usize, Change))| {
+            it.1.1 == Change::Untracked && self.untracked_before.contains(it.0) && !self.edited.contains(it.0)
+        };
+        let (before, mut newest): (Vec<_>, Vec<_>) = self.changed.iter().partition(of_before);
+        if newest.is_empty() {
             let at = self.status.filter(|it| self.committed.is_none_or(|at| at < *it))?;
-            return Some(format!("nothing uncommitted at #{at} (git status)"));
+            let but = if before.is_empty() { "" } else { " but files that were untracked before" };
+            return Some(format!("nothing uncommitted at #{at}{but} (git status)"));
         }
         let (known, at) = match (self.status, self.committed) {
             (Some(status), Some(commit)) if commit > status => {
@@ -166,28 +182,27 @@ impl Uncommitted {
             (None, Some(commit)) => (format!("as far as seen; last commit: #{commit}"), commit),
             (None, None) => return None,
         };
-        let mut newest: Vec<(&String, usize, Change)> =
-            self.changed.iter().map(|(path, (at, change))| (path, *at, *change)).collect();
-        newest.retain(|it| !unseen || it.1 <= at);
-        newest.sort_by_key(|it| std::cmp::Reverse(it.1));
-        // The list of files has the paths, but which of two is meant must be said here.
-        let shared = |name: &str| newest.iter().filter(|it| file_name(it.0) == name).count() > 1;
-        let name = |(path, _, change): &(&String, usize, Change)| {
-            let name = match file_name(path) {
-                name if shared(name) || !self.edited.contains(*path) => path,
-                name => name,
-            };
+        newest.retain(|it| !unseen || it.1.0 <= at);
+        newest.sort_by_key(|it| std::cmp::Reverse(it.1.0));
+        let name = |(path, (_, change)): &(&String, &(usize, Change))| match change {
+            Change::Modified => self.short_name(path).to_owned(),
             // As git writes it.
-            match change {
-                Change::Modified => name.to_owned(),
-                Change::Added => format!("A {name}"),
-                Change::Deleted => format!("D {name}"),
-            }
+            Change::Added => format!("A {path}"),
+            Change::Untracked => format!("?? {path}"),
+            Change::Deleted => format!("D {path}"),
         };
         let named: Vec<String> = newest.iter().take(NAMED).map(name).collect();
         let more = newest.len() - named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         (!named.is_empty()).then(|| format!("uncommitted ({known}): {}{more}", named.join(", ")))
+    }
+
+    /// The name of a file that the session edited, where no other one has it: the list of files has its path.
+    fn short_name<'a>(&self, path: &'a str) -> &'a str {
+        let name = file_name(path);
+        let other = |it: &String| it != path && file_name(it) == name;
+        let shared = self.edited.iter().chain(self.changed.keys()).any(other);
+        if shared || !self.edited.contains(path) { path } else { name }
     }
 }
 
@@ -227,7 +242,7 @@ mod tests {
             ("just ship", "[main 2b3c4d5] a", ""),
             ("git stash", "", ""),
             ("git status", "nothing to commit, working tree clean", "nothing uncommitted at #5 (git status)"),
-            ("git status --short", " M src/b.rs\n?? new/\n", "uncommitted (git status: #5): A new/, b.rs"),
+            ("git status --short", " M src/b.rs\n?? new/\n", "uncommitted (git status: #5): ?? new/, b.rs"),
             (
                 "git status -s | head -1",
                 " M src/b.rs\n",
@@ -241,7 +256,7 @@ mod tests {
             (
                 "git status",
                 "On branch main\nChanges not staged for commit:\n  (use \"git add\" …)\n\tmodified:   docs/c.md\n\tdeleted:    src/d.rs\n\nUntracked files:\n\tsrc/a.rs\n\nno changes added to commit\n",
-                "uncommitted (git status: #5): docs/c.md, A a.rs, D src/d.rs",
+                "uncommitted (git status: #5): docs/c.md, ?? src/a.rs, D src/d.rs",
             ),
             ("git checkout -b next", "", "uncommitted (as far as seen; last commit: #1): b.rs, a.rs"),
             ("cd deep && git add src/ && git commit -m a", "[main 2b3c4d5] a", ""),
@@ -268,6 +283,23 @@ mod tests {
         assert_eq!(
             work.told(false).unwrap(),
             "uncommitted (as far as seen; last commit: #1): gone.rs, src/b/mod.rs, src/a/mod.rs"
+        );
+        // Which of two is deleted is told by its path; what was untracked before is not of this work.
+        let mut work = Uncommitted::default();
+        run(&mut work, 1, "git status --short", "?? .tool/\n?? notes.md\n");
+        work.edit(2, "lib/a.toml");
+        work.edit(2, "notes.md");
+        run(&mut work, 3, "git status --short", " M a.toml\n D lib/a.toml\n?? .tool/\n?? notes.md\n?? b/\n");
+        assert_eq!(
+            work.told(false).unwrap(),
+            "uncommitted (git status: #3): a.toml, ?? b/, D lib/a.toml, ?? notes.md"
+        );
+        run(&mut work, 4, "git commit -am all && git status --short", "?? .tool/\n");
+        assert_eq!(work.told(false), None);
+        run(&mut work, 5, "git status --short", "?? .tool/\n");
+        assert_eq!(
+            work.told(false).unwrap(),
+            "nothing uncommitted at #5 but files that were untracked before (git status)"
         );
         let mut never = Uncommitted::default();
         never.edit(1, "a.rs");

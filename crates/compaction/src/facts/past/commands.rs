@@ -1,0 +1,113 @@
+//! Commands and errors in an earlier summary.
+
+use std::sync::LazyLock;
+
+use super::{SummaryReader, is_resolved};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::clip;
+use crate::facts::voice::ToolTopic;
+use crate::facts::work::command::is_read_only;
+use crate::facts::work::outcome::Outcome;
+use crate::facts::work::resolution::EXCUSES;
+use crate::facts::{Detail, Topic};
+
+static COMMAND: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"^`([^`]+)`\s*(…)?\s*(?:\([^`→]*\)\s*)?(?:→|->|:|—)\s*(.+)$"));
+
+impl SummaryReader<'_> {
+    pub(super) fn command(&mut self, section: Topic, body: &str) {
+        if let Some(list) = body.strip_prefix("looked, ok: ") {
+            return self.read_only_commands(list);
+        }
+        let Some(found) = COMMAND.captures(body) else {
+            let topic = if section == Topic::Commands { Topic::Findings } else { section };
+            let lower = body.to_lowercase();
+            let over = is_resolved(body);
+            let detail = match topic {
+                Topic::Errors => Detail::Error {
+                    of: None,
+                    resolved: over.then_some(self.number),
+                    similar: None,
+                    excused: None,
+                },
+                _ => Detail::None,
+            };
+            let text = clip(body, 400).0.to_string();
+            // `- Fixed by …` below an error resolves it.
+            if over
+                && lower.starts_with("fix")
+                && let Some(last) =
+                    self.facts.last_mut().filter(|it| it.topic == Topic::Errors && it.message == self.number)
+            {
+                if last.text.len() < 1_000 {
+                    last.text.reword(|it| format!("{it} {text}"));
+                }
+                last.detail = detail;
+                return;
+            }
+            return self.push(topic, &text, detail);
+        };
+        let more = if found.get(2).is_some() { " …" } else { "" };
+        let command = format!("{}{more}", found.get(1).map_or("", |it| it.as_str()));
+        let command = command.as_str();
+        let rest = found.get(3).map_or("", |it| it.as_str()).trim();
+        if section == Topic::Errors {
+            let (text, state) = rest.rsplit_once(" → ").unwrap_or((rest, ""));
+            // Our format: `command` → failed, exit 1: error message → unresolved.
+            let ended = body[..body.len() - rest.len()].trim_end().ends_with('→');
+            let ended = text.split_once(": ").filter(|it| ended && it.0.starts_with("failed"));
+            if let Some((state, _)) = ended {
+                let detail =
+                    Detail::Command { outcome: parse_outcome(state, None), read_only: is_read_only(command) };
+                self.push(Topic::Commands, command, detail);
+            }
+            let text = ended.map_or(text, |it| it.1);
+            let resolved = state.starts_with("resolved").then_some(self.number);
+            let similar = state.starts_with("a similar run went well").then_some(self.number);
+            let called = state.strip_prefix("called ").and_then(|it| it.split_whitespace().next());
+            let excused = EXCUSES.iter().find(|it| called == Some(it.0)).map(|it| (self.number, it.0));
+            let detail = Detail::Error { of: Some(command.into()), resolved, similar, excused };
+            return self.push(Topic::Errors, text, detail);
+        }
+        if section == Topic::Setup {
+            return self.push_seen(ToolTopic::Setup, command, Detail::None);
+        }
+        let (state, error) = match rest.split_once(": ") {
+            Some((state, error)) => (state, Some(error.to_string())),
+            None => (rest, None),
+        };
+        self.push(
+            Topic::Commands,
+            command,
+            Detail::Command { outcome: parse_outcome(state, error), read_only: is_read_only(command) },
+        );
+    }
+
+    /// Our format: ``looked, ok: `a`, `b` ``.
+    fn read_only_commands(&mut self, list: &str) {
+        for command in list.split('`').skip(1).step_by(2) {
+            let outcome = Outcome { ok: Some(true), ..Outcome::default() };
+            let detail = Detail::Command { outcome, read_only: true };
+            self.push(Topic::Commands, command, detail);
+        }
+    }
+}
+
+/// Parses the outcome in the lines that [`SummaryReader::command`] reads.
+fn parse_outcome(state: &str, error: Option<String>) -> Outcome {
+    let mut outcome = Outcome { error, ..Outcome::default() };
+    let mut results = Vec::new();
+    for word in state.split(", ") {
+        match word {
+            "ok" => outcome.ok = Some(true),
+            "failed" => outcome.ok = Some(false),
+            _ => match word.strip_prefix("exit ").and_then(|it| it.parse().ok()) {
+                Some(code) => outcome.exit = Some(code),
+                None if word == "ran" || word == "no outcome seen" => {}
+                None => results.push(word),
+            },
+        }
+    }
+    outcome.result = (!results.is_empty()).then(|| results.join(", "));
+    outcome
+}
