@@ -323,7 +323,9 @@ pub(crate) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
             lower.split(|c: char| !(c.is_alphanumeric() || c == '#')).filter(|it| !it.is_empty()).collect();
         // `Passed: 4  Failed: 0` names first what it counts.
         let number_behind = |label: &&str| {
-            lower.split_once(*label).is_some_and(|it| it.1.trim_start().starts_with(|c: char| c.is_ascii_digit()))
+            lower
+                .split_once(*label)
+                .is_some_and(|it| it.1.trim_start().starts_with(|c: char| c.is_ascii_digit()))
         };
         let labelled = ["passed:", "failed:"].iter().any(number_behind);
         for pair in words.windows(2) {
