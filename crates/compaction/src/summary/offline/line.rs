@@ -53,7 +53,9 @@ impl LineStyle {
 
     /// What is told behind a request that the end of the session answers.
     fn answer_of_last(&self, fact: &Fact) -> String {
-        match self.last_answered.filter(|it| *it > fact.message) {
+        // What an earlier summary calls the goal is wider than one request.
+        let request = fact.voice() == Voice::User;
+        match self.last_answered.filter(|it| request && *it > fact.message) {
             Some(at) if at >= self.end => ANSWERED_BELOW.to_owned(),
             Some(at) => format!("{ANSWERED}{at}])"),
             None => String::new(),
