@@ -319,10 +319,10 @@ impl Work<'_> {
             let new = self.uncommitted_at_first.as_ref().is_some_and(|it| !has_listed(it, &name));
             let since = self.listed_before && !has_listed(&self.changed_before, &name);
             let stays = it.change == Change::Deleted && self.untracked.contains(&name);
-            let by = match () {
-                () if self.is_carried(&name) => Some(By::Session),
-                () if self.delegated && (of_commit || since) => Some(By::Other),
-                () => None,
+            let by = if self.is_carried(&name) {
+                Some(By::Session)
+            } else {
+                (self.delegated && (of_commit || since)).then_some(By::Other)
             };
             changes.extend((!stays).then_some((name, it.change, by, new)));
         }

@@ -156,8 +156,7 @@ pub(in crate::facts) fn read(
         !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None, .. })
     });
     facts.retain(|it| {
-        let told = it.text.strip_prefix(REPOSITORY);
-        let Some(told) = told else { return true };
+        let Some(told) = it.text.strip_prefix(REPOSITORY) else { return true };
         match told.strip_prefix(CHECKED_OUT) {
             Some(branch) => work.commits.resume(branch),
             None => return !work.log.resume(told),
