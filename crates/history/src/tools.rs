@@ -12,6 +12,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::Call;
+pub use shell::{Joint, Program};
 
 /// What a tool is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -310,8 +311,8 @@ pub fn actions_in(call: &Call, shell_dir: Option<&str>) -> Vec<Action> {
     }
 }
 
-/// The commands of a shell command line, each as its words, without what only changes how they run (`sudo`, `A=b`).
-pub fn programs(command: &str) -> Vec<Vec<String>> {
+/// The programs that a shell command line runs, without what only changes how they run (`sudo`, `A=b`).
+pub fn programs(command: &str) -> Vec<Program> {
     shell::programs(command)
 }
 

@@ -249,7 +249,7 @@ fn paths_of(call: &Call, cwd: &str) -> HashSet<String> {
     let mut out = HashSet::default();
     for action in tools::actions(call) {
         let dir = action.dir.as_deref();
-        let in_command = action.command.iter().flat_map(|it| tools::programs(it)).flatten();
+        let in_command = action.command.iter().flat_map(|it| tools::programs(it)).flat_map(|it| it.words);
         let plain = |it: &String| !it.contains(|c: char| c.is_whitespace() || "|:*$()[]{}\\\"^".contains(c));
         let in_command =
             in_command.filter(|it| it.contains('/') && looks_like_path(it) && plain(it) && !is_revision(it));

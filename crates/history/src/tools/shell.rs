@@ -14,9 +14,33 @@ const LONGEST_PATH: usize = 4_096;
 /// Values of a `for` loop that are looked at.
 const MOST_VALUES: usize = 64;
 
+/// What stands before a program in its command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Joint {
+    /// Nothing, or a bracket.
+    #[default]
+    None,
+    /// `;`, `&` or a line break: it runs whatever the one before it did.
+    Then,
+    /// `&&`
+    And,
+    /// `||`
+    Or,
+    /// `|`
+    Pipe,
+}
+
+/// One program that a command line runs.
+#[derive(Debug)]
+pub struct Program {
+    pub words: Vec<String>,
+    pub joint: Joint,
+}
+
 /// One command of a list or pipe.
 #[derive(Default)]
 struct Simple {
+    joint: Joint,
     words: Vec<String>,
     /// Targets of `>`.
     writes: Vec<String>,
@@ -52,18 +76,20 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
     out
 }
 
-/// The words of each simple command; what a wrapping shell runs is looked into.
-pub(super) fn programs(command: &str) -> Vec<Vec<String>> {
+/// The simple commands; what a wrapping shell runs is looked into.
+pub(super) fn programs(command: &str) -> Vec<Program> {
     let mut out = Vec::new();
     for simple in split(command) {
         match unwrapped(&simple.words) {
-            [] => {}
             [head, flag, script, ..] if wraps(head, flag) => {
-                out.extend(
-                    split(script).iter().map(|it| unwrapped(&it.words).to_vec()).filter(|it| !it.is_empty()),
-                );
+                let inner = split(script).into_iter().enumerate().map(|(at, it)| Program {
+                    words: unwrapped(&it.words).to_vec(),
+                    joint: if at == 0 { simple.joint } else { it.joint },
+                });
+                out.extend(inner.filter(|it| !it.words.is_empty()));
             }
-            words => out.push(words.to_vec()),
+            [] => {}
+            words => out.push(Program { words: words.to_vec(), joint: simple.joint }),
         }
     }
     out
@@ -245,6 +271,47 @@ fn split(command: &str) -> Vec<Simple> {
     lexer.commands
 }
 
+/// Bytes of the command substitution that `text` begins with, `(` to `)`. Its quotes and here-documents are its own: the
+/// message of `git commit -m "$(cat <<'EOF'` may contain any of them.
+fn substitution(text: &str) -> usize {
+    let mut depth = 0_usize;
+    let mut quote = None;
+    let mut document: Option<&str> = None;
+    let mut chars = text.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match c {
+            '\\' if quote != Some('\'') => {
+                chars.next();
+            }
+            '\'' | '"' if quote.is_none() => quote = Some(c),
+            _ if quote == Some(c) => quote = None,
+            _ if quote.is_some() => {}
+            '(' => depth += 1,
+            ')' if depth == 1 => return at + 1,
+            ')' => depth -= 1,
+            '<' if text[at..].starts_with("<<") && !text[at..].starts_with("<<<") => {
+                let word = text[at + 2..].trim_start_matches(['-', ' ']);
+                let end = word.find(char::is_whitespace).unwrap_or(word.len());
+                document = Some(word[..end].trim_matches(['\'', '"', '\\']));
+                let behind = text.len() - word.len() + end;
+                while chars.offset() < behind && chars.next().is_some() {}
+            }
+            '\n' => {
+                if let Some(delimiter) = document.take() {
+                    let body: usize = text[at + 1..]
+                        .split_inclusive('\n')
+                        .take_while(|it| it.trim() != delimiter)
+                        .map(str::len)
+                        .sum();
+                    while chars.offset() < at + 1 + body && chars.next().is_some() {}
+                }
+            }
+            _ => {}
+        }
+    }
+    text.len()
+}
+
 struct Lexer<'a> {
     command: &'a str,
     chars: Peekable<CharIndices<'a>>,
@@ -288,11 +355,25 @@ impl Lexer<'_> {
             }
             ';' | '|' | '&' | '(' | ')' | '\n' => {
                 self.end_word();
+                let twice = ['|', '&'].contains(&c) && self.chars.next_if(|(_, next)| *next == c).is_some();
                 if c == '\n' {
                     self.here_documents();
                 }
-                if !self.commands.last().is_some_and(|it| it.words.is_empty() && it.writes.is_empty()) {
-                    self.commands.push(Simple::default());
+                let joint = match c {
+                    '|' if twice => Joint::Or,
+                    '|' => Joint::Pipe,
+                    '&' if twice => Joint::And,
+                    ';' | '\n' | '&' => Joint::Then,
+                    _ => Joint::None,
+                };
+                match self.commands.last_mut() {
+                    // A line break or bracket behind `|` or `;` separates nothing.
+                    Some(last) if last.words.is_empty() && last.writes.is_empty() => {
+                        if !matches!(joint, Joint::Then | Joint::None) {
+                            last.joint = joint;
+                        }
+                    }
+                    _ => self.commands.push(Simple { joint, ..Simple::default() }),
                 }
             }
             c if c.is_whitespace() => self.end_word(),
@@ -330,6 +411,13 @@ impl Lexer<'_> {
                     Some((_, '\n')) | None => {}
                     Some((_, c)) => self.word.extend(['\\', c]),
                 },
+                '$' if self.chars.peek().is_some_and(|(_, c)| *c == '(') => {
+                    let from = self.chars.peek().map_or(0, |(at, _)| *at);
+                    let to = from + substitution(&self.command[from..]);
+                    self.word.push('$');
+                    self.word.push_str(&self.command[from..to]);
+                    while self.chars.next_if(|(at, _)| *at < to).is_some() {}
+                }
                 _ => self.word.push(c),
             }
         }
@@ -395,6 +483,32 @@ mod tests {
             format!("{:?} {dir}{}{to}", it.meaning, it.path.unwrap_or_default())
         };
         actions(command, None).into_iter().map(line).collect::<Vec<_>>().join(", ")
+    }
+
+    #[test]
+    fn tells_how_programs_are_joined() {
+        for (command, expected) in [
+            ("a && b || c; d | e & f", "a, And b, Or c, Then d, Pipe e, Then f"),
+            ("(a |\n b) | c\n\nd;;", "a, Pipe b, Pipe c, Then d"),
+            ("rg 'a|b; c' x", "rg a|b; c x"),
+            ("x; bash -c 'a | b'", "x, Then a, Pipe b"),
+            ("make |& tee log", "make, Pipe tee log"),
+            (
+                "git commit -m \"$(cat <<'EOF'\nsay \"a; rm x\" and don't (\nEOF\n)\" && git log",
+                "git commit -m $(cat <<'EOF'\nsay \"a; rm x\" and don't (\nEOF\n), And git log",
+            ),
+            (
+                "echo \"at $(git log --format=\"%h | %s\")\"; a",
+                "echo at $(git log --format=\"%h | %s\"), Then a",
+            ),
+            ("echo \"$(a", "echo $(a"),
+        ] {
+            let shown = |it: Program| match it.joint {
+                Joint::None => it.words.join(" "),
+                joint => format!("{joint:?} {}", it.words.join(" ")),
+            };
+            assert_eq!(programs(command).into_iter().map(shown).collect::<Vec<_>>().join(", "), expected);
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
-use crate::facts::work::command;
+use crate::facts::work::command::ParsedCommand;
 use crate::facts::work::paths::file_name;
 use crate::facts::{Detail, Fact, FileOp};
 
@@ -238,12 +238,12 @@ fn requested_activities(step: &str) -> Vec<Activity> {
 
 /// The activities that a command performs.
 fn activities_of(command: &str) -> Vec<Activity> {
-    if command::hides_failure(command) {
+    let command = ParsedCommand::of(command);
+    if command.hides_failure() {
         return Vec::new();
     }
     let mut out = Vec::new();
-    for words in history::tools::programs(command) {
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    for words in command.programs() {
         let words = match words[..] {
             ["git", "-C" | "-c", _, ref rest @ ..] | ["git", "--no-pager", ref rest @ ..] => {
                 [&["git"], rest].concat()

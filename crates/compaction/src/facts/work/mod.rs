@@ -1,7 +1,6 @@
 //! Facts of tool calls: files, commands, errors, and what the user answered when a tool asked.
 
 pub(in crate::facts) mod command;
-mod counts;
 pub(in crate::facts) mod file_mentions;
 mod files;
 pub(in crate::facts) mod git;

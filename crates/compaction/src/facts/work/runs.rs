@@ -1,9 +1,8 @@
 //! Outcomes of commands, of those in the background, and of those that the user ran.
 
 use super::command::ParsedCommand;
-use super::counts::wrong_flag;
 use super::git::commits::branches;
-use super::outcome::{self, Outcome};
+use super::outcome::{self, Outcome, wrong_flag};
 use super::paths::{is_absolute, path};
 use super::{Work, command, failure_message, has_failed};
 use crate::facts::text::{clip, flat, without_escapes};
@@ -19,6 +18,7 @@ impl Work<'_> {
     pub(super) fn read_run(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
         let commands: Vec<&str> = actions.iter().filter_map(|it| it.command.as_deref()).collect();
         let mut outcome = outcome::read(output, &commands.join("\n"), self.reports == Some(true));
+        let parsed: Vec<ParsedCommand> = commands.iter().map(|it| ParsedCommand::of(it)).collect();
         let unread = outcome.result.is_none() || self.reports.is_none();
         if unread
             && outcome.ok.is_none()
@@ -28,13 +28,12 @@ impl Work<'_> {
         {
             let failed = has_failed(output);
             let text = output.text.as_str();
-            let masked =
-                commands.iter().any(|it| command::masks_exit_code(it) || wrong_flag(it, text).is_some());
+            let masked = parsed.iter().any(ParsedCommand::masks_exit_code)
+                || commands.iter().any(|it| wrong_flag(it, text).is_some());
             outcome.ok = (failed || self.reports.is_none() && !masked).then_some(!failed);
             outcome.error = failed.then(|| failure_message(output));
         }
         if outcome.ok != Some(false) {
-            let parsed: Vec<ParsedCommand> = commands.iter().map(|it| ParsedCommand::of(it)).collect();
             for path in parsed.iter().flat_map(ParsedCommand::files_of_revision) {
                 let dir = actions.first().and_then(|it| it.dir.clone());
                 let read = Action { meaning: Meaning::Read, path: Some(path), to: None, command: None, dir };
@@ -162,7 +161,7 @@ impl Work<'_> {
         }
         if read_only {
             // A search without matches, or for the word "error", is not a failure.
-            let died = command::ends_in_viewer(command) && outcome::starts_as_fatal(output.text.as_str());
+            let died = parsed.ends_in_viewer() && outcome::starts_as_fatal(output.text.as_str());
             let found = outcome.exit.map_or(!marked && !died, |it| it == 0);
             self.note_try(number, command, &parsed, found);
             if found {
@@ -191,13 +190,12 @@ impl Work<'_> {
         } else if outcome.running.is_none() {
             let nothing = outcome.result.as_deref() == Some(outcome::CHECKED_NOTHING);
             if !nothing && outcome.ok == Some(true)
-                || !nothing && !command::masks_exit_code(command) && !command::hides_failure(command)
+                || !nothing && !parsed.masks_exit_code() && !parsed.hides_failure()
             {
                 self.record_result(number, command, None);
             }
-            let well = !nothing
-                && outcome.ok == Some(true)
-                && (!command::hides_failure(command) || is_empty_output(output));
+            let well =
+                !nothing && outcome.ok == Some(true) && (!parsed.hides_failure() || is_empty_output(output));
             self.note_try(number, command, &parsed, well);
             if well {
                 self.record_success(number, command, &parsed);

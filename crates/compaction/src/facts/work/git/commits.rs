@@ -86,7 +86,7 @@ impl Commits {
 
     /// Marks the commits of the branch as lost that its log does not list, though it lists an older one.
     fn lose_unlisted(&mut self, listed: &[(String, String)]) {
-        let lists = |hash: &str| listed.iter().any(|it| it.0.starts_with(hash) || hash.starts_with(&*it.0));
+        let lists = |hash: &str| listed.iter().any(|it| is_same(&it.0, hash));
         let base = self.bases.iter().filter(|it| lists(&it.1)).map(|it| it.0).min();
         let made = |it: &(usize, &(String, String))| it.1.0 == self.branch && lists(&it.1.1);
         let oldest = self.made.iter().enumerate().find(made).map(|it| it.0);
@@ -130,18 +130,14 @@ impl Commits {
     /// Follows a program to another branch; a new one has the commits of that which it was made of.
     fn follow_branches(&mut self, words: &[&str]) {
         let (made, to) = branches(words);
-        match of_git(words).unwrap_or_default()[..] {
+        match &of_git(words).unwrap_or_default()[..] {
             ["branch", "-m" | "-M" | "--move", from, to] => self.rename_branch(Some(from), to),
             ["branch", "-m" | "-M" | "--move", to] => self.rename_branch(None, to),
+            ["branch", rest @ ..] if rest.iter().any(|it| ["-D", "-d", "--delete"].contains(it)) => {
+                let deleted = self.made.extract_if(.., |it| rest.contains(&it.0.as_str()));
+                self.gone.extend(deleted.map(|it| it.1));
+            }
             _ => {}
-        }
-        if let ["git", "branch", rest @ ..] = words
-            && rest.iter().any(|it| ["-D", "-d", "--delete"].contains(it))
-        {
-            let (over, left): (Vec<_>, Vec<_>) =
-                std::mem::take(&mut self.made).into_iter().partition(|it| rest.contains(&it.0.as_str()));
-            self.made = left;
-            self.gone.extend(over.into_iter().map(|it| it.1));
         }
         if let Some(name) = made {
             // A word behind the name says what it is made of.
@@ -163,10 +159,8 @@ impl Commits {
     /// The number of commits that a reset takes from the branch, where it printed what the branch is at `now`. Without
     /// a target, or with `HEAD`, only uncommitted changes are lost.
     fn taken_by(&self, words: &[&str], now: Option<&str>) -> Option<usize> {
-        let rest = match words {
-            ["git", "reset", rest @ ..] | ["git", "-C", _, "reset", rest @ ..] => rest,
-            _ => return None,
-        };
+        let words = of_git(words)?;
+        let ["reset", rest @ ..] = &words[..] else { return None };
         let hard = rest.contains(&"--hard");
         let target = rest.iter().find(|it| !it.starts_with('-'))?;
         let steps = match target.strip_prefix("HEAD") {
@@ -178,9 +172,7 @@ impl Commits {
             None => None,
         };
         let mut of_branch = self.made.iter().rev().filter(|it| it.0 == self.branch);
-        let known = now
-            .filter(|_| hard)
-            .and_then(|now| of_branch.position(|it| it.1.starts_with(now) || now.starts_with(it.1.as_str())));
+        let known = now.filter(|_| hard).and_then(|now| of_branch.position(|it| is_same(&it.1, now)));
         Some(known.or(steps).unwrap_or(usize::MAX))
     }
 
@@ -207,11 +199,8 @@ impl Commits {
 
 /// The branch or tag that a program makes, and the branch that it goes to.
 pub(in crate::facts::work) fn branches<'a>(words: &[&'a str]) -> (Option<&'a str>, Option<&'a str>) {
-    let words = match words {
-        ["git", "-C", _, rest @ ..] | ["git", rest @ ..] => rest,
-        _ => return (None, None),
-    };
-    let loud: Vec<&str> = words.iter().filter(|it| !["-q", "--quiet", "-f"].contains(it)).copied().collect();
+    let mut loud = of_git(words).unwrap_or_default();
+    loud.retain(|it| !["-q", "--quiet", "-f"].contains(it));
     match loud[..] {
         ["branch" | "tag", name, ..] if !name.starts_with('-') => (Some(name), None),
         ["checkout" | "switch", "-b" | "-B" | "-c" | "-C", name, ..] => (Some(name), Some(name)),

@@ -159,46 +159,6 @@ fn is_summary_line(line: &str) -> bool {
     words.filter(|it| !FRAME.contains(it)).count() <= OTHERS
 }
 
-/// A program of Go was given a flag that it does not take, so that it did not run.
-static WRONG_FLAG: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r#"(?m)^(?:invalid value "[^"\n]*" for flag -|flag provided but not defined: -).*$"#)
-});
-/// What git says at the end of a rebase.
-static REBASED: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^Successfully rebased and updated "));
-/// An issue that a tracker on the command line created (beads).
-static CREATED: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\W*Created issue: (\S+)"));
-/// The issue that a command created.
-pub(super) fn created_issue(text: &str) -> Option<String> {
-    CREATED.captures(text).and_then(|it| Some(format!("created {}", it.get(1)?.as_str())))
-}
-
-/// What a program of Go says that did not run because of a flag.
-pub(super) fn wrong_flag(command: &str, text: &str) -> Option<String> {
-    let found = WRONG_FLAG.find(text).filter(|_| command.contains("go "));
-    found.map(|it| it.as_str().to_owned())
-}
-
-/// Whether a command ended a rebase.
-pub(super) fn is_rebased(command: &str, text: &str) -> bool {
-    command.contains("rebase") && REBASED.is_match(text)
-}
-
-/// What git and programs over it print where a merge or rebase stops.
-static CONFLICT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?m)^(?:CONFLICT \([\w/ ]+\): .*|error: could not apply [0-9a-f]{7,40}\b.*|⚠ Rebasing \S+ onto \S+ — conflict)$",
-    )
-});
-
-/// Where a merge or rebase of `command` stopped.
-pub(super) fn conflict(command: &str, text: &str) -> Option<String> {
-    let merges = ["merge", "rebase", "cherry-pick", "revert", "pull", "stash", " am "];
-    let found = CONFLICT.find(text).filter(|_| merges.iter().any(|it| command.contains(it)))?;
-    Some(found.as_str().trim().to_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,78 @@
+//! What the exit code of a command line says of the programs in it.
+
+use super::ParsedCommand;
+use history::tools::{Joint, Program};
+
+fn name(program: &Program) -> &str {
+    program.words.first().map_or("", String::as_str)
+}
+
+impl ParsedCommand {
+    /// Whether it is a pipe or list, whose exit code may not be that of its main program.
+    pub(in crate::facts) fn is_compound(&self) -> bool {
+        self.programs.iter().skip(1).any(|it| matches!(it.joint, Joint::Then | Joint::Or | Joint::Pipe))
+    }
+
+    /// Whether the exit code does not show a failure within it: `make | grep error`, `make || true`.
+    pub(in crate::facts) fn hides_failure(&self) -> bool {
+        /// Programs whose exit code depends on what they find.
+        const FILTERS: [&str; 10] = ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "jq"];
+        let piped = self.programs.iter().rev().find(|it| it.joint == Joint::Pipe);
+        piped.is_some_and(|it| FILTERS.contains(&name(it)))
+            || self.programs.iter().any(|it| it.joint == Joint::Or)
+    }
+
+    /// Whether it ends in a program that is there to succeed, so that its exit code says nothing of what ran before:
+    /// `make || true`, `make; exit 0`.
+    pub(in crate::facts) fn masks_exit_code(&self) -> bool {
+        let Some(last) = self.programs.get(1..).and_then(|it| it.last()) else { return false };
+        match (last.joint, name(last)) {
+            (Joint::Or, "echo" | "printf") => !self.has_here_document,
+            (Joint::Or | Joint::Then, "true" | ":") => true,
+            (Joint::Or | Joint::Then, "exit") => last.words.get(1).is_some_and(|it| it == "0"),
+            _ => false,
+        }
+    }
+
+    /// Whether it ends in a pipe to a program that prints its input and always succeeds.
+    pub(in crate::facts) fn ends_in_viewer(&self) -> bool {
+        self.programs.last().is_some_and(|it| {
+            it.joint == Joint::Pipe && matches!(name(it), "head" | "tail" | "cat" | "tee" | "less")
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_whose_exit_code_it_is() {
+        // Compound, hides a failure, masks the code, ends in a viewer.
+        for (command, expected) in [
+            ("make", [false; 4]),
+            ("make && make test", [false; 4]),
+            ("rg 'a|b; c' src", [false; 4]),
+            ("git commit -m \"$(cat <<'EOF'\na \"b | c\" || d\nEOF\n)\"", [false; 4]),
+            ("make | grep -i error", [true, true, false, false]),
+            ("make | grep 'a|b'", [true, true, false, false]),
+            ("make | grep x; ls", [true, true, false, false]),
+            ("make | tail -3", [true, false, false, true]),
+            ("(make | tail -3)", [true, false, false, true]),
+            ("make | tail -3 && ls", [true, false, false, false]),
+            ("make || true", [true, true, true, false]),
+            ("make || echo no", [true, true, true, false]),
+            ("make || exit 1", [true, true, false, false]),
+            ("make; exit 0", [true, false, true, false]),
+            ("make\ntrue;", [true, false, true, false]),
+            ("make; echo done", [true, false, false, false]),
+            ("make && echo done", [false; 4]),
+            ("echo a | make", [true, false, false, false]),
+            ("true", [false; 4]),
+        ] {
+            let it = ParsedCommand::of(command);
+            let found = [it.is_compound(), it.hides_failure(), it.masks_exit_code(), it.ends_in_viewer()];
+            assert_eq!(found, expected, "{command}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The line of an output that says what went wrong.
+
+use std::sync::LazyLock;
+
+use super::exit_code;
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::{clip, flat};
+
+/// What kind of line states an error, the most certain first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum ErrorLine {
+    /// A failed test: its name says more than what its assertion printed.
+    Test,
+    /// An error of a compiler, with the location.
+    Compiler,
+    /// A checker that crashed.
+    Crash,
+    Message,
+    /// A phrase that a program which succeeds may print too.
+    Phrase,
+    /// Only marks a failure: beside an exit code of 0 it means nothing.
+    Mark,
+    /// A runner of hooks names the failed hook; the failure is printed below.
+    Hook,
+}
+
+static ERROR_LINES: LazyLock<[(ErrorLine, AsciiFirstRegex); 7]> = LazyLock::new(|| {
+    [
+        (
+            ErrorLine::Test,
+            AsciiFirstRegex::new(
+                r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\))",
+            ),
+        ),
+        (
+            ErrorLine::Compiler,
+            AsciiFirstRegex::new(
+                r"(?m)^\s*[^\s:(]+[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | TS\d)|^[A-Z]{1,4}\d{3,4} (?:\[\*\] )?[A-Z`]",
+            ),
+        ),
+        (ErrorLine::Crash, AsciiFirstRegex::new(r"(?m)^Oops! Something went wrong! :\($")),
+        (
+            ErrorLine::Message,
+            AsciiFirstRegex::new(concat!(
+                r"(?m)(?:^|\s)(?:(?:error(?:\[\w+\])?|Error|[a-z]\w*[a-z](?:Error|Exception)|\w+\.?\w*(?:Error|Exception)):(?:[^:\n]|$)|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|panic:",
+                r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|! \[(?:remote )?rejected\]|AssertionError|SyntaxError|undefined reference",
+                r"|npm (?:ERR!|error)|TypeError)",
+            )),
+        ),
+        (
+            ErrorLine::Phrase,
+            AsciiFirstRegex::new(concat!(
+                r"(?m)(?:command not found|[Nn]o such file or directory|[Pp]ermission denied|[Nn]ot found|[Cc]annot |[Cc]ould not |[Ff]ailed to |[Uu]nable to |[Ii]llegal option",
+                r"|unrecognized|unexpected argument|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward|^\S+\.\w+:\d+:\d+: \S)",
+            )),
+        ),
+        (
+            ErrorLine::Mark,
+            AsciiFirstRegex::new(r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,})"),
+        ),
+        (
+            ErrorLine::Hook,
+            AsciiFirstRegex::new(r"(?m)^.*\.{3,}\s*Failed\s*$|^\w*make(?:\[\d+\])?: \*\*\* .*Error \d+$"),
+        ),
+    ]
+});
+/// Lines that say no more than that something failed.
+static UNINFORMATIVE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
+    )
+});
+/// Numbered lines of code, as viewers print them: not an error message.
+static NUMBERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]"));
+/// Lines of code and diffs: an error in them did not occur in this run.
+static CODE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"^\s*(?:(?:[-+]\s*)?(?:\}?\s*(?:except|catch)\b|raise\b|throw\b|return\b|if\b|elif\b|const\b|let\b|var\b|//|\*\s|<!--|#\s)",
+        r"|[-+] ?[\w$./-]+=|@@ )|^[\w./\\@\[\]-]+\.\w+[:-]\d+[:-](?:\d+:)?\s*(?:except|catch|raise|throw|return|if|const|let|var|//|#|\*)\b",
+    ))
+});
+/// Progress lines and separators.
+static PROGRESS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"^(?:[=*#~+_-]{3,}|[✓✔√] |(?:Already|Switched to|On branch|HEAD is now|Building|Built|Compiling|Checking|Creating|Downloading|Downloaded|Fetching|Finished|Installed|Installing|",
+        r"Locking|Prepared|Resolved|Resolving|Running|Uninstalled|Updating|Using|Audited|Collecting|Cloning|Generating|yarn run|make\[?\d*\]?: (?:Entering|Leaving))\b)",
+    ))
+});
+
+/// The first line of the most certain kind.
+pub(super) fn error_line(text: &str) -> Option<(String, ErrorLine)> {
+    for (kind, pattern) in ERROR_LINES.iter() {
+        for found in pattern.find_iter(text).take(20) {
+            // The match may begin with the preceding line break.
+            let start = text[..found.end()].rfind('\n').map_or(0, |it| it + 1);
+            let line = text[start..].lines().next().unwrap_or_default().trim();
+            if !UNINFORMATIVE.is_match(line)
+                && !NUMBERED.is_match(line)
+                && !CODE.is_match(line)
+                && !line.starts_with("0 errors")
+                && !line.contains("(0 errors, ")
+                && line.len() > 3
+            {
+                let (above, from) = text.split_at(start);
+                let marked = line.starts_with(['×', '✖', '✗', '❌']);
+                let before = marked.then(|| linter_location(above)).flatten();
+                let told = before.map_or(line.to_string(), |it| format!("{it}: {line}"));
+                let mut told = npm_error(line, from).unwrap_or(told);
+                if matches!(kind, ErrorLine::Test | ErrorLine::Crash)
+                    && let Some(cause) = cause(above, from)
+                {
+                    told.push_str(&format!(": {cause}"));
+                }
+                return Some((flat(clip(&told, 220).0), *kind));
+            }
+        }
+    }
+    None
+}
+
+/// The cause of a failed test, whose line `from` begins with: bun prints it above that line, Go and TAP below.
+fn cause<'a>(above: &'a str, from: &'a str) -> Option<&'a str> {
+    /// Maximum lines between a test's name and its cause, which may include a stack trace.
+    const NEAR: usize = 20;
+    static CAUSE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+        AsciiFirstRegex::new(r"^\s*(?:\w+(?:\.\w+)*(?:Error|Exception): |[Ee]rror: |\S+_test\.go:\d+: )\S")
+    });
+    let of_a_test = |line: &&str| {
+        ["(fail)", "(pass)", "--- ", "not ok ", "ok ", "=== "].iter().any(|it| line.starts_with(it))
+    };
+    let says = |line: &&str| line.len() < 400 && CAUSE.is_match(line) && !UNINFORMATIVE.is_match(line);
+    let bun = from.starts_with("(fail)");
+    let near: Vec<&str> = if bun {
+        above.lines().rev().take(NEAR).collect()
+    } else {
+        from.lines().skip(1).take(NEAR).collect()
+    };
+    near.into_iter().take_while(|it| !of_a_test(it)).find(says).map(str::trim)
+}
+
+/// An npm error code, with the message on the line below.
+fn npm_error(line: &str, rest: &str) -> Option<String> {
+    let prefix = ["npm error ", "npm ERR! "].into_iter().find(|it| line.starts_with(it))?;
+    line[prefix.len()..].strip_prefix("code ")?;
+    let next = rest.lines().skip(1).find(|it| !UNINFORMATIVE.is_match(it))?;
+    Some(format!("{line}: {}", next.strip_prefix(prefix)?))
+}
+
+/// Location and message of the panic in a failed Rust test, which include the test's name.
+pub(super) fn panic_location(error: &str, text: &str) -> Option<String> {
+    let name = error.strip_prefix("test ")?.strip_suffix(" ... FAILED")?;
+    let start = text.find(&format!("thread '{name}' "))?;
+    let mut lines = text[start..].lines();
+    let place = lines.next().filter(|it| it.contains("panicked at"))?;
+    let why = lines.next().unwrap_or_default();
+    Some(flat(clip(&format!("{place} {why}"), 220).0))
+}
+
+/// The exception at the end of the last Python traceback.
+pub(super) fn raised(text: &str) -> Option<String> {
+    let (_, below) = text.rsplit_once("Traceback (most recent call last):\n")?;
+    let line = below.lines().find(|it| !it.starts_with(char::is_whitespace) && !it.is_empty())?;
+    Some(flat(clip(line, 220).0))
+}
+
+/// The location on the line above a message, as linters print it: `src/a.ts:1:2 lint/rule ━━━`.
+fn linter_location(text: &str) -> Option<&str> {
+    let line = text
+        .lines()
+        .rev()
+        .take(3)
+        .map(|it| it.trim().trim_end_matches(['━', '─', ' ']))
+        .find(|it| !it.is_empty())?;
+    let line = line.strip_prefix("at ").unwrap_or(line);
+    let first = line.split_whitespace().next()?;
+    (line.len() < 200 && first.contains(['/', '.']) && !line.ends_with(['.', ':'])).then_some(line)
+}
+
+/// The first line that is informative and not progress.
+pub(super) fn first_line(text: &str) -> Option<String> {
+    let says = |it: &&str| it.len() > 3 && !UNINFORMATIVE.is_match(it) && !exit_code::is_stated(it);
+    let lines = || text.lines().map(str::trim).filter(says);
+    let line = lines().find(|it| !PROGRESS.is_match(it)).or_else(|| lines().next())?;
+    Some(flat(clip(line, 220).0))
+}

@@ -1,0 +1,48 @@
+//! The exit code that an output states.
+
+use std::sync::LazyLock;
+
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+
+static EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r#"(?im)(?:^\s*|[\[(<. "])(?:process exited with code|command exited with code|exit code|exit_code|exited with code"#,
+        r#"|exit status|returncode|return code|completed with exit code|finished with exit code)[":>=\s]*\(?(-?\d{1,5})\b"#,
+    ))
+});
+/// An exit code that a command prints itself: `EXIT: 2`, `exit=0`, `rc=1`.
+static PRINTED_EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?im)^\W*(?:[\w-]+[ _-])?(?:exit(?:[ _]?(?:code|status))?|rc|status)\s*[:=]\s*(-?\d{1,3})\s*\W*$",
+    )
+});
+
+/// Whether a line states an exit code.
+pub(super) fn is_stated(line: &str) -> bool {
+    EXIT.is_match(line)
+}
+
+/// Finds the exit code in the first or last lines; elsewhere it may be quoted. `within`: also in the middle of a line,
+/// where a command that succeeded would only mention one.
+pub(super) fn reported(head: &str, tail: &str, within: bool) -> Option<i32> {
+    let code = |line: &str| {
+        let found = EXIT.captures(line)?;
+        // Codex's code mode prints its shell's report as JSON, Claude Code the state of a task as XML.
+        let starts = found.get(0)?.start() == 0 || line.starts_with('<') || line.starts_with("{\"chunk_id\"");
+        found.get(1).filter(|_| within || starts)?.as_str().parse().ok()
+    };
+    let (first, last) = (head.lines().take(6).find_map(code), tail.lines().rev().take(6).find_map(code));
+    // A script of Codex prints what it waited for last.
+    if head.starts_with("Script completed\n") { last.or(first) } else { first.or(last) }
+}
+
+/// The exit code that a command prints itself: `make | tail; echo "EXIT: ${PIPESTATUS[0]}"`.
+pub(super) fn echoed(command: &str, tail: &str) -> Option<i32> {
+    if !command.contains("$?") && !command.contains("PIPESTATUS") {
+        return None;
+    }
+    let codes = tail.lines().filter_map(|it| PRINTED_EXIT.captures(it)?.get(1)?.as_str().parse().ok());
+    // A code other than 0 shows a failure.
+    let codes: Vec<i32> = codes.collect();
+    codes.iter().copied().find(|it| *it != 0).or_else(|| codes.last().copied())
+}

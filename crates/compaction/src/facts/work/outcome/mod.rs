@@ -1,0 +1,465 @@
+//! The outcome of a command, read from its output: exit code, counts, error line.
+
+mod counts;
+mod error_line;
+mod exit_code;
+mod printed;
+
+use std::sync::LazyLock;
+
+use super::command::ParsedCommand;
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::without_escapes;
+use counts::{Counts, checked_nothing, counts_in};
+use error_line::{ErrorLine, error_line, first_line, panic_location, raised};
+use history::Output;
+pub(super) use printed::wrong_flag;
+use printed::{commits_in, conflict, created_issue, is_rebased, pull_request};
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Whether it succeeded, if known.
+    pub ok: Option<bool>,
+    /// Its exit code, if known.
+    pub exit: Option<i32>,
+    /// Counts or other results as printed: `12 passed, 1 failed`, `committed a1b2c3d`.
+    pub result: Option<String>,
+    pub error: Option<String>,
+    /// Session id, if it continues in the background (Codex).
+    pub running: Option<String>,
+}
+
+static HEADER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"^(?:Chunk ID: |Exit code: |Wall time: |Script completed\n|Process exited with code )[^\x00]*?\nOutput:\n",
+    )
+});
+/// The result of a checker that found nothing to check.
+pub(super) const CHECKED_NOTHING: &str = "checked nothing";
+
+/// Bytes that are read at each end of an output.
+const END_BYTES: usize = 8_000;
+
+/// Continues in the background, with its id (Codex 0.169, Claude Code 2.1).
+static RUNNING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?m)^(?:Process running with session ID |Command running in background with ID: |Command did not complete .*moved to the background \(ID: )(\w+)",
+    )
+});
+/// Errors of a shell or interpreter that could not start the command.
+static COULD_NOT_START: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?m)^\S.*: (?:No module named \S+|command not found|[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
+    )
+});
+/// Reads the output of `command`. A reported exit code counts first; where it may be that of another program in a pipe
+/// or list, the runner's summary line is next. `reports`: an output that is not marked as failed means exit code 0.
+pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
+    let parsed = ParsedCommand::of(command);
+    let (head, tail) = ends(output.text.as_str());
+    let removed = |it: &&str| parsed.says_what_it_removed(it);
+    let missing_as_meant = tail.lines().any(|it| removed(&it)) && parsed.ends_in_a_look();
+    let without_removed = |it: &str| -> String {
+        without_escapes(it).split_inclusive('\n').filter(|it| !removed(it)).collect()
+    };
+    let (head, tail) = (without_removed(head), without_removed(tail));
+    // In Codex's code mode this is the result of the script, not of the command in it.
+    let of_script = head.starts_with("Script completed\n");
+    let masked = of_script || parsed.is_compound();
+    let prints_contents = parsed.prints_contents();
+    let within_lines = !prints_contents && (masked || output.failed || !reports);
+    let printed = exit_code::reported(&head, &tail, within_lines);
+    let printed = printed.or_else(|| exit_code::echoed(command, &tail));
+    let exit = printed.filter(|it| *it != 0).or(output.exit).or(printed);
+    if let Some(found) = RUNNING.captures(&head) {
+        return Outcome { exit, running: found.get(1).map(|it| it.as_str().into()), ..Outcome::default() };
+    }
+    // Codex's header is not the command's output.
+    let head = &head[HEADER.find(&head).map_or(0, |it| it.end())..];
+    let hidden = printed.is_none() && parsed.masks_exit_code();
+    let number = head.trim();
+    let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
+    let evidence = Evidence {
+        command,
+        parsed: &parsed,
+        head,
+        tail: &tail,
+        marked_failed: output.failed,
+        reports,
+        exit: exit.filter(|it| *it != 0 || !hidden && !parsed.ends_in_viewer()),
+        printed: printed.is_some(),
+        hidden,
+        masked,
+        of_script,
+        prints_contents,
+        missing_as_meant,
+        error: [error_line(head), error_line(&tail)].into_iter().flatten().min_by_key(|it| it.1),
+        counts: counts_in(&tail).or_else(|| counts_in(head)),
+        made: commits_in(head).or_else(|| commits_in(&tail)),
+        created: created_issue(&tail)
+            .or_else(|| (is_number && parsed.ends_in_a_count()).then(|| number.into())),
+        wrong_flag: wrong_flag(command, head).or_else(|| wrong_flag(command, &tail)),
+        conflict: conflict(command, head).or_else(|| conflict(command, &tail)),
+    };
+    let result = evidence.result(output.text.as_str().len());
+    let ok = evidence.verdict(result.is_some());
+    let failed = ok == Some(false);
+    Outcome {
+        ok,
+        // Of one that failed, a 0 is the exit code of another program.
+        exit: evidence.exit.filter(|it| *it != 0 || !failed),
+        error: failed.then(|| evidence.cause()).flatten(),
+        result,
+        running: None,
+    }
+}
+
+/// What an output says of how its command ended.
+struct Evidence<'a> {
+    command: &'a str,
+    parsed: &'a ParsedCommand,
+    head: &'a str,
+    tail: &'a str,
+    /// The agent marks the output as failed.
+    marked_failed: bool,
+    /// An output that is not marked as failed means exit code 0.
+    reports: bool,
+    /// Exit code, unless it is the 0 of `head` at the end of a pipe, or of `true`.
+    exit: Option<i32>,
+    /// The output states an exit code.
+    printed: bool,
+    /// The command discards its exit code.
+    hidden: bool,
+    /// The exit code may be that of another program in a pipe or list.
+    masked: bool,
+    /// The output is that of a script in Codex's code mode.
+    of_script: bool,
+    /// The command prints files or logs: errors in them did not occur here.
+    prints_contents: bool,
+    /// A look at what was removed found nothing, as it should.
+    missing_as_meant: bool,
+    error: Option<(String, ErrorLine)>,
+    counts: Option<Counts>,
+    /// The commits made.
+    made: Option<String>,
+    /// The issue created, or the number that a counting command printed.
+    created: Option<String>,
+    wrong_flag: Option<String>,
+    conflict: Option<String>,
+}
+
+impl Evidence<'_> {
+    fn refused_push(&self) -> bool {
+        !self.prints_contents
+            && self.command.contains("push")
+            && self.tail.contains("error: failed to push some refs")
+    }
+
+    /// `size`: bytes of the whole output.
+    fn result(&self, size: usize) -> Option<String> {
+        let nothing = !self.prints_contents && checked_nothing(self.tail, self.counts.as_ref());
+        self.made
+            .clone()
+            .or_else(|| self.created.clone())
+            .or_else(|| nothing.then(|| CHECKED_NOTHING.into()))
+            .or_else(|| self.counts.as_ref().map(|it| it.shown.clone()))
+            .or_else(|| pull_request(self.tail).filter(|_| size < 2_000))
+    }
+
+    fn verdict(&self, has_result: bool) -> Option<bool> {
+        let counts = self.counts.as_ref();
+        let failed_count = counts.is_some_and(|it| it.failed);
+        // A task runner (mise) names the failed task last.
+        let task = self.tail.trim_end().lines().last().is_some_and(|it| it.ends_with("] ERROR task failed"));
+        let failures = task || self.refused_push() || failed_count;
+        let passes = counts.is_some_and(|it| !it.failed && it.tests);
+        let kind = self.error.as_ref().map(|it| it.1);
+        let test_failed = kind == Some(ErrorLine::Test) || counts.is_some_and(|it| it.failed && it.tests);
+        // A search without matches exits with 1, a look at what was removed with 2.
+        let nothing_found = self.missing_as_meant || self.exit == Some(1) && self.parsed.hides_failure();
+        if nothing_found && kind.is_none() && !failures {
+            return None;
+        }
+        match self.exit {
+            _ if self.marked_failed => return Some(false),
+            Some(code) if code != 0 => return Some(false),
+            Some(_) if !self.masked => return Some(true),
+            _ => {}
+        }
+        let kind = kind.filter(|_| !self.prints_contents);
+        let first = self.head.trim();
+        let could_not_start = first.lines().count() <= 2 && COULD_NOT_START.is_match(first);
+        // `head` at the end of the pipe hides the failure of a program that states it.
+        let cut_off = self.parsed.ends_in_viewer() && starts_as_fatal(self.head);
+        let ok = match self.exit {
+            _ if self.masked && could_not_start => Some(false),
+            None if cut_off => Some(false),
+            None if self.reports && !self.masked => Some(true),
+            _ if self.refused_push() => Some(false),
+            // The commit was made, but what stands before it did not run.
+            _ if self.wrong_flag.is_some() => self.made.is_none().then_some(false),
+            // Whatever was committed beside it.
+            _ if !self.prints_contents && (self.conflict.is_some() || self.masked && test_failed) => {
+                Some(false)
+            }
+            _ if self.made.is_some() => Some(true),
+            _ if !self.prints_contents && is_rebased(self.command, self.tail) => Some(true),
+            _ if failures && !self.prints_contents => Some(false),
+            _ if passes && !self.prints_contents => Some(true),
+            // A failed test or compiler error counts, whatever ran after it.
+            _ if kind.is_some_and(|it| it < ErrorLine::Message) => Some(false),
+            _ if self.hidden => None,
+            Some(_) => Some(has_result || kind.is_none_or(|it| it < ErrorLine::Mark)),
+            None if kind.is_some_and(|it| it != ErrorLine::Phrase) => Some(false),
+            // The result of a script or pipe is unknown.
+            None => {
+                (self.reports && !(self.masked && (self.prints_contents || self.of_script))).then_some(true)
+            }
+        };
+        // The issues that were counted may have failed what stands before a pipe.
+        let uncertain = counts.is_some_and(|it| it.issues || it.failed)
+            && self.masked
+            && !self.prints_contents
+            && !self.printed
+            && self.made.is_none()
+            && self.created.is_none();
+        ok.filter(|it| !(*it && uncertain))
+    }
+
+    /// Why it failed.
+    fn cause(&self) -> Option<String> {
+        let raised = || raised(self.tail).or_else(|| raised(self.head));
+        let line = match &self.error {
+            Some((line, kind)) if *kind < ErrorLine::Phrase => Some(line.clone()),
+            Some((line, _)) => raised().or_else(|| Some(line.clone())),
+            None => raised().or_else(|| first_line(self.head)),
+        };
+        let told = self.wrong_flag.clone().or_else(|| self.conflict.clone()).or(line);
+        // What refused it may have printed nothing that tells more.
+        let told = told.or_else(|| self.refused_push().then(|| "the push was refused".into()))?;
+        let panic = panic_location(&told, self.head).or_else(|| panic_location(&told, self.tail));
+        Some(panic.unwrap_or(told))
+    }
+}
+
+/// Whether a program's output begins with a fatal error.
+pub(super) fn starts_as_fatal(output: &str) -> bool {
+    ["fatal: ", "error: "].iter().any(|it| output.trim_start().starts_with(it))
+}
+
+fn ends(text: &str) -> (&str, &str) {
+    if text.len() <= 2 * END_BYTES {
+        return (text, text);
+    }
+    let mut to = END_BYTES;
+    while !text.is_char_boundary(to) {
+        to -= 1;
+    }
+    let mut from = text.len() - END_BYTES;
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    (&text[..to], &text[from..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, failed: bool) -> String {
+        let output = Output { failed, ..Output::new("c", text) };
+        let it = read(&output, "", false);
+        format!(
+            "{:?} {:?} {} | {}",
+            it.ok,
+            it.exit,
+            it.result.unwrap_or_default(),
+            it.error.unwrap_or_default()
+        )
+    }
+
+    #[test]
+    fn reads_what_runners_print() {
+        for (text, failed, expected) in [
+            ("", false, "None None  | "),
+            ("Exit code 1\nerror: no such thing\nmore", true, "Some(false) Some(1)  | error: no such thing"),
+            ("Wall time: 1s\nProcess exited with code 0\nOutput:\nfine", false, "Some(true) Some(0)  | "),
+            (
+                "test result: ok. 3 passed; 0 failed;\ntest result: FAILED. 4 passed; 1 failed;",
+                false,
+                "Some(false) None 7 passed, 1 failed | test result: ok. 3 passed; 0 failed;",
+            ),
+            (
+                " Tests  2 failed | 6 passed (8)\n",
+                false,
+                "Some(false) None 2 failed, 6 passed | Tests 2 failed | 6 passed (8)",
+            ),
+            (
+                "[main 1a2b3c4] fix: error: x\n 1 file changed",
+                false,
+                "Some(true) None committed 1a2b3c4 on main | ",
+            ),
+            (
+                "[main 1a2b3c4] one\n 1 file changed\n[main 2b3c4d5] two",
+                false,
+                "Some(true) None committed 1a2b3c4, 2b3c4d5 on main | ",
+            ),
+            (
+                "Exit code 2\n✓ Switched to one\nsh run.sh\nmake: *** [Makefile:3: check] Error 1",
+                true,
+                "Some(false) Some(2)  | make: *** [Makefile:3: check] Error 1",
+            ),
+            ("Exit code 2\n✓ Switched to one\nno luck", true, "Some(false) Some(2)  | no luck"),
+            ("✓ Created issue: ab-12", false, "None None created ab-12 | "),
+            (
+                "test a::b ... FAILED\n\n---- a::b ----\nthread 'a::b' panicked at src/a.rs:8:9:\nassertion failed: x",
+                true,
+                "Some(false) None  | thread 'a::b' panicked at src/a.rs:8:9: assertion failed: x",
+            ),
+            (
+                "# pass 2\n# fail 0\n# skipped 1\n# todo 3\n",
+                false,
+                "Some(true) None 2 passed, 0 failed, 1 skipped, 3 todo | ",
+            ),
+            ("0 issues.", false, "None None 0 issues | "),
+            (
+                "Exit code 1\nLint.........Failed\n  ./a.json format ━━━━━\n\n    × Formatter would have printed this",
+                true,
+                "Some(false) Some(1)  | ./a.json format: × Formatter would have printed this",
+            ),
+            (
+                "node:internal:6\n\nError [ERR_NO_SUCH]: Package a is none\n  at x",
+                false,
+                "Some(false) None  | Error [ERR_NO_SUCH]: Package a is none",
+            ),
+            (
+                "npm error code ENEEDAUTH\nnpm error need auth You must log in\nnpm error more",
+                false,
+                "Some(false) None  | npm error code ENEEDAUTH: need auth You must log in",
+            ),
+            (
+                "TypeError: a.b is no function\n      at x (t.ts:3:1)\n(fail) adds two numbers [0.2ms]\n 0 pass\n 1 fail",
+                true,
+                "Some(false) None 1 fail | (fail) adds two numbers [0.2ms]: TypeError: a.b is no function",
+            ),
+            (
+                "=== RUN TestA\n--- FAIL: TestA (0.00s)\n    a_test.go:7: want 1, got 2\nFAIL",
+                true,
+                "Some(false) None  | --- FAIL: TestA (0.00s): a_test.go:7: want 1, got 2",
+            ),
+            (
+                "error: 1 hook did not pass\nsrc/a.ts(3,1): error TS2304: Cannot find name 'b'.",
+                true,
+                "Some(false) None  | src/a.ts(3,1): error TS2304: Cannot find name 'b'.",
+            ),
+            (
+                " ! [rejected] main -> main (non-fast-forward)\nerror: failed to push some refs to 'x'",
+                true,
+                "Some(false) None  | ! [rejected] main -> main (non-fast-forward)",
+            ),
+            (
+                "at src/a.json format ━━━━━\n\n  × Formatter would have printed this",
+                true,
+                "Some(false) None  | src/a.json format: × Formatter would have printed this",
+            ),
+            (
+                "bash: foo: command not found\nexit status 127",
+                false,
+                "Some(false) Some(127)  | bash: foo: command not found",
+            ),
+        ] {
+            assert_eq!(shown(text, failed), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn tells_what_was_counted_and_when_nothing_was_checked() {
+        for (command, text, exit, expected) in [
+            ("gauge check | grep dial | wc -l", "18\n", 0, "Some(true) Some(0) 18"),
+            ("gauge check | grep -ic dial", "0", 1, "None Some(1) 0"),
+            ("git rev-list --count main", "7", 0, "Some(true) Some(0) 7"),
+            ("gauge check | grep -c dial; ls", "18\na.rs", 0, "Some(true) Some(0) "),
+            ("gauge print", "18", 0, "Some(true) Some(0) "),
+            ("gauge check | tail -3", "768 issues found", 0, "None None 768 issues"),
+            ("gauge check; echo rc=$?", "768 issues found\nrc=0", 0, "Some(true) Some(0) 768 issues"),
+            ("gauge check", "768 issues found", 0, "Some(true) Some(0) 768 issues"),
+            ("gauge check | tail -3", "0 issues found", 0, "Some(true) None 0 issues"),
+            ("prose a.mdx", "✔ 0 errors, 0 warnings in 0 files.", 0, "Some(true) Some(0) checked nothing"),
+            ("prose a.md", "✔ 0 errors, 0 warnings in 1 file.", 0, "Some(true) Some(0) 0 errors"),
+            (
+                "go test ./a -run No",
+                "ok  \tx/a\t0.1s [no tests to run]",
+                0,
+                "Some(true) Some(0) checked nothing",
+            ),
+            ("go test ./...", "ok  \tx/a\t0.1s\nok  \tx/b\t0.1s [no tests to run]", 0, "Some(true) Some(0) "),
+            (
+                "go test ./... -run One",
+                "testing: warning: no tests to run\n--- FAIL: TestOne (0.00s)\nFAIL",
+                1,
+                "Some(false) Some(1) ",
+            ),
+            (
+                "cargo test none",
+                "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 5 filtered out",
+                0,
+                "Some(true) Some(0) checked nothing",
+            ),
+            (
+                "cargo test",
+                "running 1 test\ntest result: ok. 1 passed; 0 failed\n\nrunning 0 tests\n\ntest result: ok. 0 passed; 0 failed",
+                0,
+                "Some(true) Some(0) 1 passed, 0 failed",
+            ),
+        ] {
+            let it = read(&Output { exit: Some(exit), ..Output::new("c", text) }, command, true);
+            let shown = format!("{:?} {:?} {}", it.ok, it.exit, it.result.unwrap_or_default());
+            assert_eq!(shown, expected, "{command}: {text}");
+        }
+    }
+
+    #[test]
+    fn believes_the_exit_code_before_the_text() {
+        let ok = |command: &str, text: &str, exit: Option<i32>, reports: bool| {
+            let output = Output { exit, ..Output::new("c", text) };
+            read(&output, command, reports).ok
+        };
+        for (command, text, exit, reports, expected) in [
+            ("make", "all is well", Some(254), true, Some(false)),
+            ("./run.sh", "PASS=35 FAIL=0", Some(0), true, Some(true)),
+            ("git show", "a1b2c3d Mend the 3 fail screens", Some(0), true, Some(true)),
+            ("node x.js | tail", "{ \"n\": 2, \"fail\": 1 }", Some(0), true, Some(true)),
+            ("npm test | tail -3", "Tests: 2 failed, 6 passed, 8 total", Some(0), true, Some(false)),
+            ("npm test | tail -3", "Tests: 2 failed, 6 passed, 8 total", None, true, Some(false)),
+            ("npx tsc 2>&1 | head -20", "a.ts(1,2): error TS2344: no", Some(0), true, Some(false)),
+            ("npx tsc 2>&1 | head -20", "", Some(0), true, Some(true)),
+            ("mise run lint | head", "a.go:38:16: thrice\n[lint] ERROR task failed", None, true, Some(false)),
+            ("npm test; echo \"exit code: $?\"", "exit code: 3", Some(0), true, Some(false)),
+            ("cat notes", "it ends with exit code 3 then", None, true, Some(true)),
+            ("npm test || true", "done", Some(0), true, None),
+            ("npm test || echo no", "Tests: 1 failed, 6 passed, 7 total", Some(0), true, Some(false)),
+            ("npm test; true", "Tests: 6 passed, 6 total", Some(0), true, Some(true)),
+            ("npm test; echo \"web-tests exit=$?\"", "web-tests exit=3", Some(0), true, Some(false)),
+            ("npm test || true; echo rc=$?", "rc=0", Some(0), true, Some(true)),
+            (
+                "git push | tail -2",
+                "husky - pre-push failed\nerror: failed to push some refs to 'x'",
+                Some(0),
+                true,
+                Some(false),
+            ),
+            (
+                "gh pr create --fill",
+                "error: failed to push some refs to 'x'\nhttps://example.org/a/b/pull/7",
+                Some(0),
+                true,
+                Some(true),
+            ),
+            ("git log x 2>&1 | head -3", "fatal: ambiguous argument 'x'", None, true, Some(false)),
+            ("submit x", "Wrong flag!", None, false, None),
+            ("x", "Wrong flag!", None, true, Some(true)),
+        ] {
+            assert_eq!(ok(command, text, exit, reports), expected, "{command}: {text}");
+        }
+    }
+}

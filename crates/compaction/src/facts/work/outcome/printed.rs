@@ -1,0 +1,63 @@
+//! What git, trackers of issues and programs of Go print of their result, beside exit codes and counts.
+
+use std::sync::LazyLock;
+
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::work::git::COMMITTED;
+
+/// A program of Go was given a flag that it does not take, so that it did not run.
+static WRONG_FLAG: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r#"(?m)^(?:invalid value "[^"\n]*" for flag -|flag provided but not defined: -).*$"#)
+});
+/// Where git, and programs over it, say that a merge or rebase stopped.
+static CONFLICT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?m)^(?:CONFLICT \([\w/ ]+\): .*|error: could not apply [0-9a-f]{7,40}\b.*|⚠ Rebasing \S+ onto \S+ — conflict)$",
+    )
+});
+/// The end of a rebase (git).
+static REBASED: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^Successfully rebased and updated "));
+/// An issue that a tracker on the command line created (beads).
+static CREATED: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\W*Created issue: (\S+)"));
+static PULL: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
+
+/// Why a program of Go did not run, if that was for a flag.
+pub(in crate::facts::work) fn wrong_flag(command: &str, text: &str) -> Option<String> {
+    let found = WRONG_FLAG.find(text).filter(|_| command.contains("go "))?;
+    Some(found.as_str().to_owned())
+}
+
+/// Where a merge or rebase of `command` stopped.
+pub(super) fn conflict(command: &str, text: &str) -> Option<String> {
+    let merges = ["merge", "rebase", "cherry-pick", "revert", "pull", "stash", " am "];
+    let found = CONFLICT.find(text).filter(|_| merges.iter().any(|it| command.contains(it)))?;
+    Some(found.as_str().trim().to_owned())
+}
+
+pub(super) fn is_rebased(command: &str, text: &str) -> bool {
+    command.contains("rebase") && REBASED.is_match(text)
+}
+
+/// The commits that a command made, on the branch of the last.
+pub(super) fn commits_in(text: &str) -> Option<String> {
+    /// Maximum number of commits that are named.
+    const NAMED: usize = 8;
+    let made: Vec<_> = COMMITTED.captures_iter(text).collect();
+    let branch = made.last()?.get(1)?.as_str();
+    let newest = &made[made.len().saturating_sub(NAMED)..];
+    let hashes: Vec<&str> = newest.iter().filter_map(|it| Some(it.get(2)?.as_str())).collect();
+    Some(format!("committed {} on {branch}", hashes.join(", ")))
+}
+
+/// `created ` and the id of the issue.
+pub(super) fn created_issue(text: &str) -> Option<String> {
+    Some(format!("created {}", CREATED.captures(text)?.get(1)?.as_str()))
+}
+
+/// The address of a pull request or issue.
+pub(super) fn pull_request(text: &str) -> Option<String> {
+    Some(PULL.find(text)?.as_str().to_owned())
+}
