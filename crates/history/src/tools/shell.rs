@@ -76,20 +76,21 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
     out
 }
 
-/// The simple commands; what a wrapping shell runs is looked into.
+/// The simple commands. What a shell among the words of one runs (`wsl -- bash -c 'a | b'`) follows it.
 pub(super) fn programs(command: &str) -> Vec<Program> {
     let mut out = Vec::new();
     for simple in split(command) {
-        match unwrapped(&simple.words) {
-            [head, flag, script, ..] if wraps(head, flag) => {
-                let inner = split(script).into_iter().enumerate().map(|(at, it)| Program {
-                    words: unwrapped(&it.words).to_vec(),
-                    joint: if at == 0 { simple.joint } else { it.joint },
-                });
-                out.extend(inner.filter(|it| !it.words.is_empty()));
-            }
-            [] => {}
-            words => out.push(Program { words: words.to_vec(), joint: simple.joint }),
+        let words = unwrapped(&simple.words);
+        let shell = words.windows(3).position(|it| wraps(&it[0], &it[1]));
+        let outer = &words[..shell.unwrap_or(words.len())];
+        if !outer.is_empty() {
+            out.push(Program { words: outer.to_vec(), joint: simple.joint });
+        }
+        let inner = shell.map(|it| split(&words[it + 2])).unwrap_or_default();
+        for (at, inner) in inner.iter().enumerate() {
+            let joint = if at == 0 && outer.is_empty() { simple.joint } else { inner.joint };
+            let words = unwrapped(&inner.words).to_vec();
+            out.extend((!words.is_empty()).then_some(Program { words, joint }));
         }
     }
     out
@@ -493,6 +494,7 @@ mod tests {
             ("rg 'a|b; c' x", "rg a|b; c x"),
             ("x; bash -c 'a | b'", "x, Then a, Pipe b"),
             ("make |& tee log", "make, Pipe tee log"),
+            ("x; wsl -d u -- bash -lc 'a && b | c'", "x, Then wsl -d u --, a, And b, Pipe c"),
             (
                 "git commit -m \"$(cat <<'EOF'\nsay \"a; rm x\" and don't (\nEOF\n)\" && git log",
                 "git commit -m $(cat <<'EOF'\nsay \"a; rm x\" and don't (\nEOF\n), And git log",
