@@ -83,7 +83,7 @@ static CODE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static PROGRESS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"^(?:[=*#~+_-]{3,}|[✓✔√] |(?:Already|Switched to|On branch|HEAD is now|Building|Built|Compiling|Checking|Creating|Downloading|Downloaded|Fetching|Finished|Installed|Installing|",
-        r"Locking|Prepared|Resolved|Resolving|Running|Uninstalled|Updating|Using|Audited|Collecting|Cloning|Generating|yarn run|make\[?\d*\]?: (?:Entering|Leaving))\b)",
+        r"Locking|Prepared|Linting|Resolved|Resolving|Running|Starting|Uninstalled|Updating|Using|Audited|Collecting|Cloning|Generating|yarn run|make\[?\d*\]?: (?:Entering|Leaving))\b)",
     ))
 });
 

@@ -310,6 +310,11 @@ mod tests {
                 "Some(false) Some(2)  | make: *** [Makefile:3: check] Error 1",
             ),
             ("Exit code 2\n✓ Switched to one\nno luck", true, "Some(false) Some(2)  | no luck"),
+            (
+                "Exit code 1\nStarting checks...\n--- Results ---\nErrors found in a.md:\n  - no title",
+                true,
+                "Some(false) Some(1)  | Errors found in a.md:",
+            ),
             ("✓ Created issue: ab-12", false, "None None created ab-12 | "),
             (
                 "test a::b ... FAILED\n\n---- a::b ----\nthread 'a::b' panicked at src/a.rs:8:9:\nassertion failed: x",
