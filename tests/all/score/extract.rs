@@ -151,7 +151,8 @@ fn words_and_identifiers() {
         user: hi
         user: Please migrate the billing service to the new queue. Details follow. The port is 8443, go 1.23, timeout_ms=3000, see https://ex.org/a/b, PR #1533 and commit 4be81f2a.
         model: The batch approach didn't work because the queue drops late messages. I used v2.3.1 at localhost:9090 on 127.0.0.1.
-        Bash {"command":"git commit -m x"} => [main 9c0ffee] x
+        Bash {"command":"git commit -m w"} => [main 1a2b3c4] w
+        Bash {"command":"git commit --amend -m x"} => [main 9c0ffee] x
         user: thanks
         user: now update the runbook with the new queue names
         user: [Request interrupted by user]

@@ -1,6 +1,6 @@
 //! Identifiers: hashes, URLs, versions, ports, issue numbers, colours, numbers with a key.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::own_words::{outside_transcripts, own_words};
 use crate::probe::{Class, Fact, Probe};
@@ -11,7 +11,9 @@ use history::{History, Kind, Part, Role, Text};
 /// Identifiers in what user and model said, and in what commits and pull requests answered.
 pub(crate) fn probes(source: &History) -> Vec<Probe> {
     let mut found: BTreeMap<(Option<String>, String), Vec<usize>> = BTreeMap::new();
-    let mut making: HashSet<&str> = HashSet::new();
+    // Calls that make commits or pull requests, and whether they amend.
+    let mut making: HashMap<&str, bool> = HashMap::new();
+    let mut newest: Option<String> = None;
     for (number, message) in source.messages().iter().enumerate() {
         if message.kind != Kind::Said {
             continue;
@@ -32,24 +34,22 @@ pub(crate) fn probes(source: &History) -> Vec<Probe> {
         for part in &message.parts {
             match part {
                 Part::Call(call) => {
-                    let makes = tools::actions(call).iter().any(|it| {
-                        it.meaning == Meaning::Run
-                            && it.command.as_deref().is_some_and(|it| {
-                                ["git commit", "gh pr create", "gh issue create", "gh release create"]
-                                    .iter()
-                                    .any(|made| it.contains(made))
-                            })
-                    });
-                    if makes {
-                        making.insert(&call.id);
+                    const MAKE: [&str; 4] =
+                        ["git commit", "gh pr create", "gh issue create", "gh release create"];
+                    let actions = tools::actions(call);
+                    let runs = actions.iter().filter(|it| it.meaning == Meaning::Run);
+                    let commands: Vec<&str> = runs.filter_map(|it| it.command.as_deref()).collect();
+                    if commands.iter().any(|it| MAKE.iter().any(|made| it.contains(made))) {
+                        making.insert(&call.id, commands.iter().any(|it| it.contains("--amend")));
                     }
                 }
                 Part::Output(output) if !output.failed && !output.cleared => {
-                    if !making.remove(&*output.id) {
-                        continue;
-                    }
+                    let Some(amends) = making.remove(&*output.id) else { continue };
                     for line in output.text.as_str().lines().take(200) {
                         if let Some(hash) = committed(line) {
+                            // A commit that was amended is gone, unless it is named again.
+                            let gone = newest.replace(hash.clone()).filter(|_| amends);
+                            gone.and_then(|it| found.remove(&(None, it)));
                             push(&mut found, None, hash, number);
                         } else if line.trim().starts_with("https://") && !line.trim().contains(' ') {
                             push(&mut found, None, line.trim().to_string(), number);
