@@ -30,7 +30,7 @@ use history::verbatim;
 use history::{Call, History};
 pub(crate) use past::UNREADABLE;
 pub use past::superseded::{answers, final_answer, last_answered, question_answered};
-pub(crate) use past::{ANSWERED, ANSWERED_BELOW, BELOW, GOES_ON};
+pub(crate) use past::{ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, GOES_ON};
 pub use talk::last_step;
 
 pub use text::flat;

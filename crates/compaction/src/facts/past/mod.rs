@@ -24,7 +24,7 @@ use crate::facts::text::{
 use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
-pub(crate) use headings::{ANSWERED, ANSWERED_BELOW, BELOW, GOES_ON};
+pub(crate) use headings::{ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, GOES_ON};
 use headings::{Heading, op_in, parse_heading};
 use history::{History, Kind, Message, Part};
 
@@ -351,7 +351,8 @@ impl SummaryReader<'_> {
         // Our format: a goal or question that was answered since.
         let requests = matches!(topic, Topic::Goal | Topic::Last);
         let body = body.strip_suffix(GOES_ON).unwrap_or(&body);
-        let at = body.rsplit_once(ANSWERED).filter(|it| it.1.ends_with(')')).map(|it| it.0);
+        let at = [ANSWERED, ANSWERED_BEFORE].iter().find_map(|it| body.rsplit_once(it));
+        let at = at.filter(|it| it.1.ends_with(')')).map(|it| it.0);
         let goal = at.or_else(|| body.strip_suffix(ANSWERED_BELOW)).filter(|_| requests);
         let refs = REFS.find(body).map(|it| it.as_str().to_owned());
         if goal.is_some() {

@@ -19,6 +19,8 @@ use history::{History, Message};
 
 /// What is put before a finding whose files were changed since, and a check passed after that.
 const CHANGED_SINCE: &str = "changed since, and checks passed: ";
+/// What is put before what an earlier summary tells of a file that was changed since.
+const FILE_CHANGED: &str = "changed since: ";
 /// What is put before a finding that the user ordered to act upon, and the model reported that it is done.
 const WORKED_ON: &str = "worked on since: ";
 
@@ -72,8 +74,21 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
             changed.is_some_and(|it| evidence.last_check() > Some(it))
         })
         .collect();
+    let older = |it: &Fact| {
+        it.topic == Topic::Findings && it.voice() == Voice::Summary && !it.text.starts_with(FILE_CHANGED)
+    };
+    let of_changed_file: Vec<usize> = (0..facts.len())
+        .filter(|at| older(&facts[*at]))
+        .filter(|at| {
+            let file = facts[*at].text.split_once(": ").map(|it| it.0);
+            file.is_some_and(|it| evidence.last_change(it, facts[*at].message).is_some())
+        })
+        .collect();
     for at in changed {
         facts[at].text.reword(|it| format!("{CHANGED_SINCE}{it}"));
+    }
+    for at in of_changed_file {
+        facts[at].text.reword(|it| format!("{FILE_CHANGED}{it}"));
     }
     let mut emptied: HashSet<usize> = HashSet::new();
     for at in over {

@@ -6,8 +6,8 @@ use super::{SHORT, script};
 use crate::facts::text::stretches::{Stretch, stretches};
 use crate::facts::text::{clip, clip_end, flat, is_slash_command, without_cut_announcement, without_escapes};
 use crate::facts::{
-    ANSWERED, ANSWERED_BELOW, BELOW, Detail, Fact, FileOp, GOES_ON, Name, Outcome, REPOSITORY, Topic,
-    UNREADABLE, Voice, is_plan, is_read_only,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, Detail, Fact, FileOp, GOES_ON, Name, Outcome,
+    REPOSITORY, Topic, UNREADABLE, Voice, is_plan, is_read_only,
 };
 
 /// A fact as written: lines with the same label and directory are joined.
@@ -161,8 +161,11 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                         _ => goal.ending(&style.answer_of_last(fact)),
                     };
                 };
-                let by = style.answers.iter().find(|it| **it > fact.message).map_or(last, |it| last.min(*it));
-                goal.ending(&format!("{ANSWERED}{by}])"))
+                let by = style.answers.iter().find(|it| **it > fact.message).filter(|it| **it <= last);
+                goal.ending(&match by {
+                    Some(by) => format!("{ANSWERED}{by}])"),
+                    None => format!("{ANSWERED_BEFORE}{last}])"),
+                })
             }
             Topic::Last => single(words(fact, chars)).ending(&style.answer_of_last(fact)),
             Topic::Current if style.goes_on == Some(fact.message) => {
@@ -178,7 +181,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
 
 /// The line of a request, and where it was answered.
 pub(super) fn apart_from_answer(line: &str) -> (&str, Option<&str>) {
-    let at = line.rfind(ANSWERED).or_else(|| line.rfind(ANSWERED_BELOW));
+    let at = [ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW].iter().find_map(|it| line.rfind(it));
     at.map_or((line, None), |at| (&line[..at], Some(&line[at..])))
 }
 
