@@ -35,6 +35,8 @@ pub enum Joint {
 pub struct Program {
     pub words: Vec<String>,
     pub joint: Joint,
+    /// The directory in which it runs; none where that is where the line begins.
+    pub dir: Option<Arc<str>>,
 }
 
 /// One command of a list or pipe.
@@ -48,6 +50,12 @@ struct Simple {
     appends: Vec<String>,
     /// Body of its here-document.
     here: Option<String>,
+}
+
+impl Simple {
+    fn of(word: &str) -> Self {
+        Self { words: vec![word.to_owned()], ..Self::default() }
+    }
 }
 
 /// Whether `shell flag script` runs `script`.
@@ -68,65 +76,95 @@ pub(super) fn join(words: &[&str]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// The file actions of a command, in order. `dir` is where it runs; `cd` moves it.
-pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
-    let mut dir = dir.map(Arc::from);
-    let mut out = Vec::new();
-    collect(command, &mut dir, &mut out, 0);
-    out
+/// Where a command line runs: `cd` moves it, and a subshell ends where it began.
+#[derive(Clone, Default)]
+struct Place {
+    at: Option<Arc<str>>,
+    /// Where `cd -` goes.
+    before: Option<Arc<str>>,
+    /// Where the subshells that are open began.
+    outer: Vec<Option<Arc<str>>>,
 }
 
-/// The simple commands; what a wrapping shell runs is looked into.
-pub(super) fn programs(command: &str) -> Vec<Program> {
-    let mut out = Vec::new();
-    for simple in split(command) {
-        match unwrapped(&simple.words) {
-            [head, flag, script, ..] if wraps(head, flag) => {
-                let inner = split(script).into_iter().enumerate().map(|(at, it)| Program {
-                    words: unwrapped(&it.words).to_vec(),
-                    joint: if at == 0 { simple.joint } else { it.joint },
-                });
-                out.extend(inner.filter(|it| !it.words.is_empty()));
+/// Programs that go to a directory.
+const MOVES: [&str; 5] = ["cd", "chdir", "pushd", "Set-Location", "Push-Location"];
+/// Programs that go back to where the last of them began.
+const GOES_BACK: [&str; 2] = ["popd", "Pop-Location"];
+
+impl Place {
+    /// Follows a program that goes somewhere. False for any other.
+    fn follow(&mut self, words: &[String]) -> bool {
+        let Some((head, rest)) = words.split_first() else { return false };
+        if !MOVES.contains(&head.as_str()) && !GOES_BACK.contains(&head.as_str()) {
+            return false;
+        }
+        let target = rest.iter().rfind(|it| *it == "-" || !it.starts_with('-')).map(String::as_str);
+        let to = match target {
+            _ if GOES_BACK.contains(&head.as_str()) => self.before.clone(),
+            Some("-") => self.before.clone(),
+            Some(to) if absolute(to) => Some(to.into()),
+            Some(to) => Some(self.at.as_deref().map_or(to.into(), |at| joined(at, to).into())),
+            None => Some("~".into()),
+        };
+        // No system goes there.
+        if to.as_ref().is_none_or(|it| it.len() <= LONGEST_PATH) {
+            self.before = std::mem::replace(&mut self.at, to);
+        }
+        true
+    }
+}
+
+fn joined(dir: &str, path: &str) -> String {
+    format!("{}/{path}", dir.trim_end_matches('/'))
+}
+
+/// The beginning and end of a subshell, each a command of its own.
+const SUBSHELL: [&str; 2] = ["(", ")"];
+
+/// Visits the simple commands of a line, what wrapping shells run among them. `joint`: what stands before the line.
+fn walk(command: &str, place: &mut Place, joint: Joint, depth: u8, visit: &mut dyn FnMut(&Simple, Program)) {
+    for (at, simple) in split(command).into_iter().enumerate() {
+        let joint = if at == 0 { joint } else { simple.joint };
+        match &simple.words[..] {
+            [it] if it == SUBSHELL[0] => place.outer.push(place.at.clone()),
+            [it] if it == SUBSHELL[1] => {
+                if let Some(began) = place.outer.pop() {
+                    place.at = began;
+                }
             }
-            [] => {}
-            words => out.push(Program { words: words.to_vec(), joint: simple.joint }),
+            words => match unwrapped(words) {
+                [head, flag, script, ..] if wraps(head, flag) && depth < 2 => {
+                    walk(script, &mut place.clone(), joint, depth + 1, visit);
+                }
+                words => {
+                    visit(&simple, Program { words: words.to_vec(), joint, dir: place.at.clone() });
+                    place.follow(words);
+                }
+            },
         }
     }
-    out
 }
 
-fn collect(command: &str, dir: &mut Option<Arc<str>>, out: &mut Vec<Action>, depth: u8) {
+/// The file actions of a command, in order. `dir` is where it runs; `cd` moves it.
+pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
+    let mut out: Vec<Action> = Vec::new();
     let mut each: Option<(String, Vec<String>)> = None;
-    for simple in split(command) {
+    let mut place = Place { at: dir.map(Arc::from), ..Place::default() };
+    walk(command, &mut place, Joint::None, 0, &mut |simple, program| {
+        let Program { words, dir, .. } = &program;
         let first = out.len();
-        let words = unwrapped(&simple.words);
-        match words {
+        match &words[..] {
             [head, name, in_, values @ ..] if head == "for" && in_ == "in" => {
                 each = Some((name.clone(), values[..values.len().min(MOST_VALUES)].to_vec()));
-                continue;
+                return;
             }
             [head, ..] if head == "done" => each = None,
-            [head, flag, script, ..] if wraps(head, flag) && depth < 2 => {
-                collect(script, dir, out, depth + 1);
-                continue;
-            }
-            [head, target] if head == "cd" => {
-                let to = match dir {
-                    Some(base) if !absolute(target) => format!("{}/{target}", base.trim_end_matches('/')),
-                    _ => target.clone(),
-                };
-                // No system goes there.
-                if to.len() <= LONGEST_PATH {
-                    *dir = Some(to.into());
-                }
-                continue;
-            }
             // A folder that is made again was emptied, not deleted.
             [head, made @ ..] if head == "mkdir" => {
                 let again =
                     |it: &Action| it.path.as_ref().is_some_and(|it| made.contains(it)) && it.dir == *dir;
                 out.retain(|it| it.meaning != Meaning::Delete || !again(it));
-                continue;
+                return;
             }
             _ => {}
         }
@@ -137,15 +175,25 @@ fn collect(command: &str, dir: &mut Option<Arc<str>>, out: &mut Vec<Action>, dep
             Some((name, values)) if words.iter().any(|it| names(it, name)) => {
                 for value in values {
                     let value_of = |it: &String| if names(it, name) { value.clone() } else { it.clone() };
-                    touched(&words.iter().map(value_of).collect::<Vec<_>>(), &simple, out);
+                    touched(&words.iter().map(value_of).collect::<Vec<_>>(), simple, &mut out);
                 }
             }
-            Some(_) | None => touched(words, &simple, out),
+            Some(_) | None => touched(words, simple, &mut out),
         }
         for action in &mut out[first..] {
             action.dir.clone_from(dir);
         }
-    }
+    });
+    out
+}
+
+/// The simple commands; what a wrapping shell runs is looked into.
+pub(super) fn programs(command: &str) -> Vec<Program> {
+    let mut out = Vec::new();
+    walk(command, &mut Place::default(), Joint::None, 1, &mut |_, program| {
+        out.extend((!program.words.is_empty()).then_some(program));
+    });
+    out
 }
 
 fn absolute(path: &str) -> bool {
@@ -189,7 +237,9 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
     let flagged = |flag: &str| rest.iter().any(|it| it == flag);
     let all = |meaning: Meaning| move |path: String| Action::on(meaning, path);
     let moved = |pair: &[String], out: &mut Vec<Action>| {
-        if let [from, to] = pair {
+        if let [from, to] = pair
+            && !pair.iter().any(|it| is_backup(it))
+        {
             out.push(Action { to: Some(to.clone()), ..Action::on(Meaning::Rename, from.clone()) });
         }
     };
@@ -201,7 +251,11 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
         }
         "rm" | "unlink" => out.extend(files().map(all(Meaning::Delete))),
         "mv" => moved(&files().collect::<Vec<_>>(), out),
-        "cp" => out.extend(files().nth(1).filter(|_| files().count() == 2).map(all(Meaning::Create))),
+        // Where a backup is made or put back, nothing changes.
+        "cp" => {
+            let pair = files().count() == 2 && !files().any(|it| is_backup(&it));
+            out.extend(files().nth(1).filter(|_| pair).map(all(Meaning::Create)));
+        }
         "touch" => out.extend(files().map(all(Meaning::Create))),
         "git" => match rest {
             [verb, ..] if verb == "rm" && !flagged("--cached") => {
@@ -239,11 +293,45 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
         "open" => out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Read))),
         "create" => out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Create))),
         "edit" => out.push(Action::new(Meaning::Edit)),
-        _ => {}
+        program => out.extend(manifest(program, rest).map(|it| Action::on(Meaning::Edit, it))),
     }
     if ["cat", "echo", "printf", "jq"].contains(&head.as_str()) || simple.here.is_some() {
         out.extend(simple.writes.iter().filter(|it| file(it)).cloned().map(all(Meaning::Create)));
         out.extend(simple.appends.iter().filter(|it| file(it)).cloned().map(all(Meaning::Edit)));
+    }
+}
+
+fn is_backup(path: &str) -> bool {
+    [".bak", ".orig", ".backup", "~"].iter().any(|it| path.ends_with(it))
+}
+
+/// The file that a package manager writes the packages to which it adds or removes.
+fn manifest(program: &str, rest: &[String]) -> Option<&'static str> {
+    /// Flags that name the file or package elsewhere.
+    const ELSEWHERE: [&str; 10] = [
+        "-p",
+        "--package",
+        "--manifest-path",
+        "-C",
+        "--prefix",
+        "-w",
+        "--workspace",
+        "--filter",
+        "-g",
+        "--global",
+    ];
+    let elsewhere = |it: &String| ELSEWHERE.contains(&it.split('=').next().unwrap_or(it));
+    let mut given = rest.iter().filter(|it| !it.starts_with('-')).map(String::as_str);
+    let verb = given.next()?;
+    given.next().filter(|_| !rest.iter().any(elsewhere))?;
+    match (program, verb) {
+        ("cargo", "add" | "remove" | "rm") => Some("Cargo.toml"),
+        ("npm" | "pnpm" | "yarn" | "bun", "add" | "remove") | ("npm", "install" | "i" | "uninstall") => {
+            Some("package.json")
+        }
+        ("uv" | "poetry", "add" | "remove") => Some("pyproject.toml"),
+        ("go", "get") => Some("go.mod"),
+        _ => None,
     }
 }
 
@@ -263,6 +351,7 @@ fn split(command: &str) -> Vec<Simple> {
         in_word: false,
         target: Target::Words,
         heredocs: Vec::new(),
+        list: 0,
     };
     while let Some((_, c)) = lexer.chars.next() {
         lexer.take(c);
@@ -322,6 +411,8 @@ struct Lexer<'a> {
     target: Target,
     /// Here-documents announced on this line: the index of the command, and the delimiter.
     heredocs: Vec<(usize, String)>,
+    /// Index of the first command of the list: `a && b | c`.
+    list: usize,
 }
 
 /// What the next word is: an argument, or the target of a redirection.
@@ -344,6 +435,10 @@ impl Lexer<'_> {
             '"' => self.double_quoted(),
             '\\' => match self.chars.next() {
                 Some((_, '\n')) | None => {}
+                Some((_, c)) if self.is_separator(c) => {
+                    self.push('\\');
+                    self.push(c);
+                }
                 Some((_, c)) => self.push(c),
             },
             '#' if !self.in_word => while self.chars.next_if(|(_, c)| *c != '\n').is_some() {},
@@ -353,32 +448,69 @@ impl Lexer<'_> {
                 self.end_word();
                 self.push('&');
             }
-            ';' | '|' | '&' | '(' | ')' | '\n' => {
-                self.end_word();
-                let twice = ['|', '&'].contains(&c) && self.chars.next_if(|(_, next)| *next == c).is_some();
-                if c == '\n' {
-                    self.here_documents();
-                }
-                let joint = match c {
-                    '|' if twice => Joint::Or,
-                    '|' => Joint::Pipe,
-                    '&' if twice => Joint::And,
-                    ';' | '\n' | '&' => Joint::Then,
-                    _ => Joint::None,
-                };
-                match self.commands.last_mut() {
-                    // A line break or bracket behind `|` or `;` separates nothing.
-                    Some(last) if last.words.is_empty() && last.writes.is_empty() => {
-                        if !matches!(joint, Joint::Then | Joint::None) {
-                            last.joint = joint;
-                        }
-                    }
-                    _ => self.commands.push(Simple { joint, ..Simple::default() }),
-                }
-            }
+            ';' | '|' | '&' | '(' | ')' | '\n' => self.end_command(c),
             c if c.is_whitespace() => self.end_word(),
             c => self.push(c),
         }
+    }
+
+    fn end_command(&mut self, c: char) {
+        self.end_word();
+        let twice = ['|', '&'].contains(&c) && self.chars.next_if(|(_, next)| *next == c).is_some();
+        if c == '\n' {
+            self.here_documents();
+        }
+        if c == '|' && !twice {
+            self.chars.next_if(|(_, next)| *next == '&');
+        }
+        let joint = match c {
+            '|' if twice => Joint::Or,
+            '|' => Joint::Pipe,
+            '&' if twice => Joint::And,
+            ';' | '\n' | '&' => Joint::Then,
+            _ => Joint::None,
+        };
+        self.begin_command(joint);
+        match c {
+            // What runs in the background runs in a subshell.
+            '&' if !twice && self.list + 1 < self.commands.len() => {
+                self.commands.insert(self.list, Simple::of(SUBSHELL[0]));
+                self.heredocs.iter_mut().filter(|it| it.0 >= self.list).for_each(|it| it.0 += 1);
+                self.mark(SUBSHELL[1]);
+            }
+            '(' => self.mark(SUBSHELL[0]),
+            ')' => return self.mark(SUBSHELL[1]),
+            _ => {}
+        }
+        if matches!(joint, Joint::Then | Joint::None) {
+            self.list = self.commands.len() - 1;
+        }
+    }
+
+    fn begin_command(&mut self, joint: Joint) {
+        let nothing = |it: &Simple| it.words.is_empty() && it.writes.is_empty() && it.appends.is_empty();
+        match self.commands.last_mut() {
+            // A line break or bracket behind `|` or `;` separates nothing.
+            Some(last) if nothing(last) => {
+                if !matches!(joint, Joint::Then | Joint::None) {
+                    last.joint = joint;
+                }
+            }
+            _ => self.commands.push(Simple { joint, ..Simple::default() }),
+        }
+    }
+
+    fn mark(&mut self, mark: &str) {
+        let last = self.commands.len() - 1;
+        let joint = self.commands[last].joint;
+        self.commands[last] = Simple::of(mark);
+        self.commands.push(Simple { joint, ..Simple::default() });
+    }
+
+    /// Whether a backslash before `c` separates the parts of a Windows path: no shell needs one before a letter.
+    fn is_separator(&self, c: char) -> bool {
+        let on_drive = self.word.get(1..2) == Some(":") && !c.is_whitespace();
+        self.in_word && (c.is_alphanumeric() || on_drive)
     }
 
     fn push(&mut self, c: char) {
@@ -432,6 +564,7 @@ impl Lexer<'_> {
         if run == 2 {
             self.chars.next_if(|(_, c)| *c == '-');
         }
+        self.chars.next_if(|(_, c)| run == 1 && *c == '&');
         self.target = if run == 2 { Target::HereDocument } else { Target::Nowhere };
     }
 
@@ -520,6 +653,25 @@ mod tests {
             ("cd sub && git mv a.rs b.rs; git rm c.rs", "Rename sub:a.rs->b.rs, Delete sub:c.rs"),
             ("git rm --cached x.rs", ""),
             ("cd /w && cd sub && rm x", "Delete /w/sub:x"),
+            ("cp a.rs /tmp/a.bak; mv a.rs.bak a.rs; cp /tmp/a.bak a.rs; cp a.rs b.rs", "Create b.rs"),
+            (
+                "cd sub && cargo add --dev gauge; cargo add -p x y; npm i; npm i -D z",
+                "Edit sub:Cargo.toml, Edit sub:package.json",
+            ),
+            (
+                "(cd sub && rm x) && rm y; (cd a; rm z) >> log; rm w",
+                "Delete sub:x, Delete y, Delete a:z, Delete w",
+            ),
+            ("AT=$(cd .. && pwd); rm x", "Delete x"),
+            ("cd a && ./run & cd b && rm x; ./c & rm y", "Delete b:x, Delete b:y"),
+            ("cd a || exit 1; rm x |& tail; rm y", "Delete a:x, Delete a:y"),
+            ("pushd a && rm x && popd && rm y; cd b; cd -; rm z", "Delete a:x, Delete y, Delete z"),
+            ("cd -P a; rm x; cd; rm y", "Delete a:x, Delete ~:y"),
+            ("bash -c 'cd a && rm x'; rm y", "Delete a:x, Delete y"),
+            (
+                r"Set-Location D:\w; cat src\a.rs D:\w\.b\c.rs; cat a\ b.rs",
+                r"Read D:\w:src\a.rs, Read D:\w:D:\w\.b\c.rs, Read D:\w:a b.rs",
+            ),
             ("cat > f.py <<'EOF'\nrm no.rs\nEOF\nrm yes.rs", "Create f.py, Delete yes.rs"),
             ("cat >> f.py << EOF\nx\nEOF", "Edit f.py"),
             ("echo hi > /dev/null; echo hi >log.txt 2>err.txt", "Create log.txt"),
