@@ -43,6 +43,19 @@ fn an_error_is_over_that_the_same_check_no_longer_prints() {
 }
 
 #[test]
+fn an_error_that_is_printed_again_is_not_over() {
+    let first = "src/pump.ts(3,1): error TS2322: Type 'a' is not assignable.";
+    let page = page(&runs(&[
+        ("npx tsc --noEmit", first),
+        ("npx tsc --noEmit | grep error", "src/valve.ts(8,2): error TS1005: ',' expected."),
+        ("npx tsc --noEmit | tail", first),
+    ]));
+    let errors = under(&page, "Errors");
+    let line = errors.lines().find(|it| it.contains("TS2322")).unwrap_or_default();
+    assert!(line.contains("unresolved [#6]"), "{page}");
+}
+
+#[test]
 fn an_error_that_moved_to_another_line_is_told_once() {
     let page = page(&runs(&[
         ("npx tsc --noEmit | head -20", "src/pump.ts(3,1): error TS1005: ',' expected."),
@@ -96,6 +109,8 @@ fn tasks_in_a_list_are_no_rules() {
     let told = page(&prompt("- Show the pressure, but don't copy the old gauge"));
     assert!(!under(&told, "Rules").contains("always open"), "{told}");
     assert!(under(&told, "Asked for in this task").contains("always open the newest valve"), "{told}");
+    let told = page(&prompt("- no new chimney"));
+    assert!(under(&told, "Rules").contains("no new chimney"), "{told}");
     let told = page(&prompt("- Never touch the chimney"));
     assert!(under(&told, "Rules").contains("Never touch the chimney"), "{told}");
     let told =

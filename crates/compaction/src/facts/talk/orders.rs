@@ -333,7 +333,8 @@ fn is_listed_task(part: &str, sentence: &str) -> bool {
     let blank = |line: &&str| !line.trim().is_empty();
     let above = part[..start].lines().rev().filter(blank).take(MOST).take_while(item);
     let below = part[start..].lines().filter(blank).take(MOST).take_while(item);
-    if below.clone().next().is_none() || PROHIBITS.is_match(sentence) {
+    let forbids = PROHIBITS.is_match(sentence) || sentence.to_lowercase().starts_with("no ");
+    if below.clone().next().is_none() || forbids {
         return false;
     }
     let is_rule = |it: &str| {

@@ -259,7 +259,7 @@ impl Work<'_> {
         }
     }
 
-    /// A check ran again, whatever came of it: errors are over that it would print and does not.
+    /// A check ran again, whatever came of it: errors that it prints stand, and those are over that it would print.
     pub(super) fn resolve_absent(
         &mut self,
         number: usize,
@@ -275,14 +275,21 @@ impl Work<'_> {
         let here = command::directory(command);
         let ran = parsed.operations();
         for error in self.errors.iter_mut().rev().take(RECENT) {
-            let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
+            let Fact { text, detail: Detail::Error { of: Some(of), resolved, .. }, .. } = error else {
+                continue;
+            };
             let Some((file, what)) = located(text) else { continue };
             let failed = ParsedCommand::of(of).failed_operations(text);
             let again = |it: &Operation| ran.iter().any(|run| run.name == it.name && run.covers(it));
-            let printed = parsed.shows_all(lines, |search| command::lets_through(search, text));
-            let stands = output.lines().any(|it| it.contains(file) && flat(it).contains(what));
-            let elsewhere = is_elsewhere(here, command::directory(of), self.base);
-            if printed && !stands && !elsewhere && failed.iter().any(again) {
+            if is_elsewhere(here, command::directory(of), self.base) || !failed.iter().any(again) {
+                continue;
+            }
+            if output.lines().any(|it| it.contains(file) && flat(it).contains(what)) {
+                // A syntax error may have kept it from being looked for.
+                *resolved = None;
+            } else if resolved.is_none()
+                && parsed.shows_all(lines, |search| command::lets_through(search, text))
+            {
                 *resolved = Some(number);
             }
         }
