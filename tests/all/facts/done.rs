@@ -119,16 +119,6 @@ fn tasks_in_a_list_are_no_rules() {
 }
 
 #[test]
-fn what_an_earlier_task_did_not_need_is_no_part_of_this_one() {
-    let report = "The new pump collects the traces, and all tests of the plant pass. ".repeat(5);
-    let told = page(&format!(
-        "@user\nWe only collect traces, so we don't need the old pump. Do not sell it.\n@model\n{report}\n@user\nNow write the manual of the new pump, with a drawing.\n"
-    ));
-    let asked = under(&told, "Asked for in this task") + &under(&told, "Rules");
-    assert!(asked.contains("Do not sell it.") && !asked.contains("old pump"), "{told}");
-}
-
-#[test]
 fn what_a_reviewer_was_given_is_not_our_change() {
     let text = |kind: &str| {
         format!(

@@ -32,7 +32,6 @@ pub(crate) use past::UNREADABLE;
 pub use past::superseded::{answers, final_answer, last_answered, question_answered};
 pub(crate) use past::{ANSWERED, ANSWERED_BELOW, BELOW, GOES_ON};
 pub use talk::last_step;
-pub(crate) use talk::orders::binds_later;
 
 pub use text::flat;
 pub use topic::{ClaimPlace, Topic};

@@ -311,7 +311,7 @@ fn items<'a>(
     };
     let mut out = Vec::new();
     for &fact in &facts {
-        let binds = facts::binds_later(fact);
+        let binds = fact.detail == Detail::Rule(Polarity::Forbid);
         // Elsewhere it stands among what the user said.
         let earlier =
             is_of_answered(fact, answered) && !binds && home(&ask.spec.sections, fact.topic) == fact.topic;

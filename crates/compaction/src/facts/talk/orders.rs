@@ -24,15 +24,6 @@ pub(in crate::facts) static QUESTION_START: LazyLock<AsciiFirstRegex> = LazyLock
     ))
 });
 
-/// What is not needed is no prohibition that outlives its task.
-static NEEDLESS: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\b(?:do not|don['’]?t) need\b"));
-
-/// Whether an order of a task that is over binds all the same: it forbids something.
-pub(crate) fn binds_later(order: &Fact) -> bool {
-    order.detail == Detail::Rule(Polarity::Forbid) && !NEEDLESS.is_match(&order.text)
-}
-
 /// The polarity of a sentence; `None` if it is not a rule.
 pub(in crate::facts) fn polarity(sentence: &str) -> Option<Polarity> {
     if sentence.ends_with(['?', '？'])
