@@ -12,6 +12,7 @@ use proptest::prelude::*;
 
 use crate::corpus;
 
+mod done;
 mod places;
 mod said;
 

@@ -72,3 +72,53 @@ fn a_read_does_not_date_an_edit() {
     let edited = ledger.facts.iter().find(|it| &*it.text == "src/pump/core.rs").unwrap();
     assert_eq!(edited.message, 2);
 }
+
+#[test]
+fn a_path_is_joined_only_where_it_is_certain() {
+    let history = session(&[
+        // Of the subshell.
+        ("/w", json!({"command": "(cd lab && sed -i s/a/b/ a.rs); sed -i s/a/b/ src/b.rs"}), ""),
+        ("/w", json!({"command": "AT=$(cd lab && pwd); cat notes/c.md"}), "text"),
+        // Where nobody knows.
+        ("/w", json!({"command": "cd \"$PLANT/x\" && cd .. && sed -i s/a/b/ d.rs"}), ""),
+        // What a file says begins anywhere, what a search finds begins where it ran.
+        ("/w", json!({"command": "cd lab && cat list.txt"}), "pipes/e.rs:3: x\n"),
+        ("/w", json!({"command": "cd lab && grep -rn flow pipes"}), "pipes/f.rs:3: flow\n"),
+        ("/w", json!({"command": "rg -l flow; cd lab && rg -l flow"}), "pipes/g.rs\n"),
+        ("/w", json!({"command": "git -C lab grep -n flow"}), "pipes/h.rs:3: flow\n"),
+        // Git takes it from the root.
+        ("/w/lab", json!({"command": "git show main:lab/i.rs"}), "fn i() {}"),
+    ]);
+    let mut files = files(&history);
+    files.sort_unstable();
+    let expected = [
+        "lab/a.rs",
+        "lab/i.rs",
+        "lab/list.txt",
+        "lab/pipes/f.rs",
+        "lab/pipes/h.rs",
+        "notes/c.md",
+        "pipes/e.rs",
+        "pipes/g.rs",
+        "src/b.rs",
+    ];
+    let missing = |it: &&&str| !files.iter().any(|known| known == **it);
+    assert_eq!(expected.iter().find(missing), None, "{files:?}");
+    let wrong =
+        |it: &&String| it.ends_with("d.rs") || it.starts_with("lab/pipes/e") || it.starts_with("lab/pipes/g");
+    assert_eq!(files.iter().find(wrong), None, "{files:?}");
+}
+
+#[test]
+fn a_symbol_stands_in_the_file_that_the_search_found() {
+    let history = session(&[
+        ("/w", json!({"command": "cd lab && grep -rn 'fn ' ."}), "./pipes/a.rs:3:fn open_valve() {\n"),
+        ("/w", json!({"command": "cat lab/pipes/b.rs"}), "open_valve()"),
+    ]);
+    let ledger = facts::read(&history);
+    let valve = ledger.facts.iter().find(|it| &*it.text == "open_valve").unwrap();
+    assert!(
+        matches!(&valve.detail, facts::Detail::Symbol { file: Some(file), .. } if file == "lab/pipes/a.rs"),
+        "{valve:?}"
+    );
+}

@@ -201,7 +201,8 @@ fn a_pasted_plan_that_was_answered_is_shortened_to_its_bounds() {
     let followed_up = then("Commit it.");
     assert!(!followed_up.contains("shortened"), "{followed_up}");
     let done = then("Write the manual of the pump, with a drawing of each of its parts and valves.");
-    let begins = "\"Implement the following plan:\" … \"# Pump Build the pump of the plant in small steps, ";
+    let begins =
+        "\"Implement the following plan:\" … \"# Pump\" … \"Build the pump of the plant in small steps, ";
     let ends = "; bounds: \"- No second valve.\" (shortened; recall has all of it) [#0] (answered at [#1])";
     assert!(done.contains(begins) && done.contains(ends), "{done}");
 }

@@ -1,12 +1,12 @@
 //! What a shell command visibly does to files. Not a shell: it knows words, quotes, lists, pipes, redirections and
 //! here-documents, and says nothing about paths with variables or patterns in them.
 
-use std::iter::Peekable;
-use std::str::CharIndices;
+mod split;
 
 use std::sync::Arc;
 
 use super::{Action, Meaning, patch};
+use split::split;
 
 /// Bytes of the longest path (Linux `PATH_MAX`).
 const LONGEST_PATH: usize = 4_096;
@@ -35,6 +35,8 @@ pub enum Joint {
 pub struct Program {
     pub words: Vec<String>,
     pub joint: Joint,
+    /// The directory in which it runs; none where that is where the line begins.
+    pub dir: Option<Arc<str>>,
 }
 
 /// One command of a list or pipe.
@@ -48,6 +50,12 @@ struct Simple {
     appends: Vec<String>,
     /// Body of its here-document.
     here: Option<String>,
+}
+
+impl Simple {
+    fn of(word: &str) -> Self {
+        Self { words: vec![word.to_owned()], ..Self::default() }
+    }
 }
 
 /// Whether `shell flag script` runs `script`.
@@ -68,68 +76,125 @@ pub(super) fn join(words: &[&str]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// The file actions of a command, in order. `dir` is where it runs; `cd` moves it.
-pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
-    let mut dir = dir.map(Arc::from);
-    let mut out = Vec::new();
-    collect(command, &mut dir, &mut out, 0);
-    out
+/// Where a command line runs: `cd` moves it, and a subshell ends where it began.
+#[derive(Clone, Default)]
+struct Place {
+    at: Option<Arc<str>>,
+    /// Where `cd -` goes.
+    before: Option<Arc<str>>,
+    /// Where the subshells that are open began.
+    outer: Vec<Option<Arc<str>>>,
 }
 
-/// The simple commands. What a shell among the words of one runs (`wsl -- bash -c 'a | b'`) follows it.
-pub(super) fn programs(command: &str) -> Vec<Program> {
-    let mut out = Vec::new();
-    for simple in split(command) {
-        let words = unwrapped(&simple.words);
-        let shell = words.windows(3).position(|it| wraps(&it[0], &it[1]));
-        let outer = &words[..shell.unwrap_or(words.len())];
-        if !outer.is_empty() {
-            out.push(Program { words: outer.to_vec(), joint: simple.joint });
+/// Programs that go to a directory.
+const MOVES: [&str; 5] = ["cd", "chdir", "pushd", "Set-Location", "Push-Location"];
+/// Programs that go back to where the last of them began.
+const GOES_BACK: [&str; 2] = ["popd", "Pop-Location"];
+
+impl Place {
+    /// Follows a program that goes somewhere.
+    fn follow(&mut self, words: &[String]) {
+        let Some((head, rest)) = words.split_first() else { return };
+        if !MOVES.contains(&head.as_str()) && !GOES_BACK.contains(&head.as_str()) {
+            return;
         }
-        let inner = shell.map(|it| split(&words[it + 2])).unwrap_or_default();
-        for (at, inner) in inner.iter().enumerate() {
-            let joint = if at == 0 && outer.is_empty() { simple.joint } else { inner.joint };
-            let words = unwrapped(&inner.words).to_vec();
-            out.extend((!words.is_empty()).then_some(Program { words, joint }));
+        let target = rest.iter().rfind(|it| *it == "-" || !it.starts_with('-')).map(String::as_str);
+        let to = match target {
+            _ if GOES_BACK.contains(&head.as_str()) => self.before.clone(),
+            Some("-") => self.before.clone(),
+            Some(to) if absolute(to) => Some(to.into()),
+            Some(to) => Some(self.at.as_deref().map_or(to.into(), |at| joined(at, to).into())),
+            None => Some("~".into()),
+        };
+        // No system goes there.
+        if to.as_ref().is_none_or(|it| it.len() <= LONGEST_PATH) {
+            self.before = std::mem::replace(&mut self.at, to);
         }
     }
-    out
 }
 
-fn collect(command: &str, dir: &mut Option<Arc<str>>, out: &mut Vec<Action>, depth: u8) {
+fn joined(dir: &str, path: &str) -> String {
+    format!("{}/{path}", dir.trim_end_matches('/'))
+}
+
+/// The beginning and end of a subshell, each a command of its own.
+const SUBSHELL: [&str; 2] = ["(", ")"];
+
+/// Where a line stands that is walked.
+#[derive(Clone, Copy, Default)]
+struct Nesting {
+    /// Number of shells around it.
+    depth: u8,
+    /// Another program started the shell, perhaps not here: `docker exec`, `ssh`.
+    elsewhere: bool,
+    /// What stands before the line.
+    joint: Joint,
+}
+
+/// Visits the simple commands of a line, and behind one that starts a shell (`wsl -- bash -c 'a | b'`) those of its script.
+fn walk(
+    command: &str,
+    place: &mut Place,
+    nesting: Nesting,
+    visit: &mut dyn FnMut(&Simple, Program, Nesting),
+) {
+    /// Shells within each other that are looked into.
+    const DEEPEST: u8 = 2;
+    for (at, simple) in split(command).into_iter().enumerate() {
+        let joint = if at == 0 { nesting.joint } else { simple.joint };
+        match &simple.words[..] {
+            [it] if it == SUBSHELL[0] => place.outer.push(place.at.clone()),
+            [it] if it == SUBSHELL[1] => {
+                if let Some(began) = place.outer.pop() {
+                    place.at = began;
+                }
+            }
+            words => {
+                let words = unwrapped(words);
+                let shell = words.windows(3).position(|it| wraps(&it[0], &it[1]));
+                let shell = shell.filter(|_| nesting.depth < DEEPEST);
+                let own = &words[..shell.unwrap_or(words.len())];
+                if shell != Some(0) {
+                    visit(&simple, Program { words: own.to_vec(), joint, dir: place.at.clone() }, nesting);
+                    place.follow(own);
+                }
+                if let Some(shell) = shell {
+                    let inner = Nesting {
+                        depth: nesting.depth + 1,
+                        elsewhere: nesting.elsewhere || shell > 0,
+                        joint: if shell == 0 { joint } else { Joint::None },
+                    };
+                    walk(&words[shell + 2], &mut place.clone(), inner, visit);
+                }
+            }
+        }
+    }
+}
+
+/// The file actions of a command, in order. `dir` is where it runs; `cd` moves it.
+pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
+    let mut out: Vec<Action> = Vec::new();
     let mut each: Option<(String, Vec<String>)> = None;
-    for simple in split(command) {
+    let mut place = Place { at: dir.map(Arc::from), ..Place::default() };
+    walk(command, &mut place, Nesting::default(), &mut |simple, program, nesting| {
+        if nesting.elsewhere {
+            return;
+        }
+        let Program { words, dir, .. } = &program;
         let first = out.len();
-        let words = unwrapped(&simple.words);
-        match words {
+        match &words[..] {
             [head, name, in_, values @ ..] if head == "for" && in_ == "in" => {
                 each = Some((name.clone(), values[..values.len().min(MOST_VALUES)].to_vec()));
-                continue;
+                return;
             }
             [head, ..] if head == "done" => each = None,
-            [head, flag, script, ..] if wraps(head, flag) && depth < 2 => {
-                collect(script, dir, out, depth + 1);
-                continue;
-            }
-            [head, target] if head == "cd" => {
-                let to = match dir {
-                    Some(base) if !absolute(target) => format!("{}/{target}", base.trim_end_matches('/')),
-                    _ => target.clone(),
-                };
-                // No system goes there.
-                if to.len() <= LONGEST_PATH {
-                    *dir = Some(to.into());
-                }
-                continue;
-            }
-            // A folder that is made again was emptied, not deleted.
-            [head, made @ ..] if head == "mkdir" => {
-                let again =
-                    |it: &Action| it.path.as_ref().is_some_and(|it| made.contains(it)) && it.dir == *dir;
-                out.retain(|it| it.meaning != Meaning::Delete || !again(it));
-                continue;
-            }
             _ => {}
+        }
+        // A folder that is made again was emptied, not deleted.
+        if let Some(made) = makes_folders(words) {
+            let again = |it: &Action| it.path.as_ref().is_some_and(|it| made.contains(it)) && it.dir == *dir;
+            out.retain(|it| it.meaning != Meaning::Delete || !again(it));
+            return;
         }
         let names = |word: &str, name: &str| {
             word.strip_prefix('$').is_some_and(|it| it.trim_matches(['{', '}']) == name)
@@ -138,15 +203,25 @@ fn collect(command: &str, dir: &mut Option<Arc<str>>, out: &mut Vec<Action>, dep
             Some((name, values)) if words.iter().any(|it| names(it, name)) => {
                 for value in values {
                     let value_of = |it: &String| if names(it, name) { value.clone() } else { it.clone() };
-                    touched(&words.iter().map(value_of).collect::<Vec<_>>(), &simple, out);
+                    touched(&words.iter().map(value_of).collect::<Vec<_>>(), simple, &mut out);
                 }
             }
-            Some(_) | None => touched(words, &simple, out),
+            Some(_) | None => touched(words, simple, &mut out),
         }
         for action in &mut out[first..] {
             action.dir.clone_from(dir);
         }
-    }
+    });
+    out
+}
+
+/// The simple commands, those of scripts behind the shells that run them.
+pub(super) fn programs(command: &str) -> Vec<Program> {
+    let mut out = Vec::new();
+    walk(command, &mut Place::default(), Nesting::default(), &mut |_, program, _| {
+        out.extend((!program.words.is_empty()).then_some(program));
+    });
+    out
 }
 
 fn absolute(path: &str) -> bool {
@@ -171,6 +246,16 @@ fn unwrapped(mut words: &[String]) -> &[String] {
     words
 }
 
+/// The words of a program that makes folders, the folders among them.
+fn makes_folders(words: &[String]) -> Option<&[String]> {
+    match words {
+        [head, made @ ..] if head == "mkdir" => Some(made),
+        [git, verb, made @ ..] if git == "git" && verb == "clone" => Some(made),
+        [git, tree, verb, made @ ..] if git == "git" && tree == "worktree" && verb == "add" => Some(made),
+        _ => None,
+    }
+}
+
 /// A word that names one file, as far as one can see.
 fn file(word: &str) -> bool {
     !word.is_empty()
@@ -190,7 +275,9 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
     let flagged = |flag: &str| rest.iter().any(|it| it == flag);
     let all = |meaning: Meaning| move |path: String| Action::on(meaning, path);
     let moved = |pair: &[String], out: &mut Vec<Action>| {
-        if let [from, to] = pair {
+        if let [from, to] = pair
+            && !pair.iter().any(|it| is_backup(it))
+        {
             out.push(Action { to: Some(to.clone()), ..Action::on(Meaning::Rename, from.clone()) });
         }
     };
@@ -202,7 +289,11 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
         }
         "rm" | "unlink" => out.extend(files().map(all(Meaning::Delete))),
         "mv" => moved(&files().collect::<Vec<_>>(), out),
-        "cp" => out.extend(files().nth(1).filter(|_| files().count() == 2).map(all(Meaning::Create))),
+        // Where a backup is made or put back, nothing changes.
+        "cp" => {
+            let pair = files().count() == 2 && !files().any(|it| is_backup(&it));
+            out.extend(files().nth(1).filter(|_| pair).map(all(Meaning::Create)));
+        }
         "touch" => out.extend(files().map(all(Meaning::Create))),
         "git" => match rest {
             [verb, ..] if verb == "rm" && !flagged("--cached") => {
@@ -240,7 +331,7 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
         "open" => out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Read))),
         "create" => out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Create))),
         "edit" => out.push(Action::new(Meaning::Edit)),
-        _ => {}
+        program => out.extend(manifest(program, rest).map(|it| Action::on(Meaning::Edit, it))),
     }
     if ["cat", "echo", "printf", "jq"].contains(&head.as_str()) || simple.here.is_some() {
         out.extend(simple.writes.iter().filter(|it| file(it)).cloned().map(all(Meaning::Create)));
@@ -248,229 +339,43 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
     }
 }
 
+fn is_backup(path: &str) -> bool {
+    [".bak", ".orig", ".backup", "~"].iter().any(|it| path.ends_with(it))
+}
+
+/// The file that a package manager writes the packages to which it adds or removes.
+fn manifest(program: &str, rest: &[String]) -> Option<&'static str> {
+    /// Flags that name the file or package elsewhere.
+    const ELSEWHERE: [&str; 10] = [
+        "-p",
+        "--package",
+        "--manifest-path",
+        "-C",
+        "--prefix",
+        "-w",
+        "--workspace",
+        "--filter",
+        "-g",
+        "--global",
+    ];
+    let elsewhere = |it: &String| ELSEWHERE.contains(&it.split('=').next().unwrap_or(it));
+    let mut given = rest.iter().filter(|it| !it.starts_with('-')).map(String::as_str);
+    let verb = given.next()?;
+    given.next().filter(|_| !rest.iter().any(elsewhere))?;
+    match (program, verb) {
+        ("cargo", "add" | "remove" | "rm") => Some("Cargo.toml"),
+        ("npm" | "pnpm" | "yarn" | "bun", "add" | "remove") | ("npm", "install" | "i" | "uninstall") => {
+            Some("package.json")
+        }
+        ("uv" | "poetry", "add" | "remove") => Some("pyproject.toml"),
+        _ => None,
+    }
+}
+
 /// Whether a word looks like a file's name rather than a script or a number.
 fn named(word: &str) -> bool {
     (word.contains('.') || word.contains('/') || word.chars().next().is_some_and(char::is_uppercase))
         && !word.contains([' ', ';', ',', '\\'])
-}
-
-/// Splits a command line into simple commands. Linear; an unclosed quote ends with the text.
-fn split(command: &str) -> Vec<Simple> {
-    let mut lexer = Lexer {
-        command,
-        chars: command.char_indices().peekable(),
-        commands: vec![Simple::default()],
-        word: String::new(),
-        in_word: false,
-        target: Target::Words,
-        heredocs: Vec::new(),
-    };
-    while let Some((_, c)) = lexer.chars.next() {
-        lexer.take(c);
-    }
-    lexer.end_word();
-    lexer.commands
-}
-
-/// Bytes of the command substitution that `text` begins with, `(` to `)`. Its quotes and here-documents are its own: the
-/// message of `git commit -m "$(cat <<'EOF'` may contain any of them.
-fn substitution(text: &str) -> usize {
-    let mut depth = 0_usize;
-    let mut quote = None;
-    let mut document: Option<&str> = None;
-    let mut chars = text.char_indices();
-    while let Some((at, c)) = chars.next() {
-        match c {
-            '\\' if quote != Some('\'') => {
-                chars.next();
-            }
-            '\'' | '"' if quote.is_none() => quote = Some(c),
-            _ if quote == Some(c) => quote = None,
-            _ if quote.is_some() => {}
-            '(' => depth += 1,
-            ')' if depth == 1 => return at + 1,
-            ')' => depth -= 1,
-            '<' if text[at..].starts_with("<<") && !text[at..].starts_with("<<<") => {
-                let word = text[at + 2..].trim_start_matches(['-', ' ']);
-                let end = word.find(char::is_whitespace).unwrap_or(word.len());
-                document = Some(word[..end].trim_matches(['\'', '"', '\\']));
-                let behind = text.len() - word.len() + end;
-                while chars.offset() < behind && chars.next().is_some() {}
-            }
-            '\n' => {
-                if let Some(delimiter) = document.take() {
-                    let body: usize = text[at + 1..]
-                        .split_inclusive('\n')
-                        .take_while(|it| it.trim() != delimiter)
-                        .map(str::len)
-                        .sum();
-                    while chars.offset() < at + 1 + body && chars.next().is_some() {}
-                }
-            }
-            _ => {}
-        }
-    }
-    text.len()
-}
-
-struct Lexer<'a> {
-    command: &'a str,
-    chars: Peekable<CharIndices<'a>>,
-    commands: Vec<Simple>,
-    word: String,
-    /// Also set by empty quotes, which make an empty word.
-    in_word: bool,
-    target: Target,
-    /// Here-documents announced on this line: the index of the command, and the delimiter.
-    heredocs: Vec<(usize, String)>,
-}
-
-/// What the next word is: an argument, or the target of a redirection.
-#[derive(Clone, Copy)]
-enum Target {
-    Words,
-    Writes,
-    Appends,
-    HereDocument,
-    Nowhere,
-}
-
-impl Lexer<'_> {
-    fn take(&mut self, c: char) {
-        match c {
-            '\'' => {
-                self.in_word = true;
-                self.word.extend(self.chars.by_ref().map(|(_, c)| c).take_while(|&c| c != '\''));
-            }
-            '"' => self.double_quoted(),
-            '\\' => match self.chars.next() {
-                Some((_, '\n')) | None => {}
-                Some((_, c)) => self.push(c),
-            },
-            '#' if !self.in_word => while self.chars.next_if(|(_, c)| *c != '\n').is_some() {},
-            '<' => self.input(),
-            '>' => self.output(),
-            '&' if self.chars.peek().is_some_and(|(_, c)| *c == '>') => {
-                self.end_word();
-                self.push('&');
-            }
-            ';' | '|' | '&' | '(' | ')' | '\n' => {
-                self.end_word();
-                let twice = ['|', '&'].contains(&c) && self.chars.next_if(|(_, next)| *next == c).is_some();
-                if c == '\n' {
-                    self.here_documents();
-                }
-                let joint = match c {
-                    '|' if twice => Joint::Or,
-                    '|' => Joint::Pipe,
-                    '&' if twice => Joint::And,
-                    ';' | '\n' | '&' => Joint::Then,
-                    _ => Joint::None,
-                };
-                match self.commands.last_mut() {
-                    // A line break or bracket behind `|` or `;` separates nothing.
-                    Some(last) if last.words.is_empty() && last.writes.is_empty() => {
-                        if !matches!(joint, Joint::Then | Joint::None) {
-                            last.joint = joint;
-                        }
-                    }
-                    _ => self.commands.push(Simple { joint, ..Simple::default() }),
-                }
-            }
-            c if c.is_whitespace() => self.end_word(),
-            c => self.push(c),
-        }
-    }
-
-    fn push(&mut self, c: char) {
-        self.in_word = true;
-        self.word.push(c);
-    }
-
-    fn end_word(&mut self) {
-        if !std::mem::take(&mut self.in_word) {
-            return;
-        }
-        let word = std::mem::take(&mut self.word);
-        let last = self.commands.len() - 1;
-        match std::mem::replace(&mut self.target, Target::Words) {
-            Target::Words => self.commands[last].words.push(word),
-            Target::Writes => self.commands[last].writes.push(word),
-            Target::Appends => self.commands[last].appends.push(word),
-            Target::HereDocument => self.heredocs.push((last, word)),
-            Target::Nowhere => {}
-        }
-    }
-
-    fn double_quoted(&mut self) {
-        self.in_word = true;
-        while let Some((_, c)) = self.chars.next() {
-            match c {
-                '"' => break,
-                '\\' => match self.chars.next() {
-                    Some((_, c @ ('"' | '\\' | '$' | '`'))) => self.word.push(c),
-                    Some((_, '\n')) | None => {}
-                    Some((_, c)) => self.word.extend(['\\', c]),
-                },
-                '$' if self.chars.peek().is_some_and(|(_, c)| *c == '(') => {
-                    let from = self.chars.peek().map_or(0, |(at, _)| *at);
-                    let to = from + substitution(&self.command[from..]);
-                    self.word.push('$');
-                    self.word.push_str(&self.command[from..to]);
-                    while self.chars.next_if(|(at, _)| *at < to).is_some() {}
-                }
-                _ => self.word.push(c),
-            }
-        }
-    }
-
-    fn input(&mut self) {
-        self.end_word();
-        let mut run = 1;
-        while self.chars.next_if(|(_, c)| *c == '<').is_some() {
-            run += 1;
-        }
-        if run == 2 {
-            self.chars.next_if(|(_, c)| *c == '-');
-        }
-        self.target = if run == 2 { Target::HereDocument } else { Target::Nowhere };
-    }
-
-    fn output(&mut self) {
-        // `2>` and `&>` redirect messages; what they name is a log, not a file that is written.
-        let messages = self.in_word && (self.word == "2" || self.word == "&");
-        if self.in_word && (messages || self.word == "1") {
-            self.word.clear();
-            self.in_word = false;
-        }
-        self.end_word();
-        let append = self.chars.next_if(|(_, c)| *c == '>').is_some();
-        let duplicate = self.chars.next_if(|(_, c)| *c == '&').is_some();
-        self.target = match (messages || duplicate, append) {
-            (true, _) => Target::Nowhere,
-            (false, true) => Target::Appends,
-            (false, false) => Target::Writes,
-        };
-    }
-
-    /// Here-documents start on the line after the command that reads them.
-    fn here_documents(&mut self) {
-        for (command, delimiter) in std::mem::take(&mut self.heredocs) {
-            let from = self.chars.peek().map_or(self.command.len(), |(at, _)| *at);
-            let rest = &self.command[from..];
-            let mut body = 0;
-            let mut after = rest.len();
-            for line in rest.split_inclusive('\n') {
-                if line.trim() == delimiter {
-                    after = body + line.len();
-                    break;
-                }
-                body += line.len();
-            }
-            self.commands[command].here = Some(rest[..body].to_string());
-            while self.chars.next_if(|(at, _)| *at < from + after).is_some() {}
-        }
-    }
 }
 
 #[cfg(test)]
@@ -519,9 +424,30 @@ mod tests {
             ("ls -la && cargo test 2>&1 | tail -20", ""),
             ("rm -f a.rs 'b c.rs' $X *.o", "Delete a.rs, Delete b c.rs"),
             ("rm -rf out tmp && mkdir -p out", "Delete tmp"),
+            ("rm -rf /t/a /t/b && git clone https://x.org/a /t/a && git worktree add /t/b", ""),
+            ("docker exec c sh -c 'rm x'; sh -c 'rm y'", "Delete y"),
             ("cd sub && git mv a.rs b.rs; git rm c.rs", "Rename sub:a.rs->b.rs, Delete sub:c.rs"),
             ("git rm --cached x.rs", ""),
             ("cd /w && cd sub && rm x", "Delete /w/sub:x"),
+            ("cp a.rs /tmp/a.bak; mv a.rs.bak a.rs; cp /tmp/a.bak a.rs; cp a.rs b.rs", "Create b.rs"),
+            (
+                "cd sub && cargo add --dev gauge; cargo add -p x y; npm i; npm i -D z",
+                "Edit sub:Cargo.toml, Edit sub:package.json",
+            ),
+            (
+                "(cd sub && rm x) && rm y; (cd a; rm z) >> log; rm w",
+                "Delete sub:x, Delete y, Delete a:z, Delete w",
+            ),
+            ("AT=$(cd .. && pwd); rm x", "Delete x"),
+            ("cd a && ./run & cd b && rm x; ./c & rm y", "Delete b:x, Delete b:y"),
+            ("cd a || exit 1; rm x |& tail; rm y", "Delete a:x, Delete a:y"),
+            ("pushd a && rm x && popd && rm y; cd b; cd -; rm z", "Delete a:x, Delete y, Delete z"),
+            ("cd -P a; rm x; cd; rm y", "Delete a:x, Delete ~:y"),
+            ("bash -c 'cd a && rm x'; rm y", "Delete a:x, Delete y"),
+            (
+                r"Set-Location D:\w; cat src\a.rs D:\w\.b\c.rs; cat a\ b.rs",
+                r"Read D:\w:src\a.rs, Read D:\w:D:\w\.b\c.rs, Read D:\w:a b.rs",
+            ),
             ("cat > f.py <<'EOF'\nrm no.rs\nEOF\nrm yes.rs", "Create f.py, Delete yes.rs"),
             ("cat >> f.py << EOF\nx\nEOF", "Edit f.py"),
             ("echo hi > /dev/null; echo hi >log.txt 2>err.txt", "Create log.txt"),

@@ -60,6 +60,9 @@ const STEP_WORDS: [(&str, Activity); 30] = [
     ("커밋", Activity::Commit),
 ];
 
+/// Words among them that leave open by what.
+const VERIFIES: [&str; 2] = ["verify", "verification"];
+
 /// Words of a command that performs an activity.
 const COMMAND_WORDS: [(&str, Activity); 26] = [
     ("test", Activity::Test),
@@ -100,7 +103,7 @@ static STARTS_WITH_ACTIVITY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// How a step begins that asks for changes.
 static STARTS_WITH_CHANGE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
-        r"(?i)^\W*(?:investigate(?: why| and fix)?|fix|implement|complete|update|refactor|apply|continue|enhance|extend)\b",
+        r"(?i)^\W*(?:investigate(?: why| and fix)?|fix|implement|complete|update|refactor|apply|continue|enhance|extend|save)\b",
     )
 });
 /// How a step begins that is done when the files it names exist, or are gone.
@@ -187,6 +190,37 @@ impl<'a> Evidence<'a> {
         })
     }
 
+    /// Whether the files that a step of an earlier summary is to change were changed after it and a check succeeded then,
+    /// or everything that it lists to be made was made: "Write suites (parser, lexer)".
+    pub(in crate::facts) fn overtakes(&self, step: &str, message: usize) -> bool {
+        let makes = STARTS_WITH_CREATE.is_match(step);
+        if !makes && (!STARTS_WITH_CHANGE.is_match(step) || step.contains("failing")) {
+            return false;
+        }
+        let changed = self.last_change(step, message);
+        changed.zip(self.last_check()).is_some_and(|(changed, check)| changed < check)
+            || makes && self.made_all_listed(step, message)
+    }
+
+    /// Whether each thing that a step lists in parentheses has the name of a file that was made after `message`.
+    fn made_all_listed(&self, step: &str, message: usize) -> bool {
+        /// A shorter name may begin any other.
+        const SHORTEST: usize = 4;
+        let plain =
+            |it: &str| it.chars().filter(|it| it.is_alphanumeric()).collect::<String>().to_lowercase();
+        let lists: Option<Vec<&str>> =
+            step.split('(').skip(1).map(|it| it.split_once(')').map(|it| it.0)).collect();
+        let items = lists.unwrap_or_default().into_iter().flat_map(|it| it.split(','));
+        let items: Vec<String> = items.map(plain).filter(|it| !it.is_empty()).collect();
+        let made = |op: FileOp| matches!(op, FileOp::Created | FileOp::CreatedThenEdited | FileOp::Written);
+        let new = self.files.iter().filter(|it| it.1.iter().any(|it| it.1 > message && made(it.2)));
+        let names: Vec<String> = new.map(|it| plain(it.0.split('.').next().unwrap_or_default())).collect();
+        let named = |item: &String| {
+            names.iter().any(|it| item == it || it.len() >= SHORTEST && item.starts_with(it.as_str()))
+        };
+        !items.is_empty() && items.iter().all(named)
+    }
+
     /// Whether the files that a step names were changed after it, and a commit followed.
     fn committed(&self, step: &str, message: usize) -> bool {
         let last = self.last_commit().unwrap_or(0);
@@ -221,11 +255,16 @@ pub(super) fn only_runs(step: &str) -> bool {
 fn requested_activities(step: &str) -> Vec<Activity> {
     let lower = step.to_lowercase();
     let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).collect();
-    let mut out: Vec<Activity> = STEP_WORDS
-        .iter()
-        .filter(|(word, _)| if word.is_ascii() { words.contains(word) } else { lower.contains(word) })
-        .map(|it| it.1)
-        .collect();
+    let asked = |general: bool| -> Vec<Activity> {
+        let named = |word: &str| if word.is_ascii() { words.contains(&word) } else { lower.contains(word) };
+        let of = STEP_WORDS.iter().filter(|it| VERIFIES.contains(&it.0) == general && named(it.0));
+        of.map(|it| it.1).collect()
+    };
+    // What is to be verified may be named.
+    let mut out = asked(false);
+    if out.is_empty() {
+        out = asked(true);
+    }
     out.dedup();
     let first = words.iter().find(|it| !it.is_empty() && **it != "need" && **it != "to");
     out.retain(|it| *it != Activity::Commit || first != Some(&"push"));

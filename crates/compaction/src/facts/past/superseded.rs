@@ -246,7 +246,11 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
         |it: &Fact| it.voice() == Voice::Summary && CUES.finished.is_in(&Lowercased::of(&it.text));
     let over: Vec<bool> = facts
         .iter()
-        .map(|it| step(it) && (nothing_left(it) || evidence.shows_done(&it.text, it.message)))
+        .map(|it| {
+            let overtaken = || it.voice() == Voice::Summary && evidence.overtakes(&it.text, it.message);
+            let done = || evidence.shows_done(&it.text, it.message) || overtaken();
+            step(it) && (nothing_left(it) || done())
+        })
         .collect();
     let mut over = over.into_iter();
     facts.retain(|_| !over.next().unwrap_or(false));

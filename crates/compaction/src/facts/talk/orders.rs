@@ -253,7 +253,11 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
             let prohibits = || polarity == Polarity::Forbid && PROHIBITS.is_match(sentence);
             let alone = whole || in_list || briefs && prohibits();
             let typed = stretch == Stretch::Typed;
-            let topic = if typed { rule_topic(sentence, polarity) } else { Topic::Directives };
+            let topic = if !typed || !in_list && is_listed_task(part, sentence) {
+                Topic::Directives
+            } else {
+                rule_topic(sentence, polarity)
+            };
             let text = if sentence.ends_with([':', '：']) {
                 // "The code should either:" is not a rule without its list.
                 let Some(list) = with_items(part, sentence) else { continue };
@@ -317,6 +321,28 @@ static RULES_LABEL: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"|^\W*(?:规则|約束|约束|限制|ルール|制約|규칙|제약)\W*$",
     ))
 });
+
+/// Whether a sentence stands in a list of tasks: most of its items are no rules. What it prohibits binds all the same.
+fn is_listed_task(part: &str, sentence: &str) -> bool {
+    /// A shorter list says little.
+    const LEAST: usize = 3;
+    /// Lines of a list that are looked at on each side.
+    const MOST: usize = 40;
+    let start = part[..offset(sentence, part)].rfind('\n').map_or(0, |it| it + 1);
+    let item = |line: &&str| line.trim().len() > without_markers(line).len();
+    let blank = |line: &&str| !line.trim().is_empty();
+    let above = part[..start].lines().rev().filter(blank).take(MOST).take_while(item);
+    let below = part[start..].lines().filter(blank).take(MOST).take_while(item);
+    let forbids = PROHIBITS.is_match(sentence) || sentence.to_lowercase().starts_with("no ");
+    if below.clone().next().is_none() || forbids {
+        return false;
+    }
+    let is_rule = |it: &str| {
+        sentences(it).into_iter().any(|it| polarity(it).is_some_and(|of| is_standing_rule(it, of)))
+    };
+    let rules: Vec<bool> = above.chain(below).map(is_rule).collect();
+    rules.len() >= LEAST && rules.iter().filter(|it| **it).count() * 2 < rules.len()
+}
 
 /// Whether a sentence begins an item of a list that is labelled as rules.
 fn is_listed_rule(part: &str, sentence: &str) -> bool {

@@ -249,14 +249,24 @@ pub(crate) fn without_cut_announcement(head: &str) -> &str {
     head.trim_end_matches(['…', ' '])
 }
 
+/// Maximum bytes of code in backticks within a sentence.
+const MAX_CODE_BYTES: usize = 200;
+
 fn end_paragraph<'a>(text: &'a str, open: &mut Option<(usize, usize)>, out: &mut Vec<&'a str>) {
     let Some((from, to)) = open.take() else { return };
     let paragraph = without_markers(&text[from..to]);
     let mut start = 0;
+    // Where the code in backticks ends that was begun: what ends a sentence ends none in it.
+    let mut code = 0;
     let mut chars = paragraph.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
         let next = chars.peek().map(|(_, c)| *c);
+        if c == '`' && at >= code {
+            let end = paragraph[at + 1..].find('`').filter(|it| *it <= MAX_CODE_BYTES);
+            code = end.map_or(code, |it| at + it + 2);
+        }
         let ends = match c {
+            _ if at < code => false,
             '。' | '！' | '？' | '；' => true,
             '.' | '!' | '?' | ';' => {
                 next.is_none_or(char::is_whitespace) && !is_abbreviation(&paragraph[start..at])
@@ -406,6 +416,10 @@ mod tests {
             ("Do it. Never push!  Ok?", vec!["Do it.", "Never push!", "Ok?"]),
             ("- use a.rs, e.g. here\n2. no v1.2.3 please", vec!["use a.rs, e.g. here", "no v1.2.3 please"]),
             ("不要改这个。必须测试", vec!["不要改这个。", "必须测试"]),
+            (
+                "Run `a -c \"import b; b.c()\"`; then stop. A ` alone. Ok",
+                vec!["Run `a -c \"import b; b.c()\"`;", "then stop.", "A ` alone.", "Ok"],
+            ),
             ("before\n```\nnever do this\n```\nafter", vec!["before", "after"]),
             ("> you must quote\nmine", vec!["mine"]),
             (

@@ -6,6 +6,7 @@ use super::command::ParsedCommand;
 use super::git::COMMITTED;
 use super::git::listing::{Change, Listed, Listing, is_same, of_commit};
 use super::paths::{MAX_PATH_BYTES, file_name, is_absolute, path, printed};
+use super::runs::looked_in;
 use super::{RECENT_MESSAGES, Work, file_mentions};
 use crate::facts::text::clip;
 use crate::facts::voice::ToolTopic;
@@ -106,17 +107,24 @@ fn is_unexpanded(dir: &str) -> bool {
 }
 
 impl Work<'_> {
-    /// Records the files in the output of a search or listing, unless an operation on them is known.
-    pub(super) fn note_found_files(&mut self, number: usize, dir: Option<&str>, output: &Output) {
+    /// Records the files in the output of a search or listing, unless an operation on them is known. Where it is not
+    /// certain what they are below, they are written as printed, but for those that are known.
+    pub(super) fn note_found_files(&mut self, number: usize, actions: &[Action], output: &Output) {
         /// Maximum files that are an answer rather than a listing.
         const ANSWER: usize = 5;
-        if dir.is_some_and(is_unexpanded) {
+        let at = looked_in(actions, self.base);
+        let certain = at.is_some();
+        let dir = at.unwrap_or_else(|| actions.first()?.dir.as_deref().map(str::to_owned));
+        if certain && dir.as_deref().is_some_and(is_unexpanded) {
             return;
         }
         let found = file_mentions::in_output(output.text.as_str());
         let long = found.len() > ANSWER;
         for found in found {
-            let Some(name) = printed(found, dir, self.base) else { continue };
+            let below = printed(found, dir.as_deref(), self.base);
+            let below = below.filter(|it| certain || self.files.contains_key(it));
+            let name = below.or_else(|| printed(found, None, self.base).filter(|_| !certain));
+            let Some(name) = name else { continue };
             if long && !self.files.contains_key(&name) {
                 self.listed.insert(name.clone());
             } else if !long {
@@ -148,13 +156,14 @@ impl Work<'_> {
         else {
             return;
         };
+        let whole = action.path.as_deref().is_some_and(is_absolute);
         if name.is_empty()
             || name.len() > MAX_PATH_BYTES
-            || action.dir.as_deref().is_some_and(is_unexpanded) && name.contains('$')
+            || action.dir.as_deref().is_some_and(is_unexpanded) && !whole
         {
             return;
         }
-        if action.path.as_deref().is_some_and(is_absolute) {
+        if whole {
             self.whole_paths.insert(name.clone());
         }
         let before = self.files.get(&name).map(|it| it.1);

@@ -203,6 +203,7 @@ pub(in crate::facts) fn read(
     repository.extend(work.uncommitted.told(work.log.commits_by_itself()));
     repository.extend(work.commits.branch().map(|it| format!("{CHECKED_OUT}{it}")));
     same_errors(&mut work.errors);
+    drop_moved_errors(&mut work.errors);
     // An edit that is not retried soon was made in another way.
     let end = history.messages().len();
     work.errors.retain(|it| {
@@ -310,6 +311,28 @@ fn same_errors(errors: &mut [Fact]) {
     }
 }
 
+/// An error that a checker printed again at another line of the same file is told once.
+fn drop_moved_errors(errors: &mut Vec<Fact>) {
+    let place = |it: &Fact| {
+        let stands = matches!(it.detail, Detail::Error { resolved: None, similar: None, .. });
+        let (file, what) = resolution::located(&it.text).filter(|_| stands)?;
+        Some((file.to_owned(), what.to_owned()))
+    };
+    let mut newest: HashMap<(String, String), (usize, Option<(usize, &'static str)>)> = HashMap::new();
+    for error in errors.iter() {
+        let (Some(key), Detail::Error { excused, .. }) = (place(error), &error.detail) else { continue };
+        let known = newest.entry(key).or_default();
+        *known = (known.0.max(error.message), excused.or(known.1));
+    }
+    errors.retain_mut(|error| {
+        let Some((at, excuse)) = place(error).and_then(|it| newest.get(&it).copied()) else { return true };
+        if let Detail::Error { excused, .. } = &mut error.detail {
+            *excused = excuse;
+        }
+        error.message == at
+    });
+}
+
 impl Work<'_> {
     fn read_output(
         &mut self,
@@ -356,10 +379,7 @@ impl Work<'_> {
                 if !failed {
                     actions.iter().for_each(|it| self.record_file_action(number, it, output));
                     match main {
-                        Meaning::Search | Meaning::List => {
-                            let dir = actions.first().and_then(|it| it.dir.as_deref());
-                            self.note_found_files(number, dir, output);
-                        }
+                        Meaning::Search | Meaning::List => self.note_found_files(number, actions, output),
                         // Another model's report.
                         Meaning::Delegate => {
                             self.delegated |= !only_looks(call);
@@ -463,11 +483,14 @@ impl Work<'_> {
     }
 }
 
-/// Whether a call asks an agent that changes no files (Claude Code, OpenCode).
+/// Whether a call asks an agent that changes no files (Claude Code, OpenCode, Codex).
 fn only_looks(call: &Call) -> bool {
+    const KINDS: [&str; 8] =
+        ["explor", "plan", "librarian", "oracle", "claude-code-guide", "review", "architect", "research"];
     let input = input_of(call);
-    let kind = input.get("subagent_type").and_then(|it| it.as_str()).unwrap_or_default();
-    ["explore", "plan", "librarian", "oracle", "claude-code-guide"].contains(&&*kind.to_lowercase())
+    let kind = ["subagent_type", "agent_type"].iter().find_map(|it| input.get(*it)?.as_str());
+    let kind = kind.unwrap_or_default().to_lowercase();
+    KINDS.iter().any(|it| kind.contains(it))
 }
 
 /// The address or words that a call looks up in the web.

@@ -8,7 +8,7 @@ use super::command::{self, Operation, ParsedCommand};
 use super::paths::is_elsewhere;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::{is_machine_output, sentences};
+use crate::facts::text::{flat, is_machine_output, sentences};
 use crate::facts::{Detail, Fact};
 
 /// Number of messages after a wrong call in which its correction is expected: five calls with their outputs.
@@ -49,6 +49,12 @@ static INSTEAD: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 const COMPILERS: [&str; 7] = ["go", "cargo", "gradle", "gradlew", "mvn", "dotnet", "swift"];
 /// What such a program does besides testing that its tests include.
 const COMPILES: [&str; 5] = ["build", "check", "vet", "compile", "test"];
+/// An error of a compiler or checker with its place: `src/a.ts(3,1): error TS1005: …`, `a.go:12:3: undefined: x`.
+static LOCATED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"^([^\s:(]+\.[A-Za-z]\w{0,4})[(:]\d+(?:[,:]\d+)?\)?:? (?:- )?(\S.*)$")
+});
+static ERROR_CODE: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"\b[A-Z]{1,5}\d{3,5}\b"));
 /// How the messages of editing tools begin whose call did not fit the file, in lower case.
 const MISFITS: [&str; 15] = [
     "string to replace not found",
@@ -253,6 +259,42 @@ impl Work<'_> {
         }
     }
 
+    /// A check ran again, whatever came of it: errors that it prints stand, and those are over that it would print.
+    pub(super) fn resolve_absent(
+        &mut self,
+        number: usize,
+        command: &str,
+        parsed: &ParsedCommand,
+        output: &str,
+    ) {
+        let lines = output.lines().count();
+        // It ran: errors stand in other places.
+        if !output.lines().any(|it| located(it.trim()).is_some()) {
+            return;
+        }
+        let here = command::directory(command);
+        let ran = parsed.operations();
+        for error in self.errors.iter_mut().rev().take(RECENT) {
+            let Fact { text, detail: Detail::Error { of: Some(of), resolved, .. }, .. } = error else {
+                continue;
+            };
+            let Some((file, what)) = located(text) else { continue };
+            let failed = ParsedCommand::of(of).failed_operations(text);
+            let again = |it: &Operation| ran.iter().any(|run| run.name == it.name && run.covers(it));
+            if is_elsewhere(here, command::directory(of), self.base) || !failed.iter().any(again) {
+                continue;
+            }
+            if output.lines().any(|it| it.contains(file) && flat(it).contains(what)) {
+                // A syntax error may have kept it from being looked for.
+                *resolved = None;
+            } else if resolved.is_none()
+                && parsed.shows_all(lines, |search| command::lets_through(search, text))
+            {
+                *resolved = Some(number);
+            }
+        }
+    }
+
     /// Another try of `command`, which failed with `error`, is expected.
     pub(super) fn expect_retry(&mut self, error: usize, command: &str, parsed: &ParsedCommand) {
         /// Number of commands in which a failed one is tried again.
@@ -316,7 +358,9 @@ impl Work<'_> {
             let failed = ParsedCommand::of(of);
             let missing = NOT_INSTALLED.captures(text).and_then(|it| Some(it.get(1)?.as_str().to_owned()));
             let corrected = match &missing {
-                Some(program) => failed.runs_under_other_name(program, command),
+                Some(program) => {
+                    failed.runs_under_other_name(program, command) || failed.goes_without(program, command)
+                }
                 None => failed.names().iter().any(|it| names.contains(it)),
             };
             if corrected {
@@ -373,6 +417,18 @@ impl Work<'_> {
             }
         }
     }
+}
+
+/// The file that an error of a checker is in, and its code or else what it says.
+pub(super) fn located(error: &str) -> Option<(&str, &str)> {
+    let found = LOCATED.captures(error)?;
+    let (file, says) = (found.get(1)?.as_str(), found.get(2)?.as_str());
+    // A linter prints the place on a line of its own.
+    if says.contains(['×', '✖', '✗', '❌']) {
+        return None;
+    }
+    let code = ERROR_CODE.find(says).map_or(says, |it| it.as_str());
+    Some((file, code))
 }
 
 /// Whether two scripts are about the same: they share most of the words of the shorter one.

@@ -34,26 +34,23 @@ impl Work<'_> {
             outcome.error = failed.then(|| failure_message(output));
         }
         if outcome.ok != Some(false) {
-            for path in parsed.iter().flat_map(ParsedCommand::files_of_revision) {
-                let dir = actions.first().and_then(|it| it.dir.clone());
-                let read = Action { meaning: Meaning::Read, path: Some(path), to: None, command: None, dir };
+            // Git takes them from the root of the repository.
+            let here: Vec<&ParsedCommand> = parsed.iter().filter(|it| !self.is_of_other_tree(it)).collect();
+            for path in here.into_iter().flat_map(ParsedCommand::files_of_revision) {
+                let read =
+                    Action { meaning: Meaning::Read, path: Some(path), to: None, command: None, dir: None };
                 self.record_file_action(number, &read, output);
             }
             actions
                 .iter()
                 .filter(|it| it.meaning != Meaning::Run)
                 .for_each(|it| self.record_file_action(number, it, output));
-            let read_only: Vec<&ParsedCommand> = parsed.iter().filter(|it| it.is_read_only()).collect();
             let dir = actions.first().and_then(|it| it.dir.as_deref());
-            let moved = read_only.iter().rev().find_map(|it| it.last_directory());
-            let moved = moved.map(|it| path(&it, dir, self.base));
-            let dir = moved.as_deref().or(dir);
-            for place in read_only.iter().flat_map(|it| it.searched_paths()) {
+            for place in parsed.iter().filter(|it| it.is_read_only()).flat_map(|it| it.searched_paths()) {
                 self.note_file(number, path(&place, dir, self.base));
             }
-            if !read_only.is_empty() {
-                let from_root = read_only.iter().any(|it| it.prints_from_root());
-                self.note_found_files(number, dir.filter(|_| !from_root), output);
+            if parsed.iter().any(ParsedCommand::is_read_only) {
+                self.note_found_files(number, actions, output);
             }
         }
         for (command, dir) in
@@ -158,6 +155,9 @@ impl Work<'_> {
         let committed = outcome.result.as_deref().is_some_and(|it| it.starts_with("committed "));
         if !read_only && outcome.ok == Some(false) {
             self.instead = None;
+        }
+        if !read_only && outcome.running.is_none() {
+            self.resolve_absent(number, command, &parsed, printed(output));
         }
         if read_only {
             // A search without matches, or for the word "error", is not a failure.
@@ -309,6 +309,21 @@ fn placed(command: &str, dir: &str, base: Option<&str>) -> Option<String> {
             base.is_none_or(|it| path(it, None, base) != dir).then(|| format!("cd {dir}\n{command}"))
         }
     }
+}
+
+/// Where the files that a call prints were looked up, if that is certain: in the working directory if nowhere else.
+pub(in crate::facts) fn looked_in(actions: &[Action], base: Option<&str>) -> Option<Option<String>> {
+    let dir = actions.first().and_then(|it| it.dir.as_deref());
+    let mut commands = actions.iter().filter_map(|it| it.command.as_deref()).map(ParsedCommand::of);
+    let Some(command) = commands.next() else { return Some(dir.map(str::to_owned)) };
+    if commands.next().is_some() {
+        return None;
+    }
+    if command.prints_from_root() {
+        return Some(None);
+    }
+    let at = command.printed_from()?;
+    Some(at.map(|it| path(&it, dir, base)).or(dir.map(str::to_owned)))
 }
 
 /// What a call is for, where the agent says so (Claude Code, OpenCode).

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::paths;
+use super::runs::looked_in;
 use crate::facts::text::{clip, offset};
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact};
@@ -156,7 +157,7 @@ impl Symbols {
     ) {
         /// Maximum definitions in a search result; more are an index.
         const ANSWER: usize = 20;
-        let dir = actions.first().and_then(|it| it.dir.as_deref());
+        let dir = looked_in(actions, base).flatten();
         let own = single_file(actions, base).filter(|it| it.contains('.'));
         let mut out = Vec::new();
         for line in clip(output, 20_000).0.lines() {
@@ -164,7 +165,7 @@ impl Symbols {
             let Some((first, rest)) = line.split_once(':') else { continue };
             let (file, code) = match rest.split_once(':') {
                 _ if numbered(first) => (own.clone(), rest),
-                Some((line, code)) if numbered(line) => (paths::printed(first, dir, base), code),
+                Some((line, code)) if numbered(line) => (paths::printed(first, dir.as_deref(), base), code),
                 Some(_) | None => continue,
             };
             let name = definition(code).filter(|it| is_symbol(it) && file.as_deref().is_none_or(is_code));

@@ -396,7 +396,8 @@ fn finished_plan(text: &str) -> Option<String> {
     // What it is about, as a rule under a heading of its own.
     let after = text.split_once(title).map_or("", |it| it.1);
     let about = after.lines().map(str::trim).find(|it| !it.is_empty() && !heading(it)).unwrap_or_default();
-    let about = format!("\"{} {}\"", flat(clip(title, SHORT).0), flat(clip(about, LEAD).0));
+    // Another heading may stand between them.
+    let about = format!("\"{}\" … \"{}\"", flat(clip(title, SHORT).0), flat(clip(about, LEAD).0));
     let bounds = if bounds.is_empty() { String::new() } else { format!("; bounds: {}", bounds.join(", ")) };
     Some(format!("{lead}{about}{bounds} (shortened; recall has all of it)"))
 }
@@ -476,10 +477,11 @@ fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
             Stretch::Log | Stretch::Transcript => LOGGED,
             Stretch::HarnessText => MANUAL,
         };
-        // A fence may stand on the line of what it encloses; a language's name is none of it.
-        let bare = stretch.lines().map(|it| match it.trim_start().strip_prefix("```") {
-            Some(rest) if !rest.trim().contains(' ') => "",
-            Some(rest) => rest,
+        // A fence may stand on the line of what it encloses; the language's name that it begins with is none of it.
+        let bare = stretch.lines().enumerate().map(|(at, it)| match it.trim_start().strip_prefix("```") {
+            Some(rest) if rest.trim().is_empty() || at == 0 && !rest.trim().contains(' ') => "",
+            Some(rest) if rest.trim().contains(' ') => rest,
+            Some(_) => it,
             None => it.trim_end().trim_end_matches("```"),
         });
         pasted.push(Pasted { most, text: flat(&bare.collect::<Vec<_>>().join("\n")) });

@@ -1,12 +1,14 @@
 //! Classifies shell commands.
 
 mod exit_code;
+mod filters;
 mod operation;
 mod probe;
 mod read_only;
 
 use super::paths::{file_name, is_absolute};
 use crate::facts::text::flat;
+pub(in crate::facts::work) use filters::lets_through;
 use history::tools::{self, Program};
 pub(in crate::facts) use operation::Operation;
 use operation::operation;
@@ -73,6 +75,10 @@ pub(in crate::facts) fn directory(command: &str) -> Option<&str> {
 
 /// What `cd` at the beginning of a command goes to, and what follows it.
 fn after_cd(command: &str) -> Option<(&str, &str)> {
+    // PowerShell.
+    if let Some(rest) = command.strip_prefix("Set-Location ") {
+        return rest.split_once(';').filter(|it| !it.0.contains('\n')).or_else(|| rest.split_once('\n'));
+    }
     let rest = command.strip_prefix("cd ")?;
     rest.split_once("&&").filter(|it| !it.0.contains('\n')).or_else(|| rest.split_once('\n'))
 }
@@ -205,6 +211,13 @@ impl ParsedCommand {
         })
     }
 
+    /// Whether `other` does all that this does but for what `missing` was to do.
+    pub(in crate::facts) fn goes_without(&self, missing: &str, other: &Self) -> bool {
+        let done = other.steps();
+        let mut left = self.steps().into_iter().filter(|it| file_name(it[0]) != missing).peekable();
+        left.peek().is_some() && left.all(|it| done.contains(&it))
+    }
+
     /// Whether it only writes here-documents to files.
     pub(in crate::facts) fn only_writes_files(&self) -> bool {
         let prepares = |it: &Vec<&str>| match it[0] {
@@ -317,7 +330,7 @@ impl ParsedCommand {
         self.programs().last().is_some_and(|it| program_is_read_only(&it))
     }
 
-    /// Files and directories that it searches or lists: arguments with a slash.
+    /// Files and directories that it searches or lists, from where the command begins: arguments with a slash.
     pub(in crate::facts) fn searched_paths(&self) -> Vec<String> {
         const SEARCHES: [&str; 8] = ["rg", "grep", "egrep", "find", "fd", "ls", "tree", "ag"];
         let plain = |it: &&str| {
@@ -327,8 +340,16 @@ impl ParsedCommand {
                 && !it.starts_with("/dev/")
                 && it.len() >= 5
         };
-        let searches = self.programs().filter(|it| it.first().is_some_and(|it| SEARCHES.contains(it)));
-        searches.flatten().skip(1).filter(plain).map(|it| it.trim_end_matches('/').to_owned()).collect()
+        let searches = self.placed().filter(|it| SEARCHES.contains(&it.0[0]));
+        let below = |(words, dir): (Vec<&str>, Option<String>)| -> Vec<String> {
+            let named = words[1..].iter().filter(|it| plain(it)).map(|it| it.trim_end_matches('/'));
+            let place = |it: &str| match &dir {
+                Some(dir) if !is_absolute(it) => format!("{dir}/{it}"),
+                _ => it.to_owned(),
+            };
+            named.map(place).collect()
+        };
+        searches.flat_map(below).filter(|it| !it.contains('$')).collect()
     }
 
     /// Whether it prints nothing but files: what `git diff` or `rg` prints beside a file is of other files.
@@ -391,31 +412,45 @@ impl ParsedCommand {
 
     /// Where its last program of git runs, from where the command begins; none if that is there.
     pub(in crate::facts) fn git_directory(&self) -> Option<String> {
-        self.directories().1
+        self.placed().filter(|it| it.0[0] == "git").last().and_then(|it| it.1)
     }
 
-    /// Where its last program runs, from where the command begins; none if that is there.
-    pub(in crate::facts) fn last_directory(&self) -> Option<String> {
-        self.directories().0
-    }
-
-    /// Where it is at its end, and where its last program of git runs.
-    fn directories(&self) -> (Option<String>, Option<String>) {
-        let join = |from: &Option<String>, to: &str| match from {
-            Some(from) if !is_absolute(to) => format!("{from}/{to}"),
-            _ => to.to_owned(),
-        };
-        let (mut at, mut found) = (None, None);
-        for words in self.programs() {
+    /// Where what it prints was looked up, from where the command begins: nothing where some of it comes from elsewhere.
+    pub(in crate::facts) fn printed_from(&self) -> Option<Option<String>> {
+        /// Programs that print files as they find them from where they run.
+        const LOOKS: [&str; 9] = ["rg", "grep", "egrep", "fgrep", "find", "fd", "ls", "tree", "ag"];
+        /// Programs that print nothing, or what another one prints.
+        const PASSES: [&str; 12] =
+            ["cd", "echo", "printf", "true", "pwd", "head", "tail", "sort", "uniq", "wc", "pushd", "popd"];
+        let mut places = Vec::new();
+        for (words, dir) in self.placed() {
             match words[..] {
-                ["cd", "-"] => at = None,
-                ["cd", to] => at = Some(join(&at, to)),
-                ["git", "-C", to, ..] => found = Some(join(&at, to)),
-                ["git", ..] => found.clone_from(&at),
-                _ => {}
+                ["git", "grep" | "ls-files" | "status", ..]
+                | ["git", "-C", _, "grep" | "ls-files" | "status", ..] => places.push(dir),
+                [head, ..] if LOOKS.contains(&file_name(head)) => places.push(dir),
+                [head, ..] if PASSES.contains(&head) => {}
+                _ => return None,
             }
         }
-        (at, found)
+        places.dedup();
+        let [one] = &mut places[..] else { return None };
+        Some(one.take())
+    }
+
+    /// The words of each program, and where it runs.
+    fn placed(&self) -> impl Iterator<Item = (Vec<&str>, Option<String>)> {
+        self.programs().zip(&self.programs).map(|(words, program)| {
+            let to = match words[..] {
+                ["git", "-C", to, ..] => Some(to),
+                _ => None,
+            };
+            let dir = match (&program.dir, to) {
+                (Some(dir), Some(to)) if !is_absolute(to) => Some(format!("{dir}/{to}")),
+                (_, Some(to)) => Some(to.to_owned()),
+                (dir, None) => dir.as_deref().map(str::to_owned),
+            };
+            (words, dir)
+        })
     }
 
     /// The files that it takes from git alone: `git rm --cached a.rs`.

@@ -1,7 +1,6 @@
 //! The files that `git status`, `git diff --stat` and `git commit` list.
 
 use super::super::command::ParsedCommand;
-use super::super::paths::file_name;
 use super::of_git;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,21 +59,8 @@ impl Listing {
         };
         let from_root = flags.iter().any(|it| it.starts_with("--porcelain"));
         let files: Vec<Listed> = files.into_iter().map(|it| Listed { from_root, ..it }).collect();
-        Some(Self { whole: all && shows_all(command, files.len()), files })
+        Some(Self { whole: all && command.shows_all(files.len(), |_| false), files })
     }
-}
-
-/// Whether the rest of a command lets everything through that a program printed on `lines` lines.
-fn shows_all(command: &ParsedCommand, lines: usize) -> bool {
-    const FILTERS: [&str; 12] =
-        ["grep", "egrep", "rg", "tail", "wc", "awk", "sed", "cut", "Select-String", "xargs", "findstr", "jq"];
-    command.programs().all(|words| match file_name(words[0]) {
-        "head" => {
-            let most = words.iter().find_map(|it| it.trim_start_matches(['-', 'n']).parse::<usize>().ok());
-            lines < most.unwrap_or(10)
-        }
-        other => !FILTERS.contains(&other),
-    })
 }
 
 /// ` M src/a.rs`, `?? new/`, `R  a.rs -> b.rs`.

@@ -75,7 +75,8 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         return Outcome { exit, running: found.get(1).map(|it| it.as_str().into()), ..Outcome::default() };
     }
     // Codex's header is not the command's output.
-    let head = &head[HEADER.find(&head).map_or(0, |it| it.end())..];
+    let head = last_run(&head[HEADER.find(&head).map_or(0, |it| it.end())..]);
+    let tail = last_run(&tail);
     let hidden = printed.is_none() && parsed.masks_exit_code();
     let number = head.trim();
     let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
@@ -83,7 +84,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         command,
         parsed: &parsed,
         head,
-        tail: &tail,
+        tail,
         marked_failed: output.failed,
         reports,
         exit: exit.filter(|it| *it != 0 || !hidden && !parsed.ends_in_viewer()),
@@ -93,13 +94,13 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         of_script,
         prints_contents,
         missing_as_meant,
-        error: [error_line(head), error_line(&tail)].into_iter().flatten().min_by_key(|it| it.1),
-        counts: counts_in(&tail).or_else(|| counts_in(head)),
-        made: commits_in(head).or_else(|| commits_in(&tail)),
-        created: created_issue(&tail)
+        error: [error_line(head), error_line(tail)].into_iter().flatten().min_by_key(|it| it.1),
+        counts: counts_in(tail).or_else(|| counts_in(head)),
+        made: commits_in(head).or_else(|| commits_in(tail)),
+        created: created_issue(tail)
             .or_else(|| (is_number && parsed.ends_in_a_count()).then(|| number.into())),
-        wrong_flag: wrong_flag(command, head).or_else(|| wrong_flag(command, &tail)),
-        conflict: conflict(command, head).or_else(|| conflict(command, &tail)),
+        wrong_flag: wrong_flag(command, head).or_else(|| wrong_flag(command, tail)),
+        conflict: conflict(command, head).or_else(|| conflict(command, tail)),
     };
     let result = evidence.result(output.text.as_str().len());
     let ok = evidence.verdict(result.is_some());
@@ -112,6 +113,26 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         result,
         running: None,
     }
+}
+
+/// What was printed after packages failed whose tests the same command ran again and that went well then (Go).
+fn last_run(text: &str) -> &str {
+    let package = |line: &str, state: &str| {
+        let mut words = line.split_whitespace();
+        (words.next() == Some(state)).then(|| words.next()).flatten().map(str::to_owned)
+    };
+    let (mut at, mut end) = (0, 0);
+    let mut failed = std::collections::BTreeSet::new();
+    for line in text.split_inclusive('\n') {
+        at += line.len();
+        if let Some(it) = package(line, "FAIL") {
+            failed.insert(it);
+            end = at;
+        } else if let Some(it) = package(line, "ok") {
+            failed.remove(&it);
+        }
+    }
+    if failed.is_empty() { &text[end..] } else { text }
 }
 
 /// What an output says of how its command ended.
@@ -368,6 +389,11 @@ mod tests {
                 "Some(false) None  | src/a.json format: × Formatter would have printed this",
             ),
             (
+                "bash: line 2: foo: command not found\nException ignored while flushing sys.stdout:\nBrokenPipeError: [Errno 32] Broken pipe",
+                true,
+                "Some(false) None  | bash: line 2: foo: command not found",
+            ),
+            (
                 "bash: foo: command not found\nexit status 127",
                 false,
                 "Some(false) Some(127)  | bash: foo: command not found",
@@ -436,6 +462,20 @@ mod tests {
             ("node x.js | tail", "{ \"n\": 2, \"fail\": 1 }", Some(0), true, Some(true)),
             ("npm test | tail -3", "Tests: 2 failed, 6 passed, 8 total", Some(0), true, Some(false)),
             ("npm test | tail -3", "Tests: 2 failed, 6 passed, 8 total", None, true, Some(false)),
+            (
+                "go test ./a | tail; go test ./a | tail",
+                "--- FAIL: TestA (0.00s)\nFAIL\tx/a\t0.1s\nFAIL\n---\nok  \tx/a\t0.2s",
+                Some(0),
+                true,
+                Some(true),
+            ),
+            (
+                "go test ./... | tail; go test ./a | tail",
+                "--- FAIL: TestB (0.00s)\nFAIL\tx/b\t0.1s\nFAIL\tx/a\t0.1s\nFAIL\nok  \tx/a\t0.2s",
+                Some(0),
+                true,
+                Some(false),
+            ),
             ("npx tsc 2>&1 | head -20", "a.ts(1,2): error TS2344: no", Some(0), true, Some(false)),
             ("npx tsc 2>&1 | head -20", "", Some(0), true, Some(true)),
             ("mise run lint | head", "a.go:38:16: thrice\n[lint] ERROR task failed", None, true, Some(false)),

@@ -1,0 +1,62 @@
+//! What the filters of a command let through of what its programs print.
+
+use super::ParsedCommand;
+use crate::facts::work::paths::file_name;
+use regex::RegexBuilder;
+
+impl ParsedCommand {
+    /// Whether what its programs print on `lines` lines came through all filters of the command. `through`: whether a
+    /// search lets everything through, by its words.
+    pub(in crate::facts::work) fn shows_all(&self, lines: usize, through: impl Fn(&[&str]) -> bool) -> bool {
+        const FILTERS: [&str; 8] = ["wc", "awk", "sed", "cut", "Select-String", "xargs", "findstr", "jq"];
+        self.programs().all(|words| match file_name(words[0]) {
+            "head" | "tail" => {
+                let most =
+                    words.iter().find_map(|it| it.trim_start_matches(['-', 'n']).parse::<usize>().ok());
+                lines < most.unwrap_or(10)
+            }
+            "grep" | "egrep" | "rg" => through(&words),
+            other => !FILTERS.contains(&other),
+        })
+    }
+}
+
+/// Whether a search lets a line through that it reads from a pipe; not where that is unclear.
+pub(in crate::facts::work) fn lets_through(words: &[&str], line: &str) -> bool {
+    /// Bytes of a compiled pattern.
+    const LARGEST: usize = 1 << 16;
+    let (flags, given): (Vec<&str>, Vec<&str>) = words[1..].iter().partition(|it| it.starts_with('-'));
+    let has = |flag: char| flags.iter().any(|it| it.contains(flag));
+    let plain = |it: &&str| it[1..].chars().all(|it| "Eivn".contains(it));
+    let [pattern] = given[..] else { return false };
+    // In a basic expression the bar is written so.
+    let pattern =
+        if file_name(words[0]) == "grep" { pattern.replace("\\|", "|") } else { pattern.to_owned() };
+    let built = RegexBuilder::new(&pattern).case_insensitive(has('i')).size_limit(LARGEST).build();
+    flags.iter().all(plain) && built.is_ok_and(|it| it.is_match(line) != has('v'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_what_a_search_lets_through() {
+        let line = "src/a.ts(3,1): error TS1005: ',' expected.";
+        for (words, expected) in [
+            (&["grep", "error TS"][..], true),
+            (&["grep", "b.ts\\|a.ts"], true),
+            (&["rg", "-v", "TS2307|TS5024"], true),
+            (&["rg", "-v", "TS1005"], false),
+            (&["grep", "-ci", "ERROR"], false),
+            (&["grep", "error", "log.txt"], false),
+            (&["grep", "b.ts"], false),
+            (&["rg", "("], false),
+        ] {
+            assert_eq!(lets_through(words, line), expected, "{words:?}");
+        }
+        let shows = |it: &str, lines| ParsedCommand::of(it).shows_all(lines, |_| true);
+        assert!(shows("tsc | grep error | head -20", 19) && !shows("tsc | head -20", 20));
+        assert!(!shows("tsc | wc -l", 1));
+    }
+}

@@ -1,0 +1,135 @@
+//! What is over: errors that are gone, steps that were taken, requests that were fulfilled.
+
+use super::{facts, session, spec, summary};
+
+fn page(text: &str) -> String {
+    let history = session(text);
+    summary(&history, &facts::read(&history), &spec(), 100_000, &[])
+}
+
+fn under(page: &str, title: &str) -> String {
+    let rest = page.split_once(&format!("## {title}\n")).map_or("", |it| it.1);
+    rest.split("\n## ").next().unwrap_or_default().to_owned()
+}
+
+/// A session in which each command prints what follows it.
+fn runs(commands: &[(&str, &str)]) -> String {
+    let mut text = "@user\nMend the pump.\n".to_owned();
+    for (number, (command, printed)) in commands.iter().enumerate() {
+        let call = serde_json::json!({ "command": command });
+        text += &format!("@call Bash c{number}\n{call}\n@out c{number}\n{printed}\n");
+    }
+    text
+}
+
+#[test]
+fn an_error_is_over_that_the_same_check_no_longer_prints() {
+    let first = "src/pump.ts(3,1): error TS1005: ',' expected.";
+    let other = "src/valve.ts(8,2): error TS2322: Type 'a' is not assignable.";
+    for (command, printed, over) in [
+        ("npx tsc --noEmit", other, true),
+        ("npx tsc --noEmit | grep 'error TS'", other, true),
+        ("npx tsc --noEmit | grep valve", other, false),
+        ("npx tsc --noEmit | head -1", other, false),
+        ("npx tsc --noEmit", "src/pump.ts(9,1): error TS1005: ',' expected.", false),
+        ("npx tsc --noEmit | grep -c 'error TS'", "1", false),
+        ("npx other --noEmit", other, false),
+    ] {
+        let page = page(&runs(&[("npx tsc --noEmit | tail -20", first), (command, printed)]));
+        let errors = under(&page, "Errors");
+        let line = errors.lines().find(|it| it.contains("TS1005")).unwrap_or_default();
+        assert_eq!(line.contains("resolved at #4"), over, "{command}: {printed}\n{page}");
+    }
+}
+
+#[test]
+fn an_error_that_is_printed_again_is_not_over() {
+    let first = "src/pump.ts(3,1): error TS2322: Type 'a' is not assignable.";
+    let page = page(&runs(&[
+        ("npx tsc --noEmit", first),
+        ("npx tsc --noEmit | grep error", "src/valve.ts(8,2): error TS1005: ',' expected."),
+        ("npx tsc --noEmit | tail", first),
+    ]));
+    let errors = under(&page, "Errors");
+    let line = errors.lines().find(|it| it.contains("TS2322")).unwrap_or_default();
+    assert!(line.contains("unresolved [#6]"), "{page}");
+}
+
+#[test]
+fn an_error_that_moved_to_another_line_is_told_once() {
+    let page = page(&runs(&[
+        ("npx tsc --noEmit | head -20", "src/pump.ts(3,1): error TS1005: ',' expected."),
+        ("npx tsc --noEmit | grep error", "src/pump.ts(5,1): error TS1005: ',' expected."),
+    ]));
+    let errors = under(&page, "Errors");
+    assert!(errors.contains("src/pump.ts(5,1)") && !errors.contains("src/pump.ts(3,1)"), "{page}");
+}
+
+#[test]
+fn steps_of_an_earlier_summary_are_over_once_their_files_are_made_and_checked() {
+    let steps = concat!(
+        "- [ ] Save the edits of src/pump.rs\n- [ ] Write suites (pump, valveTest, boiler)\n",
+        "- [ ] Write pages (pump, chimney)\n- [ ] Update docs/manual.md\n- [ ] Verify: `npx tsc --noEmit`, lint.\n",
+    );
+    let mut text = format!("@summary\n## Pending tasks\n{steps}@user\nGo on.\n");
+    for (number, (path, input)) in [
+        ("src/pump.rs", r#""old_string":"a","new_string":"b""#),
+        ("test/pump.test.ts", r#""content":"a""#),
+        ("test/valveTest.ts", r#""content":"a""#),
+        ("test/boiler.test.ts", r#""content":"a""#),
+    ]
+    .iter()
+    .enumerate()
+    {
+        let name = if input.contains("content") { "Write" } else { "Edit" };
+        text += &format!(
+            "@call {name} e{number}\n{{\"file_path\":\"/repo/{path}\",{input}}}\n@out e{number}\nFile created successfully\n"
+        );
+    }
+    text += "@call Bash t\n{\"command\":\"npx tsc --noEmit && npm run lint\"}\n@out t\nok\n@model\nOn to the manual.\n";
+    let page = page(&text);
+    for (step, left) in [
+        ("Save the edits", false),
+        ("Write suites", false),
+        ("Write pages", true),
+        ("Update docs/manual.md", true),
+        ("Verify:", false),
+    ] {
+        assert_eq!(page.contains(step), left, "{step}\n{page}");
+    }
+}
+
+#[test]
+fn tasks_in_a_list_are_no_rules() {
+    let prompt = |third: &str| {
+        format!(
+            "@user\nMake these changes:\n\n- Paint the pump green\n- At start, always open the newest valve\n{third}\n- Grease the seals\n- Remove the old boiler\n@model\nI begin.\n"
+        )
+    };
+    let told = page(&prompt("- Show the pressure, but don't copy the old gauge"));
+    assert!(!under(&told, "Rules").contains("always open"), "{told}");
+    assert!(under(&told, "Asked for in this task").contains("always open the newest valve"), "{told}");
+    let told = page(&prompt("- no new chimney"));
+    assert!(under(&told, "Rules").contains("no new chimney"), "{told}");
+    let told = page(&prompt("- Never touch the chimney"));
+    assert!(under(&told, "Rules").contains("Never touch the chimney"), "{told}");
+    let told =
+        page("@user\n- Always run the tests\n- Never push\n- Write British English\n@model\nI begin.\n");
+    assert!(under(&told, "Rules").contains("Always run the tests"), "{told}");
+}
+
+#[test]
+fn what_a_reviewer_was_given_is_not_our_change() {
+    let text = |kind: &str| {
+        format!(
+            concat!(
+                "@user\nReview the pump.\n@call Bash a\n{{\"command\":\"git status --short\"}}\n@out a\nM  src/pump.rs\n",
+                "@call Task b\n{{\"subagent_type\":\"{kind}\",\"prompt\":\"look\"}}\n@out b\nNo defects.\n",
+                "@call Bash c\n{{\"command\":\"git status --short\"}}\n@out c\nM  src/pump.rs\nM  src/valve.rs\n",
+            ),
+            kind = kind
+        )
+    };
+    assert!(!page(&text("code-reviewer")).contains("edited: src/valve.rs"));
+    assert!(page(&text("builder")).contains("edited: src/valve.rs"));
+}
