@@ -1,7 +1,7 @@
 //! Of what an agent used after a cut, what compactions of the part before it still hold.
 
 use crate::answers::{HindsightAnswer, HindsightCut, HindsightKind, HindsightWay};
-use crate::engine::score::subject::{HANDLE, Subject, session, subject};
+use crate::engine::score::subject::{Subject, session, subject};
 use crate::engine::{Amount, Ask, Engine, Opened, compact::attempt, input::measured, session_info};
 use crate::report::scorecard::HindsightResult;
 use compaction::facts::Fact;
@@ -152,10 +152,7 @@ pub fn evaluate_way_within(
     let count = |it: &Message| if plan::counts(it) { measured.counter.message(it) } else { 0 };
     let after = match way {
         CompactionWay::Profile => {
-            let plan = attempt::plan_for(engine, &measured, &ask, None);
-            let made =
-                plan.act.then(|| attempt::make(engine, &measured, &ask, plan, HANDLE, &cut.subject.known));
-            made?.ok()?.outcome.history
+            attempt::attempt(&cut.subject.request(engine, &measured, &ask))?.outcome.history
         }
         CompactionWay::Baseline(it) => it.compact(measured.history, size?, &count),
         CompactionWay::Ledger => {

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use crate::config::profiles;
-use crate::engine::compact::min_kept::HistoryFacts;
+use crate::engine::compact::attempt::{AttemptRequest, HistoryFacts};
 use crate::engine::score::hindsight::{self, CompactionWay, SIZES, SessionCut, WAYS};
 use crate::engine::score::subject::{HANDLE, Subject, session, subject};
 use crate::engine::{Amount, Ask, Engine, compact::attempt, input::measured, input::open};
@@ -137,12 +137,12 @@ pub fn trial(engine: &Engine, subject: &Subject, ask: &Ask, percent: Option<u64>
     let measured = measured::measure(engine, &subject.session, &ask);
     subject.known.read(measured.history, measured.history);
     let start = Instant::now();
-    let plan = attempt::plan_for(engine, &measured, &ask, None);
+    let plan = attempt::plan_for(engine, &measured, &ask);
     if !plan.act {
         let reason = engine.hinted(plan.reason.text, plan.reason.hint);
         return Trial::refused(&subject.name, reason, subject.tokens, budget);
     }
-    let made = match attempt::make(engine, &measured, &ask, plan, HANDLE, &subject.known) {
+    let made = match attempt::make(&subject.request(engine, &measured, &ask), plan) {
         Ok(made) => made,
         Err(it) => return Trial::refused(&subject.name, it.reason, subject.tokens, budget),
     };
@@ -193,12 +193,13 @@ pub fn chained(engine: &Engine, subject: &Subject, ask: &Ask, percent: u64) -> O
             ..session(History::default())
         };
         let measured = measured::measure(engine, &so_far, &ask);
-        let plan = attempt::plan_for(engine, &measured, &ask, None);
-        let known = HistoryFacts::default();
-        let made =
-            plan.act.then(|| attempt::make(engine, &measured, &ask, plan, HANDLE, &known).ok()).flatten();
-        messages = made
-            .map_or_else(|| so_far.history.messages().to_vec(), |it| it.outcome.history.messages().to_vec());
+        let (handle, facts) = (HANDLE, &HistoryFacts::default());
+        let request = AttemptRequest { engine, measured: &measured, ask: &ask, handle, facts, written: None };
+        let made = attempt::attempt(&request);
+        messages = made.map_or_else(
+            || measured.history.messages().to_vec(),
+            |it| it.outcome.history.messages().to_vec(),
+        );
         if cycle == 0 {
             let source = History::new(source.messages()[..cuts[1]].to_vec(), source.meta.clone());
             let after = History::new(messages.clone(), source.meta.clone());
