@@ -29,7 +29,7 @@ use tokens::TokenCounter;
 
 pub use archive::passages::is_qualifier;
 pub use archive::readable::readable;
-pub use archive::recall::{newest, read, recall, search};
+pub use archive::recall::{FoundPrompt, Recalled, newest, read, recall, search};
 pub use archive::{keep, push};
 pub use compact::answered::answered;
 pub use compact::attempt::{Attempt, HistoryFacts};

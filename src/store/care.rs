@@ -1,5 +1,9 @@
 //! Deletes what is old, and checks what is stored.
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
 use super::content::chunks::{LARGEST_CHUNK, consists_of, open, sound};
 use super::content::{Packer, put_content, put_packs, sweep};
 use super::database::sql::{
@@ -7,12 +11,72 @@ use super::database::sql::{
 };
 use super::item::delete_item;
 use super::memory::remembered::LINE;
-use super::{Checked, Collected, Gone, Handle, Retention, Stats, unwrapped};
+use super::{Handle, unwrapped};
 use crate::store::content::pack;
 use crate::store::database::schema;
 use history::error::Result;
 
 const DELETING: &str = "deleting what is old";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Retention {
+    /// Everything last stored before this moment (milliseconds since 1970).
+    pub before: Option<i64>,
+    /// The oldest, until the originals take at most this many bytes on disk. With `before`, originals that a newer
+    /// compaction holds stay even so.
+    pub max_bytes: Option<u64>,
+    /// Only originals that no compaction holds: compactions, memories and marks stay.
+    pub originals_only: bool,
+}
+
+/// A session that was, or would be, deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Gone {
+    pub handle: String,
+    pub session: String,
+    pub project: String,
+    pub bytes: u64,
+    /// When it was last stored, in milliseconds since 1970.
+    pub at: i64,
+}
+
+/// What was, or would be, deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Collected {
+    /// The sessions among the originals, oldest first.
+    pub sessions: Vec<Gone>,
+    pub compactions: u64,
+    pub originals: u64,
+    pub memories: u64,
+    /// Expired asks, marks and entries of the audit log.
+    pub expired: u64,
+    /// Bytes on disk that the originals took.
+    pub bytes: u64,
+}
+
+/// What an integrity check found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Checked {
+    /// Originals all of whose bytes were read and compared with their digests.
+    pub originals: u64,
+    /// What is wrong, a sentence each; empty when all is well.
+    pub problems: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Stats {
+    /// How many of each (`session`, `message`, `output`, `compaction`, `memory`).
+    pub items: BTreeMap<String, u64>,
+    /// Bytes of the originals, each content once.
+    pub bytes: u64,
+    /// What they take compressed.
+    pub stored_bytes: u64,
+    /// Originals that [`Store::rewrite_old_format`](super::Store::rewrite_old_format) would store anew.
+    pub old_format: u64,
+    /// Size of the database file; 0 in memory.
+    pub file_bytes: u64,
+    pub version: u32,
+}
 
 pub(super) fn collect(
     connection: &mut Connection,
@@ -178,7 +242,7 @@ fn sweep_unnamed(transaction: &Transaction<'_>) -> Result<u64> {
 /// Cuts contents anew that an older version stored in chunks of 1 MiB: each in a step of its own, so that a process
 /// that ends in between has lost nothing. Returns how many; those that cannot be read stay as they are, for [`check`]
 /// to say.
-pub(super) fn modernize(store: &Pool) -> Result<u64> {
+pub(super) fn rewrite_old_format(store: &Pool) -> Result<u64> {
     let doing = "storing originals anew";
     let old: Vec<(String, i64, String)> = locked(store)
         .query_map(
@@ -281,7 +345,7 @@ pub(super) fn stats(connection: &Connection, file_bytes: u64) -> Result<Stats> {
         items: items.into_iter().map(|(what, count)| (what, u64::try_from(count).unwrap_or(0))).collect(),
         bytes: sum(connection, "SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM content")?,
         stored_bytes: sum_of_packs(connection)?,
-        old: ids(
+        old_format: ids(
             connection,
             "SELECT count(DISTINCT p.content) FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1",
             LARGEST_CHUNK as i64,

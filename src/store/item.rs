@@ -3,12 +3,54 @@
 use super::database::sql::{
     Connection, Optional as _, Row, SqlResult, Transaction, failed, odd, params, write,
 };
-use super::{Digest, Entry, Handle, Scope, What};
+use serde::{Deserialize, Serialize};
+
+use super::{Digest, Handle, Scope};
 use crate::store::search::index;
 use history::error::{Error, ErrorKind, Hint, Result};
+use history::named;
 
 const STORING: &str = "storing in the archive";
 const READING: &str = "reading the archive";
+
+named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum What {
+        /// A whole session as it was.
+        Session = "session",
+        /// A message of one.
+        Message = "message",
+        Output = "output",
+        /// A compaction; its text is its summary (a snapshot), its original the session.
+        Compaction = "compaction",
+        Memory = "memory",
+    }
+}
+
+/// What is known of a stored thing besides its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    pub handle: Handle,
+    #[serde(rename = "kind")]
+    pub what: What,
+    /// Its project; empty when it belongs to the user.
+    pub project: String,
+    /// The session it is of, if any; the newest where it is of several.
+    pub session: Option<String>,
+    /// Number of the message in that session when it was stored.
+    pub message: Option<u32>,
+    /// The call that an output answers.
+    pub call_id: Option<String>,
+    /// The tool that made an output.
+    pub tool: Option<String>,
+    /// Tokens, where they were counted.
+    pub tokens: Option<u64>,
+    /// Bytes of the original, the summary or the memory.
+    pub bytes: u64,
+    /// When it was last stored, in milliseconds since 1970.
+    pub at: i64,
+}
 
 /// A row of `item` as its reader needs it.
 pub(super) struct Item {

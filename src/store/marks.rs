@@ -3,11 +3,19 @@
 use super::database::sql::{Connection, Optional as _, failed, params, write};
 use super::handle::identity;
 use super::item::{NewItem, item, put_item, signed};
-use super::{Handle, Mark, Scope};
+use super::{Handle, Scope};
 use history::error::{Error, ErrorKind, Result};
 
 /// How long an ask waits for its answer: 24 hours.
 const ASK_LIVES: i64 = 24 * 60 * 60 * 1_000;
+
+/// A value put down under a name, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    pub value: String,
+    /// Milliseconds since 1970.
+    pub at: i64,
+}
 
 /// Sets a mark, where `only` (SQL) holds for one that is there; whether it did.
 fn put(connection: &Connection, scope: &Scope, name: &str, value: &str, at: i64, only: &str) -> Result<bool> {

@@ -322,8 +322,8 @@ impl Store {
 
     /// Stores originals anew that an older version stored in another way; how many. To be killed in between loses
     /// nothing.
-    pub fn modernize(&self) -> Result<u64> {
-        care::modernize(&self.pool)
+    pub fn rewrite_old_format(&self) -> Result<u64> {
+        care::rewrite_old_format(&self.pool)
     }
 
     /// Gives freed space back to the disk.

@@ -245,7 +245,7 @@ fn churn(store: &Store, who: &str, n: u64) -> epitome::Result<Option<String>> {
                 OLD,
                 false,
             )?;
-            store.modernize()?;
+            store.rewrite_old_format()?;
             Ok(None)
         }
     }
