@@ -38,7 +38,6 @@ pub(super) static OBLIGATION: LazyLock<Vec<Cue>> = LazyLock::new(|| {
     OBLIGATIONS.iter().copied().flat_map(cues).collect()
 });
 
-#[rustfmt::skip]
 const OBLIGATIONS: &[(Sign, Place, &[&str])] = &[
     // English
     (Require, Anywhere, &["don't forget", "do not forget", "never forget"]),
@@ -285,7 +284,6 @@ pub(super) const RULE_LABELS: &[&str] = &[
 ];
 
 /// What was done to a file, by word. Words of dense script are looked for anywhere in the row.
-#[rustfmt::skip]
 pub(super) const FILE_WORDS: &[(&[FileOp], &[&str])] = &[
     (&[Read], &[
         "read", "reading", "viewed", "view", "opened", "inspected", "examined", "looked", "consulted",
@@ -447,6 +445,56 @@ pub(super) const TESTING: &[&str] = &[
 pub(super) const BUILDING: &[&str] = &[
     "build", "check", "compile", "make", "tsc", "tsgo", "vet", "clippy", "lint", "test", "ci", "gradle",
     "mvn", "install", "run",
+];
+
+/// Programs that agents run: a code span that starts with one and has an argument is a command.
+pub(super) const PROGRAMS: &[&str] = &[
+    "git", "gh", "npm", "npx", "pnpm", "yarn", "bun", "bunx", "node", "deno", "cargo", "rustc", "go",
+    "python", "python3", "pip", "pip3", "uv", "pytest", "make", "docker", "kubectl", "terraform", "curl",
+    "wget", "mvn", "gradle", "dotnet", "swift", "ruby", "bundle", "rake", "php", "composer", "mix", "tsc",
+    "eslint", "ruff", "just", "bash",
+];
+
+/// Endings that make a bare name a file rather than `object.member` or `e.g`.
+pub(super) const FILE_ENDINGS: &[&str] = &[
+    ".rs", ".ts", ".tsx", ".js", ".jsx", ".py", ".go", ".md", ".json", ".toml", ".yaml", ".yml", ".html",
+    ".css", ".sh", ".java", ".kt", ".swift", ".cpp", ".hpp", ".rb", ".php", ".sql", ".txt",
+];
+
+/// Puts what is quoted in the line into the user's mouth.
+pub(super) const SPEAKS: &[&str] = &[
+    "user said", "user asked", "user says", "user wants", "user wrote", "user told", "user:", "you said",
+    "you asked", "用户说", "用戶說", "ユーザーは", "ユーザー：",
+];
+
+/// Labels under which quotations are the user's.
+pub(super) const QUOTE_LABELS: &[&str] = &[
+    "user message", "user's word", "user said", "user quote", "verbatim", "用户原话", "ユーザーの発言",
+];
+
+/// Claims that tests pass.
+pub(super) const TESTS_PASS: &[&str] = &[
+    "all tests pass", "tests pass", "tests now pass", "tests are passing", "tests are green",
+    "test suite passes", "测试通过", "测试全部通过", "測試通過", "テストは成功", "テストが通", "テストはすべて",
+];
+
+/// Claims that it builds.
+pub(super) const BUILDS: &[&str] = &[
+    "build succeeds", "build succeeded", "build passes", "build is green", "builds successfully",
+    "compiles cleanly", "构建成功", "ビルド成功",
+];
+
+/// Claims that it was shipped.
+pub(super) const SHIPPED: &[&str] = &[
+    "deployed to", "successfully deployed", "was deployed", "released to", "已部署", "デプロイ済",
+];
+
+/// Says, anywhere in the source, that something was shipped.
+pub(super) const SHIPPING: &[&str] = &["deploy", "publish", "release", "push"];
+
+/// Says that a choice was an earlier one.
+pub(super) const PAST: &[&str] = &[
+    "supersed", "instead", "no longer", "rejected", "earlier", "first", "before", "取代", "旧", "以前",
 ];
 
 /// Function words of the languages above, sorted by bytes. Cues of obligation are among them: the sign is compared
