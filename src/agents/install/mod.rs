@@ -12,6 +12,7 @@ use super::{AgentRef, Env, settings};
 use crate::agents::settings::sections;
 use history::error::{Error, ErrorKind, Result};
 
+pub mod put;
 mod status_line;
 mod toml;
 
