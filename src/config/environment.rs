@@ -43,7 +43,6 @@ impl Environment {
         self.path("HOME").or_else(|| self.path("USERPROFILE")).unwrap_or_else(|| self.cwd.clone())
     }
 
-    /// What it says of agents.
     pub(super) fn agents(&self) -> Env {
         let set = |name: &str| self.get(name).is_some();
         let inside = agents::ALL.into_iter().find(|it| it.info().variables.inside.iter().any(|it| set(it)));

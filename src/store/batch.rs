@@ -39,7 +39,6 @@ pub struct Original<'a> {
 }
 
 impl<'a> Original<'a> {
-    /// A whole session.
     pub fn session(body: Body<'a>, tokens: u64) -> Self {
         Self { what: What::Session, body, message: None, call_id: None, tool: None, tokens }
     }
@@ -62,9 +61,7 @@ pub struct NewCompaction {
     pub profile: String,
     /// `manual`, `auto` or `overflow`.
     pub trigger: String,
-    /// Tokens of the messages before.
     pub tokens_before: u64,
-    /// Tokens of the messages after.
     pub tokens_after: u64,
     /// The summary, or empty when there is none. Private passages and secrets are cut from what is kept.
     pub summary: String,
@@ -83,7 +80,6 @@ pub struct FactTally {
 
 #[derive(Debug, Clone, Default)]
 pub struct Batch<'a> {
-    /// The session that all this is of.
     pub session: SessionOrigin,
     /// When, in milliseconds since 1970.
     pub at: i64,
@@ -97,7 +93,6 @@ pub struct Batch<'a> {
 pub struct Stored {
     /// One for each original, in order.
     pub handles: Vec<Handle>,
-    /// The digest of each.
     pub digests: Vec<Digest>,
     /// The compaction's, if there was one.
     pub compaction: Option<Handle>,
@@ -155,9 +150,7 @@ pub struct Compaction {
     pub profile: String,
     /// `manual`, `auto` or `overflow`.
     pub trigger: String,
-    /// Tokens of the messages before.
     pub tokens_before: u64,
-    /// Tokens of the messages after.
     pub tokens_after: u64,
     /// The whole session before, if it was stored.
     pub original: Option<Handle>,

@@ -61,7 +61,6 @@ pub(super) struct Item {
     pub(super) content: Option<i64>,
 }
 
-/// What a new item is made of.
 pub(super) struct NewItem<'a> {
     pub(super) scope: &'a Scope,
     pub(super) sort: &'static str,

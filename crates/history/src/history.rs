@@ -256,12 +256,10 @@ impl Message {
             && self.parts.iter().any(|it| matches!(it, Part::Text(_) | Part::Media(_)))
     }
 
-    /// The tool calls in it.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.parts.iter().filter_map(|it| if let Part::Call(call) = it { Some(call) } else { None })
     }
 
-    /// The tool outputs in it.
     pub fn outputs(&self) -> impl Iterator<Item = &Output> {
         self.parts.iter().filter_map(|it| if let Part::Output(output) = it { Some(output) } else { None })
     }

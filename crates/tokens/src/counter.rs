@@ -209,7 +209,6 @@ impl TokenCounter {
         }
     }
 
-    /// Tokens of a message.
     pub fn message(&self, message: &Message) -> u64 {
         match self.basis {
             Basis::Heuristic(heuristic) => estimate::message(heuristic, message, self.maker, &self.model),
@@ -235,7 +234,6 @@ impl TokenCounter {
         Filled { overhead: self.overhead, messages: messages.saturating_sub(self.hidden) }
     }
 
-    /// Tokens of each message.
     pub fn messages(&self, messages: &[Message]) -> Vec<u64> {
         parallel::par_map(messages, MIN_MESSAGES_PER_THREAD, |it| self.message(it))
     }

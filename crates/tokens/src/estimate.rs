@@ -39,7 +39,6 @@ pub(super) fn part(heuristic: Heuristic, part: &Part, maker: Maker, model: &str)
     }
 }
 
-/// Tokens of a message.
 pub(super) fn message(heuristic: Heuristic, message: &Message, maker: Maker, model: &str) -> u64 {
     match heuristic {
         Heuristic::Chars4 | Heuristic::Chars4Round => {

@@ -53,7 +53,6 @@ impl HistoryFacts {
     }
 }
 
-/// What an attempt is made of.
 #[derive(Clone, Copy)]
 pub(crate) struct AttemptRequest<'a> {
     pub(crate) engine: &'a Engine,

@@ -51,9 +51,7 @@ pub struct Seated {
     pub history: History,
     /// Of the archived original; nothing if the history was left as it is.
     pub handle: Option<String>,
-    /// Tokens of the messages before.
     pub tokens_before: u64,
-    /// Tokens of the messages after.
     pub tokens_after: u64,
 }
 
@@ -170,7 +168,6 @@ fn seat_made(engine: &Engine, original: &Opened, measured: &Measured<'_>, ask: &
 struct SeatPlan {
     plan: Plan,
     after: History,
-    /// Tokens of the messages after.
     tokens: u64,
     /// Nothing where no plan was carried out.
     score: Option<Score>,

@@ -82,7 +82,6 @@ pub struct PassageMatch {
     pub at: i64,
 }
 
-/// A passage that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPassage {
     /// The newest archived session that holds it; `message` and `at` are the passage's.

@@ -107,7 +107,6 @@ pub(crate) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> 
     out
 }
 
-/// What a line claims.
 fn asked<'a>(line: &'a Line, index: &Index) -> Vec<Asked<'a>> {
     let mut out = Vec::new();
     for word in words(&line.text) {
