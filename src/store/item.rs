@@ -6,6 +6,7 @@ use super::database::sql::{
 use serde::{Deserialize, Serialize};
 
 use super::{Digest, Handle, Scope};
+use crate::store::Store;
 use crate::store::search::index;
 use history::error::{Error, ErrorKind, Hint, Result};
 use history::named;
@@ -201,33 +202,43 @@ fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
     Err(missing(handle))
 }
 
-/// Gives an item the handles that it had elsewhere as well. One that names something else here already still does.
-pub(super) fn put_aliases(
-    connection: &mut Connection,
-    scope: &Scope,
-    handle: &str,
-    others: &[Handle],
-) -> Result<()> {
-    let item = item(connection, scope, handle)?;
-    let transaction = write(connection, &scope.owner, STORING)?;
-    for other in others {
-        transaction
-            .execute(
-                "INSERT INTO alias (owner, handle, item) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-                params![scope.owner, other.as_str(), item.id],
-            )
-            .map_err(failed(STORING))?;
+impl Store {
+    /// Lets an item be named by the handles that it had elsewhere as well.
+    pub fn put_aliases(&self, scope: &Scope, handle: &str, others: &[Handle]) -> Result<()> {
+        self.storing()?;
+        let connection = &mut *self.lock();
+        let item = item(connection, scope, handle)?;
+        let transaction = write(connection, &scope.owner, STORING)?;
+        for other in others {
+            transaction
+                .execute(
+                    "INSERT INTO alias (owner, handle, item) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+                    params![scope.owner, other.as_str(), item.id],
+                )
+                .map_err(failed(STORING))?;
+        }
+        transaction.commit().map_err(failed(STORING))
     }
-    transaction.commit().map_err(failed(STORING))
-}
 
-/// The handles that an item had elsewhere.
-pub(super) fn aliases(connection: &Connection, scope: &Scope, handle: &str) -> Result<Vec<Handle>> {
-    let item = item(connection, scope, handle)?;
-    let found: Vec<String> = connection
-        .query_map("SELECT handle FROM alias WHERE item = ?1 ORDER BY handle", [item.id], |row| row.get(0))
-        .map_err(failed(READING))?;
-    Ok(found.iter().filter_map(|it| Handle::parse(it)).collect())
+    /// The handles that an item had elsewhere.
+    pub fn aliases(&self, scope: &Scope, handle: &str) -> Result<Vec<Handle>> {
+        let connection = &*self.lock();
+        let item = item(connection, scope, handle)?;
+        let found: Vec<String> = connection
+            .query_map("SELECT handle FROM alias WHERE item = ?1 ORDER BY handle", [item.id], |row| {
+                row.get(0)
+            })
+            .map_err(failed(READING))?;
+        Ok(found.iter().filter_map(|it| Handle::parse(it)).collect())
+    }
+
+    /// The project that a handle of this owner is in (for `--scope all`), with the owner; empty project for the user's
+    /// own memories.
+    pub fn locate(&self, handle: &str, owner: &str) -> Result<Scope> {
+        let connection = &*self.lock();
+        let item = owned(connection, handle, owner)?;
+        Ok(Scope { owner: owner.to_owned(), project: item.project })
+    }
 }
 
 pub(super) fn missing(handle: Handle) -> Error {
@@ -242,12 +253,6 @@ pub(super) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> 
     index::unindex(transaction, id)?;
     transaction.execute("DELETE FROM item WHERE id = ?1", [id]).map_err(failed("deleting from the store"))?;
     Ok(())
-}
-
-/// The scope of any item of this owner.
-pub(super) fn locate(connection: &Connection, handle: &str, owner: &str) -> Result<Scope> {
-    let item = owned(connection, handle, owner)?;
-    Ok(Scope { owner: owner.to_owned(), project: item.project })
 }
 
 /// The columns that [`entry_of`] reads.

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use crate::store::Store;
 use crate::store::content::chunks;
 use crate::store::database::sql::{Connection, Optional as _, Pool, Row, failed, locked, params, write};
 use crate::store::item::{ENTRY, entry_of};
@@ -147,22 +148,30 @@ struct Match {
     score: f64,
 }
 
-pub(in crate::store) fn search(store: &Pool, scope: &Scope, query: &Query) -> Result<Found> {
-    let words = Words::parse(&query.text)?;
-    catch_up(store, &scope.owner)?;
-    let mut found = matching(&locked(store), scope, query, &words, Terms::All)?;
-    let partial = found.is_empty() && words.count() > 1;
-    if partial {
-        found = matching(&locked(store), scope, query, &words, Terms::Any)?;
+impl Store {
+    /// Searches outputs, messages, summaries and memories.
+    pub fn search(&self, scope: &Scope, query: &Query) -> Result<Found> {
+        let store = &self.pool;
+        let words = Words::parse(&query.text)?;
+        catch_up(store, &scope.owner)?;
+        let mut found = matching(&locked(store), scope, query, &words, Terms::All)?;
+        let partial = found.is_empty() && words.count() > 1;
+        if partial {
+            found = matching(&locked(store), scope, query, &words, Terms::Any)?;
+        }
+        weigh(&locked(store), &words, &mut found)?;
+        let (from, limit) = (query.offset as usize, query.limit.clamp(1, MAX_HITS) as usize);
+        let more = found.len() > from + limit;
+        let mut hits = Vec::new();
+        for found in found.into_iter().skip(from).take(limit) {
+            hits.extend(dressed(store, scope, query, &words, found)?);
+        }
+        Ok(Found {
+            partial: partial && !hits.is_empty(),
+            hits,
+            next: more.then(|| query.offset + limit as u32),
+        })
     }
-    weigh(&locked(store), &words, &mut found)?;
-    let (from, limit) = (query.offset as usize, query.limit.clamp(1, MAX_HITS) as usize);
-    let more = found.len() > from + limit;
-    let mut hits = Vec::new();
-    for found in found.into_iter().skip(from).take(limit) {
-        hits.extend(dressed(store, scope, query, &words, found)?);
-    }
-    Ok(Found { partial: partial && !hits.is_empty(), hits, next: more.then(|| query.offset + limit as u32) })
 }
 
 /// Gives the newest matches their score and puts the best first (BM25, with k1 = 1.2 and b = 0.75 as FTS5 has them).
