@@ -178,6 +178,20 @@ pub enum Part {
     Opaque(Opaque),
 }
 
+impl Part {
+    /// What is said, thought or put out in it, what a call is given, or the raw block; nothing of an attachment.
+    pub fn text(&self) -> Option<&Text> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Reasoning(reasoning) => Some(&reasoning.text),
+            Self::Call(call) => Some(&call.input),
+            Self::Output(output) => Some(&output.text),
+            Self::Media(_) => None,
+            Self::Opaque(opaque) => Some(&opaque.raw),
+        }
+    }
+}
+
 /// Tokens that the provider reported for the request which produced a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {

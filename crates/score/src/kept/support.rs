@@ -2,6 +2,8 @@
 
 mod rows;
 
+use std::borrow::Cow;
+
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 
@@ -250,23 +252,16 @@ impl Support {
         let mut seen = HashSet::default();
         for message in messages {
             for part in &message.parts {
-                let (text, user) = match part {
-                    Part::Text(it) => (it.as_str(), message.role == Role::User),
-                    Part::Reasoning(it) => (it.text.as_str(), false),
-                    // Arguments are JSON: take its escapes out, or line breaks grow onto words.
-                    Part::Call(it) => (it.input.as_str(), false),
-                    Part::Output(it) => (it.text.as_str(), false),
-                    Part::Opaque(it) => (it.raw.as_str(), false),
-                    Part::Media(_) => continue,
+                let Some(text) = part.text() else { continue };
+                let user = matches!(part, Part::Text(_)) && message.role == Role::User;
+                // Arguments are JSON: take its escapes out, or line breaks grow onto words.
+                let text = match part {
+                    Part::Call(_) | Part::Opaque(_) => Cow::Owned(
+                        text.as_str().replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\""),
+                    ),
+                    _ => Cow::Borrowed(text.as_str()),
                 };
-                let unescaped;
-                let text = if matches!(part, Part::Call(_) | Part::Opaque(_)) {
-                    unescaped = text.replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\"");
-                    unescaped.as_str()
-                } else {
-                    text
-                };
-                self.find(text, user, &mut seen);
+                self.find(&text, user, &mut seen);
             }
         }
     }
