@@ -146,14 +146,8 @@ fn own_prompts(step: &Summarize) -> PromptOverrides {
 }
 
 /// The endpoint with the model that the profile asks there, unless the user names one.
-fn as_profiled(
-    engine: &Engine,
-    step: &Summarize,
-    measured: &Measured<'_>,
-    endpoint: Endpoint,
-    thinking: u64,
-    ask: &Ask,
-) -> (Endpoint, u64) {
+fn as_profiled(job: &CompactJob<'_>, step: &Summarize, endpoint: Endpoint, thinking: u64) -> (Endpoint, u64) {
+    let CompactJob { engine, ask, measured, .. } = *job;
     let prompts = &step.prompts;
     if prompts.provider.as_ref() != Some(&endpoint.provider)
         || ask.writer.endpoint.model.is_some()
@@ -174,7 +168,7 @@ fn by_provider(
     need: &plan::Need,
     mut request: SummaryRequest<'_>,
 ) -> Result<Draft> {
-    let CompactJob { engine, opened, ask, measured, .. } = *job;
+    let CompactJob { engine, ask, .. } = *job;
     let summarizers = &engine.config.summarizers;
     let writer = &ask.writer;
     let environment = &engine.config.environment;
@@ -190,12 +184,12 @@ fn by_provider(
         }
         Err(error) => return Err(error),
     };
-    let (endpoint, thinking) = as_profiled(engine, step, measured, endpoint, thinking, ask);
+    let (endpoint, thinking) = as_profiled(job, step, endpoint, thinking);
     if let (Some(why), false) = (summary_cost::left_alone(engine, &endpoint)?, writer.dry) {
         return Ok(Draft::offline(offline_instead(&why)));
     }
     (request.window, request.thinking) = (endpoint.window, thinking);
-    let (cost, prefix) = summary_cost::cost(engine, opened, measured, need, &request, &endpoint);
+    let (cost, prefix) = summary_cost::cost(job, need, &request, &endpoint);
     if writer.dry {
         let by = Summarizer { cost: Some(cost), ..Summarizer::default() };
         return Ok(Draft {

@@ -54,32 +54,22 @@ impl CompactionWay {
 pub fn cuts(engine: &Engine, name: &str, read: &Session, bytes: &[u8], ask: &Ask) -> Vec<SessionCut> {
     let history = &read.history;
     let at = history.cut_at_or_before(history.messages().len() * CUT / 100);
+    let cut = |at: String, before: History, used: Vec<Used>, native: Option<History>| {
+        let before = Session { format: read.format, ..session(before) };
+        SessionCut { subject: subject(engine, at.clone(), before, ask), at, used, native }
+    };
     let first = part(history, 0..at);
-    let mut out =
-        vec![cut(engine, format!("{CUT} %"), first, score::used_later(history, at), None, read, ask)];
+    let mut out = vec![cut(format!("{CUT} %"), first, score::used_later(history, at), None)];
     for (number, (before, after)) in own_compactions(name, bytes).into_iter().enumerate() {
         let Some(end) = end_of_summary(&before, &after) else { continue };
         let later = &after.messages()[end..];
         let both = before.messages().iter().chain(later).cloned().collect();
         let used = score::used_later(&History::new(both, before.meta.clone()), before.messages().len());
         let native = Some(part(&after, 0..end));
-        out.push(cut(engine, format!("own compaction {}", number + 1), before, used, native, read, ask));
+        out.push(cut(format!("own compaction {}", number + 1), before, used, native));
     }
     out.retain(|it| !it.used.is_empty());
     out
-}
-
-fn cut(
-    engine: &Engine,
-    at: String,
-    before: History,
-    used: Vec<Used>,
-    native: Option<History>,
-    read: &Session,
-    ask: &Ask,
-) -> SessionCut {
-    let before = Session { format: read.format, ..session(before) };
-    SessionCut { subject: subject(engine, at.clone(), before, ask), at, used, native }
 }
 
 fn part(history: &History, range: std::ops::Range<usize>) -> History {
