@@ -1,6 +1,6 @@
 //! Originals and compactions in the database.
 
-use std::io::Read;
+use std::io::{BufReader, Read};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +13,8 @@ use super::handle::identity;
 use super::item::{ENTRY, NewItem, Place, chosen, entry_of, item, missing, put_item, put_place};
 use super::search::words::indexed;
 use super::{
-    Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, NewCompaction, Original, Removed, Scope,
-    SearchExtent, SessionOrigin, Stored, What,
+    Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, NewCompaction, Original, Range, Removed,
+    Scope, SearchExtent, SessionOrigin, Slice, Stored, What, range, unwrapped,
 };
 use crate::store::Store;
 use crate::store::search::index;

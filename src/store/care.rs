@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::content::chunks::{LARGEST_CHUNK, consists_of, open, sound};
 use super::content::{Packer, put_content, put_packs, sweep};
 use super::database::sql::{
-    Connection, Optional as _, Pool, Row, Transaction, failed, locked, params, write, write_all,
+    Connection, Optional as _, Row, Transaction, failed, locked, params, write, write_all,
 };
 use super::item::delete_item;
 use super::memory::remembered::LINE;

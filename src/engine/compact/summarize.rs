@@ -166,7 +166,7 @@ fn by_provider(
     job: &CompactJob<'_>,
     step: &Summarize,
     need: &plan::Need,
-    mut request: SummaryRequest<'_>,
+    request: SummaryRequest<'_>,
 ) -> Result<Draft> {
     let CompactJob { engine, ask, .. } = *job;
     let summarizers = &engine.config.summarizers;
@@ -188,7 +188,7 @@ fn by_provider(
     if let (Some(why), false) = (summary_cost::left_alone(engine, &endpoint)?, writer.dry) {
         return Ok(Draft::offline(offline_instead(&why)));
     }
-    (request.window, request.thinking) = (endpoint.window, thinking);
+    let mut request = SummaryRequest { window: endpoint.window, thinking, ..request };
     let (cost, prefix) = summary_cost::cost(job, need, &request, &endpoint);
     if writer.dry {
         let by = Summarizer { cost: Some(cost), ..Summarizer::default() };

@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents::reach::{self, Job, Reach, Way};
+use crate::agents::reach::{self, Job, Way};
 use crate::agents::{self, AgentRef, Database};
 use crate::answers::{Next, TakesEffect, Who};
 use crate::engine::archive::marks::compacted_mark;
 use crate::engine::input::open::{open_database, open_path};
 use crate::engine::{Engine, Opened};
 use crate::files::Reading;
-use crate::store::{Applied, AppliedMode, Digest, Handle, Scope};
+use crate::store::{Applied, AppliedMode, Digest, Handle};
 use history::History;
 use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::{Format, Mode, Piece, Source as _, Written};

@@ -8,9 +8,7 @@ use twox_hash::{XxHash3_64, XxHash3_128};
 use super::index;
 use super::words::{Terms, Words, indexed};
 use crate::store::Store;
-use crate::store::database::sql::{
-    Connection, Optional as _, Pool, Row, Transaction, failed, locked, params, write,
-};
+use crate::store::database::sql::{Optional as _, Row, Transaction, failed, locked, params, write};
 use crate::store::item::{ENTRY, entry_of, item};
 use crate::store::{Entry, Scope, SearchExtent, What};
 use history::error::Result;
