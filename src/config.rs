@@ -3,94 +3,27 @@
 //! `config.toml` in the configuration directory, then `EPITOME_*`, then flags; the later wins. No project's own file is
 //! read: a hostile repository must not be able to send a history anywhere.
 
+mod environment;
+mod file;
 pub mod profiles;
 mod summarizer;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-
 use crate::agents::{self, AgentRef, Env};
 use crate::store::{StoreAt, TeamStore};
 use compaction::profile::Profile;
-use cost::{Prices, prices};
+use cost::Prices;
 use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
 use profiles::{BUILT_IN, meant};
 use tokens::Tokenizer;
 
+pub use environment::{Environment, ancestors};
+pub use file::byte_size;
+use file::{ConfigFile, VaultWritten, age, size};
 pub use summarizer::{Choice, Override, Summarizers};
-
-/// What stands in `config.toml`; everything is optional.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-struct ConfigFile {
-    profile: Option<String>,
-    tokenizer: Option<String>,
-    /// Model → window in tokens.
-    windows: BTreeMap<String, u64>,
-    store: StoreWritten,
-    hooks: HooksWritten,
-    summarizer: summarizer::SummarizerSection,
-    cost: CostWritten,
-    vault: VaultWritten,
-    profiles: BTreeMap<String, toml::Value>,
-}
-
-/// Section `[hooks]`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-struct HooksWritten {
-    /// Say when the context is nearly full; on unless switched off.
-    reminder: Option<bool>,
-    /// Block the agent's own compaction, where it can be blocked.
-    block_compaction: bool,
-    /// A command to run before a compaction; it may refuse.
-    before: Option<String>,
-    /// A command to run after a compaction.
-    after: Option<String>,
-    /// How long they may take.
-    timeout_seconds: Option<u64>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-struct StoreWritten {
-    /// A folder, or the `postgres://` address of a team's database.
-    path: Option<PathBuf>,
-    /// Where a team's store has its objects.
-    blobs: Option<String>,
-    persistence: Option<String>,
-    /// Regular expressions of what is cut from memories and summaries that are kept.
-    private: Vec<String>,
-    /// Archive sessions when another one begins or ends; on unless switched off.
-    keep_sessions: Option<bool>,
-    /// Delete archived sessions older than this: `365d`, `52w`.
-    max_age: Option<String>,
-    /// Delete the oldest archived sessions while the archive is larger than this: `20GB`.
-    max_bytes: Option<String>,
-}
-
-/// Section `[cost]`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-struct CostWritten {
-    /// Take costs into advice, and say them; on unless switched off.
-    enabled: Option<bool>,
-    /// Model → its prices, over the table.
-    prices: BTreeMap<String, prices::WrittenRates>,
-}
-
-/// Section `[vault]`.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-struct VaultWritten {
-    /// The address of a team's server.
-    url: Option<String>,
-    /// A file that holds the token for it, and nothing else.
-    token_file: Option<PathBuf>,
-}
 
 /// A team's server.
 #[derive(Clone, PartialEq, Eq)]
@@ -155,45 +88,6 @@ pub enum ValueOrigin {
     Option,
 }
 
-/// The environment, read once, as a value. Tests make their own.
-#[derive(Clone, Default)]
-pub struct Environment {
-    pub variables: BTreeMap<String, String>,
-    pub cwd: PathBuf,
-}
-
-impl std::fmt::Debug for Environment {
-    /// Variables without their values: keys stand there.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&String> = self.variables.keys().collect();
-        f.debug_struct("Environment").field("variables", &names).field("cwd", &self.cwd).finish()
-    }
-}
-
-impl Environment {
-    #[expect(clippy::disallowed_methods, reason = "this is the one place")]
-    pub fn of_process() -> Self {
-        let variables = std::env::vars_os()
-            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-            .collect();
-        Self { variables, cwd: std::env::current_dir().unwrap_or_default() }
-    }
-
-    /// A variable that is set and not empty.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.variables.get(name).map(String::as_str).filter(|it| !it.is_empty())
-    }
-
-    /// A variable as an absolute path; others are ignored, as the XDG specification asks.
-    fn path(&self, name: &str) -> Option<PathBuf> {
-        self.get(name).map(PathBuf::from).filter(|it| it.is_absolute())
-    }
-
-    pub fn home(&self) -> PathBuf {
-        self.path("HOME").or_else(|| self.path("USERPROFILE")).unwrap_or_else(|| self.cwd.clone())
-    }
-}
-
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The environment it was resolved in.
@@ -248,19 +142,8 @@ impl Config {
     ///
     /// A file that is no TOML, an unknown key, or a value that is out of range.
     pub fn load(environment: Environment) -> Result<Self> {
-        let config_dir = config_dir(&environment);
-        let path = config_dir.join("config.toml");
-        let written = match std::fs::read_to_string(&path) {
-            Ok(text) => parse(&text, &path)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => ConfigFile::default(),
-            Err(error) => {
-                let place = path.display().to_string();
-                return Err(Error::new(ErrorKind::Arguments, "reading the configuration")
-                    .at(place, None)
-                    .because(error));
-            }
-        };
-        resolve(written, environment, config_dir)
+        let config_dir = environment.config_dir();
+        resolve(file::read(&config_dir.join("config.toml"))?, environment, config_dir)
     }
 
     /// Keeps the archive in this folder, or at this `postgres://` address, whatever was configured.
@@ -345,41 +228,6 @@ impl Config {
     }
 }
 
-/// `90d`, `12w`: in days.
-fn age(text: &str) -> Result<u32> {
-    let days = |unit, days| text.strip_suffix(unit)?.parse::<u32>().ok()?.checked_mul(days);
-    days('d', 1).or_else(|| days('w', 7)).ok_or_else(|| {
-        let what = format!("store.max-age: expected an age such as 90d or 12w, found {text:?}");
-        Error::new(ErrorKind::Arguments, what)
-    })
-}
-
-fn size(text: &str) -> Result<u64> {
-    byte_size(text)
-        .map_err(|it| Error::new(ErrorKind::Arguments, format!("store.max-bytes: {it}, found {text:?}")))
-}
-
-/// A size: `1000`, `500MB`, `2GB`.
-///
-/// # Errors
-///
-/// A text that is no size.
-pub fn byte_size(text: &str) -> std::result::Result<u64, String> {
-    let upper = text.trim().to_ascii_uppercase();
-    let units = [
-        ("KB", 1u64 << 10),
-        ("MB", 1 << 20),
-        ("GB", 1 << 30),
-        ("K", 1 << 10),
-        ("M", 1 << 20),
-        ("G", 1 << 30),
-    ];
-    let unit = units.into_iter().find_map(|(name, size)| Some((upper.strip_suffix(name)?, size)));
-    let (number, unit) = unit.unwrap_or((upper.as_str(), 1));
-    let number: Option<u64> = number.trim().parse().ok();
-    number.and_then(|it| it.checked_mul(unit)).ok_or_else(|| "expected bytes such as 500MB or 2GB".to_owned())
-}
-
 fn is_database(place: &str) -> bool {
     place.starts_with("postgres://") || place.starts_with("postgresql://")
 }
@@ -395,16 +243,8 @@ fn store_at(place: PathBuf, blobs: &str, environment: &Environment) -> StoreAt {
     }
 }
 
-fn parse(text: &str, path: &Path) -> Result<ConfigFile> {
-    toml::from_str(text).map_err(|error| {
-        let line = error.span().map(|it| 1 + text[..it.start.min(text.len())].matches('\n').count() as u64);
-        let what = format!("reading the configuration: {}", error.message());
-        Error::new(ErrorKind::Arguments, what).at(path.display().to_string(), line)
-    })
-}
-
 fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -> Result<Config> {
-    let data_dir = data_dir(&environment);
+    let data_dir = environment.data_dir();
     let mut origins = BTreeMap::new();
     let mut choose = |key: &'static str, variable: &str, written: Option<String>, default: &str| {
         let (value, origin) = match (environment.get(variable), written) {
@@ -457,7 +297,7 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
         summarizers,
         costs: written.cost.enabled.unwrap_or(true),
         prices,
-        agents: agents_env(&environment),
+        agents: environment.agents(),
         environment,
         config_dir,
         data_dir,
@@ -478,63 +318,6 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
         hooks,
         origins,
     })
-}
-
-/// The processes that lead to this one, nearest first: shells that an agent starts a hook through, and the agent.
-pub fn ancestors() -> Vec<u32> {
-    const MOST: usize = 6;
-    let mut out = Vec::new();
-    #[cfg(unix)]
-    {
-        let mut process = std::os::unix::process::parent_id();
-        while process > 1 && out.len() < MOST {
-            out.push(process);
-            // `pid (name) state parent …`; the name may hold anything, so what counts is behind its last bracket.
-            let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-            let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-            process = rest.split_whitespace().nth(1).and_then(|it| it.parse().ok()).unwrap_or(0);
-        }
-    }
-    out
-}
-
-/// What the environment says of agents.
-fn agents_env(environment: &Environment) -> Env {
-    let set = |name: &str| environment.get(name).is_some();
-    let inside = agents::ALL.into_iter().find(|it| it.info().variables.inside.iter().any(|it| set(it)));
-    let session = agents::ALL.into_iter().find_map(|it| environment.get(it.info().variables.session?));
-    let project = agents::ALL.into_iter().find_map(|it| environment.path(it.info().variables.project?));
-    Env {
-        home: environment.home(),
-        path: environment.get("PATH").map(|it| std::env::split_paths(it).collect()).unwrap_or_default(),
-        cwd: project.unwrap_or_else(|| environment.cwd.clone()),
-        variables: environment.variables.clone(),
-        inside,
-        session: session.map(str::to_owned),
-    }
-}
-
-/// `$XDG_CONFIG_HOME/epitome`, `~/.config/epitome` (macOS too), `%APPDATA%\epitome`.
-fn config_dir(environment: &Environment) -> PathBuf {
-    if cfg!(windows)
-        && let Some(data) = environment.path("APPDATA")
-    {
-        return data.join("epitome");
-    }
-    environment.path("XDG_CONFIG_HOME").unwrap_or_else(|| environment.home().join(".config")).join("epitome")
-}
-
-/// `$XDG_DATA_HOME/epitome`, `~/.local/share/epitome`, `%LOCALAPPDATA%\epitome`.
-fn data_dir(environment: &Environment) -> PathBuf {
-    if cfg!(windows)
-        && let Some(data) = environment.path("LOCALAPPDATA")
-    {
-        return data.join("epitome");
-    }
-    environment
-        .path("XDG_DATA_HOME")
-        .unwrap_or_else(|| environment.home().join(".local/share"))
-        .join("epitome")
 }
 
 #[cfg(test)]
@@ -577,12 +360,5 @@ mod tests {
         let set = environment(&[("HOME", "/h"), ("SOME_API_KEY", "secret")]);
         let shown = format!("{:?}", resolve(ConfigFile::default(), set, "/c".into()).unwrap());
         assert!(shown.contains("SOME_API_KEY") && !shown.contains("secret"), "{shown}");
-    }
-
-    #[test]
-    fn mistakes_have_a_place() {
-        let error = parse("profile = \"x\"\n[stor]\n", Path::new("/c/config.toml")).unwrap_err();
-        assert_eq!(error.place().unwrap().line, Some(2));
-        assert!(error.to_string().contains("unknown field `stor`"), "{error}");
     }
 }

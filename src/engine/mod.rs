@@ -29,15 +29,15 @@ use tokens::TokenCounter;
 
 pub use archive::passages::is_qualifier;
 pub use archive::readable::readable;
-pub use archive::recall::{newest, read, recall, search};
+pub use archive::recall::{FoundPrompt, Recalled, newest, read, recall, search};
 pub use archive::{keep, push};
 pub use compact::answered::answered;
-pub use compact::attempt::Attempt;
+pub use compact::attempt::{Attempt, HistoryFacts};
 pub use compact::compact;
 pub use compact::compacted::{
     About, Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer,
 };
-pub use compact::min_kept::{HistoryFacts, MinKept};
+pub use compact::min_kept::MinKept;
 pub use compact::preview::{apply_preview, can_apply, keep_preview};
 pub use compact::summary_cost::estimate_by_provider;
 #[cfg(feature = "otel")]

@@ -15,7 +15,6 @@ pub use crate::agents::gateway::CAPSULE as MARK;
 
 /// A longer summary is not opened: a compressed text may claim any size.
 const LARGEST: u64 = 16 << 20;
-/// Bytes of a key.
 const KEY: usize = 32;
 
 /// Signs and opens capsules.

@@ -58,7 +58,6 @@ impl Progress {
     }
 }
 
-/// Progress callback.
 pub type Tell = dyn Fn(&Progress) + Send + Sync;
 
 /// What a dialogue came to: the summary with notes, or why there is none; nothing if it was called off.

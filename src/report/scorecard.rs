@@ -8,7 +8,7 @@ use serde::Serialize;
 use score::{Class, Hindsight, Score, Tally, Told, Truth, UsedKind};
 
 /// What came of compacting one session one way.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Trial {
     pub session: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,58 +28,29 @@ pub struct Trial {
     pub invalid: usize,
     /// Tokens that were asked for.
     pub budget: u64,
+    /// Before and after.
     pub tokens: (u64, u64),
     /// Milliseconds it took, reading apart.
     pub millis: f64,
 }
 
 impl Trial {
-    /// With a score. `tokens`: before and after.
-    pub fn new(
-        session: &str,
-        score: &Score,
-        truth: Truth,
-        tokens: (u64, u64),
-        budget: u64,
-        invalid: usize,
-        millis: f64,
-    ) -> Self {
+    /// What a score says of it.
+    pub fn of(session: &str, score: &Score) -> Self {
         Self {
             session: session.to_owned(),
-            refused: None,
             kept: score.kept,
             classes: score.classes.clone(),
             last_request: score.last_request,
             contradictions: score.contradictions.len(),
             unsupported: score.unsupported.len(),
-            truth,
-            invalid,
-            budget,
-            tokens,
-            millis,
+            ..Self::default()
         }
     }
 
     /// Facts that are in the result neither as such nor in its verbatim end.
     pub fn lost(&self) -> usize {
         self.classes.values().map(|it| it.found - it.kept).sum()
-    }
-
-    pub fn refused(session: &str, why: String, tokens: u64, budget: u64) -> Self {
-        Self {
-            session: session.to_owned(),
-            refused: Some(why),
-            kept: None,
-            classes: BTreeMap::new(),
-            last_request: Tally::default(),
-            contradictions: 0,
-            unsupported: 0,
-            truth: Truth::default(),
-            invalid: 0,
-            budget,
-            tokens: (tokens, tokens),
-            millis: 0.0,
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Originals and compactions in the database.
 
-use std::io::Read;
+use std::io::{BufReader, Read};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +13,10 @@ use super::handle::identity;
 use super::item::{ENTRY, NewItem, Place, chosen, entry_of, item, missing, put_item, put_place};
 use super::search::words::indexed;
 use super::{
-    Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, NewCompaction, Original, Removed, Scope,
-    SearchExtent, SessionOrigin, Stored, What,
+    Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, NewCompaction, Original, Range, Removed,
+    Scope, SearchExtent, SessionOrigin, Slice, Stored, What, range, unwrapped,
 };
+use crate::store::Store;
 use crate::store::search::index;
 use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
@@ -94,19 +95,172 @@ fn is_known(connection: &Connection, identity: &Digest) -> Result<bool> {
     }
 }
 
-pub(super) fn put_all(
-    connection: &Pool,
-    scope: &Scope,
-    batch: &Batch<'_>,
-    redactor: &Redactor,
-) -> Result<Stored> {
-    for _ in 0..TRIES {
-        if let Some(stored) = try_put_all(connection, scope, batch, redactor)? {
-            return Ok(stored);
+impl Store {
+    /// Stores everything or nothing, and returns when it is on disk. Storing the same again changes nothing but times
+    /// and message numbers.
+    pub fn put_all(&self, scope: &Scope, batch: &Batch<'_>) -> Result<Stored> {
+        self.storing()?;
+        let redactor = &self.redactor;
+        let connection = &self.pool;
+        for _ in 0..TRIES {
+            if let Some(stored) = try_put_all(connection, scope, batch, redactor)? {
+                return Ok(stored);
+            }
+        }
+        let found = "found that another process keeps deleting what they share with older ones; try again";
+        Err(Error::new(ErrorKind::Locked, format!("{STORING}: {found}")))
+    }
+
+    pub fn entry(&self, scope: &Scope, handle: &str) -> Result<Entry> {
+        let connection = &*self.lock();
+        let item = item(connection, scope, handle)?;
+        let sql = format!(
+            "SELECT {ENTRY} FROM item i JOIN place p ON p.item = i.id WHERE i.id = ?1 ORDER BY p.at DESC LIMIT 1"
+        );
+        connection
+            .query_row(&sql, [item.id], entry_of)
+            .optional()
+            .map_err(failed(READING))?
+            .ok_or_else(|| missing(item.handle))
+    }
+
+    /// The originals of a session (or of the project), newest first, without the session itself.
+    pub fn newest(
+        &self,
+        scope: &Scope,
+        session: Option<&str>,
+        limit: u32,
+        offset: u32,
+    ) -> Result<Vec<Entry>> {
+        let connection = &*self.lock();
+        let is_its = of_session("p", session);
+        let sql = format!(
+            "SELECT {ENTRY} FROM place p JOIN item i ON i.id = p.item
+             WHERE i.owner = ?1 AND i.project = ?2 AND i.sort = 'original' AND p.what <> 'session' AND {is_its}
+             ORDER BY p.at DESC, p.message DESC, i.id DESC LIMIT ?4 OFFSET ?5"
+        );
+        connection
+            .query_map(&sql, params![scope.owner, scope.project, session, limit, offset], entry_of)
+            .map_err(failed(READING))
+    }
+
+    /// Whole sessions as far as `extent` goes, newest first; of one that was stored several times, each time.
+    pub fn sessions(&self, scope: &Scope, extent: &SearchExtent, limit: u32) -> Result<Vec<Entry>> {
+        let connection = &*self.lock();
+        let (project, session) = match extent {
+            SearchExtent::All => (None, None),
+            SearchExtent::Project => (Some(scope.project.as_str()), None),
+            SearchExtent::Session(id) => (Some(scope.project.as_str()), Some(id.as_str())),
+        };
+        let is_its = of_session("p", session);
+        let sql = format!(
+            "SELECT {ENTRY} FROM place p JOIN item i ON i.id = p.item
+             WHERE i.owner = ?1 AND (CAST(?2 AS TEXT) IS NULL OR i.project = ?2) AND i.sort = 'original' AND p.what = 'session'
+               AND {is_its}
+             ORDER BY p.at DESC, i.id DESC LIMIT ?4"
+        );
+        connection
+            .query_map(&sql, params![scope.owner, project, session, limit], entry_of)
+            .map_err(failed(READING))
+    }
+
+    /// The compactions of a session (or of the project), newest first.
+    pub fn compactions(&self, scope: &Scope, session: Option<&str>, limit: u32) -> Result<Vec<Compaction>> {
+        let connection = &*self.lock();
+        let is_its = of_session("c", session);
+        let found: Vec<_> = connection
+            .query_map(
+                &format!(
+                    "SELECT i.handle, c.at, c.summary, c.body FROM compaction c JOIN item i ON i.id = c.item
+                 WHERE i.owner = ?1 AND i.project = ?2 AND {is_its}
+                 ORDER BY c.at DESC, c.item DESC LIMIT ?4",
+                ),
+                params![scope.owner, scope.project, session, limit],
+                compaction_of,
+            )
+            .map_err(failed(READING))?;
+        found.into_iter().map(unpacked).collect()
+    }
+
+    /// Says what became of a compaction.
+    pub fn finish(&self, scope: &Scope, handle: &str, applied: &Applied) -> Result<()> {
+        let connection = &mut *self.lock();
+        let doing = "noting what became of a compaction";
+        let item = item(connection, scope, handle)?;
+        let transaction = write(connection, &scope.owner, doing)?;
+        let body: Option<String> = transaction
+            .query_row("SELECT body FROM compaction WHERE item = ?1", [item.id], |row| row.get(0))
+            .optional()
+            .map_err(failed(doing))?;
+        let mut kept = kept(item.handle, &body.ok_or_else(|| missing(item.handle))?)?;
+        kept.applied = Some(applied.clone());
+        transaction
+            .execute(
+                "UPDATE compaction SET body = ?2 WHERE item = ?1",
+                params![item.id, history::json::compact(&kept)],
+            )
+            .map_err(failed(doing))?;
+        transaction.commit().map_err(failed(doing))
+    }
+
+    /// Reads an original; for a compaction the session before it, for a memory its text. Nothing that does not match
+    /// its digest is ever delivered; an [`std::io::Error`] from it holds an [`Error`] of this crate.
+    pub fn reader<'a>(&'a self, scope: &Scope, handle: &str) -> Result<Box<dyn Read + Send + 'a>> {
+        let connection = &self.pool;
+        let mut item = item(&locked(connection), scope, handle)?;
+        if item.sort == "compaction" {
+            let compaction = self.compaction(scope, handle)?;
+            let original = compaction.original.ok_or_else(|| {
+                let found = "found a compaction of which no session was stored";
+                Error::new(
+                    ErrorKind::Arguments,
+                    format!("reading {}: expected an original, {found}", item.handle),
+                )
+            })?;
+            item = super::item::item(&locked(connection), scope, original.as_str())?;
+        }
+        match (item.content, item.sort.as_str()) {
+            (Some(content), _) => Ok(Box::new(open(connection, item.handle, content)?)),
+            (None, "memory") => {
+                let content = super::memory::remembered::content(&locked(connection), item.id)?;
+                Ok(Box::new(std::io::Cursor::new(content.into_bytes())))
+            }
+            (None, _) => Err(missing(item.handle)),
         }
     }
-    let found = "found that another process keeps deleting what they share with older ones; try again";
-    Err(Error::new(ErrorKind::Locked, format!("{STORING}: {found}")))
+
+    pub fn compaction(&self, scope: &Scope, handle: &str) -> Result<Compaction> {
+        let connection = &*self.lock();
+        let item = item(connection, scope, handle)?;
+        let sql = "SELECT i.handle, c.at, c.summary, c.body FROM compaction c JOIN item i ON i.id = c.item WHERE i.id = ?1";
+        let found =
+            connection.query_row(sql, [item.id], compaction_of).optional().map_err(failed(READING))?;
+        found.map(unpacked).unwrap_or_else(|| {
+            let found = format!("expected the handle of a compaction, found that of a {}", item.sort);
+            Err(Error::new(ErrorKind::Arguments, format!("looking up {}: {found}", item.handle)))
+        })
+    }
+
+    /// An original byte for byte, in memory.
+    pub fn restore(&self, scope: &Scope, handle: &str) -> Result<Vec<u8>> {
+        let mut out = Vec::new();
+        self.reader(scope, handle)?.read_to_end(&mut out).map_err(unwrapped)?;
+        Ok(out)
+    }
+
+    /// A part of an original (of a compaction: its session; of a memory: its text), at most `limit` tokens as `count`
+    /// counts them.
+    pub fn recall(
+        &self,
+        scope: &Scope,
+        handle: &str,
+        range: &Range,
+        limit: u64,
+        count: &dyn Fn(&str) -> u64,
+    ) -> Result<Slice> {
+        let mut reader = BufReader::with_capacity(64 * 1024, self.reader(scope, handle)?);
+        range::slice(&mut reader, range, limit, count).map_err(unwrapped)
+    }
 }
 
 /// `None`: another process has deleted a chunk in the meantime.
@@ -261,49 +415,10 @@ fn put_original(
 
 // ── Reading ──
 
-pub(super) fn reader<'a>(
-    connection: &'a Pool,
-    scope: &Scope,
-    handle: &str,
-) -> Result<Box<dyn Read + Send + 'a>> {
-    let mut item = item(&locked(connection), scope, handle)?;
-    if item.sort == "compaction" {
-        let compaction = compaction(&locked(connection), scope, handle)?;
-        let original = compaction.original.ok_or_else(|| {
-            let found = "found a compaction of which no session was stored";
-            Error::new(
-                ErrorKind::Arguments,
-                format!("reading {}: expected an original, {found}", item.handle),
-            )
-        })?;
-        item = super::item::item(&locked(connection), scope, original.as_str())?;
-    }
-    match (item.content, item.sort.as_str()) {
-        (Some(content), _) => Ok(Box::new(open(connection, item.handle, content)?)),
-        (None, "memory") => {
-            let content = super::memory::remembered::content(&locked(connection), item.id)?;
-            Ok(Box::new(std::io::Cursor::new(content.into_bytes())))
-        }
-        (None, _) => Err(missing(item.handle)),
-    }
-}
-
 pub(super) fn summary(connection: &Connection, item: i64) -> Result<String> {
     connection
         .query_row("SELECT summary FROM compaction WHERE item = ?1", [item], |row| row.get(0))
         .map_err(failed(READING))
-}
-
-pub(super) fn entry(connection: &Connection, scope: &Scope, handle: &str) -> Result<Entry> {
-    let item = item(connection, scope, handle)?;
-    let sql = format!(
-        "SELECT {ENTRY} FROM item i JOIN place p ON p.item = i.id WHERE i.id = ?1 ORDER BY p.at DESC LIMIT 1"
-    );
-    connection
-        .query_row(&sql, [item.id], entry_of)
-        .optional()
-        .map_err(failed(READING))?
-        .ok_or_else(|| missing(item.handle))
 }
 
 /// Whether a row is of the session `?3`, if one is named: in a form that the index on sessions serves.
@@ -314,72 +429,7 @@ fn of_session(table: &str, session: Option<&str>) -> String {
     }
 }
 
-pub(super) fn newest(
-    connection: &Connection,
-    scope: &Scope,
-    session: Option<&str>,
-    limit: u32,
-    offset: u32,
-) -> Result<Vec<Entry>> {
-    let is_its = of_session("p", session);
-    let sql = format!(
-        "SELECT {ENTRY} FROM place p JOIN item i ON i.id = p.item
-         WHERE i.owner = ?1 AND i.project = ?2 AND i.sort = 'original' AND p.what <> 'session' AND {is_its}
-         ORDER BY p.at DESC, p.message DESC, i.id DESC LIMIT ?4 OFFSET ?5"
-    );
-    connection
-        .query_map(&sql, params![scope.owner, scope.project, session, limit, offset], entry_of)
-        .map_err(failed(READING))
-}
-
-pub(super) fn sessions(
-    connection: &Connection,
-    scope: &Scope,
-    extent: &SearchExtent,
-    limit: u32,
-) -> Result<Vec<Entry>> {
-    let (project, session) = match extent {
-        SearchExtent::All => (None, None),
-        SearchExtent::Project => (Some(scope.project.as_str()), None),
-        SearchExtent::Session(id) => (Some(scope.project.as_str()), Some(id.as_str())),
-    };
-    let is_its = of_session("p", session);
-    let sql = format!(
-        "SELECT {ENTRY} FROM place p JOIN item i ON i.id = p.item
-         WHERE i.owner = ?1 AND (CAST(?2 AS TEXT) IS NULL OR i.project = ?2) AND i.sort = 'original' AND p.what = 'session'
-           AND {is_its}
-         ORDER BY p.at DESC, i.id DESC LIMIT ?4"
-    );
-    connection
-        .query_map(&sql, params![scope.owner, project, session, limit], entry_of)
-        .map_err(failed(READING))
-}
-
 // ── Compactions ──
-
-pub(super) fn finish(
-    connection: &mut Connection,
-    scope: &Scope,
-    handle: &str,
-    applied: &Applied,
-) -> Result<()> {
-    let doing = "noting what became of a compaction";
-    let item = item(connection, scope, handle)?;
-    let transaction = write(connection, &scope.owner, doing)?;
-    let body: Option<String> = transaction
-        .query_row("SELECT body FROM compaction WHERE item = ?1", [item.id], |row| row.get(0))
-        .optional()
-        .map_err(failed(doing))?;
-    let mut kept = kept(item.handle, &body.ok_or_else(|| missing(item.handle))?)?;
-    kept.applied = Some(applied.clone());
-    transaction
-        .execute(
-            "UPDATE compaction SET body = ?2 WHERE item = ?1",
-            params![item.id, history::json::compact(&kept)],
-        )
-        .map_err(failed(doing))?;
-    transaction.commit().map_err(failed(doing))
-}
 
 fn compaction_of(row: &Row<'_>) -> SqlResult<(String, i64, String, String)> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
@@ -406,37 +456,6 @@ fn unpacked((handle, at, summary, body): (String, i64, String, String)) -> Resul
         applied: kept.applied,
         facts: kept.facts,
     })
-}
-
-pub(super) fn compaction(connection: &Connection, scope: &Scope, handle: &str) -> Result<Compaction> {
-    let item = item(connection, scope, handle)?;
-    let sql = "SELECT i.handle, c.at, c.summary, c.body FROM compaction c JOIN item i ON i.id = c.item WHERE i.id = ?1";
-    let found = connection.query_row(sql, [item.id], compaction_of).optional().map_err(failed(READING))?;
-    found.map(unpacked).unwrap_or_else(|| {
-        let found = format!("expected the handle of a compaction, found that of a {}", item.sort);
-        Err(Error::new(ErrorKind::Arguments, format!("looking up {}: {found}", item.handle)))
-    })
-}
-
-pub(super) fn compactions(
-    connection: &Connection,
-    scope: &Scope,
-    session: Option<&str>,
-    limit: u32,
-) -> Result<Vec<Compaction>> {
-    let is_its = of_session("c", session);
-    let found: Vec<_> = connection
-        .query_map(
-            &format!(
-                "SELECT i.handle, c.at, c.summary, c.body FROM compaction c JOIN item i ON i.id = c.item
-             WHERE i.owner = ?1 AND i.project = ?2 AND {is_its}
-             ORDER BY c.at DESC, c.item DESC LIMIT ?4",
-            ),
-            params![scope.owner, scope.project, session, limit],
-            compaction_of,
-        )
-        .map_err(failed(READING))?;
-    found.into_iter().map(unpacked).collect()
 }
 
 #[cfg(test)]

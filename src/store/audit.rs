@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::database::sql::{Connection, Row, SqlResult, failed, odd, params, write};
+use crate::store::Store;
 use history::error::Result;
 use history::named;
 
@@ -93,21 +94,25 @@ pub(super) fn put(connection: &mut Connection, entry: &AuditEntry) -> Result<()>
     transaction.commit().map_err(failed(doing))
 }
 
-/// An owner's entries, or everybody's, the newest first.
-pub(super) fn entries(
-    connection: &Connection,
-    owner: Option<&str>,
-    since: Option<i64>,
-    limit: u32,
-) -> Result<Vec<AuditEntry>> {
-    connection
-        .query_map(
-            "SELECT owner, at, verb, face, agent, project, session, handle FROM audit
-             WHERE (CAST(?1 AS TEXT) IS NULL OR owner = ?1) AND at >= ?2 ORDER BY id DESC LIMIT ?3",
-            params![owner, since.unwrap_or(i64::MIN), limit],
-            entry_of,
-        )
-        .map_err(failed("reading the audit log"))
+impl Store {
+    /// What was done by an owner, or by everybody, since then, newest first.
+    pub fn audit(&self, owner: Option<&str>, since: Option<i64>, limit: u32) -> Result<Vec<AuditEntry>> {
+        let connection = &*self.lock();
+        connection
+            .query_map(
+                "SELECT owner, at, verb, face, agent, project, session, handle FROM audit
+                 WHERE (CAST(?1 AS TEXT) IS NULL OR owner = ?1) AND at >= ?2 ORDER BY id DESC LIMIT ?3",
+                params![owner, since.unwrap_or(i64::MIN), limit],
+                entry_of,
+            )
+            .map_err(failed("reading the audit log"))
+    }
+
+    /// Adds an entry to the audit log; the oldest ones are deleted. A store that another process holds is not waited
+    /// for.
+    pub fn put_audit(&self, entry: &AuditEntry) -> Result<()> {
+        self.if_free(|connection| put(connection, entry))
+    }
 }
 
 fn entry_of(row: &Row<'_>) -> SqlResult<AuditEntry> {

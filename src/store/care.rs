@@ -1,91 +1,282 @@
 //! Deletes what is old, and checks what is stored.
 
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
 use super::content::chunks::{LARGEST_CHUNK, consists_of, open, sound};
 use super::content::{Packer, put_content, put_packs, sweep};
 use super::database::sql::{
-    Connection, Optional as _, Pool, Row, Transaction, failed, locked, params, write, write_all,
+    Connection, Optional as _, Row, Transaction, failed, locked, params, write, write_all,
 };
 use super::item::delete_item;
 use super::memory::remembered::LINE;
-use super::{Checked, Collected, Gone, Handle, Retention, Stats, unwrapped};
+use super::{Handle, unwrapped};
+use crate::store::Store;
 use crate::store::content::pack;
 use crate::store::database::schema;
 use history::error::Result;
 
 const DELETING: &str = "deleting what is old";
 
-pub(super) fn collect(
-    connection: &mut Connection,
-    retention: &Retention,
-    at: i64,
-    dry_run: bool,
-) -> Result<Collected> {
-    // A dry run is the same, taken back: so its figures are exact.
-    let transaction = write_all(connection, DELETING)?;
-    let mut out = Collected::default();
-    for id in ids(&transaction, "SELECT item FROM ask WHERE expires <= ?1", at)? {
-        delete_item(&transaction, id)?;
-        out.expired += 1;
-    }
-    let also_others = !retention.originals_only;
-    if let Some(before) = retention.before.filter(|_| also_others) {
-        for id in ids(&transaction, OLD_COMPACTIONS, before)? {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Retention {
+    /// Everything last stored before this moment (milliseconds since 1970).
+    pub before: Option<i64>,
+    /// The oldest, until the originals take at most this many bytes on disk. With `before`, originals that a newer
+    /// compaction holds stay even so.
+    pub max_bytes: Option<u64>,
+    /// Only originals that no compaction holds: compactions, memories and marks stay.
+    pub originals_only: bool,
+}
+
+/// A session that was, or would be, deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Gone {
+    pub handle: String,
+    pub session: String,
+    pub project: String,
+    pub bytes: u64,
+    /// When it was last stored, in milliseconds since 1970.
+    pub at: i64,
+}
+
+/// What was, or would be, deleted.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Collected {
+    /// The sessions among the originals, oldest first.
+    pub sessions: Vec<Gone>,
+    pub compactions: u64,
+    pub originals: u64,
+    pub memories: u64,
+    /// Expired asks, marks and entries of the audit log.
+    pub expired: u64,
+    /// Bytes on disk that the originals took.
+    pub bytes: u64,
+}
+
+/// What an integrity check found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Checked {
+    /// Originals all of whose bytes were read and compared with their digests.
+    pub originals: u64,
+    /// What is wrong, a sentence each; empty when all is well.
+    pub problems: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Stats {
+    /// How many of each (`session`, `message`, `output`, `compaction`, `memory`).
+    pub items: BTreeMap<String, u64>,
+    /// Bytes of the originals, each content once.
+    pub bytes: u64,
+    /// What they take compressed.
+    pub stored_bytes: u64,
+    /// Originals that [`Store::rewrite_old_format`](super::Store::rewrite_old_format) would store anew.
+    pub old_format: u64,
+    /// Size of the database file; 0 in memory.
+    pub file_bytes: u64,
+    pub version: u32,
+}
+
+impl Store {
+    /// Deletes what is old; with `dry_run` only reports what it would.
+    pub fn collect(&self, retention: &Retention, at: i64, dry_run: bool) -> Result<Collected> {
+        let connection = &mut *self.lock();
+        // A dry run is the same, taken back: so its figures are exact.
+        let transaction = write_all(connection, DELETING)?;
+        let mut out = Collected::default();
+        for id in ids(&transaction, "SELECT item FROM ask WHERE expires <= ?1", at)? {
             delete_item(&transaction, id)?;
-            out.compactions += 1;
+            out.expired += 1;
         }
-    }
-    if let Some(before) = retention.before {
-        for id in ids(&transaction, OLD_ORIGINALS, before)? {
-            out.sessions.extend(gone(&transaction, id)?);
-            out.bytes += delete_original(&transaction, id)?;
-            out.originals += 1;
-        }
-    }
-    if let Some(before) = retention.before.filter(|_| also_others) {
-        let superseded = "SELECT i.id FROM item i JOIN memory m ON m.item = i.id
-                          WHERE i.at < ?1 AND m.superseded IS NOT NULL ORDER BY i.id";
-        for id in ids(&transaction, superseded, before)? {
-            for id in ids(&transaction, LINE, id)? {
+        let also_others = !retention.originals_only;
+        if let Some(before) = retention.before.filter(|_| also_others) {
+            for id in ids(&transaction, OLD_COMPACTIONS, before)? {
                 delete_item(&transaction, id)?;
-                out.memories += 1;
+                out.compactions += 1;
             }
         }
-        out.expired +=
-            transaction.execute("DELETE FROM mark WHERE at < ?1", [before]).map_err(failed(DELETING))? as u64;
-    }
-    if let Some(before) = retention.before {
-        out.expired += transaction
-            .execute("DELETE FROM audit WHERE at < ?1", [before])
-            .map_err(failed(DELETING))? as u64;
-    }
-    out.bytes += sweep_unnamed(&transaction)?;
-    if let Some(max) = retention.max_bytes {
-        let mut stored = sum_of_packs(&transaction)?;
-        while stored > max {
-            if let Some(id) = ids(&transaction, &format!("{OLD_ORIGINALS} LIMIT 1"), i64::MAX)?.first() {
-                out.sessions.extend(gone(&transaction, *id)?);
-                let freed = delete_original(&transaction, *id)?;
-                stored = stored.saturating_sub(freed);
-                out.bytes += freed;
+        if let Some(before) = retention.before {
+            for id in ids(&transaction, OLD_ORIGINALS, before)? {
+                out.sessions.extend(gone(&transaction, id)?);
+                out.bytes += delete_original(&transaction, id)?;
                 out.originals += 1;
-                continue;
             }
-            let oldest = match retention.before.is_none() && also_others {
-                true => ids(&transaction, &format!("{OLD_COMPACTIONS} LIMIT 1"), i64::MAX)?.first().copied(),
-                false => None,
+        }
+        if let Some(before) = retention.before.filter(|_| also_others) {
+            let superseded = "SELECT i.id FROM item i JOIN memory m ON m.item = i.id
+                              WHERE i.at < ?1 AND m.superseded IS NOT NULL ORDER BY i.id";
+            for id in ids(&transaction, superseded, before)? {
+                for id in ids(&transaction, LINE, id)? {
+                    delete_item(&transaction, id)?;
+                    out.memories += 1;
+                }
+            }
+            out.expired += transaction
+                .execute("DELETE FROM mark WHERE at < ?1", [before])
+                .map_err(failed(DELETING))? as u64;
+        }
+        if let Some(before) = retention.before {
+            out.expired += transaction
+                .execute("DELETE FROM audit WHERE at < ?1", [before])
+                .map_err(failed(DELETING))? as u64;
+        }
+        out.bytes += sweep_unnamed(&transaction)?;
+        if let Some(max) = retention.max_bytes {
+            let mut stored = sum_of_packs(&transaction)?;
+            while stored > max {
+                if let Some(id) = ids(&transaction, &format!("{OLD_ORIGINALS} LIMIT 1"), i64::MAX)?.first() {
+                    out.sessions.extend(gone(&transaction, *id)?);
+                    let freed = delete_original(&transaction, *id)?;
+                    stored = stored.saturating_sub(freed);
+                    out.bytes += freed;
+                    out.originals += 1;
+                    continue;
+                }
+                let oldest = match retention.before.is_none() && also_others {
+                    true => {
+                        ids(&transaction, &format!("{OLD_COMPACTIONS} LIMIT 1"), i64::MAX)?.first().copied()
+                    }
+                    false => None,
+                };
+                let Some(id) = oldest else { break };
+                delete_item(&transaction, id)?;
+                out.compactions += 1;
+            }
+        }
+        let empty = "DELETE FROM conversation WHERE NOT EXISTS (SELECT 1 FROM passage WHERE passage.conversation = conversation.id)";
+        transaction.execute(empty, params![]).map_err(failed(DELETING))?;
+        if !dry_run {
+            transaction.commit().map_err(failed(DELETING))?;
+            pack::sweep_objects(connection, at)?;
+        }
+        Ok(out)
+    }
+
+    /// Stores originals anew that an older version stored in another way; how many. To be killed in between loses
+    /// nothing.
+    pub fn rewrite_old_format(&self) -> Result<u64> {
+        let store = &self.pool;
+        let doing = "storing originals anew";
+        let old: Vec<(String, i64, String)> = locked(store)
+            .query_map(
+                "SELECT min(i.handle), c.id, c.owner FROM content c JOIN item i ON i.content = c.id
+                 WHERE c.id IN (SELECT p.content FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1)
+                 GROUP BY c.id ORDER BY c.id",
+                [LARGEST_CHUNK as i64],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )
+            .map_err(failed(doing))?;
+        let mut moved = 0;
+        for (handle, content, owner) in old {
+            let mut packer = Packer::new(store, &owner);
+            let reader = || open(store, handle.parse()?, content);
+            let is_damaged = || {
+                reader()
+                    .and_then(|mut it| std::io::copy(&mut it, &mut std::io::sink()).map_err(unwrapped))
+                    .is_err()
             };
-            let Some(id) = oldest else { break };
-            delete_item(&transaction, id)?;
-            out.compactions += 1;
+            let prepared = match reader().and_then(|mut it| packer.add(&mut it)) {
+                Ok(prepared) => prepared,
+                Err(_) if is_damaged() => continue,
+                Err(error) => return Err(error),
+            };
+            let packs = packer.finish();
+            let mut connection = locked(store);
+            let transaction = write(&mut connection, &owner, doing)?;
+            // One that another process has deleted meanwhile is not brought back.
+            let is_there = transaction
+                .exists(
+                    "SELECT 1 FROM content WHERE id = ?1 AND owner = ?2 AND sha = ?3",
+                    params![content, owner, prepared.digest.0],
+                )
+                .map_err(failed(doing))?;
+            put_packs(&transaction, &owner, &packs)?;
+            if is_there && put_content(&transaction, &owner, &prepared)?.is_some() {
+                transaction.commit().map_err(failed(doing))?;
+                moved += 1;
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Gives freed space back to the disk.
+    pub fn vacuum(&self) -> Result<()> {
+        let connection = &*self.lock();
+        let doing = "giving space back";
+        match connection {
+            Connection::Sqlite(it) => schema::vacuum(it).map_err(schema::failed(doing)),
+            // PostgreSQL does it by itself.
+            #[cfg(feature = "team")]
+            Connection::Postgres(_) => Ok(()),
         }
     }
-    let empty = "DELETE FROM conversation WHERE NOT EXISTS (SELECT 1 FROM passage WHERE passage.conversation = conversation.id)";
-    transaction.execute(empty, params![]).map_err(failed(DELETING))?;
-    if !dry_run {
-        transaction.commit().map_err(failed(DELETING))?;
-        pack::sweep_objects(connection, at)?;
+
+    /// Checks the database and, if `deep`, reads every original.
+    pub fn check(&self, deep: bool) -> Result<Checked> {
+        let store = &self.pool;
+        let doing = "checking the store";
+        let mut out = Checked::default();
+        let contents = {
+            let connection = locked(store);
+            match &*connection {
+                Connection::Sqlite(it) => out.problems = schema::check(it).map_err(schema::failed(doing))?,
+                // PostgreSQL holds to its constraints.
+                #[cfg(feature = "team")]
+                Connection::Postgres(_) => {}
+            }
+            if !deep {
+                return Ok(out);
+            }
+            let sql = "SELECT min(handle), content FROM item WHERE content IS NOT NULL GROUP BY content ORDER BY content";
+            let contents: Vec<(String, i64)> = connection
+                .query_map(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))
+                .map_err(failed(doing))?;
+            contents
+        };
+        // What many originals share is read once; one that does not hold together so is read itself, which says what is
+        // wrong.
+        let sound = sound(store)?;
+        for (handle, content) in contents {
+            let whole = handle.parse::<Handle>().and_then(|handle| {
+                if consists_of(&locked(store), handle, content, &sound) {
+                    return Ok(());
+                }
+                let mut reader = open(store, handle, content)?;
+                std::io::copy(&mut reader, &mut std::io::sink()).map(drop).map_err(unwrapped)
+            });
+            match whole {
+                Ok(()) => out.originals += 1,
+                Err(error) => out.problems.push(error.full()),
+            }
+        }
+        Ok(out)
     }
-    Ok(out)
+
+    pub fn stats(&self) -> Result<Stats> {
+        let file = self.directory.as_ref().and_then(|it| std::fs::metadata(it.join(schema::FILE)).ok());
+        let connection = &*self.lock();
+        let items: Vec<(String, i64)> = connection
+            .query_map("SELECT what, count(DISTINCT item) FROM place GROUP BY what", params![], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .map_err(failed("counting what is stored"))?;
+        Ok(Stats {
+            items: items.into_iter().map(|(what, count)| (what, u64::try_from(count).unwrap_or(0))).collect(),
+            bytes: sum(connection, "SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM content")?,
+            stored_bytes: sum_of_packs(connection)?,
+            old_format: ids(
+                connection,
+                "SELECT count(DISTINCT p.content) FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1",
+                LARGEST_CHUNK as i64,
+            )?
+            .first()
+            .map_or(0, |it| it.unsigned_abs()),
+            file_bytes: file.map_or(0, |it| it.len()),
+            version: connection.version(),
+        })
+    }
 }
 
 /// Originals that no compaction holds and that are not pinned, oldest first.
@@ -173,122 +364,4 @@ fn sweep_unnamed(transaction: &Transaction<'_>) -> Result<u64> {
     let sizes: Vec<i64> =
         transaction.query_map(&sql, params![], |row| row.get(0)).map_err(failed(DELETING))?;
     Ok(freed + sizes.into_iter().map(i64::unsigned_abs).sum::<u64>())
-}
-
-/// Cuts contents anew that an older version stored in chunks of 1 MiB: each in a step of its own, so that a process
-/// that ends in between has lost nothing. Returns how many; those that cannot be read stay as they are, for [`check`]
-/// to say.
-pub(super) fn modernize(store: &Pool) -> Result<u64> {
-    let doing = "storing originals anew";
-    let old: Vec<(String, i64, String)> = locked(store)
-        .query_map(
-            "SELECT min(i.handle), c.id, c.owner FROM content c JOIN item i ON i.content = c.id
-             WHERE c.id IN (SELECT p.content FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1)
-             GROUP BY c.id ORDER BY c.id",
-            [LARGEST_CHUNK as i64],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-        )
-        .map_err(failed(doing))?;
-    let mut moved = 0;
-    for (handle, content, owner) in old {
-        let mut packer = Packer::new(store, &owner);
-        let reader = || open(store, handle.parse()?, content);
-        let is_damaged = || {
-            reader()
-                .and_then(|mut it| std::io::copy(&mut it, &mut std::io::sink()).map_err(unwrapped))
-                .is_err()
-        };
-        let prepared = match reader().and_then(|mut it| packer.add(&mut it)) {
-            Ok(prepared) => prepared,
-            Err(_) if is_damaged() => continue,
-            Err(error) => return Err(error),
-        };
-        let packs = packer.finish();
-        let mut connection = locked(store);
-        let transaction = write(&mut connection, &owner, doing)?;
-        // One that another process has deleted meanwhile is not brought back.
-        let is_there = transaction
-            .exists(
-                "SELECT 1 FROM content WHERE id = ?1 AND owner = ?2 AND sha = ?3",
-                params![content, owner, prepared.digest.0],
-            )
-            .map_err(failed(doing))?;
-        put_packs(&transaction, &owner, &packs)?;
-        if is_there && put_content(&transaction, &owner, &prepared)?.is_some() {
-            transaction.commit().map_err(failed(doing))?;
-            moved += 1;
-        }
-    }
-    Ok(moved)
-}
-
-pub(super) fn vacuum(connection: &Connection) -> Result<()> {
-    let doing = "giving space back";
-    match connection {
-        Connection::Sqlite(it) => schema::vacuum(it).map_err(schema::failed(doing)),
-        // PostgreSQL does it by itself.
-        #[cfg(feature = "team")]
-        Connection::Postgres(_) => Ok(()),
-    }
-}
-
-pub(super) fn check(store: &Pool, deep: bool) -> Result<Checked> {
-    let doing = "checking the store";
-    let mut out = Checked::default();
-    let contents = {
-        let connection = locked(store);
-        match &*connection {
-            Connection::Sqlite(it) => out.problems = schema::check(it).map_err(schema::failed(doing))?,
-            // PostgreSQL holds to its constraints.
-            #[cfg(feature = "team")]
-            Connection::Postgres(_) => {}
-        }
-        if !deep {
-            return Ok(out);
-        }
-        let sql = "SELECT min(handle), content FROM item WHERE content IS NOT NULL GROUP BY content ORDER BY content";
-        let contents: Vec<(String, i64)> = connection
-            .query_map(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))
-            .map_err(failed(doing))?;
-        contents
-    };
-    // What many originals share is read once; one that does not hold together so is read itself, which says what is
-    // wrong.
-    let sound = sound(store)?;
-    for (handle, content) in contents {
-        let whole = handle.parse::<Handle>().and_then(|handle| {
-            if consists_of(&locked(store), handle, content, &sound) {
-                return Ok(());
-            }
-            let mut reader = open(store, handle, content)?;
-            std::io::copy(&mut reader, &mut std::io::sink()).map(drop).map_err(unwrapped)
-        });
-        match whole {
-            Ok(()) => out.originals += 1,
-            Err(error) => out.problems.push(error.full()),
-        }
-    }
-    Ok(out)
-}
-
-pub(super) fn stats(connection: &Connection, file_bytes: u64) -> Result<Stats> {
-    let items: Vec<(String, i64)> = connection
-        .query_map("SELECT what, count(DISTINCT item) FROM place GROUP BY what", params![], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .map_err(failed("counting what is stored"))?;
-    Ok(Stats {
-        items: items.into_iter().map(|(what, count)| (what, u64::try_from(count).unwrap_or(0))).collect(),
-        bytes: sum(connection, "SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM content")?,
-        stored_bytes: sum_of_packs(connection)?,
-        old: ids(
-            connection,
-            "SELECT count(DISTINCT p.content) FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1",
-            LARGEST_CHUNK as i64,
-        )?
-        .first()
-        .map_or(0, |it| it.unsigned_abs()),
-        file_bytes,
-        version: connection.version(),
-    })
 }

@@ -4,12 +4,20 @@ use std::fmt;
 
 use sha2::{Digest as _, Sha256};
 
-use super::Scope;
 use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
 /// Crockford's base32 in lower case: no `i`, `l`, `o`, `u`, so nothing in it is read as something else.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+/// Owner and project, within which handles are looked up.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Scope {
+    /// The user, as the engine names them.
+    pub owner: String,
+    /// The project, as a rule the path of its root. Not empty: that stands for no project.
+    pub project: String,
+}
 
 /// Ten characters of `ALPHABET`, 50 bits: about nine tokens, because every placeholder pays for it.
 ///

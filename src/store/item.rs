@@ -3,12 +3,55 @@
 use super::database::sql::{
     Connection, Optional as _, Row, SqlResult, Transaction, failed, odd, params, write,
 };
-use super::{Digest, Entry, Handle, Scope, What};
+use serde::{Deserialize, Serialize};
+
+use super::{Digest, Handle, Scope};
+use crate::store::Store;
 use crate::store::search::index;
 use history::error::{Error, ErrorKind, Hint, Result};
+use history::named;
 
 const STORING: &str = "storing in the archive";
 const READING: &str = "reading the archive";
+
+named! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum What {
+        /// A whole session as it was.
+        Session = "session",
+        /// A message of one.
+        Message = "message",
+        Output = "output",
+        /// A compaction; its text is its summary (a snapshot), its original the session.
+        Compaction = "compaction",
+        Memory = "memory",
+    }
+}
+
+/// What is known of a stored thing besides its bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    pub handle: Handle,
+    #[serde(rename = "kind")]
+    pub what: What,
+    /// Its project; empty when it belongs to the user.
+    pub project: String,
+    /// The session it is of, if any; the newest where it is of several.
+    pub session: Option<String>,
+    /// Number of the message in that session when it was stored.
+    pub message: Option<u32>,
+    /// The call that an output answers.
+    pub call_id: Option<String>,
+    /// The tool that made an output.
+    pub tool: Option<String>,
+    /// Tokens, where they were counted.
+    pub tokens: Option<u64>,
+    /// Bytes of the original, the summary or the memory.
+    pub bytes: u64,
+    /// When it was last stored, in milliseconds since 1970.
+    pub at: i64,
+}
 
 /// A row of `item` as its reader needs it.
 pub(super) struct Item {
@@ -19,7 +62,6 @@ pub(super) struct Item {
     pub(super) content: Option<i64>,
 }
 
-/// What a new item is made of.
 pub(super) struct NewItem<'a> {
     pub(super) scope: &'a Scope,
     pub(super) sort: &'static str,
@@ -160,33 +202,43 @@ fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
     Err(missing(handle))
 }
 
-/// Gives an item the handles that it had elsewhere as well. One that names something else here already still does.
-pub(super) fn put_aliases(
-    connection: &mut Connection,
-    scope: &Scope,
-    handle: &str,
-    others: &[Handle],
-) -> Result<()> {
-    let item = item(connection, scope, handle)?;
-    let transaction = write(connection, &scope.owner, STORING)?;
-    for other in others {
-        transaction
-            .execute(
-                "INSERT INTO alias (owner, handle, item) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-                params![scope.owner, other.as_str(), item.id],
-            )
-            .map_err(failed(STORING))?;
+impl Store {
+    /// Lets an item be named by the handles that it had elsewhere as well.
+    pub fn put_aliases(&self, scope: &Scope, handle: &str, others: &[Handle]) -> Result<()> {
+        self.storing()?;
+        let connection = &mut *self.lock();
+        let item = item(connection, scope, handle)?;
+        let transaction = write(connection, &scope.owner, STORING)?;
+        for other in others {
+            transaction
+                .execute(
+                    "INSERT INTO alias (owner, handle, item) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
+                    params![scope.owner, other.as_str(), item.id],
+                )
+                .map_err(failed(STORING))?;
+        }
+        transaction.commit().map_err(failed(STORING))
     }
-    transaction.commit().map_err(failed(STORING))
-}
 
-/// The handles that an item had elsewhere.
-pub(super) fn aliases(connection: &Connection, scope: &Scope, handle: &str) -> Result<Vec<Handle>> {
-    let item = item(connection, scope, handle)?;
-    let found: Vec<String> = connection
-        .query_map("SELECT handle FROM alias WHERE item = ?1 ORDER BY handle", [item.id], |row| row.get(0))
-        .map_err(failed(READING))?;
-    Ok(found.iter().filter_map(|it| Handle::parse(it)).collect())
+    /// The handles that an item had elsewhere.
+    pub fn aliases(&self, scope: &Scope, handle: &str) -> Result<Vec<Handle>> {
+        let connection = &*self.lock();
+        let item = item(connection, scope, handle)?;
+        let found: Vec<String> = connection
+            .query_map("SELECT handle FROM alias WHERE item = ?1 ORDER BY handle", [item.id], |row| {
+                row.get(0)
+            })
+            .map_err(failed(READING))?;
+        Ok(found.iter().filter_map(|it| Handle::parse(it)).collect())
+    }
+
+    /// The project that a handle of this owner is in (for `--scope all`), with the owner; empty project for the user's
+    /// own memories.
+    pub fn locate(&self, handle: &str, owner: &str) -> Result<Scope> {
+        let connection = &*self.lock();
+        let item = owned(connection, handle, owner)?;
+        Ok(Scope { owner: owner.to_owned(), project: item.project })
+    }
 }
 
 pub(super) fn missing(handle: Handle) -> Error {
@@ -201,12 +253,6 @@ pub(super) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> 
     index::unindex(transaction, id)?;
     transaction.execute("DELETE FROM item WHERE id = ?1", [id]).map_err(failed("deleting from the store"))?;
     Ok(())
-}
-
-/// The scope of any item of this owner.
-pub(super) fn locate(connection: &Connection, handle: &str, owner: &str) -> Result<Scope> {
-    let item = owned(connection, handle, owner)?;
-    Ok(Scope { owner: owner.to_owned(), project: item.project })
 }
 
 /// The columns that [`entry_of`] reads.

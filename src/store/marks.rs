@@ -3,11 +3,20 @@
 use super::database::sql::{Connection, Optional as _, failed, params, write};
 use super::handle::identity;
 use super::item::{NewItem, item, put_item, signed};
-use super::{Handle, Mark, Scope};
+use super::{Handle, Scope};
+use crate::store::Store;
 use history::error::{Error, ErrorKind, Result};
 
 /// How long an ask waits for its answer: 24 hours.
 const ASK_LIVES: i64 = 24 * 60 * 60 * 1_000;
+
+/// A value put down under a name, and when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mark {
+    pub value: String,
+    /// Milliseconds since 1970.
+    pub at: i64,
+}
 
 /// Sets a mark, where `only` (SQL) holds for one that is there; whether it did.
 fn put(connection: &Connection, scope: &Scope, name: &str, value: &str, at: i64, only: &str) -> Result<bool> {
@@ -25,28 +34,88 @@ pub(super) fn mark(connection: &Connection, scope: &Scope, name: &str, value: &s
     put(connection, scope, name, value, at, "").map(drop)
 }
 
-/// In one transaction: no other process changes the mark meanwhile.
-pub(super) fn update_mark(
-    connection: &mut Connection,
-    scope: &Scope,
-    name: &str,
-    new: &dyn Fn(Option<Mark>) -> Mark,
-) -> Result<()> {
-    let doing = "counting";
-    let transaction = write(connection, &scope.owner, doing)?;
-    let Mark { value, at } = new(marked(&transaction, scope, name)?);
-    mark(&transaction, scope, name, &value, at)?;
-    transaction.commit().map_err(failed(doing))
-}
+impl Store {
+    /// Puts down what `new` makes of the value that stands there. Processes that do it at once wait for each other.
+    pub fn update_mark(&self, scope: &Scope, name: &str, new: &dyn Fn(Option<Mark>) -> Mark) -> Result<()> {
+        let connection = &mut *self.lock();
+        let doing = "counting";
+        let transaction = write(connection, &scope.owner, doing)?;
+        let Mark { value, at } = new(marked(&transaction, scope, name)?);
+        mark(&transaction, scope, name, &value, at)?;
+        transaction.commit().map_err(failed(doing))
+    }
 
-pub(super) fn mark_anew(
-    connection: &Connection,
-    scope: &Scope,
-    name: &str,
-    value: &str,
-    at: i64,
-) -> Result<bool> {
-    put(connection, scope, name, value, at, "WHERE mark.value <> excluded.value")
+    /// Puts a value down where another one stands, or none; whether it did. Of two processes that do it at once, one
+    /// does.
+    pub fn mark_anew(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<bool> {
+        let connection = &*self.lock();
+        put(connection, scope, name, value, at, "WHERE mark.value <> excluded.value")
+    }
+
+    /// Takes it away; whether it was there. Of two processes that do it at once, one does.
+    pub fn unmark(&self, scope: &Scope, name: &str) -> Result<bool> {
+        let connection = &*self.lock();
+        let gone = connection
+            .execute(
+                "DELETE FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3",
+                [scope.owner.as_str(), &scope.project, name],
+            )
+            .map_err(failed("taking a mark away"))?;
+        Ok(gone > 0)
+    }
+
+    /// That state; [`ErrorKind::Refused`] when it expired.
+    pub fn ask(&self, scope: &Scope, handle: &str, at: i64) -> Result<String> {
+        let connection = &*self.lock();
+        let item = item(connection, scope, handle)?;
+        let found: Option<(Vec<u8>, i64, i64)> = connection
+            .query_row("SELECT state, size, expires FROM ask WHERE item = ?1", [item.id], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .optional()
+            .map_err(failed("reading an ask"))?;
+        let Some((packed, size, expires)) = found else {
+            let found = format!("expected the handle of an ask, found that of a {}", item.sort);
+            return Err(Error::new(ErrorKind::Arguments, format!("answering {}: {found}", item.handle)));
+        };
+        if expires <= at {
+            return Err(Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "answering {}: expected an ask of the last 24 hours, found one that expired; ask again without \
+                     handle and answer",
+                    item.handle
+                ),
+            ));
+        }
+        let state = usize::try_from(size).ok().and_then(|size| zstd::bulk::decompress(&packed, size).ok());
+        state.and_then(|it| String::from_utf8(it).ok()).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Store,
+                format!("answering {}: expected its state, found it corrupted", item.handle),
+            )
+        })
+    }
+
+    /// Puts down a value under a name within the project, such as `compacted/SESSION`.
+    pub fn mark(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<()> {
+        mark(&self.lock(), scope, name, value, at)
+    }
+
+    pub fn marked(&self, scope: &Scope, name: &str) -> Result<Option<Mark>> {
+        marked(&self.lock(), scope, name)
+    }
+
+    /// Keeps the state of a host-run talk until the answer comes, for 24 hours.
+    pub fn put_ask(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
+        self.storing()?;
+        put_ask(&mut self.lock(), scope, state, at)
+    }
+
+    /// The same for a preview, which is shown all the same: a store that another process holds is not waited for.
+    pub fn put_preview(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
+        self.if_free(|connection| put_ask(connection, scope, state, at))
+    }
 }
 
 pub(super) fn marked(connection: &Connection, scope: &Scope, name: &str) -> Result<Option<Mark>> {
@@ -58,16 +127,6 @@ pub(super) fn marked(connection: &Connection, scope: &Scope, name: &str) -> Resu
         )
         .optional()
         .map_err(failed("reading a mark"))
-}
-
-pub(super) fn unmark(connection: &Connection, scope: &Scope, name: &str) -> Result<bool> {
-    let gone = connection
-        .execute(
-            "DELETE FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3",
-            [scope.owner.as_str(), &scope.project, name],
-        )
-        .map_err(failed("taking a mark away"))?;
-    Ok(gone > 0)
 }
 
 pub(super) fn put_ask(connection: &mut Connection, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
@@ -93,37 +152,6 @@ pub(super) fn put_ask(connection: &mut Connection, scope: &Scope, state: &str, a
         .map_err(failed(doing))?;
     transaction.commit().map_err(failed(doing))?;
     Ok(handle)
-}
-
-pub(super) fn ask(connection: &Connection, scope: &Scope, handle: &str, at: i64) -> Result<String> {
-    let item = item(connection, scope, handle)?;
-    let found: Option<(Vec<u8>, i64, i64)> = connection
-        .query_row("SELECT state, size, expires FROM ask WHERE item = ?1", [item.id], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })
-        .optional()
-        .map_err(failed("reading an ask"))?;
-    let Some((packed, size, expires)) = found else {
-        let found = format!("expected the handle of an ask, found that of a {}", item.sort);
-        return Err(Error::new(ErrorKind::Arguments, format!("answering {}: {found}", item.handle)));
-    };
-    if expires <= at {
-        return Err(Error::new(
-            ErrorKind::Refused,
-            format!(
-                "answering {}: expected an ask of the last 24 hours, found one that expired; ask again without \
-                 handle and answer",
-                item.handle
-            ),
-        ));
-    }
-    let state = usize::try_from(size).ok().and_then(|size| zstd::bulk::decompress(&packed, size).ok());
-    state.and_then(|it| String::from_utf8(it).ok()).ok_or_else(|| {
-        Error::new(
-            ErrorKind::Store,
-            format!("answering {}: expected its state, found it corrupted", item.handle),
-        )
-    })
 }
 
 #[cfg(test)]

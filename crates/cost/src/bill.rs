@@ -11,7 +11,6 @@ use sessions::requests::{Request, Requests};
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Charge {
     pub tokens: u64,
-    /// US dollars.
     pub dollars: f64,
 }
 
@@ -30,7 +29,6 @@ pub struct Amounts {
     pub output: Charge,
 }
 
-/// The bill of a session.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bill {
     pub total: Amounts,

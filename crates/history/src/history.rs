@@ -178,6 +178,20 @@ pub enum Part {
     Opaque(Opaque),
 }
 
+impl Part {
+    /// What is said, thought or put out in it, what a call is given, or the raw block; nothing of an attachment.
+    pub fn text(&self) -> Option<&Text> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Reasoning(reasoning) => Some(&reasoning.text),
+            Self::Call(call) => Some(&call.input),
+            Self::Output(output) => Some(&output.text),
+            Self::Media(_) => None,
+            Self::Opaque(opaque) => Some(&opaque.raw),
+        }
+    }
+}
+
 /// Tokens that the provider reported for the request which produced a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
@@ -256,12 +270,10 @@ impl Message {
             && self.parts.iter().any(|it| matches!(it, Part::Text(_) | Part::Media(_)))
     }
 
-    /// The tool calls in it.
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.parts.iter().filter_map(|it| if let Part::Call(call) = it { Some(call) } else { None })
     }
 
-    /// The tool outputs in it.
     pub fn outputs(&self) -> impl Iterator<Item = &Output> {
         self.parts.iter().filter_map(|it| if let Part::Output(output) = it { Some(output) } else { None })
     }

@@ -1,7 +1,12 @@
 //! Words by which languages mark rules, choices, outcomes and the like. Data only: a language is added by adding
 //! lines. Latin, Cyrillic and Greek cues are whole words in lower case; cues of dense script are looked for anywhere.
 
+use std::sync::LazyLock;
+
 use super::probe::FileOp;
+use FileOp::{Created, Deleted, Edited, Read};
+use Place::{Anywhere, Opening};
+use Sign::{Forbid, Require};
 
 /// Which way a rule points.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,281 +30,99 @@ pub(super) struct Cue {
     pub(super) place: Place,
 }
 
-const fn require(words: &'static str) -> Cue {
-    Cue { words, sign: Sign::Require, place: Place::Anywhere }
-}
-const fn require_first(words: &'static str) -> Cue {
-    Cue { words, sign: Sign::Require, place: Place::Opening }
-}
-const fn forbid(words: &'static str) -> Cue {
-    Cue { words, sign: Sign::Forbid, place: Place::Anywhere }
-}
-const fn forbid_first(words: &'static str) -> Cue {
-    Cue { words, sign: Sign::Forbid, place: Place::Opening }
-}
-
 /// Cues of obligation. Of two that start at the same word, the earlier in the table counts.
-pub(super) const OBLIGATION: &[Cue] = &[
+pub(super) static OBLIGATION: LazyLock<Vec<Cue>> = LazyLock::new(|| {
+    let cues = |(sign, place, words): (Sign, Place, &'static [&'static str])| {
+        words.iter().map(move |words| Cue { words, sign, place })
+    };
+    OBLIGATIONS.iter().copied().flat_map(cues).collect()
+});
+
+const OBLIGATIONS: &[(Sign, Place, &[&str])] = &[
     // English
-    require("don't forget"),
-    require("do not forget"),
-    require("never forget"),
-    forbid("must not"),
-    forbid("must never"),
-    forbid("mustn't"),
-    forbid("should not"),
-    forbid("should never"),
-    forbid("shouldn't"),
-    forbid("need not"),
-    forbid("may not"),
-    forbid("not allowed"),
-    forbid("is forbidden"),
-    forbid("are forbidden"),
-    forbid("prohibited"),
-    forbid("off limits"),
-    forbid("no need for"),
-    forbid("no need to"),
-    forbid("we don't need"),
-    forbid("we do not need"),
-    forbid("we don't want"),
-    forbid("we do not want"),
-    forbid("i don't want"),
-    forbid("i do not want"),
-    forbid("we no longer need"),
-    forbid("needs no"),
-    forbid("without touching"),
-    forbid("without changing"),
-    forbid("without breaking"),
-    forbid("without adding"),
-    forbid("without modifying"),
-    forbid("without using"),
-    forbid_first("never"),
-    forbid_first("don't"),
-    forbid_first("dont"),
-    forbid_first("do not"),
-    forbid_first("avoid"),
-    forbid_first("refrain from"),
-    forbid_first("stop using"),
-    forbid_first("under no circumstances"),
-    forbid_first("no more"),
-    require("can only"),
-    require("will only"),
-    require("may only"),
-    forbid("you cannot"),
-    forbid("you can't"),
-    forbid("you can not"),
-    require("must"),
-    require("has to be"),
-    require("have to be"),
-    require("needs to"),
-    require("need to be"),
-    require("should"),
-    require("is required"),
-    require("are required"),
-    require("is mandatory"),
-    require("it is important that"),
-    require("it's important that"),
-    require("at most"),
-    require("at least"),
-    require("no longer than"),
-    require("not more than"),
-    require("no more than"),
-    require("make sure"),
-    require("stick to"),
-    require_first("always"),
-    require_first("ensure"),
-    require_first("only"),
-    require_first("use only"),
-    require_first("prefer"),
-    require_first("keep"),
-    require_first("leave"),
-    require("use only"),
-    require("only use"),
-    require("only touch"),
-    require("only change"),
-    require("only edit"),
-    require("only modify"),
+    (Require, Anywhere, &["don't forget", "do not forget", "never forget"]),
+    (Forbid, Anywhere, &[
+        "must not", "must never", "mustn't", "should not", "should never", "shouldn't", "need not", "may not",
+        "not allowed", "is forbidden", "are forbidden", "prohibited", "off limits", "no need for",
+        "no need to", "we don't need", "we do not need", "we don't want", "we do not want", "i don't want",
+        "i do not want", "we no longer need", "needs no", "without touching", "without changing",
+        "without breaking", "without adding", "without modifying", "without using",
+    ]),
+    (Forbid, Opening, &[
+        "never", "don't", "dont", "do not", "avoid", "refrain from", "stop using", "under no circumstances",
+        "no more",
+    ]),
+    (Require, Anywhere, &["can only", "will only", "may only"]),
+    (Forbid, Anywhere, &["you cannot", "you can't", "you can not"]),
+    (Require, Anywhere, &[
+        "must", "has to be", "have to be", "needs to", "need to be", "should", "is required", "are required",
+        "is mandatory", "it is important that", "it's important that", "at most", "at least",
+        "no longer than", "not more than", "no more than", "make sure", "stick to",
+    ]),
+    (Require, Opening, &["always", "ensure", "only", "use only", "prefer", "keep", "leave"]),
+    (Require, Anywhere, &[
+        "use only", "only use", "only touch", "only change", "only edit", "only modify",
+    ]),
     // Chinese, simplified and traditional
-    forbid("不要"),
-    forbid("不得"),
-    forbid("不可以"),
-    forbid("不可"),
-    forbid("不许"),
-    forbid("不許"),
-    forbid("不准"),
-    forbid("不能"),
-    forbid("不应"),
-    forbid("不應"),
-    forbid("禁止"),
-    forbid("严禁"),
-    forbid("嚴禁"),
-    forbid("切勿"),
-    forbid("请勿"),
-    forbid("請勿"),
-    forbid("不用"),
-    forbid("不需要"),
-    forbid("避免"),
-    forbid("绝不"),
-    forbid("絕不"),
-    require("必须"),
-    require("必須"),
-    require("务必"),
-    require("務必"),
-    require("一定要"),
-    require("一律"),
-    require("只能"),
-    require("只允许"),
-    require("只允許"),
-    require("应该"),
-    require("應該"),
-    require("应当"),
-    require("應當"),
-    require("请确保"),
-    require("請確保"),
-    require("确保"),
-    require("確保"),
-    require("始终"),
-    require("始終"),
-    require("统一"),
-    require("統一"),
-    require("优先"),
-    require("優先"),
+    (Forbid, Anywhere, &[
+        "不要", "不得", "不可以", "不可", "不许", "不許", "不准", "不能", "不应", "不應", "禁止", "严禁", "嚴禁", "切勿", "请勿", "請勿", "不用",
+        "不需要", "避免", "绝不", "絕不",
+    ]),
+    (Require, Anywhere, &[
+        "必须", "必須", "务必", "務必", "一定要", "一律", "只能", "只允许", "只允許", "应该", "應該", "应当", "應當", "请确保", "請確保", "确保",
+        "確保", "始终", "始終", "统一", "統一", "优先", "優先",
+    ]),
     // Japanese
-    forbid("しないで"),
-    forbid("ないでください"),
-    forbid("ないで下さい"),
-    forbid("てはいけない"),
-    forbid("てはいけません"),
-    forbid("てはならない"),
-    forbid("ではならない"),
-    forbid("べきではない"),
-    forbid("べきでない"),
-    forbid("使わないこと"),
-    forbid("しないこと"),
-    forbid("ないこと"),
-    forbid("不要です"),
-    forbid("厳禁"),
-    forbid("避けて"),
-    require("必ず"),
-    require("なければならない"),
-    require("なければなりません"),
-    require("べきです"),
-    require("べき"),
-    require("してください必ず"),
-    require("のみ使"),
-    require("だけを使"),
-    require("すること"),
-    require("常に"),
-    require("徹底"),
+    (Forbid, Anywhere, &[
+        "しないで", "ないでください", "ないで下さい", "てはいけない", "てはいけません", "てはならない", "ではならない", "べきではない", "べきでない", "使わないこと",
+        "しないこと", "ないこと", "不要です", "厳禁", "避けて",
+    ]),
+    (Require, Anywhere, &[
+        "必ず", "なければならない", "なければなりません", "べきです", "べき", "してください必ず", "のみ使", "だけを使", "すること", "常に", "徹底",
+    ]),
     // Korean
-    forbid("하지 마"),
-    forbid("하지마"),
-    forbid("지 마세요"),
-    forbid("지 말"),
-    forbid("금지"),
-    forbid("안 됩니다"),
-    forbid("안 돼"),
-    forbid("절대"),
-    require("반드시"),
-    require("항상"),
-    require("꼭"),
-    require("해야"),
-    require("만 사용"),
+    (Forbid, Anywhere, &["하지 마", "하지마", "지 마세요", "지 말", "금지", "안 됩니다", "안 돼", "절대"]),
+    (Require, Anywhere, &["반드시", "항상", "꼭", "해야", "만 사용"]),
     // Spanish
-    forbid_first("no uses"),
-    forbid_first("no usar"),
-    forbid_first("no toques"),
-    forbid_first("no modifiques"),
-    forbid_first("no cambies"),
-    forbid_first("no añadas"),
-    forbid_first("no hagas"),
-    forbid("nunca"),
-    forbid("jamás"),
-    forbid("no debe"),
-    forbid("no debes"),
-    forbid("no se debe"),
-    forbid("prohibido"),
-    forbid_first("evita"),
-    require("debe"),
-    require("deben"),
-    require("debes"),
-    require("siempre"),
-    require("hay que"),
-    require("asegúrate"),
-    require_first("solo"),
-    require_first("sólo"),
-    require_first("usa solo"),
-    require("obligatorio"),
+    (Forbid, Opening, &[
+        "no uses", "no usar", "no toques", "no modifiques", "no cambies", "no añadas", "no hagas",
+    ]),
+    (Forbid, Anywhere, &["nunca", "jamás", "no debe", "no debes", "no se debe", "prohibido"]),
+    (Forbid, Opening, &["evita"]),
+    (Require, Anywhere, &["debe", "deben", "debes", "siempre", "hay que", "asegúrate"]),
+    (Require, Opening, &["solo", "sólo", "usa solo"]),
+    (Require, Anywhere, &["obligatorio"]),
     // Russian
-    forbid("нельзя"),
-    forbid("никогда не"),
-    forbid("никогда"),
-    forbid("запрещено"),
-    forbid("запрещается"),
-    forbid("не должен"),
-    forbid("не должна"),
-    forbid("не должны"),
-    forbid("не надо"),
-    forbid("не нужно"),
-    forbid_first("не"),
-    require("должен"),
-    require("должна"),
-    require("должно"),
-    require("должны"),
-    require("обязательно"),
-    require("необходимо"),
-    require("всегда"),
-    require_first("только"),
-    require("используй только"),
+    (Forbid, Anywhere, &[
+        "нельзя", "никогда не", "никогда", "запрещено", "запрещается", "не должен", "не должна", "не должны",
+        "не надо", "не нужно",
+    ]),
+    (Forbid, Opening, &["не"]),
+    (Require, Anywhere, &["должен", "должна", "должно", "должны", "обязательно", "необходимо", "всегда"]),
+    (Require, Opening, &["только"]),
+    (Require, Anywhere, &["используй только"]),
     // German
-    forbid("niemals"),
-    forbid("nie"),
-    forbid("darf nicht"),
-    forbid("dürfen nicht"),
-    forbid("darf nie"),
-    forbid("darf kein"),
-    forbid("verboten"),
-    forbid("soll nicht"),
-    forbid("sollte nicht"),
-    forbid("bitte nicht"),
-    forbid("auf keinen fall"),
-    forbid_first("keine"),
-    forbid_first("kein"),
-    forbid_first("vermeide"),
-    forbid_first("nicht"),
-    require("muss"),
-    require("müssen"),
-    require("immer"),
-    require("unbedingt"),
-    require("sollte"),
-    require("soll"),
-    require("stelle sicher"),
-    require("achte darauf"),
-    require_first("nur"),
-    require("verwende nur"),
+    (Forbid, Anywhere, &[
+        "niemals", "nie", "darf nicht", "dürfen nicht", "darf nie", "darf kein", "verboten", "soll nicht",
+        "sollte nicht", "bitte nicht", "auf keinen fall",
+    ]),
+    (Forbid, Opening, &["keine", "kein", "vermeide", "nicht"]),
+    (Require, Anywhere, &[
+        "muss", "müssen", "immer", "unbedingt", "sollte", "soll", "stelle sicher", "achte darauf",
+    ]),
+    (Require, Opening, &["nur"]),
+    (Require, Anywhere, &["verwende nur"]),
     // French
-    forbid("ne jamais"),
-    forbid("jamais"),
-    forbid("ne pas"),
-    forbid("ne doit pas"),
-    forbid("ne doivent pas"),
-    forbid("interdit"),
-    forbid("interdite"),
-    forbid_first("évite"),
-    forbid_first("évitez"),
-    forbid_first("n'utilise pas"),
-    forbid_first("n'utilisez pas"),
-    forbid_first("ne touche pas"),
-    forbid_first("ne modifie pas"),
-    require("doit"),
-    require("doivent"),
-    require("toujours"),
-    require("il faut"),
-    require("obligatoire"),
-    require("assure-toi"),
-    require("assurez-vous"),
-    require_first("utilise uniquement"),
-    require_first("uniquement"),
+    (Forbid, Anywhere, &[
+        "ne jamais", "jamais", "ne pas", "ne doit pas", "ne doivent pas", "interdit", "interdite",
+    ]),
+    (Forbid, Opening, &[
+        "évite", "évitez", "n'utilise pas", "n'utilisez pas", "ne touche pas", "ne modifie pas",
+    ]),
+    (Require, Anywhere, &[
+        "doit", "doivent", "toujours", "il faut", "obligatoire", "assure-toi", "assurez-vous",
+    ]),
+    (Require, Opening, &["utilise uniquement", "uniquement"]),
 ];
 
 /// Words that may stand before an order without taking its force.
@@ -461,108 +284,41 @@ pub(super) const RULE_LABELS: &[&str] = &[
 ];
 
 /// What was done to a file, by word. Words of dense script are looked for anywhere in the row.
-pub(super) const FILE_WORDS: &[(&str, &[FileOp])] = &[
-    ("read", &[FileOp::Read]),
-    ("reading", &[FileOp::Read]),
-    ("viewed", &[FileOp::Read]),
-    ("view", &[FileOp::Read]),
-    ("opened", &[FileOp::Read]),
-    ("inspected", &[FileOp::Read]),
-    ("examined", &[FileOp::Read]),
-    ("looked", &[FileOp::Read]),
-    ("consulted", &[FileOp::Read]),
-    ("edited", &[FileOp::Edited]),
-    ("edit", &[FileOp::Edited]),
-    ("edits", &[FileOp::Edited]),
-    ("modified", &[FileOp::Edited]),
-    ("modify", &[FileOp::Edited]),
-    ("changed", &[FileOp::Edited, FileOp::Created]),
-    ("changes", &[FileOp::Edited, FileOp::Created]),
-    ("touched", &[FileOp::Edited, FileOp::Created]),
-    ("updated", &[FileOp::Edited]),
-    ("update", &[FileOp::Edited]),
-    ("patched", &[FileOp::Edited]),
-    ("rewrote", &[FileOp::Edited, FileOp::Created]),
-    ("rewritten", &[FileOp::Edited, FileOp::Created]),
-    ("overwrote", &[FileOp::Edited]),
-    ("created", &[FileOp::Created]),
-    ("create", &[FileOp::Created]),
-    ("added", &[FileOp::Created]),
-    ("add", &[FileOp::Created]),
-    ("new", &[FileOp::Created]),
-    ("wrote", &[FileOp::Created, FileOp::Edited]),
-    ("written", &[FileOp::Created, FileOp::Edited]),
-    ("write", &[FileOp::Created, FileOp::Edited]),
-    ("deleted", &[FileOp::Deleted]),
-    ("delete", &[FileOp::Deleted]),
-    ("removed", &[FileOp::Deleted]),
-    ("remove", &[FileOp::Deleted]),
-    ("renamed", &[FileOp::Created, FileOp::Deleted]),
-    ("moved", &[FileOp::Created, FileOp::Deleted]),
-    ("读取", &[FileOp::Read]),
-    ("讀取", &[FileOp::Read]),
-    ("查看", &[FileOp::Read]),
-    ("已读", &[FileOp::Read]),
-    ("已讀", &[FileOp::Read]),
-    ("阅读", &[FileOp::Read]),
-    ("閱讀", &[FileOp::Read]),
-    ("修改", &[FileOp::Edited]),
-    ("编辑", &[FileOp::Edited]),
-    ("編輯", &[FileOp::Edited]),
-    ("更新", &[FileOp::Edited]),
-    ("变更", &[FileOp::Edited, FileOp::Created]),
-    ("創建", &[FileOp::Created]),
-    ("创建", &[FileOp::Created]),
-    ("新建", &[FileOp::Created]),
-    ("新增", &[FileOp::Created]),
-    ("建立", &[FileOp::Created]),
-    ("删除", &[FileOp::Deleted]),
-    ("刪除", &[FileOp::Deleted]),
-    ("読み", &[FileOp::Read]),
-    ("閲覧", &[FileOp::Read]),
-    ("参照", &[FileOp::Read]),
-    ("編集", &[FileOp::Edited]),
-    ("変更", &[FileOp::Edited, FileOp::Created]),
-    ("作成", &[FileOp::Created]),
-    ("追加", &[FileOp::Created]),
-    ("削除", &[FileOp::Deleted]),
-    ("읽", &[FileOp::Read]),
-    ("수정", &[FileOp::Edited]),
-    ("편집", &[FileOp::Edited]),
-    ("생성", &[FileOp::Created]),
-    ("삭제", &[FileOp::Deleted]),
-    ("leído", &[FileOp::Read]),
-    ("leídos", &[FileOp::Read]),
-    ("editado", &[FileOp::Edited]),
-    ("editados", &[FileOp::Edited]),
-    ("modificado", &[FileOp::Edited]),
-    ("modificados", &[FileOp::Edited]),
-    ("creado", &[FileOp::Created]),
-    ("creados", &[FileOp::Created]),
-    ("eliminado", &[FileOp::Deleted]),
-    ("borrado", &[FileOp::Deleted]),
-    ("прочитан", &[FileOp::Read]),
-    ("прочитаны", &[FileOp::Read]),
-    ("изменён", &[FileOp::Edited]),
-    ("изменены", &[FileOp::Edited]),
-    ("создан", &[FileOp::Created]),
-    ("созданы", &[FileOp::Created]),
-    ("удалён", &[FileOp::Deleted]),
-    ("удалены", &[FileOp::Deleted]),
-    ("gelesen", &[FileOp::Read]),
-    ("geändert", &[FileOp::Edited]),
-    ("bearbeitet", &[FileOp::Edited]),
-    ("erstellt", &[FileOp::Created]),
-    ("angelegt", &[FileOp::Created]),
-    ("gelöscht", &[FileOp::Deleted]),
-    ("lu", &[FileOp::Read]),
-    ("lus", &[FileOp::Read]),
-    ("modifié", &[FileOp::Edited]),
-    ("modifiés", &[FileOp::Edited]),
-    ("créé", &[FileOp::Created]),
-    ("créés", &[FileOp::Created]),
-    ("supprimé", &[FileOp::Deleted]),
-    ("supprimés", &[FileOp::Deleted]),
+pub(super) const FILE_WORDS: &[(&[FileOp], &[&str])] = &[
+    (&[Read], &[
+        "read", "reading", "viewed", "view", "opened", "inspected", "examined", "looked", "consulted",
+        "leído", "leídos", "прочитан", "прочитаны", "gelesen", "lu", "lus",
+    ]),
+    (&[Edited], &[
+        "edited", "edit", "edits", "modified", "modify", "updated", "update", "patched", "overwrote",
+        "editado", "editados", "modificado", "modificados", "изменён", "изменены", "geändert", "bearbeitet",
+        "modifié", "modifiés",
+    ]),
+    (&[Edited, Created], &["changed", "changes", "touched", "rewrote", "rewritten"]),
+    (&[Created], &[
+        "created", "create", "added", "add", "new", "creado", "creados", "создан", "созданы", "erstellt",
+        "angelegt", "créé", "créés",
+    ]),
+    (&[Created, Edited], &["wrote", "written", "write"]),
+    (&[Deleted], &[
+        "deleted", "delete", "removed", "remove", "eliminado", "borrado", "удалён", "удалены", "gelöscht",
+        "supprimé", "supprimés",
+    ]),
+    (&[Created, Deleted], &["renamed", "moved"]),
+    (&[Read], &["读取", "讀取", "查看", "已读", "已讀", "阅读", "閱讀"]),
+    (&[Edited], &["修改", "编辑", "編輯", "更新"]),
+    (&[Edited, Created], &["变更"]),
+    (&[Created], &["創建", "创建", "新建", "新增", "建立"]),
+    (&[Deleted], &["删除", "刪除"]),
+    (&[Read], &["読み", "閲覧", "参照"]),
+    (&[Edited], &["編集"]),
+    (&[Edited, Created], &["変更"]),
+    (&[Created], &["作成", "追加"]),
+    (&[Deleted], &["削除"]),
+    (&[Read], &["읽"]),
+    (&[Edited], &["수정", "편집"]),
+    (&[Created], &["생성"]),
+    (&[Deleted], &["삭제"]),
 ];
 
 /// Turns what a word says into its opposite when it stands up to three words before.
@@ -651,7 +407,7 @@ pub(super) const LOOKING: &[&str] = &[
     "open", "goto", "scroll_down", "scroll_up", "find_file", "search_file", "search_dir", "edit", "create",
     "submit", "for", "while", "if", "done", "fi", "exit", "xxd", "strings", "basename", "dirname", "realpath", "column", "tmux",
     "ag", "bat", "set",
-    "mkdir", "touch", "chmod", "export",
+    "mkdir", "touch", "chmod",
 ];
 
 /// Subcommands that only look around.
@@ -689,6 +445,56 @@ pub(super) const TESTING: &[&str] = &[
 pub(super) const BUILDING: &[&str] = &[
     "build", "check", "compile", "make", "tsc", "tsgo", "vet", "clippy", "lint", "test", "ci", "gradle",
     "mvn", "install", "run",
+];
+
+/// Programs that agents run: a code span that starts with one and has an argument is a command.
+pub(super) const PROGRAMS: &[&str] = &[
+    "git", "gh", "npm", "npx", "pnpm", "yarn", "bun", "bunx", "node", "deno", "cargo", "rustc", "go",
+    "python", "python3", "pip", "pip3", "uv", "pytest", "make", "docker", "kubectl", "terraform", "curl",
+    "wget", "mvn", "gradle", "dotnet", "swift", "ruby", "bundle", "rake", "php", "composer", "mix", "tsc",
+    "eslint", "ruff", "just", "bash",
+];
+
+/// Endings that make a bare name a file rather than `object.member` or `e.g`.
+pub(super) const FILE_ENDINGS: &[&str] = &[
+    ".rs", ".ts", ".tsx", ".js", ".jsx", ".py", ".go", ".md", ".json", ".toml", ".yaml", ".yml", ".html",
+    ".css", ".sh", ".java", ".kt", ".swift", ".cpp", ".hpp", ".rb", ".php", ".sql", ".txt",
+];
+
+/// Puts what is quoted in the line into the user's mouth.
+pub(super) const SPEAKS: &[&str] = &[
+    "user said", "user asked", "user says", "user wants", "user wrote", "user told", "user:", "you said",
+    "you asked", "用户说", "用戶說", "ユーザーは", "ユーザー：",
+];
+
+/// Labels under which quotations are the user's.
+pub(super) const QUOTE_LABELS: &[&str] = &[
+    "user message", "user's word", "user said", "user quote", "verbatim", "用户原话", "ユーザーの発言",
+];
+
+/// Claims that tests pass.
+pub(super) const TESTS_PASS: &[&str] = &[
+    "all tests pass", "tests pass", "tests now pass", "tests are passing", "tests are green",
+    "test suite passes", "测试通过", "测试全部通过", "測試通過", "テストは成功", "テストが通", "テストはすべて",
+];
+
+/// Claims that it builds.
+pub(super) const BUILDS: &[&str] = &[
+    "build succeeds", "build succeeded", "build passes", "build is green", "builds successfully",
+    "compiles cleanly", "构建成功", "ビルド成功",
+];
+
+/// Claims that it was shipped.
+pub(super) const SHIPPED: &[&str] = &[
+    "deployed to", "successfully deployed", "was deployed", "released to", "已部署", "デプロイ済",
+];
+
+/// Says, anywhere in the source, that something was shipped.
+pub(super) const SHIPPING: &[&str] = &["deploy", "publish", "release", "push"];
+
+/// Says that a choice was an earlier one.
+pub(super) const PAST: &[&str] = &[
+    "supersed", "instead", "no longer", "rejected", "earlier", "first", "before", "取代", "旧", "以前",
 ];
 
 /// Function words of the languages above, sorted by bytes. Cues of obligation are among them: the sign is compared

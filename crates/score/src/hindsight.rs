@@ -151,7 +151,6 @@ fn contents<'a>(messages: &[Message], cwd: &'a str) -> HashMap<String, Vocabular
     out
 }
 
-/// The files that a call edits.
 fn edited(call: &Call, cwd: &str) -> impl Iterator<Item = String> {
     let edits = tools::actions(call).into_iter().filter(|it| it.meaning == Meaning::Edit);
     edits.filter_map(move |it| file_of(&it, cwd))

@@ -119,7 +119,6 @@ pub struct Score {
     pub classes: BTreeMap<Class, Tally>,
     /// Last request and open question with the tail counted: here being in the tail is what one wants.
     pub last_request: Tally,
-    /// Messages of the verbatim tail.
     pub tail_messages: usize,
     /// Messages before and after.
     pub messages: (usize, usize),

@@ -334,7 +334,6 @@ fn ends_as_label(line: &str) -> bool {
     line.ends_with([':', '：']) && line.chars().count() <= 80
 }
 
-/// One sentence of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sentence {
     pub(super) text: String,

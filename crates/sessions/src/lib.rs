@@ -65,7 +65,6 @@ pub trait Source: Sync {
     }
 }
 
-/// A source in memory.
 #[derive(Debug, Clone)]
 pub struct MemorySource {
     name: String,

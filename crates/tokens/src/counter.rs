@@ -194,22 +194,13 @@ impl TokenCounter {
         match self.basis {
             Basis::Shape | Basis::Calibrated => self.scaled(self.raw_part(part)),
             Basis::Encoding(encoding) => {
-                let count = |text: &Text| exact_of(encoding, text);
-                let text = match part {
-                    Part::Text(text) => count(text),
-                    Part::Reasoning(reasoning) => count(&reasoning.text),
-                    Part::Call(call) => exact::count(encoding, &call.name) + count(&call.input),
-                    Part::Output(output) => count(&output.text),
-                    Part::Media(_) => 0,
-                    Part::Opaque(opaque) => count(&opaque.raw),
-                };
-                text + self.attached(part)
+                let name = if let Part::Call(call) = part { exact::count(encoding, &call.name) } else { 0 };
+                name + part.text().map_or(0, |it| exact_of(encoding, it)) + self.attached(part)
             }
             Basis::Heuristic(heuristic) => estimate::part(heuristic, part, self.maker, &self.model),
         }
     }
 
-    /// Tokens of a message.
     pub fn message(&self, message: &Message) -> u64 {
         match self.basis {
             Basis::Heuristic(heuristic) => estimate::message(heuristic, message, self.maker, &self.model),
@@ -235,7 +226,6 @@ impl TokenCounter {
         Filled { overhead: self.overhead, messages: messages.saturating_sub(self.hidden) }
     }
 
-    /// Tokens of each message.
     pub fn messages(&self, messages: &[Message]) -> Vec<u64> {
         parallel::par_map(messages, MIN_MESSAGES_PER_THREAD, |it| self.message(it))
     }
@@ -556,17 +546,8 @@ fn is_sealed(opaque: &Opaque) -> bool {
 
 /// Counts all texts of a history that were not counted yet, on all cores where there is much.
 fn count_ahead(encoding: Encoding, history: &History) {
-    let mut texts: Vec<&Text> = Vec::new();
-    for part in history.messages().iter().flat_map(|it| &it.parts) {
-        match part {
-            Part::Text(text) => texts.push(text),
-            Part::Reasoning(reasoning) => texts.push(&reasoning.text),
-            Part::Call(call) => texts.push(&call.input),
-            Part::Output(output) => texts.push(&output.text),
-            Part::Media(_) => {}
-            Part::Opaque(opaque) => texts.push(&opaque.raw),
-        }
-    }
+    let parts = history.messages().iter().flat_map(|it| &it.parts);
+    let mut texts: Vec<&Text> = parts.filter_map(Part::text).collect();
     texts.retain(|it| encoding != Encoding::O200k || !it.is_measured(Measure::Exact));
     let counts = exact::counts(encoding, &texts.iter().map(|it| it.as_str()).collect::<Vec<_>>());
     if encoding == Encoding::O200k {

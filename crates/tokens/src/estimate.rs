@@ -39,7 +39,6 @@ pub(super) fn part(heuristic: Heuristic, part: &Part, maker: Maker, model: &str)
     }
 }
 
-/// Tokens of a message.
 pub(super) fn message(heuristic: Heuristic, message: &Message, maker: Maker, model: &str) -> u64 {
     match heuristic {
         Heuristic::Chars4 | Heuristic::Chars4Round => {
@@ -54,14 +53,8 @@ pub(super) fn message(heuristic: Heuristic, message: &Message, maker: Maker, mod
 
 /// All text of a part in one: a call is its name and arguments. A signature is not text.
 fn plain(part: &Part) -> TextSize {
-    match part {
-        Part::Text(text) => text.weight(),
-        Part::Reasoning(reasoning) => reasoning.text.weight(),
-        Part::Call(call) => TextSize::plain(&call.name) + call.input.weight(),
-        Part::Output(output) => output.text.weight(),
-        Part::Media(_) => TextSize::default(),
-        Part::Opaque(opaque) => opaque.raw.weight(),
-    }
+    let text = part.text().map_or_else(TextSize::default, history::Text::weight);
+    if let Part::Call(call) = part { TextSize::plain(&call.name) + text } else { text }
 }
 
 /// The attachments in a part.

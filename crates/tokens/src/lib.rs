@@ -188,13 +188,11 @@ pub struct Filled {
 pub struct Categories {
     /// System prompt and tools, system messages, and what the client put in.
     pub system: u64,
-    /// What the user said.
     pub user: u64,
     /// What the model said.
     pub assistant: u64,
     pub reasoning: u64,
     pub tool_calls: u64,
-    /// What the tools answered.
     pub tool_outputs: u64,
     /// Images and the like.
     pub media: u64,

@@ -12,9 +12,12 @@ use super::{AgentRef, Env, settings};
 use crate::agents::settings::sections;
 use history::error::{Error, ErrorKind, Result};
 
+mod json;
+pub mod put;
 mod status_line;
 mod toml;
 
+use json::{Edits, is_ours, section_of, switched_on, without_hooks};
 pub use status_line::other_status_line;
 use status_line::{with_status_line, without_status_line};
 use toml::{is_our_hook, is_our_section, toml_change};
@@ -210,16 +213,15 @@ pub fn install(
     wanted: &InstallRequest,
 ) -> Result<(Vec<FileChange>, Created)> {
     let (server, hooks) = (of.files)(env, config);
-    let mut made = Created::new();
-    let mut edited: BTreeMap<PathBuf, FileChange> = BTreeMap::new();
+    let mut edits = Edits::default();
     match &of.style {
         SettingsStyle::Toml => {
-            let change = toml_change(&server, of, wanted, &mut made)?;
-            edited.insert(server, change);
+            let change = toml_change(&server, of, wanted, &mut edits.made)?;
+            edits.files.insert(server, change);
         }
         SettingsStyle::Json { section, server: entry, hook, seat } => {
-            register(&mut edited, &mut made, &server, section, &entry(wanted), wanted, of.by_hand)?;
-            edit(&mut edited, &mut made, &hooks, |text, made| {
+            edits.server(&server, section, &entry(wanted), wanted, of.by_hand)?;
+            edits.json(&hooks, |text, made| {
                 let mut text = without_hooks(text, of);
                 if wanted.hooks {
                     text = section_of(&text, &[], "hooks", "{}", made)?;
@@ -241,7 +243,7 @@ pub fn install(
             })?;
         }
         SettingsStyle::Plugin { section, server: entry, text } => {
-            register(&mut edited, &mut made, &server, section, &entry(wanted), wanted, of.by_hand)?;
+            edits.server(&server, section, &entry(wanted), wanted, of.by_hand)?;
             let plugin = with_program(text, &wanted.program);
             let plugin = plugin.replace("\"@SEAT@\"", if wanted.seat { "true" } else { "false" });
             let before = text_of(&hooks)?;
@@ -251,7 +253,7 @@ pub fn install(
                 return Err(Error::new(ErrorKind::Refused, what).at_path(&hooks));
             }
             let after = if wanted.hooks || wanted.seat { Some(plugin) } else { None };
-            edited.insert(hooks.clone(), FileChange { path: hooks, before, after });
+            edits.files.insert(hooks.clone(), FileChange { path: hooks, before, after });
         }
     }
     for (path, text) in (of.seat_files)(env, &wanted.program, wanted.compact_at) {
@@ -261,46 +263,10 @@ pub fn install(
             return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
         }
         if wanted.seat || before.is_some() {
-            edited.insert(path.clone(), FileChange { path, before, after: wanted.seat.then_some(text) });
+            edits.files.insert(path.clone(), FileChange { path, before, after: wanted.seat.then_some(text) });
         }
     }
-    Ok((edited.into_values().collect(), made))
-}
-
-/// Puts the server into JSON settings.
-fn register(
-    edited: &mut BTreeMap<PathBuf, FileChange>,
-    made: &mut Created,
-    file: &Path,
-    section: &str,
-    entry: &Value,
-    wanted: &InstallRequest,
-    by_hand: &str,
-) -> Result<()> {
-    let entry = entry.to_string();
-    edit(edited, made, file, |text, made| {
-        let text = section_of(text, &[], section, "{}", made)?;
-        if settings::get(&text, &[section, NAME]) == Some(&entry) {
-            return Some(text);
-        }
-        let text = settings::remove(&text, &[section, NAME]).unwrap_or(text);
-        settings::insert(&text, &[section], NAME, &entry)
-    })?;
-    let before = edited.get(file).and_then(|it| it.before.as_deref()).unwrap_or_default();
-    if !wanted.ours && settings::get(before, &[section, NAME]).is_some_and(|it| it != entry) {
-        return Err(registered_by_hand(by_hand, file));
-    }
-    Ok(())
-}
-
-/// Settings with an environment variable set to `"1"`, unless the user has said something about it.
-fn switched_on(text: &str, variable: &str, made: &mut Vec<String>) -> Option<String> {
-    let text = section_of(text, &[], "env", "{}", made)?;
-    if settings::get(&text, &["env", variable]).is_some() {
-        return Some(text);
-    }
-    made.push(format!("{SWITCH}env/{variable}"));
-    settings::insert(&text, &["env"], variable, "\"1\"")
+    Ok((edits.files.into_values().collect(), edits.made))
 }
 
 /// What uninstalling changes; `made` is what installing had to make.
@@ -409,77 +375,6 @@ pub fn other_seats(env: &Env, config: &Path, of: &Registration) -> Vec<PathBuf> 
     };
     let files = super::files(&folder(env, config), *depth).into_iter().map(|it| it.path);
     files.filter(is_code).filter(theirs).collect()
-}
-
-/// Edits a JSON file that may be changed already, or may have to be made.
-fn edit(
-    edited: &mut BTreeMap<PathBuf, FileChange>,
-    made: &mut Created,
-    path: &Path,
-    with: impl FnOnce(&str, &mut Vec<String>) -> Option<String>,
-) -> Result<()> {
-    let sections = made.entry(path.display().to_string()).or_default();
-    let change = match edited.remove(path) {
-        Some(change) => change,
-        None => {
-            let before = text_of(path)?;
-            FileChange { path: path.to_owned(), after: before.clone(), before }
-        }
-    };
-    let text = match &change.after {
-        Some(text) if !text.trim().is_empty() => text.clone(),
-        Some(blank) => {
-            sections.push(format!("{OBJECT}{blank}"));
-            "{}\n".to_owned()
-        }
-        None => {
-            sections.push(String::new());
-            "{}\n".to_owned()
-        }
-    };
-    let at = || path.display().to_string();
-    settings::check(&text).map_err(|error| error.at(at(), None))?;
-    let after = with(&text, sections).ok_or_else(|| {
-        Error::new(
-            ErrorKind::Input,
-            "expected objects and lists where settings have them, found something else; nothing was changed",
-        )
-        .at(at(), None)
-    })?;
-    settings::check(&after).map_err(|error| error.at(at(), None))?;
-    edited.insert(path.to_owned(), FileChange { after: Some(after), ..change });
-    Ok(())
-}
-
-/// The text with a section of that name, made if it was not there.
-fn section_of(text: &str, path: &[&str], name: &str, empty: &str, made: &mut Vec<String>) -> Option<String> {
-    let whole = [path, &[name]].concat();
-    if settings::get(text, &whole).is_some() {
-        return Some(text.to_owned());
-    }
-    made.push(whole.join("/"));
-    settings::insert(text, path, name, empty)
-}
-
-fn without_hooks(text: &str, of: &Registration) -> String {
-    let seat = match &of.style {
-        SettingsStyle::Json { seat: SeatSetting::Hook { event, .. }, .. } => Some(event),
-        SettingsStyle::Json { .. } | SettingsStyle::Toml | SettingsStyle::Plugin { .. } => None,
-    };
-    let mut text = text.to_owned();
-    for event in of.events.iter().map(|it| &it.0).chain(seat) {
-        text = settings::remove_elements(&text, &["hooks", event], is_ours);
-    }
-    text
-}
-
-/// Whether a hook entry calls us, wherever we lay.
-fn is_ours(element: &str) -> bool {
-    let commands = |it: &serde_json::Value| {
-        let all = it["hooks"].as_array().cloned().unwrap_or_default();
-        all.iter().any(|it| it["command"].as_str().is_some_and(is_our_command))
-    };
-    serde_json::from_str(element).is_ok_and(|it| commands(&it))
 }
 
 pub fn command(program: &Path) -> String {

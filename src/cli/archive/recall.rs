@@ -8,11 +8,9 @@ use serde_json::json;
 use crate::agents;
 use crate::cli::Screen;
 use crate::cli::common::minute;
-use crate::engine::{self, Engine, SessionRef};
+use crate::engine::{self, Engine, FoundPrompt, SessionRef};
 use crate::report::size;
-use crate::store::{
-    AuditVerb, Entry, FoundPrompt, Handle, Hit, PassageKind, Query, Range, SearchExtent, SearchScope,
-};
+use crate::store::{AuditVerb, Entry, Handle, Hit, PassageKind, Query, Range, SearchExtent, SearchScope};
 use history::error::{Error, ErrorKind, Result};
 use sessions::derive;
 use tokens::Estimator;

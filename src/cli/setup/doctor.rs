@@ -171,7 +171,7 @@ fn archive(
             return Ok(StoreState { path, items: 0, bytes: 0, whole: false, fixed: None });
         }
     };
-    let fixed = arguments.fix.then(|| engine.store.modernize()).transpose()?;
+    let fixed = arguments.fix.then(|| engine.store.rewrite_old_format()).transpose()?;
     if fixed.is_some_and(|it| it > 0) {
         // The room that this frees is within the file until then.
         if let Err(error) = engine.store.vacuum() {
@@ -182,8 +182,8 @@ fn archive(
     let remedy = "keep the file, and restore it from a backup";
     problems.extend(checked.problems.iter().map(|it| Problem::new(it.clone(), remedy)));
     let stats = engine.store.stats()?;
-    if stats.old > 0 && fixed.is_none() {
-        let what = format!("{} originals are stored in an older, larger format", stats.old);
+    if stats.old_format > 0 && fixed.is_none() {
+        let what = format!("{} originals are stored in an older, larger format", stats.old_format);
         problems.push(Problem::new(what, "epitome doctor --fix"));
     }
     let whole = checked.problems.is_empty();

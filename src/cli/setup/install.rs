@@ -1,12 +1,12 @@
 //! `epitome install`, `epitome uninstall`.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
 
 use super::gateway;
+use crate::agents::install::put::{differ, put_in, records, take_out};
 use crate::agents::install::{self, Created, FileChange, InstallRequest, Registration, is_our_file};
 use crate::agents::{self, AgentRef, pi};
 use crate::cli::Screen;
@@ -71,7 +71,7 @@ pub(in crate::cli) fn install(
     }
     let (agent, of) = named(&arguments.agent)?;
     install::expect_agent(&config.agents, &folder(config), agent)?;
-    let ours = records(config).contains_key(agent.name());
+    let ours = records(&config.data_dir).contains_key(agent.name());
     let wanted = InstallRequest {
         program,
         hooks: !arguments.no_hooks,
@@ -94,7 +94,7 @@ pub(in crate::cli) fn install(
         changes.extend(prompts(config, agent, of, &mut made));
     }
     if !arguments.dry_run {
-        put_in(config, agent.name(), &changes, made)?;
+        put_in(&config.data_dir, agent.name(), &changes, made)?;
     }
     show(screen, &changes, arguments.dry_run)?;
     if agent.info().has_gateway && arguments.no_seat {
@@ -186,7 +186,7 @@ pub(in crate::cli) fn uninstall(
         return install_pi(config, None, arguments.dry_run, screen);
     }
     let (agent, of) = named(&arguments.agent)?;
-    let made = records(config).remove(agent.name()).unwrap_or_default();
+    let made = records(&config.data_dir).remove(agent.name()).unwrap_or_default();
     let mut changes = install::uninstall(&config.agents, &folder(config), of, &made)?;
     let prompts = of.prompts.map(|it| it(&config.agents, &folder(config)));
     for path in made.keys().map(PathBuf::from).filter(|it| it.parent() == prompts.as_deref()) {
@@ -199,7 +199,7 @@ pub(in crate::cli) fn uninstall(
         gateway::take_out(config, &mut changes, made_file);
     }
     if !arguments.dry_run {
-        take_out(config, agent.name(), &changes)?;
+        take_out(&config.data_dir, agent.name(), &changes)?;
     }
     show(screen, &changes, arguments.dry_run)?;
     if agent.info().has_gateway {
@@ -225,8 +225,8 @@ fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &m
     let changes = vec![FileChange { path, before, after: program.map(|_| text) }];
     match program {
         _ if dry_run => {}
-        Some(_) => put_in(config, pi::NAME, &changes, Created::new())?,
-        None => take_out(config, pi::NAME, &changes)?,
+        Some(_) => put_in(&config.data_dir, pi::NAME, &changes, Created::new())?,
+        None => take_out(&config.data_dir, pi::NAME, &changes)?,
     }
     show(screen, &changes, dry_run)?;
     if !screen.json && program.is_some() {
@@ -242,7 +242,7 @@ fn prompts(config: &Config, agent: AgentRef, of: &Registration, made: &mut Creat
     let Some(folder) = of.prompts.map(|it| it(&config.agents, &folder(config))) else {
         return Vec::new();
     };
-    let known = records(config).remove(agent.name()).unwrap_or_default();
+    let known = records(&config.data_dir).remove(agent.name()).unwrap_or_default();
     let mut out = Vec::new();
     for (name, text) in crate::mcp::prompt_files(&config.config_dir.join("prompts")) {
         let path = folder.join(name);
@@ -290,147 +290,6 @@ fn folder(config: &Config) -> PathBuf {
     config.config_dir.parent().map_or_else(|| config.config_dir.clone(), PathBuf::from)
 }
 
-/// What installing made, by agent; under [`FOLDERS`], the folders that it made for any of them.
-type Records = BTreeMap<String, Created>;
-
-const FOLDERS: &str = "folders";
-
-/// Makes the changes, and notes before what is about to be made; if one fails, neither.
-fn put_in(config: &Config, agent: &str, changes: &[FileChange], made: Created) -> Result<()> {
-    writable(changes)?;
-    let (before, mut all) = (records(config), records(config));
-    let of_agent = all.entry(agent.to_owned()).or_default();
-    for (file, sections) in made {
-        let known = of_agent.entry(file).or_default();
-        known.extend(sections.into_iter().filter(|it| !known.contains(it)).collect::<Vec<_>>());
-    }
-    let files = changes.iter().filter(|it| it.after.is_some()).map(|it| target(&it.path));
-    let folders = all.entry(FOLDERS.to_owned()).or_default();
-    for file in files.chain([config.data_dir.join("installed.json")]) {
-        for folder in file.ancestors().skip(1).take_while(|it| !it.exists()) {
-            folders.entry(folder.display().to_string()).or_default();
-        }
-    }
-    let folders = folders.clone();
-    write_records(config, &all)?;
-    let done = apply(changes);
-    let mut after = if done.is_ok() { all } else { before };
-    after.insert(FOLDERS.to_owned(), folders);
-    store_records(config, after)?;
-    done
-}
-
-/// Makes the changes that take an agent's registration out, and removes the folders that were made for it.
-fn take_out(config: &Config, agent: &str, changes: &[FileChange]) -> Result<()> {
-    writable(changes)?;
-    apply(changes)?;
-    let mut all = records(config);
-    all.remove(agent);
-    store_records(config, all)
-}
-
-fn records(config: &Config) -> Records {
-    let text = std::fs::read_to_string(config.data_dir.join("installed.json")).unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
-}
-
-/// Notes what is installed after a change, without the folders of ours that are empty now: those go.
-fn store_records(config: &Config, mut records: Records) -> Result<()> {
-    let path = config.data_dir.join("installed.json");
-    let any = records.keys().any(|it| it != FOLDERS);
-    if !any && path.exists() {
-        std::fs::remove_file(&path)
-            .map_err(|error| Error::new(ErrorKind::Io, RECORDING).at_path(&path).because(error))?;
-    }
-    if let Some(folders) = records.get_mut(FOLDERS) {
-        // The innermost first. One that holds anything else stays.
-        for folder in folders.keys().rev() {
-            let _ = std::fs::remove_dir(folder);
-        }
-        folders.retain(|it, _| Path::new(it).exists());
-    }
-    if any { write_records(config, &records) } else { Ok(()) }
-}
-
-fn write_records(config: &Config, records: &Records) -> Result<()> {
-    let path = config.data_dir.join("installed.json");
-    crate::files::make_folder(&config.data_dir, RECORDING)?;
-    crate::files::install(&path, history::json::compact(records).as_bytes())
-}
-
-/// What an error of the file of records was about.
-const RECORDING: &str = "recording what is installed";
-
-fn differ(it: &&FileChange) -> bool {
-    it.before != it.after
-}
-
-/// A link stays a link: what it points to is written.
-fn target(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// Before the first file is changed: that none says it may not be.
-fn writable(changes: &[FileChange]) -> Result<()> {
-    for it in changes.iter().filter(differ) {
-        let path = target(&it.path);
-        let there = path.ancestors().find(|it| it.exists());
-        let folder = path.ancestors().skip(1).find(|it| it.exists());
-        let locked = |it: &&Path| std::fs::metadata(it).is_ok_and(|it| it.permissions().readonly());
-        if let Some(locked) = there.into_iter().chain(folder).find(locked) {
-            let what = format!(
-                "writing settings: {} may not be written; nothing was changed; allow it (chmod u+w), or add by hand what \
-                 --dry-run shows",
-                locked.display()
-            );
-            return Err(Error::new(ErrorKind::Refused, what).at_path(&it.path));
-        }
-    }
-    Ok(())
-}
-
-/// All changes, or, if one fails, none.
-fn apply(changes: &[FileChange]) -> Result<()> {
-    let changes: Vec<&FileChange> = changes.iter().filter(differ).collect();
-    for (number, it) in changes.iter().enumerate() {
-        if let Err(error) = put(&it.path, it.before.as_deref(), it.after.as_deref()) {
-            let back = |it: &&&FileChange| put(&it.path, it.after.as_deref(), it.before.as_deref()).is_err();
-            let left: Vec<String> =
-                changes[..number].iter().filter(back).map(|it| it.path.display().to_string()).collect();
-            if left.is_empty() {
-                return Err(error);
-            }
-            let what = format!("{}; could not be put back: {}", error.full(), left.join(", "));
-            return Err(Error::new(error.kind(), what));
-        }
-    }
-    Ok(())
-}
-
-/// Makes a file say `after`, or removes it. The agent whose file it is may write it too: it must still say `before`.
-fn put(path: &Path, before: Option<&str>, after: Option<&str>) -> Result<()> {
-    let fail = |error| Error::new(ErrorKind::Io, "writing settings").at_path(path).because(error);
-    let now = match std::fs::read_to_string(path) {
-        Ok(text) => Some(text),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
-        Err(error) => return Err(fail(error)),
-    };
-    if now.as_deref() != before {
-        let what =
-            "writing settings: expected the file as it was read, found it changed since; run this again";
-        return Err(Error::new(ErrorKind::Changed, what).at_path(path));
-    }
-    match after {
-        Some(text) => {
-            let path = target(path);
-            std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(fail)?;
-            crate::files::install(&path, text.as_bytes())
-        }
-        None if now.is_some() => std::fs::remove_file(path).map_err(fail),
-        None => Ok(()),
-    }
-}
-
 /// A file that is made or removed is shown where it has no more lines than this.
 const SHOWN_WHOLE: usize = 20;
 
@@ -469,34 +328,4 @@ fn show(screen: &mut Screen<'_>, changes: &[FileChange], dry_run: bool) -> Resul
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn settings_that_the_agent_wrote_meanwhile_are_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        let change = |name: &str, before: Option<&str>, after: Option<&str>| FileChange {
-            path: path(name),
-            before: before.map(str::to_owned),
-            after: after.map(str::to_owned),
-        };
-        let text = |name: &str| std::fs::read_to_string(path(name)).ok();
-        std::fs::write(path("b"), "theirs").unwrap();
-        for meanwhile in [change("b", Some("old"), Some("ours")), change("b", None, Some("ours"))] {
-            let changes = [change("a", None, Some("ours")), meanwhile];
-            let error = apply(&changes).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Changed);
-            assert_eq!((text("a"), text("b").as_deref()), (None, Some("theirs")), "{error}");
-        }
-        // What was put in place first goes back, as far as it can.
-        std::fs::create_dir(path("c")).unwrap();
-        let changes =
-            [change("a", None, Some("ours")), change("b", Some("theirs"), None), change("c", None, Some(""))];
-        apply(&changes).unwrap_err();
-        assert_eq!((text("a"), text("b").as_deref()), (None, Some("theirs")));
-    }
 }

@@ -15,7 +15,6 @@ use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Part};
 use score::{Class, Score, Tally};
 
-/// The handles of what was archived.
 pub(crate) struct ArchivedHandles {
     /// Of the whole session.
     pub(crate) session: String,

@@ -2,14 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde::Serialize;
 use twox_hash::XxHash3_128;
 
 use crate::agents;
 use crate::engine::{Engine, SessionRef, archive::passages, input::open};
 use crate::store::search::words::{Terms, Words};
 use crate::store::{
-    Entry, Filter, Found, FoundPassage, FoundPrompt, Hit, PassageKind, PassageMatch, Query, Range, Recalled,
-    Scope, SearchExtent, SearchScope, Slice, What, range, unwrapped,
+    Entry, Filter, Found, FoundPassage, Hit, PassageKind, PassageMatch, Query, Range, Scope, SearchExtent,
+    SearchScope, Slice, Snippet, What, range, unwrapped,
 };
 use compaction::plan;
 use history::error::{Error, ErrorKind, Result};
@@ -29,6 +30,32 @@ const MESSAGES: usize = 1_000;
 const LOOKED_THROUGH: u64 = 256 << 20;
 /// Bytes of sessions that one search adds to the index; the next search goes on.
 const INDEXED_AT_ONCE: u64 = 64 << 20;
+
+/// A prompt from an agent's own log of what the user typed. It has no handle: nothing of it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FoundPrompt {
+    /// `prompt`.
+    pub kind: &'static str,
+    pub agent: &'static str,
+    /// The session it was typed in.
+    pub session: String,
+    /// When, in milliseconds since 1970.
+    pub at: i64,
+    pub snippet: Snippet,
+}
+
+/// What was found in the archive, the memory and the agents' logs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recalled {
+    /// In archive and memory.
+    pub found: Found,
+    /// In the logs, the newest first.
+    pub typed: Vec<FoundPrompt>,
+    /// How far was searched.
+    pub scope: SearchScope,
+    /// Archived sessions that were not looked through, because the newer ones are large enough.
+    pub passed: usize,
+}
 
 /// The order of results: the smaller the better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -44,11 +44,7 @@ pub fn answered(
         );
         return Err(Error::new(ErrorKind::Changed, what));
     }
-    let compacted = compact::compact_by_reply(
-        engine,
-        &opened,
-        &ask,
-        Some(&HostReply { state, answer: answer.to_owned() }),
-    )?;
+    let reply = HostReply { state, answer: answer.to_owned() };
+    let compacted = compact::compact_by_reply(engine, &opened, &ask, Some(&reply))?;
     Ok((compacted, opened))
 }

@@ -1,14 +1,17 @@
 //! An outcome: the plan, the summary written for it, what survived.
 
+use std::sync::OnceLock;
+
+use crate::engine::compact::min_kept::MinKept;
 use crate::engine::input::measured::Measured;
 use crate::engine::input::request::PlanKind;
-use crate::engine::{Amount, Ask, Engine, Event, HistoryFacts, compact::memories, events, input::request};
-use compaction::facts::Ledger;
+use crate::engine::{Amount, Ask, Engine, Event, compact::memories, events, input::request};
+use compaction::facts::{self, Ledger};
 use compaction::plan::{self, Cause, Op, Plan, PlanOutcome, Segment};
 use compaction::profile::{Keep, Summarize};
 use compaction::summary::offline;
-use history::{History, Message, SUMMARY_START, Text};
-use score::{self, Score};
+use history::{History, Message, SUMMARY_START, Text, parallel};
+use score::{self, Probe, Score};
 
 /// A plan carried out, before it is checked.
 pub struct Attempt {
@@ -26,32 +29,48 @@ impl Attempt {
     }
 }
 
-/// The smallest of some larger budgets at which the check of `min_kept` lets a compaction pass; each is tried.
-pub(crate) fn budget_that_keeps(
-    engine: &Engine,
-    measured: &Measured<'_>,
-    ask: &Ask,
-    refused: u64,
-    handle: &str,
-    known: &HistoryFacts,
-) -> Option<u64> {
-    let budgets = [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90].map(|it| measured.tokens * it / 100);
-    budgets.into_iter().filter(|it| *it > refused).find(|budget| {
-        let ask = ask.with_budget(Amount::Tokens(*budget));
-        let plan = plan_for(engine, measured, &ask, None);
-        plan.act
-            && make(engine, measured, &ask, plan, handle, known).is_ok_and(|it| {
-                ask.options.min_kept.as_ref().is_none_or(|least| least.missed(&it.score).is_none())
-            })
-    })
+/// What is read from a history without a model, when it is first asked for and once for all that is made of it.
+#[derive(Debug, Default)]
+pub struct HistoryFacts {
+    pub(crate) ledger: OnceLock<Ledger>,
+    pub(crate) probes: OnceLock<Vec<Probe>>,
 }
 
-pub(crate) fn plan_for(
-    engine: &Engine,
-    measured: &Measured<'_>,
-    ask: &Ask,
-    summary_tokens: Option<u64>,
-) -> Plan {
+impl HistoryFacts {
+    /// Both at once: each reads the whole history, and neither may see the other's.
+    pub(crate) fn read(&self, history: &History, whole: &History) -> &Ledger {
+        parallel::join(|| _ = self.probes(whole), || self.ledger(history)).1
+    }
+
+    /// The facts that the summary is written from.
+    pub(crate) fn ledger(&self, history: &History) -> &Ledger {
+        self.ledger.get_or_init(|| facts::read(history))
+    }
+
+    /// The facts that it is measured by.
+    pub fn probes(&self, history: &History) -> &[Probe] {
+        self.probes.get_or_init(|| score::probes(history))
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct AttemptRequest<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) measured: &'a Measured<'a>,
+    pub(crate) ask: &'a Ask,
+    /// Of the original, for the summary's first line.
+    pub(crate) handle: &'a str,
+    pub(crate) facts: &'a HistoryFacts,
+    /// The summary, if it was written already; otherwise the offline one is.
+    pub(crate) written: Option<&'a str>,
+}
+
+pub(crate) fn plan_for(engine: &Engine, measured: &Measured<'_>, ask: &Ask) -> Plan {
+    plan_with(engine, measured, ask, None)
+}
+
+/// The same, with the tokens of a summary that is written already.
+fn plan_with(engine: &Engine, measured: &Measured<'_>, ask: &Ask, summary_tokens: Option<u64>) -> Plan {
     request::with_request(engine, measured, ask, PlanKind::Compact { summary_tokens }, |request| {
         plan::plan(
             measured.history,
@@ -62,53 +81,52 @@ pub(crate) fn plan_for(
     })
 }
 
+/// Plans and carries it out; nothing where the plan does nothing or cannot be carried out.
+pub(crate) fn attempt(it: &AttemptRequest<'_>) -> Option<Attempt> {
+    let plan = plan_for(it.engine, it.measured, it.ask);
+    plan.act.then(|| make(it, plan).ok()).flatten()
+}
+
+/// The smallest of some budgets larger than `refused` at which the check of `min_kept` lets a compaction pass; each
+/// is tried.
+pub(crate) fn budget_that_keeps(it: &AttemptRequest<'_>, refused: u64, min_kept: &MinKept) -> Option<u64> {
+    let budgets =
+        [5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90].map(|share| it.measured.tokens * share / 100);
+    budgets.into_iter().filter(|budget| *budget > refused).find(|budget| {
+        let ask = it.ask.with_budget(Amount::Tokens(*budget));
+        attempt(&AttemptRequest { ask: &ask, ..*it }).is_some_and(|it| min_kept.missed(&it.score).is_none())
+    })
+}
+
 /// As [`make`], but what is within its budget by an estimate is within it by the model's own tokenizer too, where that
 /// is public; unless what must stay is larger.
-pub(crate) fn make_within(
-    engine: &Engine,
-    measured: &Measured<'_>,
-    ask: &Ask,
-    plan: Plan,
-    handle: &str,
-    known: &HistoryFacts,
-) -> Result<Attempt, plan::Rejected> {
+pub(crate) fn make_within(it: &AttemptRequest<'_>, plan: Plan) -> Result<Attempt, plan::Rejected> {
     /// How often the budget is made smaller.
     const TRIES: usize = 6;
-    let mut attempt = make(engine, measured, ask, plan, handle, known)?;
+    let AttemptRequest { measured, ask, .. } = *it;
+    let mut made = make(it, plan)?;
     let budget = ask.options.budget.map(|it| it.of(measured.tokens));
-    let Some((budget, own)) = budget.zip(measured.counter.own_tokenizer()) else { return Ok(attempt) };
+    let Some((budget, own)) = budget.zip(measured.counter.own_tokenizer()) else { return Ok(made) };
     let mut room = budget;
     for _ in 0..TRIES {
-        let messages = attempt.outcome.history.messages();
+        let messages = made.outcome.history.messages();
         let exact: u64 = messages.iter().filter(|it| plan::counts(it)).map(|it| own.message(it)).sum();
-        if exact <= budget || attempt.outcome.tokens > budget {
+        if exact <= budget || made.outcome.tokens > budget {
             break;
         }
         // A little less, so that rounding is no reason for another try.
         room = room * budget / exact * 99 / 100;
         let ask = ask.with_budget(Amount::Tokens(room));
-        let plan = plan_for(engine, measured, &ask, None);
-        if !plan.act {
-            break;
-        }
-        match make(engine, measured, &ask, plan, handle, known) {
-            Ok(smaller) => attempt = smaller,
-            Err(_) => break,
-        }
+        let Some(smaller) = attempt(&AttemptRequest { ask: &ask, ..*it }) else { break };
+        made = smaller;
     }
-    Ok(attempt)
+    Ok(made)
 }
 
 /// Writes the summary and carries the plan out. Where the summary needs less than was reserved, the kept end
 /// grows; then the first line is written again with what it came to.
-pub(crate) fn make(
-    engine: &Engine,
-    measured: &Measured<'_>,
-    ask: &Ask,
-    mut plan: Plan,
-    handle: &str,
-    known: &HistoryFacts,
-) -> Result<Attempt, plan::Rejected> {
+pub(crate) fn make(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, plan::Rejected> {
+    let AttemptRequest { engine, measured, ask, facts, written, .. } = *it;
     let apply = |plan: &Plan, summary: Option<&str>| {
         let applied = plan::apply(measured.whole(), &measured.counter, &ask.profile, plan, summary);
         applied.map(|mut it| {
@@ -117,7 +135,7 @@ pub(crate) fn make(
         })
     };
     let score = |outcome: &PlanOutcome| {
-        let probes = known.probes(measured.whole());
+        let probes = facts.probes(measured.whole());
         let count = |it: &Message| measured.counter.message(it);
         score::score_probes(measured.whole(), probes, &outcome.history, &|_| true, &count)
     };
@@ -127,23 +145,23 @@ pub(crate) fn make(
         let summary = used_snapshot(&plan);
         return Ok(Attempt { plan, outcome, summary, score });
     };
-    let ledger = known.read(measured.history, measured.whole());
-    let write = |plan: &Plan, header: &str| match &known.summary {
+    facts.read(measured.history, measured.whole());
+    let write = |plan: &Plan, header: &str| match written {
         Some(text) => format!("{header}\n{text}"),
-        None => summary(engine, measured, ask, step, ledger, plan, Some(header)),
+        None => summary(it, step, plan, Some(header)),
     };
+    let end = |plan: &Plan| plan::end_mark(&plan::behind(measured.whole(), plan));
     // As long as the real one can be: no number of tokens has more digits.
-    let blank_for =
-        |plan: &Plan| header(measured.tokens, 9_999, 1.0, measured.history, handle, plan_end(measured, plan));
+    let blank_for = |plan: &Plan| header(it, 9_999, 1.0, end(plan));
     let mut blank = blank_for(&plan);
     let reserved = plan.need.as_ref().map_or(0, |it| it.max_tokens);
-    if known.summary.is_none() {
+    if written.is_none() {
         events::tell(engine, &Event::Asked { summarizer: "offline".to_owned(), budget: reserved });
     }
     let mut summary = write(&plan, &blank);
     let used = measured.counter.text(&Text::new(format!("{}{summary}{}", step.before, step.after))) + 8;
     if used < reserved && matches!(step.keep, Keep::Budget(_)) {
-        let wider = plan_for(engine, measured, ask, Some(used));
+        let wider = plan_with(engine, measured, ask, Some(used));
         if wider.act && wider.need.is_some() {
             plan = wider;
             blank = blank_for(&plan);
@@ -152,28 +170,20 @@ pub(crate) fn make(
     }
     let outcome = apply(&plan, Some(&summary))?;
     let found = score(&outcome);
-    let header = header(
-        measured.tokens,
-        outcome.tokens,
-        found.kept.unwrap_or(1.0),
-        measured.history,
-        handle,
-        plan_end(measured, &plan),
-    );
+    let header = header(it, outcome.tokens, found.kept.unwrap_or(1.0), end(&plan));
     let summary = summary.replacen(&blank, &header, 1);
     let outcome = apply(&plan, Some(&summary))?;
     Ok(Attempt { plan, outcome, summary: Some(summary), score: found })
 }
 
+/// The offline summary of a plan.
 pub(crate) fn summary(
-    engine: &Engine,
-    measured: &Measured<'_>,
-    ask: &Ask,
+    it: &AttemptRequest<'_>,
     step: &Summarize,
-    ledger: &Ledger,
     plan: &Plan,
     header: Option<&str>,
 ) -> String {
+    let AttemptRequest { engine, measured, ask, .. } = *it;
     let Some(need) = &plan.need else { return String::new() };
     let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
     let known = memories::recalled(engine, measured.history, ask);
@@ -201,6 +211,7 @@ pub(crate) fn summary(
         pins: &pins,
         header,
     };
+    let ledger = it.facts.ledger(measured.history);
     offline::write(measured.history, ledger, &asked, &|text| measured.counter.text(&Text::new(text)))
 }
 
@@ -215,20 +226,8 @@ fn used_snapshot(plan: &Plan) -> Option<String> {
     made.map(Message::plain)
 }
 
-/// The end that an outcome of this plan will have, as the summary names it.
-fn plan_end(measured: &Measured<'_>, plan: &Plan) -> Option<String> {
-    plan::end_mark(&plan::behind(measured.whole(), plan))
-}
-
-/// The first line: who compacted what, what is left, how to get the rest back.
-pub(crate) fn header(
-    before: u64,
-    after: u64,
-    kept: f64,
-    history: &History,
-    handle: &str,
-    end: Option<String>,
-) -> String {
+/// The first line: who compacted what, what is left, how to get the rest back. `end`: the mark of the kept end.
+pub(crate) fn header(it: &AttemptRequest<'_>, after: u64, kept: f64, end: Option<String>) -> String {
     let k = |tokens: u64| match tokens {
         0..1000 => tokens.to_string(),
         1000..10_000 => format!("{:.1}k", tokens as f64 / 1000.0),
@@ -236,11 +235,11 @@ pub(crate) fn header(
     };
     let end = end.map(|it| format!(" [end {it}]")).unwrap_or_default();
     format!(
-        "{} {} messages, {} → {} tokens; {:.0} % of its facts kept. Full original / undo: epitome restore {handle}{end}",
-        SUMMARY_START,
-        history.messages().len(),
-        k(before),
+        "{SUMMARY_START} {} messages, {} → {} tokens; {:.0} % of its facts kept. Full original / undo: epitome restore {}{end}",
+        it.measured.history.messages().len(),
+        k(it.measured.tokens),
         k(after),
         (kept * 100.0).floor(),
+        it.handle,
     )
 }

@@ -3,15 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::OnceLock;
 
 use crate::answers::LostInfo;
 use crate::engine::Amount;
-use compaction::facts::{self, Ledger};
-use history::History;
 use history::error::{Error, ErrorKind, Result};
-use history::parallel;
-use score::{self, Class, Loss, Probe, Score};
+use score::{self, Class, Loss, Score};
 use serde::{Serialize, Serializer};
 
 /// How much of the facts must be kept, 0 to 1: of all by weight, and of single classes.
@@ -108,32 +104,6 @@ pub(crate) fn lost(it: &Loss) -> LostInfo {
         text: it.text.clone(),
         messages: it.messages.clone(),
         recoverable: it.recoverable,
-    }
-}
-
-/// What is read from a history without a model, when it is first asked for and once for all that is made of it.
-#[derive(Debug, Default)]
-pub struct HistoryFacts {
-    pub(crate) ledger: OnceLock<Ledger>,
-    pub(crate) probes: OnceLock<Vec<Probe>>,
-    /// The summary, if it was written already; otherwise the offline one is.
-    pub(crate) summary: Option<String>,
-}
-
-impl HistoryFacts {
-    /// Both at once: each reads the whole history, and neither may see the other's.
-    pub(crate) fn read(&self, history: &History, whole: &History) -> &Ledger {
-        parallel::join(|| _ = self.probes(whole), || self.ledger(history)).1
-    }
-
-    /// The facts that the summary is written from.
-    pub(crate) fn ledger(&self, history: &History) -> &Ledger {
-        self.ledger.get_or_init(|| facts::read(history))
-    }
-
-    /// The facts that it is measured by.
-    pub fn probes(&self, history: &History) -> &[Probe] {
-        self.probes.get_or_init(|| score::probes(history))
     }
 }
 

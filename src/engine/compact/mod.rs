@@ -16,12 +16,12 @@ use crate::agents::reach::Job;
 use crate::config::Choice;
 use crate::engine::archive::PlanResult;
 use crate::engine::archive::marks::overhead_mark;
-use crate::engine::compact::attempt::Attempt;
+use crate::engine::compact::attempt::{Attempt, AttemptRequest};
 use crate::engine::compact::compacted::{
-    About, Accepted, CompactOutcome, Compacted, Delivered, Question, Rejection, Summarizer,
+    About, Accepted, CompactOutcome, Compacted, Delivered, Rejection, Summarizer,
 };
 use crate::engine::compact::min_kept::MinKept;
-use crate::engine::compact::summarize::{Drafted, HostReply};
+use crate::engine::compact::summarize::HostReply;
 use crate::engine::input::measured::{Measured, warnings};
 use crate::engine::inspect::session_cost::AfterChange;
 use crate::engine::{
@@ -31,19 +31,44 @@ use crate::engine::{
 use crate::store::AuditVerb;
 use compaction::plan::{self, Plan};
 use history::History;
-use history::error::{Hint, Result};
+use history::error::{Error, Hint, Result};
 use history::parallel;
 use sessions::{self, Format, Mode};
 
-/// What a compaction is done with.
-struct CompactJob<'a> {
+/// A compaction under way.
+pub(crate) struct CompactJob<'a> {
+    engine: &'a Engine,
     opened: &'a Opened,
     ask: &'a Ask,
     measured: &'a Measured<'a>,
     /// The answer of the calling agent's model, where it was asked.
     reply: Option<&'a HostReply>,
-    /// Holds the `Started` event once it was sent; `None`: no events, no hooks.
-    begun: Option<&'a OnceCell<Event>>,
+    /// Holds the `Started` event once it was sent.
+    begun: &'a OnceCell<Event>,
+}
+
+/// Why a compaction ends before it has a result.
+pub(crate) enum Ended {
+    Failed(Error),
+    Decided(Box<CompactOutcome>),
+}
+
+impl From<Error> for Ended {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl From<CompactOutcome> for Ended {
+    fn from(outcome: CompactOutcome) -> Self {
+        Self::Decided(Box::new(outcome))
+    }
+}
+
+impl From<Rejection> for Ended {
+    fn from(why: Rejection) -> Self {
+        CompactOutcome::Rejected(why).into()
+    }
 }
 
 /// Compacts a session as `ask` says, tells the listener, and runs the user's commands when something is written.
@@ -57,7 +82,7 @@ pub fn compact(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted>
 
 /// The same with a profile whose settings are already applied (`honoured`). With `reply`, by the plan that
 /// it was asked for.
-pub(crate) fn compact_by_reply(
+fn compact_by_reply(
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
@@ -65,7 +90,12 @@ pub(crate) fn compact_by_reply(
 ) -> Result<Compacted> {
     #[cfg(feature = "otel")]
     let started = std::time::Instant::now();
-    let compacted = compact_with_events(engine, opened, ask, reply);
+    let begun = OnceCell::new();
+    let mut compacted = planned_and_done(engine, opened, ask, reply, &begun);
+    // Without it nothing was to be written.
+    if let Some(Event::Started { percent, .. }) = begun.get() {
+        close(engine, opened, ask, *percent, &mut compacted);
+    }
     #[cfg(feature = "otel")]
     if ask.to != To::Plan {
         events::otel::compacted(engine, started, opened, ask, &compacted);
@@ -73,26 +103,23 @@ pub(crate) fn compact_by_reply(
     compacted
 }
 
-/// The same, with its events and hooks.
-fn compact_with_events(
+/// Tells how a compaction that was begun ended. `percent`: what it began at, of the window.
+fn close(
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
-    reply: Option<&HostReply>,
-) -> Result<Compacted> {
-    let begun = OnceCell::new();
-    let mut compacted = compact_from(engine, opened, ask, reply, Some(&begun));
-    // Nothing was to be written, so there is no event.
-    let Some(Event::Started { percent, .. }) = begun.get() else { return compacted };
-    let ended = match &compacted {
-        Ok(compacted) => closing_event(compacted, ask, *percent),
+    percent: Option<u64>,
+    compacted: &mut Result<Compacted>,
+) {
+    let ended = match compacted {
+        Ok(compacted) => closing_event(compacted, ask, percent),
         Err(error) => Some(Event::Failed { reason_code: "failed".to_owned(), reason: error.to_string() }),
     };
-    let Some(ended) = ended else { return compacted };
+    let Some(ended) = ended else { return };
     events::tell(engine, &ended);
     let refused = |it: &Compacted| matches!(it.outcome, CompactOutcome::Rejected(Rejection::HookRefused(_)));
     if compacted.as_ref().is_ok_and(refused) {
-        return compacted;
+        return;
     }
     let mut warnings = Vec::new();
     if (ask.options.auto || matches!(ended, Event::Compacted { .. }))
@@ -103,23 +130,17 @@ fn compact_with_events(
         warnings.push(format!("the count of failed compactions could not be stored: {error}"));
     }
     warnings.extend(events::after(engine, &ended, Duration::MAX));
-    if let Ok(compacted) = &mut compacted {
+    if let Ok(compacted) = compacted {
         compacted.warnings.extend(warnings);
     }
-    compacted
 }
 
-/// Compacts a session without events or hooks.
-pub(crate) fn compact_without_events(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
-    compact_from(engine, opened, ask, None, None)
-}
-
-fn compact_from(
+fn planned_and_done(
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
     reply: Option<&HostReply>,
-    begun: Option<&OnceCell<Event>>,
+    begun: &OnceCell<Event>,
 ) -> Result<Compacted> {
     let whole = &opened.session.history;
     let mut ask = ask.clone();
@@ -132,23 +153,26 @@ fn compact_from(
     let mut measured =
         measured::measure_history(engine, &opened.session, base.as_ref().unwrap_or(whole), ask);
     measured.grown = base.is_some().then_some(whole);
-    let plan = attempt::plan_for(engine, &measured, ask, None);
+    let plan = attempt::plan_for(engine, &measured, ask);
     let about = about(opened, ask, &measured, &plan);
     let (mut summarizer, mut warnings) = (Summarizer::default(), warnings(engine, opened, &measured));
-    let call = CompactJob { opened, ask, measured: &measured, reply, begun };
-    let outcome = outcome(engine, &call, plan, &mut summarizer, &mut warnings)?;
+    let job = CompactJob { engine, opened, ask, measured: &measured, reply, begun };
+    let outcome = match outcome(&job, plan, &mut summarizer, &mut warnings) {
+        Ok(outcome) => outcome,
+        Err(Ended::Decided(outcome)) => *outcome,
+        Err(Ended::Failed(error)) => return Err(error),
+    };
     Ok(Compacted { about, outcome, summarizer, warnings })
 }
 
 /// Carries a plan out as far as it was asked for.
 fn outcome(
-    engine: &Engine,
-    call: &CompactJob<'_>,
+    job: &CompactJob<'_>,
     plan: Plan,
     summarizer: &mut Summarizer,
     warnings: &mut Vec<String>,
-) -> Result<CompactOutcome> {
-    let CompactJob { opened, ask, measured, .. } = *call;
+) -> Result<CompactOutcome, Ended> {
+    let CompactJob { engine, opened, ask, measured, .. } = *job;
     if !plan.act {
         let carried = match ask.to {
             // There is nothing to compact, but it is to go over all the same.
@@ -158,21 +182,17 @@ fn outcome(
         let reason = engine.hinted(plan.reason.text, plan.reason.hint);
         return Ok(CompactOutcome::Noop { code: plan.reason.code, reason, carried });
     }
-    let rejected = |why| Ok(CompactOutcome::Rejected(why));
     if ask.to == To::Session
         && let Some(why) = write_back::cooling_down(engine, measured.history, ask.profile.trigger.cool_down)
     {
-        return rejected(Rejection::CoolingDown(why));
+        return Err(Rejection::CoolingDown(why).into());
     }
-    let known = match begun_and_drafted(engine, call, &plan, summarizer, warnings)? {
-        Ok(known) => known,
-        Err(ended) => return Ok(ended),
-    };
+    let facts = HistoryFacts::default();
+    let written = begun_and_drafted(job, &plan, &facts, summarizer, warnings)?;
     let handle = archive::session_handle(engine, opened)?;
-    let attempt = match attempt::make_within(engine, measured, ask, plan, &handle, &known) {
-        Ok(attempt) => attempt,
-        Err(why) => return rejected(Rejection::Plan(why)),
-    };
+    let request =
+        AttemptRequest { engine, measured, ask, handle: &handle, facts: &facts, written: written.as_deref() };
+    let attempt = attempt::make_within(&request, plan).map_err(Rejection::Plan)?;
     if attempt.outcome.orphans > 0 {
         warnings.push(format!(
             "{} tool outputs were left out: each is a second output of a call that is summarised",
@@ -182,9 +202,8 @@ fn outcome(
     if let Some(min_kept) = &ask.options.min_kept
         && let Some(missed) = min_kept.missed(&attempt.score)
     {
-        let needed =
-            attempt::budget_that_keeps(engine, measured, ask, attempt.outcome.tokens, &handle, &known);
-        return rejected(lost_too_much(engine, attempt, &missed, min_kept, needed));
+        let needed = attempt::budget_that_keeps(&request, attempt.outcome.tokens, min_kept);
+        return Err(lost_too_much(engine, attempt, &missed, min_kept, needed).into());
     }
     let api = ask.messages_as.unwrap_or(opened.session.format.api());
     let after = &attempt.outcome.history;
@@ -197,7 +216,7 @@ fn outcome(
     }
     if let Some(first) = sessions::validate::check(api, &messages).first() {
         let reason = format!("the result breaks {first}");
-        return rejected(Rejection::Invalid { attempt: Box::new(attempt), reason });
+        return Err(Rejection::Invalid { attempt: Box::new(attempt), reason }.into());
     }
     let next_cost = engine.config.costs.then(|| {
         let asked = summarizer.cost.as_ref().and_then(|it| it.spent_dollars).unwrap_or(0.0);
@@ -205,41 +224,51 @@ fn outcome(
         let after = AfterChange { tokens: outcome.tokens, prefix: outcome.prefix_tokens, asked };
         session_cost::next_cost(engine, measured, ask, Some(after))
     });
-    let accepted = Box::new(Accepted { attempt, valid_for, next_cost, written: known.summary });
+    let accepted = Box::new(Accepted { attempt, valid_for, next_cost, written });
     if ask.to == To::Plan {
         return Ok(CompactOutcome::Planned(accepted));
     }
-    let (handle, output) = put(engine, opened, ask, &accepted.attempt, messages, warnings)?;
-    let session = &measured.history.meta.session;
-    engine.audit(AuditVerb::Compact, &engine.scope(measured.history), session.as_deref(), Some(&handle));
-    note(engine, call, &accepted, &output, warnings);
+    let (handle, output) = put(job, &accepted.attempt, messages, warnings)?;
+    let session = measured.history.meta.session.as_deref();
+    engine.audit(AuditVerb::Compact, &engine.scope(measured.history), session, Some(&handle));
+    note(job, &accepted, &output, warnings);
     Ok(CompactOutcome::Compacted { accepted, handle, output })
 }
 
-/// What is known before the summary is made part of an outcome, after the event that a compaction begins. `Err` is how
-/// it ends before that.
+/// The summary that a model or the user wrote, after the event that a compaction begins.
 fn begun_and_drafted(
-    engine: &Engine,
-    call: &CompactJob<'_>,
+    job: &CompactJob<'_>,
     plan: &Plan,
+    facts: &HistoryFacts,
     summarizer: &mut Summarizer,
     warnings: &mut Vec<String>,
-) -> Result<Result<HistoryFacts, CompactOutcome>> {
-    let writer = &call.ask.writer;
+) -> Result<Option<String>, Ended> {
+    let CompactJob { engine, ask, measured, .. } = *job;
+    let writer = &ask.writer;
     // As a rule it begins before a provider is paid. The answer of the calling agent's model may never come.
     let begins_with_answer = writer.summarizer == Choice::Host && writer.sampling.is_none();
-    let refused = |why| Ok(Err(CompactOutcome::Rejected(Rejection::HookRefused(why))));
-    if !begins_with_answer && let Err(why) = begin(engine, call) {
-        return refused(why);
+    if !begins_with_answer {
+        begin(job)?;
     }
-    let known = match drafted(engine, call, plan, summarizer, warnings)? {
-        Ok(known) => known,
-        Err(question) => return Ok(Err(CompactOutcome::NeedsAnswer(question))),
+    let text = if writer.written.is_some() {
+        writer.written.clone()
+    } else {
+        let draft = summarize::draft(job, plan, facts)?;
+        *summarizer = draft.by;
+        warnings.extend(draft.notes);
+        match &writer.edit {
+            None => draft.text,
+            Some(edit) => {
+                let written = draft.text.as_deref();
+                let request = AttemptRequest { engine, measured, ask, handle: "", facts, written };
+                summarize::edited(&request, plan, edit)?
+            }
+        }
     };
-    if begins_with_answer && let Err(why) = begin(engine, call) {
-        return refused(why);
+    if begins_with_answer {
+        begin(job)?;
     }
-    Ok(Ok(known))
+    Ok(text)
 }
 
 fn lost_too_much(
@@ -264,60 +293,25 @@ fn lost_too_much(
     }
 }
 
-/// Where something is to be written, tells that it begins, and asks the user's command. `Err` says why nothing may
-/// be done.
-fn begin(engine: &Engine, call: &CompactJob<'_>) -> Result<(), String> {
-    let Some(begun) = call.begun.filter(|_| call.ask.to != To::Plan) else { return Ok(()) };
-    let started = begun.get_or_init(|| events::started(call.opened, call.ask, call.measured));
-    events::tell(engine, started);
-    events::before(engine, started, Duration::MAX)
-}
-
-/// What is known before the summary is made part of an outcome: the text of a model, where one writes it. `Err` is
-/// what the calling agent's model is asked first.
-fn drafted(
-    engine: &Engine,
-    call: &CompactJob<'_>,
-    plan: &Plan,
-    summarizer: &mut Summarizer,
-    warnings: &mut Vec<String>,
-) -> Result<Result<HistoryFacts, Question>> {
-    let CompactJob { opened, ask, measured, reply, .. } = *call;
-    let mut known = HistoryFacts::default();
-    if ask.writer.written.is_some() {
-        known.summary.clone_from(&ask.writer.written);
-        return Ok(Ok(known));
+/// Where something is to be written, tells that it begins, and asks the user's command.
+fn begin(job: &CompactJob<'_>) -> Result<(), Ended> {
+    if job.ask.to == To::Plan {
+        return Ok(());
     }
-    match summarize::written_summary(engine, opened, measured, ask, plan, &known, reply)? {
-        Drafted::Offline(why) => warnings.extend(why),
-        Drafted::Priced(cost) => {
-            let what = "dry run: no model was asked, this is the offline summary";
-            warnings.push(what.to_owned());
-            summarizer.cost = Some(cost);
-        }
-        Drafted::Text { text, by, notes } => {
-            *summarizer = by;
-            warnings.extend(notes);
-            known.summary = Some(text);
-        }
-        Drafted::Asked(question) => return Ok(Err(question)),
-    }
-    if let Some(edit) = &ask.writer.edit {
-        known.summary = summarize::edited(engine, measured, ask, plan, &known, edit)?;
-    }
-    Ok(Ok(known))
+    let started = job.begun.get_or_init(|| events::started(job.opened, job.ask, job.measured));
+    events::tell(job.engine, started);
+    Ok(events::before(job.engine, started, Duration::MAX).map_err(Rejection::HookRefused)?)
 }
 
 /// Archives what goes, and puts the outcome where it was asked for; the handle of the original. `messages`: the
 /// outcome as messages of an API, which is what is written where one was named.
 fn put(
-    engine: &Engine,
-    opened: &Opened,
-    ask: &Ask,
+    job: &CompactJob<'_>,
     attempt: &Attempt,
     messages: Vec<u8>,
     warnings: &mut Vec<String>,
 ) -> Result<(String, Delivered)> {
+    let CompactJob { engine, opened, ask, .. } = *job;
     let (after, summary) = (&attempt.outcome.history, attempt.summary.as_deref());
     let result = PlanResult {
         plan: &attempt.plan,
@@ -354,14 +348,8 @@ fn put(
 }
 
 /// Notes for later calls what a compaction that was written tells. What could not be noted is a warning.
-fn note(
-    engine: &Engine,
-    call: &CompactJob<'_>,
-    accepted: &Accepted,
-    output: &Delivered,
-    warnings: &mut Vec<String>,
-) {
-    let CompactJob { opened, ask, measured, .. } = *call;
+fn note(job: &CompactJob<'_>, accepted: &Accepted, output: &Delivered, warnings: &mut Vec<String>) {
+    let CompactJob { engine, opened, ask, measured, .. } = *job;
     let Accepted { attempt, written, .. } = accepted;
     if let Delivered::Session(installed) = output {
         note_overhead(engine, measured.history, measured.counter.overhead(), &installed.session_id);

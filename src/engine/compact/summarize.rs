@@ -9,8 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::answers::{CostInfo, Next, UsageInfo};
 use crate::config::Choice;
 use crate::config::profiles;
-use crate::engine::compact::compacted::{Question, Summarizer};
+use crate::engine::compact::attempt::AttemptRequest;
+use crate::engine::compact::compacted::{CompactOutcome, Question, Summarizer};
 use crate::engine::compact::summary_cost::{affordable, failures, sent_note};
+use crate::engine::compact::{CompactJob, Ended};
 use crate::engine::input::measured::Measured;
 use crate::engine::input::request::one_more;
 use crate::engine::{
@@ -23,25 +25,29 @@ use compaction::profile::{Summarize, SummaryShape, TooLong};
 use compaction::summary::dialogue::{
     self, Bounds, Dialogue, GaveUp, INPUT_REDUCTIONS, InputReduction, Step, SummaryRequest,
 };
-use compaction::summary::model::{Endpoint, Reply};
+use compaction::summary::model::{Endpoint, Reply, Speaker};
 use compaction::summary::prompt::PromptOverrides;
 use compaction::summary::render;
 use history::Text;
 use history::error::{Error, ErrorKind, Result};
 
 /// What came of asking for a summary.
-pub(crate) enum Drafted {
-    /// The offline one is to be written; why no model wrote it, if one was to.
-    Offline(Vec<String>),
-    /// A dry run: what a model would cost.
-    Priced(CostInfo),
-    Text {
-        text: String,
-        by: Summarizer,
-        notes: Vec<String>,
-    },
-    /// The calling agent's model is to write it.
-    Asked(Question),
+#[derive(Default)]
+pub(crate) struct Draft {
+    /// What a model wrote; without it the offline summary is to be written.
+    pub(crate) text: Option<String>,
+    pub(crate) by: Summarizer,
+    pub(crate) notes: Vec<String>,
+}
+
+impl Draft {
+    fn offline(why: impl Into<String>) -> Self {
+        Self { notes: vec![why.into()], ..Self::default() }
+    }
+
+    fn by_model(text: String, notes: Vec<String>, by: Summarizer, request: &SummaryRequest<'_>) -> Self {
+        Self { text: Some(pinned(text, request)), by, notes }
+    }
 }
 
 /// The answer of the calling agent's model, and what it answers.
@@ -66,37 +72,27 @@ pub(crate) struct State {
 /// Tokens of the first line, which stands above every summary.
 const HEADER: u64 = 80;
 
-/// Has the summary of a plan written as `ask` says.
-pub(crate) fn written_summary(
-    engine: &Engine,
-    opened: &Opened,
-    measured: &Measured<'_>,
-    ask: &Ask,
-    plan: &Plan,
-    known: &HistoryFacts,
-    reply: Option<&HostReply>,
-) -> Result<Drafted> {
-    let Some(need) = &plan.need else { return Ok(Drafted::Offline(Vec::new())) };
-    let Some(step) = ask.profile.summarizing(need.pass) else {
-        return Ok(Drafted::Offline(Vec::new()));
-    };
+/// Has the summary of a plan written as is asked; what a model of the calling agent must write first ends it.
+pub(crate) fn draft(job: &CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> Result<Draft, Ended> {
+    let CompactJob { engine, ask, measured, .. } = *job;
+    let Some(need) = &plan.need else { return Ok(Draft::default()) };
+    let Some(step) = ask.profile.summarizing(need.pass) else { return Ok(Draft::default()) };
     if ask.writer.summarizer == Choice::Offline {
-        return Ok(Drafted::Offline(Vec::new()));
+        return Ok(Draft::default());
     }
     let passages = passages(engine, measured, need, step);
     let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
     let own = own_prompts(step);
     let summarizers = &engine.config.summarizers;
     let tries = summarizers.tries.or(step.prompts.retries.map(|it| it + 1));
-    let language =
-        engine.config.summarizers.language.as_deref().or_else(|| dialogue::language_of(measured.history));
+    let language = summarizers.language.as_deref().or_else(|| dialogue::language_of(measured.history));
     let recalled = memories::recalled(engine, measured.history, ask);
     let pins: Vec<String> = ask.options.pin.iter().cloned().chain(recalled).collect();
     let pinned: u64 = pins.iter().map(|it| measured.counter.str(it) + 6).sum();
     let request = SummaryRequest {
         texts: &profiles::TEXTS,
         history: measured.history,
-        ledger: known.ledger(measured.history),
+        ledger: facts.ledger(measured.history),
         region: need.from..need.to,
         spec: &step.summary,
         max_tokens: need.max_tokens.saturating_sub(frame + HEADER + pinned),
@@ -109,39 +105,16 @@ pub(crate) fn written_summary(
         window: None,
         thinking: 0,
         prefix: None,
-        host: ask.writer.summarizer == Choice::Host,
+        host: ask.writer.summarizer == Choice::Host && ask.writer.sampling.is_none(),
         count: &|text| measured.counter.str(text),
         passages: &passages,
         bounds: Bounds { tries: tries.unwrap_or(summarizers.bounds.tries), ..summarizers.bounds },
     };
-    if let (Choice::Host, Some(sampling)) = (&ask.writer.summarizer, &ask.writer.sampling) {
-        return by_sampling(engine, &SummaryRequest { host: false, ..request }, sampling, ask);
+    match (&ask.writer.summarizer, &ask.writer.sampling) {
+        (Choice::Host, Some(sampling)) => Ok(by_sampling(engine, &request, sampling, ask)?),
+        (Choice::Host, None) => by_host(job, plan, &request),
+        _ => Ok(by_provider(job, step, need, request)?),
     }
-    if request.host {
-        return by_host(engine, opened, measured, ask, plan, &request, reply);
-    }
-    let (endpoint, thinking) = match endpoint(engine, ask)? {
-        Ok(chosen) => chosen,
-        Err(why) => return Ok(Drafted::Offline(vec![why])),
-    };
-    let (endpoint, thinking) = as_profiled(engine, step, measured, endpoint, thinking, ask);
-    if let (Some(why), false) = (summary_cost::left_alone(engine, &endpoint)?, ask.writer.dry) {
-        return Ok(Drafted::Offline(vec![offline_instead(&why)]));
-    }
-    let mut request = SummaryRequest { window: endpoint.window, thinking, ..request };
-    let (cost, prefix) = summary_cost::cost(engine, opened, measured, need, &request, &endpoint);
-    if ask.writer.dry {
-        return Ok(Drafted::Priced(cost));
-    }
-    request.prefix = prefix.as_ref();
-    if let Some(most) = summarizers.dollars_per_call {
-        request.bounds.tokens = request.bounds.tokens.min(affordable(
-            most,
-            engine.config.prices.of(&endpoint.model).ok(),
-            request.max_tokens,
-        ));
-    }
-    by_provider(engine, &request, &endpoint, ask, cost)
 }
 
 /// The region to summarise, redacted.
@@ -172,31 +145,9 @@ fn own_prompts(step: &Summarize) -> PromptOverrides {
     }
 }
 
-/// The endpoint and its thinking budget, or why the summary is written offline: without a key there still is one.
-fn endpoint(engine: &Engine, ask: &Ask) -> Result<std::result::Result<(Endpoint, u64), String>> {
-    let config = &engine.config;
-    match config.summarizers.endpoint(
-        &ask.writer.summarizer,
-        &config.environment,
-        ask.writer.trusted,
-        &ask.writer.endpoint,
-    ) {
-        Ok(Some(chosen)) => Ok(Ok(chosen)),
-        Ok(None) => Ok(Err("no provider API key was found; the offline summary was written".to_owned())),
-        Err(error) if error.kind() == ErrorKind::Provider => Ok(Err(offline_instead(&error.full()))),
-        Err(error) => Err(error),
-    }
-}
-
 /// The endpoint with the model that the profile asks there, unless the user names one.
-fn as_profiled(
-    engine: &Engine,
-    step: &Summarize,
-    measured: &Measured<'_>,
-    endpoint: Endpoint,
-    thinking: u64,
-    ask: &Ask,
-) -> (Endpoint, u64) {
+fn as_profiled(job: &CompactJob<'_>, step: &Summarize, endpoint: Endpoint, thinking: u64) -> (Endpoint, u64) {
+    let CompactJob { engine, ask, measured, .. } = *job;
     let prompts = &step.prompts;
     if prompts.provider.as_ref() != Some(&endpoint.provider)
         || ask.writer.endpoint.model.is_some()
@@ -212,12 +163,56 @@ fn as_profiled(
 }
 
 fn by_provider(
+    job: &CompactJob<'_>,
+    step: &Summarize,
+    need: &plan::Need,
+    request: SummaryRequest<'_>,
+) -> Result<Draft> {
+    let CompactJob { engine, ask, .. } = *job;
+    let summarizers = &engine.config.summarizers;
+    let writer = &ask.writer;
+    let environment = &engine.config.environment;
+    let chosen = summarizers.endpoint(&writer.summarizer, environment, writer.trusted, &writer.endpoint);
+    // Without a key there still is a summary.
+    let (endpoint, thinking) = match chosen {
+        Ok(Some(chosen)) => chosen,
+        Ok(None) => {
+            return Ok(Draft::offline("no provider API key was found; the offline summary was written"));
+        }
+        Err(error) if error.kind() == ErrorKind::Provider => {
+            return Ok(Draft::offline(offline_instead(&error.full())));
+        }
+        Err(error) => return Err(error),
+    };
+    let (endpoint, thinking) = as_profiled(job, step, endpoint, thinking);
+    if let (Some(why), false) = (summary_cost::left_alone(engine, &endpoint)?, writer.dry) {
+        return Ok(Draft::offline(offline_instead(&why)));
+    }
+    let mut request = SummaryRequest { window: endpoint.window, thinking, ..request };
+    let (cost, prefix) = summary_cost::cost(job, need, &request, &endpoint);
+    if writer.dry {
+        let by = Summarizer { cost: Some(cost), ..Summarizer::default() };
+        return Ok(Draft {
+            by,
+            ..Draft::offline("dry run: no model was asked, this is the offline summary")
+        });
+    }
+    request.prefix = prefix.as_ref();
+    if let Some(most) = summarizers.dollars_per_call {
+        let price = engine.config.prices.of(&endpoint.model).ok();
+        request.bounds.tokens = request.bounds.tokens.min(affordable(most, price, request.max_tokens));
+    }
+    asked(engine, &request, &endpoint, ask, cost)
+}
+
+/// What a provider answers, its failures counted.
+fn asked(
     engine: &Engine,
     request: &SummaryRequest<'_>,
     endpoint: &Endpoint,
     ask: &Ask,
     cost: CostInfo,
-) -> Result<Drafted> {
+) -> Result<Draft> {
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
     let limits = engine.config.summarizers.limits;
     events::tell(engine, &Event::Asked { summarizer: endpoint.label(), budget: request.max_tokens });
@@ -228,7 +223,6 @@ fn by_provider(
     let uncounted = summary_cost::count(engine, endpoint, &dialogue, began.elapsed()).err().map(|error| {
         format!("what was sent could not be counted towards the limits of the hour: {}", error.full())
     });
-    let usage = usage(&dialogue);
     match result {
         None => {
             if let Some(why) = uncounted {
@@ -236,29 +230,28 @@ fn by_provider(
             }
             Err(cancelled())
         }
-        Some(Ok((text, notes))) => {
+        Some(Ok((text, mut notes))) => {
             let not_recorded =
                 engine.store.unmark(&engine.shared(), &failures(endpoint)).err().map(not_recorded);
             let who = dialogue
                 .model
                 .as_deref()
                 .map_or_else(|| endpoint.label(), |it| format!("{}/{it}", endpoint.provider));
-            let mut notes = notes;
             notes.extend(sent_note(endpoint, &dialogue));
             notes.extend(uncounted.into_iter().chain(not_recorded));
             let cost = Some(cost.spent(summary_cost::spent(engine, endpoint, &dialogue)));
-            let by = Summarizer { name: who, usage, cost };
-            Ok(Drafted::Text { text: pinned(text, request), by, notes })
+            let by = Summarizer { name: who, usage: usage(&dialogue), cost };
+            Ok(Draft::by_model(text, notes, by, request))
         }
         Some(Err(why)) => {
             // A limit of the user's own is no failure of the provider's.
             let failed =
                 !matches!(why, GaveUp::Bound(_)) || (dialogue.requests > 0 && dialogue.model.is_none());
             let noted = if failed { note_failure(engine, endpoint) } else { Ok(()) };
-            let mut notes = vec![offline_instead(&why.sentence(Some(endpoint)))];
-            notes.extend(sent_note(endpoint, &dialogue));
-            notes.extend(uncounted.into_iter().chain(noted.err().map(not_recorded)));
-            Ok(Drafted::Offline(notes))
+            let mut draft = Draft::offline(offline_instead(&why.sentence(Some(endpoint))));
+            draft.notes.extend(sent_note(endpoint, &dialogue));
+            draft.notes.extend(uncounted.into_iter().chain(noted.err().map(not_recorded)));
+            Ok(draft)
         }
     }
 }
@@ -295,7 +288,7 @@ fn by_sampling(
     request: &SummaryRequest<'_>,
     sampling: &Sampling,
     ask: &Ask,
-) -> Result<Drafted> {
+) -> Result<Draft> {
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
     events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: request.max_tokens });
     let watch = watching(engine, &ask.writer.watch, request.bounds.tries);
@@ -304,40 +297,32 @@ fn by_sampling(
         Some(Ok((text, notes))) => {
             let who = dialogue.model.as_deref().map_or_else(|| "host".to_owned(), |it| format!("host/{it}"));
             let by = Summarizer { name: who, usage: usage(&dialogue), cost: None };
-            Ok(Drafted::Text { text: pinned(text, request), by, notes })
+            Ok(Draft::by_model(text, notes, by, request))
         }
-        Some(Err(why)) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
+        Some(Err(why)) => Ok(Draft::offline(offline_instead(&why.sentence(None)))),
     }
 }
 
-fn by_host(
-    engine: &Engine,
-    opened: &Opened,
-    measured: &Measured<'_>,
-    ask: &Ask,
-    plan: &Plan,
-    request: &SummaryRequest<'_>,
-    reply: Option<&HostReply>,
-) -> Result<Drafted> {
+/// The calling agent's model writes it in a second call; in that, its answer is read.
+fn by_host(job: &CompactJob<'_>, plan: &Plan, request: &SummaryRequest<'_>) -> Result<Draft, Ended> {
+    let CompactJob { engine, opened, ask, measured, reply, .. } = *job;
     let mut dialogue =
         reply.map_or_else(|| Dialogue::new(engine.now.unsigned_abs()), |it| it.state.dialogue.clone());
     if let Some(reply) = reply {
         if reply.state.region != (request.region.start, request.region.end) {
-            return Ok(Drafted::Offline(vec![
-                "the plan changed since the summary was asked for; the offline summary was written"
-                    .to_owned(),
-            ]));
+            let why = "the plan changed since the summary was asked for; the offline summary was written";
+            return Ok(Draft::offline(why));
         }
         dialogue.on_reply(request, Ok(Reply { text: reply.answer.clone(), ..Reply::default() }), 0);
     }
     match dialogue.next(request) {
         Step::Done(text, notes) => {
             let by = Summarizer { name: "host".to_owned(), usage: usage(&dialogue), cost: None };
-            Ok(Drafted::Text { text: pinned(text, request), by, notes })
+            Ok(Draft::by_model(text, notes, by, request))
         }
-        Step::GaveUp(why) => Ok(Drafted::Offline(vec![offline_instead(&why.sentence(None))])),
+        Step::GaveUp(why) => Ok(Draft::offline(offline_instead(&why.sentence(None)))),
         // A host is not waited for.
-        Step::Wait(..) => Ok(Drafted::Offline(Vec::new())),
+        Step::Wait(..) => Ok(Draft::default()),
         Step::Ask(asked) => {
             let state = State {
                 session: reopenable_name(engine, opened)?,
@@ -350,21 +335,17 @@ fn by_host(
             };
             let state = serde_json::to_string(&state)
                 .map_err(|error| Error::new(ErrorKind::Bug, "keeping an ask").because(error))?;
-            let handle = engine
-                .store
-                .put_ask(&engine.scope(measured.history), &state, engine.now)?
-                .as_str()
-                .to_owned();
+            let scope = engine.scope(measured.history);
+            let handle = engine.store.put_ask(&scope, &state, engine.now)?.as_str().to_owned();
             let next = Next::model(format!(
                 "write what `ask` says, then call again with handle {handle} and what you wrote as answer"
             ));
             // What was answered before stands in the caller's own context.
-            let mut turns =
-                asked.turns.iter().filter(|it| it.speaker == compaction::summary::model::Speaker::Us);
+            let mut turns = asked.turns.iter().filter(|it| it.speaker == Speaker::Us);
             let text = if reply.is_some() { turns.next_back() } else { turns.next() };
             let ask = text.map(|it| it.text.clone()).unwrap_or_default();
             let reason = plan.reason.text.clone();
-            Ok(Drafted::Asked(Question { handle, ask, next, reason }))
+            Err(CompactOutcome::NeedsAnswer(Question { handle, ask, next, reason }).into())
         }
     }
 }
@@ -378,20 +359,11 @@ fn reopenable_name(engine: &Engine, opened: &Opened) -> Result<String> {
 }
 
 /// What the user made of the summary, their lines marked.
-pub(crate) fn edited(
-    engine: &Engine,
-    measured: &Measured<'_>,
-    ask: &Ask,
-    plan: &Plan,
-    known: &HistoryFacts,
-    edit: &Edit,
-) -> Result<Option<String>> {
-    let Some(step) = plan.need.as_ref().and_then(|it| ask.profile.summarizing(it.pass)) else {
+pub(crate) fn edited(request: &AttemptRequest<'_>, plan: &Plan, edit: &Edit) -> Result<Option<String>> {
+    let Some(step) = plan.need.as_ref().and_then(|it| request.ask.profile.summarizing(it.pass)) else {
         return Ok(None);
     };
-    let offline =
-        || attempt::summary(engine, measured, ask, step, known.ledger(measured.history), plan, None);
-    let before = known.summary.clone().unwrap_or_else(offline);
+    let before = request.written.map_or_else(|| attempt::summary(request, step, plan, None), str::to_owned);
     let after = (edit.0)(&before)?;
     Ok(Some(marked(&before, &after, step.summary.shape)))
 }

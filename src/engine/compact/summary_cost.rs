@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::answers::{CostInfo, EstimateAnswer, MethodInfo};
 use crate::config::{Choice, Override, Summarizers};
+use crate::engine::compact::CompactJob;
 use crate::engine::compact::compacted::percent;
-use crate::engine::input::measured::Measured;
 use crate::engine::{Ask, Engine, Opened, inspect::estimate};
 use crate::llm::price::{self, RequestForm, RequestSizes};
 use crate::llm::run;
@@ -37,13 +37,12 @@ const ASKED: &str = "summarizer.asked";
 /// one. Only plain messages of the provider's own API, with their system prompt, are what an agent sent; from a
 /// session file its request cannot be made again, byte for byte.
 pub(crate) fn cost(
-    engine: &Engine,
-    opened: &Opened,
-    measured: &Measured<'_>,
+    job: &CompactJob<'_>,
     need: &Need,
     request: &SummaryRequest<'_>,
     endpoint: &Endpoint,
 ) -> (CostInfo, Option<Prefix>) {
+    let CompactJob { engine, opened, measured, .. } = *job;
     let meta = &measured.history.meta;
     let same = meta.model.as_deref() == Some(endpoint.model.as_str());
     let known = opened.session.format == api_format(endpoint.api) && meta.system.is_some();

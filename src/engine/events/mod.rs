@@ -43,7 +43,6 @@ pub enum Event {
         why: String,
     },
     Compacted {
-        /// Tokens of the messages before.
         tokens_before: u64,
         tokens_after: u64,
         /// Handle of the original session, once archived.

@@ -102,7 +102,6 @@ pub(crate) fn one_more(old: Option<Mark>, at: i64) -> Mark {
     Mark { value: count.saturating_add(1).to_string(), at }
 }
 
-/// What a plan is made for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PlanKind {
     /// Outputs are cleared; nothing is summarized.

@@ -46,7 +46,7 @@ fn row(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CompareRow> {
         &request::moment(engine, measured.history, ask),
     );
     let begun = Instant::now();
-    let made = compact::compact_without_events(engine, opened, ask)?.answer();
+    let made = compact::compact(engine, opened, ask)?.answer();
     let milliseconds = begun.elapsed().as_millis() as u64;
     let sum = |which: fn(&crate::answers::FactCount) -> usize| made.facts.values().map(which).sum();
     Ok(CompareRow {

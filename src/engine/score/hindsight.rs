@@ -1,7 +1,7 @@
 //! Of what an agent used after a cut, what compactions of the part before it still hold.
 
 use crate::answers::{HindsightAnswer, HindsightCut, HindsightKind, HindsightWay};
-use crate::engine::score::subject::{HANDLE, Subject, session, subject};
+use crate::engine::score::subject::{Subject, session, subject};
 use crate::engine::{Amount, Ask, Engine, Opened, compact::attempt, input::measured, session_info};
 use crate::report::scorecard::HindsightResult;
 use compaction::facts::Fact;
@@ -54,32 +54,22 @@ impl CompactionWay {
 pub fn cuts(engine: &Engine, name: &str, read: &Session, bytes: &[u8], ask: &Ask) -> Vec<SessionCut> {
     let history = &read.history;
     let at = history.cut_at_or_before(history.messages().len() * CUT / 100);
+    let cut = |at: String, before: History, used: Vec<Used>, native: Option<History>| {
+        let before = Session { format: read.format, ..session(before) };
+        SessionCut { subject: subject(engine, at.clone(), before, ask), at, used, native }
+    };
     let first = part(history, 0..at);
-    let mut out =
-        vec![cut(engine, format!("{CUT} %"), first, score::used_later(history, at), None, read, ask)];
+    let mut out = vec![cut(format!("{CUT} %"), first, score::used_later(history, at), None)];
     for (number, (before, after)) in own_compactions(name, bytes).into_iter().enumerate() {
         let Some(end) = end_of_summary(&before, &after) else { continue };
         let later = &after.messages()[end..];
         let both = before.messages().iter().chain(later).cloned().collect();
         let used = score::used_later(&History::new(both, before.meta.clone()), before.messages().len());
         let native = Some(part(&after, 0..end));
-        out.push(cut(engine, format!("own compaction {}", number + 1), before, used, native, read, ask));
+        out.push(cut(format!("own compaction {}", number + 1), before, used, native));
     }
     out.retain(|it| !it.used.is_empty());
     out
-}
-
-fn cut(
-    engine: &Engine,
-    at: String,
-    before: History,
-    used: Vec<Used>,
-    native: Option<History>,
-    read: &Session,
-    ask: &Ask,
-) -> SessionCut {
-    let before = Session { format: read.format, ..session(before) };
-    SessionCut { subject: subject(engine, at.clone(), before, ask), at, used, native }
 }
 
 fn part(history: &History, range: std::ops::Range<usize>) -> History {
@@ -152,10 +142,7 @@ pub fn evaluate_way_within(
     let count = |it: &Message| if plan::counts(it) { measured.counter.message(it) } else { 0 };
     let after = match way {
         CompactionWay::Profile => {
-            let plan = attempt::plan_for(engine, &measured, &ask, None);
-            let made =
-                plan.act.then(|| attempt::make(engine, &measured, &ask, plan, HANDLE, &cut.subject.known));
-            made?.ok()?.outcome.history
+            attempt::attempt(&cut.subject.request(engine, &measured, &ask))?.outcome.history
         }
         CompactionWay::Baseline(it) => it.compact(measured.history, size?, &count),
         CompactionWay::Ledger => {

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use crate::config::profiles;
-use crate::engine::compact::min_kept::HistoryFacts;
+use crate::engine::compact::attempt::{AttemptRequest, HistoryFacts};
 use crate::engine::score::hindsight::{self, CompactionWay, SIZES, SessionCut, WAYS};
 use crate::engine::score::subject::{HANDLE, Subject, session, subject};
 use crate::engine::{Amount, Ask, Engine, compact::attempt, input::measured, input::open};
@@ -13,7 +13,7 @@ use crate::report::scorecard::{Card, Chain, HindsightCard, HindsightResult, Hind
 use compaction::plan;
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Message};
-use score::{self, Probe, Truth, baselines::Baseline, synthetic};
+use score::{self, Probe, baselines::Baseline, synthetic};
 use sessions::{self, Session, validate};
 
 /// Sessions below are too small to be worth compacting, in tokens.
@@ -134,17 +134,24 @@ pub fn planted(engine: &Engine, seed: u64, ask: &Ask) -> Subject {
 pub fn trial(engine: &Engine, subject: &Subject, ask: &Ask, percent: Option<u64>) -> Trial {
     let ask = percent.map_or_else(|| ask.clone(), |it| ask.with_budget(Amount::Share(it as f64 / 100.0)));
     let budget = percent.map_or(subject.tokens, |it| subject.tokens * it / 100);
+    let refused = |why: String| Trial {
+        session: subject.name.clone(),
+        refused: Some(why),
+        budget,
+        tokens: (subject.tokens, subject.tokens),
+        ..Trial::default()
+    };
     let measured = measured::measure(engine, &subject.session, &ask);
     subject.known.read(measured.history, measured.history);
     let start = Instant::now();
-    let plan = attempt::plan_for(engine, &measured, &ask, None);
+    let plan = attempt::plan_for(engine, &measured, &ask);
     if !plan.act {
         let reason = engine.hinted(plan.reason.text, plan.reason.hint);
-        return Trial::refused(&subject.name, reason, subject.tokens, budget);
+        return refused(reason);
     }
-    let made = match attempt::make(engine, &measured, &ask, plan, HANDLE, &subject.known) {
+    let made = match attempt::make(&subject.request(engine, &measured, &ask), plan) {
         Ok(made) => made,
-        Err(it) => return Trial::refused(&subject.name, it.reason, subject.tokens, budget),
+        Err(it) => return refused(it.reason),
     };
     let millis = start.elapsed().as_secs_f64() * 1000.0;
     let format = subject.session.format;
@@ -152,7 +159,7 @@ pub fn trial(engine: &Engine, subject: &Subject, ask: &Ask, percent: Option<u64>
     let invalid = validate::check(format.api(), &messages).len();
     let tokens = (subject.tokens, made.outcome.tokens);
     let truth = score::truth(measured.whole(), &made.outcome.history);
-    Trial::new(&subject.name, &made.score, truth, tokens, budget, invalid, millis)
+    Trial { truth, tokens, budget, invalid, millis, ..Trial::of(&subject.name, &made.score) }
 }
 
 pub fn baseline(engine: &Engine, subject: &Subject, way: Baseline, ask: &Ask, percent: u64) -> Trial {
@@ -168,7 +175,7 @@ pub fn baseline(engine: &Engine, subject: &Subject, way: Baseline, ask: &Ask, pe
     // As it is, unmended: our own writers would put calls and outputs right.
     let invalid = usize::from(after.messages().first().is_some_and(|it| it.outputs().next().is_some()));
     let tokens = (subject.tokens, score.tokens.after);
-    Trial::new(&subject.name, &score, Truth::default(), tokens, budget, invalid, millis)
+    Trial { tokens, budget, invalid, millis, ..Trial::of(&subject.name, &score) }
 }
 
 /// Five compactions in a row, each to `percent` of the whole session's tokens. Nothing if no fact of the first part
@@ -193,12 +200,13 @@ pub fn chained(engine: &Engine, subject: &Subject, ask: &Ask, percent: u64) -> O
             ..session(History::default())
         };
         let measured = measured::measure(engine, &so_far, &ask);
-        let plan = attempt::plan_for(engine, &measured, &ask, None);
-        let known = HistoryFacts::default();
-        let made =
-            plan.act.then(|| attempt::make(engine, &measured, &ask, plan, HANDLE, &known).ok()).flatten();
-        messages = made
-            .map_or_else(|| so_far.history.messages().to_vec(), |it| it.outcome.history.messages().to_vec());
+        let (handle, facts) = (HANDLE, &HistoryFacts::default());
+        let request = AttemptRequest { engine, measured: &measured, ask: &ask, handle, facts, written: None };
+        let made = attempt::attempt(&request);
+        messages = made.map_or_else(
+            || measured.history.messages().to_vec(),
+            |it| it.outcome.history.messages().to_vec(),
+        );
         if cycle == 0 {
             let source = History::new(source.messages()[..cuts[1]].to_vec(), source.meta.clone());
             let after = History::new(messages.clone(), source.meta.clone());

@@ -1,6 +1,7 @@
 //! A session that is compacted many times, to see what each way keeps.
 
-use crate::engine::compact::min_kept::HistoryFacts;
+use crate::engine::compact::attempt::{AttemptRequest, HistoryFacts};
+use crate::engine::input::measured::Measured;
 use crate::engine::{Ask, Engine, input::measured};
 use history::History;
 use sessions::{Format, Session};
@@ -15,6 +16,17 @@ pub struct Subject {
     pub tokens: u64,
     pub(crate) session: Session,
     pub(crate) known: HistoryFacts,
+}
+
+impl Subject {
+    pub(crate) fn request<'a>(
+        &'a self,
+        engine: &'a Engine,
+        measured: &'a Measured<'a>,
+        ask: &'a Ask,
+    ) -> AttemptRequest<'a> {
+        AttemptRequest { engine, measured, ask, handle: HANDLE, facts: &self.known, written: None }
+    }
 }
 
 /// A session to try ways on.

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::engine::archive::PlanResult;
 use crate::engine::archive::marks::compacted_mark;
-use crate::engine::compact::attempt::header;
+use crate::engine::compact::attempt::{AttemptRequest, HistoryFacts, header};
 use crate::engine::input::measured::Measured;
 use crate::engine::write_back::{WrittenFingerprint, agent_of};
 use crate::engine::{
@@ -51,9 +51,7 @@ pub struct Seated {
     pub history: History,
     /// Of the archived original; nothing if the history was left as it is.
     pub handle: Option<String>,
-    /// Tokens of the messages before.
     pub tokens_before: u64,
-    /// Tokens of the messages after.
     pub tokens_after: u64,
 }
 
@@ -144,9 +142,11 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
 fn seat_made(engine: &Engine, original: &Opened, measured: &Measured<'_>, ask: &Ask) -> Result<Seated> {
     let history = measured.history;
     let handle = archive::session_handle(engine, original)?;
-    let plan = attempt::plan_for(engine, measured, ask, None);
+    let plan = attempt::plan_for(engine, measured, ask);
     tracing::info!("{} messages, {} tokens; {}", history.messages().len(), measured.tokens, plan.reason.text);
-    let SeatPlan { plan, after, tokens: tokens_after, score } = seated(engine, measured, ask, plan, &handle);
+    let facts = HistoryFacts::default();
+    let request = AttemptRequest { engine, measured, ask, handle: &handle, facts: &facts, written: None };
+    let SeatPlan { plan, after, tokens: tokens_after, score } = seated(&request, plan);
     let after = with_undo(after, &handle);
     let summary = after.messages().iter().find(|it| it.kind == history::Kind::Summary).map(Message::plain);
     let result =
@@ -168,34 +168,34 @@ fn seat_made(engine: &Engine, original: &Opened, measured: &Measured<'_>, ask: &
 struct SeatPlan {
     plan: Plan,
     after: History,
-    /// Tokens of the messages after.
     tokens: u64,
     /// Nothing where no plan was carried out.
     score: Option<Score>,
 }
 
 /// The new history: by the profile, or by it within three quarters of what there is, or as plainly as can be.
-fn seated(engine: &Engine, measured: &Measured<'_>, ask: &Ask, plan: Plan, handle: &str) -> SeatPlan {
+fn seated(request: &AttemptRequest<'_>, plan: Plan) -> SeatPlan {
+    let AttemptRequest { engine, measured, ask, .. } = *request;
     if measured.tokens <= SMALL {
-        return small(engine, measured, ask, handle);
+        return small(request);
     }
     let less = ask.with_budget(Amount::Tokens(measured.tokens * 3 / 4));
-    let second = attempt::plan_for(engine, measured, &less, None);
+    let second = attempt::plan_for(engine, measured, &less);
     for (plan, ask) in [(plan, ask), (second, &less)].into_iter().filter(|it| it.0.act) {
-        if let Ok(made) =
-            attempt::make(engine, measured, ask, plan, handle, &crate::engine::HistoryFacts::default())
+        if let Ok(made) = attempt::make(&AttemptRequest { ask, ..*request }, plan)
             && summarized(&made.outcome.history)
         {
             let (after, tokens) = (made.outcome.history, made.outcome.tokens);
             return SeatPlan { plan: made.plan, after, tokens, score: Some(made.score) };
         }
     }
-    small(engine, measured, ask, handle)
+    small(request)
 }
 
 /// A context that no plan makes smaller: the summary's first line, what goes in it if anything goes, and the newest
 /// units word for word.
-fn small(engine: &Engine, measured: &Measured<'_>, ask: &Ask, handle: &str) -> SeatPlan {
+fn small(request: &AttemptRequest<'_>) -> SeatPlan {
+    let AttemptRequest { engine, measured, ask, .. } = *request;
     let history = measured.history;
     let messages = history.messages();
     let size = |it: &Message| measured.counter.message(it);
@@ -207,7 +207,7 @@ fn small(engine: &Engine, measured: &Measured<'_>, ask: &Ask, handle: &str) -> S
         }
         (tail, left) = (unit.start, left - tokens);
     }
-    let mut plan = attempt::plan_for(engine, measured, ask, None);
+    let mut plan = attempt::plan_for(engine, measured, ask);
     (plan.ops, plan.act, plan.split) = (Vec::new(), true, Some(tail));
     plan.need = ask
         .profile
@@ -216,12 +216,10 @@ fn small(engine: &Engine, measured: &Measured<'_>, ask: &Ask, handle: &str) -> S
         .position(|it| matches!(it, Pass::Summarize(_)))
         .map(|pass| plan::Need { from: 0, to: tail, max_tokens: SMALL, reserved: None, shown_from: 0, pass });
     let after = messages[tail..].iter().map(size).sum::<u64>();
-    let first = header(measured.tokens, after, 1.0, history, handle, plan::end_mark(&messages[tail..]));
+    let first = header(request, after, 1.0, plan::end_mark(&messages[tail..]));
     let (before, text, behind) = match ask.profile.summarize() {
         Some(step) => {
-            let known = crate::engine::HistoryFacts::default();
-            let ledger = known.read(history, history);
-            let text = attempt::summary(engine, measured, ask, step, ledger, &plan, Some(&first));
+            let text = attempt::summary(request, step, &plan, Some(&first));
             (step.before.replace("{user-messages}", ""), text, step.after.as_str())
         }
         None => (String::new(), first.clone(), ""),

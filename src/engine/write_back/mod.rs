@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::agents::reach::{self, Job, Reach, Way};
+use crate::agents::reach::{self, Job, Way};
 use crate::agents::{self, AgentRef, Database};
 use crate::answers::{Next, TakesEffect, Who};
 use crate::engine::archive::marks::compacted_mark;
 use crate::engine::input::open::{open_database, open_path};
 use crate::engine::{Engine, Opened};
 use crate::files::Reading;
-use crate::store::{Applied, AppliedMode, Digest, Handle, Scope};
+use crate::store::{Applied, AppliedMode, Digest, Handle};
 use history::History;
 use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::{Format, Mode, Piece, Source as _, Written};
@@ -238,7 +238,17 @@ pub(crate) fn install(
         Way::Rows => agents::address(&path, &new_id),
         Way::Replace | Way::InPlace | Way::Beside => path.display().to_string(),
     };
-    note_applied(engine, &scope, compaction, &reach, &output, written.session.as_deref(), &mark)?;
+    let applied = Applied {
+        path: Some(output.clone()),
+        session: written.session.clone(),
+        mode: match reach.mode {
+            Mode::Patch => AppliedMode::Patch,
+            Mode::Append => AppliedMode::Append,
+            Mode::New => AppliedMode::New,
+        },
+        fingerprint: history::json::compact(&mark),
+    };
+    engine.store.finish(&scope, compaction, &applied)?;
     put(place, &path, reach.way, &fresh, &written)?;
     if job == Job::Compact {
         for id in [Some(&*new_id), opened.session.history.meta.session.as_deref()].into_iter().flatten() {
@@ -309,26 +319,6 @@ pub(crate) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Re
         return Err(refused(what).hint(Hint::WriteCopy));
     }
     Ok(())
-}
-
-fn note_applied(
-    engine: &Engine,
-    scope: &Scope,
-    compaction: &str,
-    reach: &Reach,
-    output: &str,
-    session: Option<&str>,
-    mark: &WrittenFingerprint,
-) -> Result<()> {
-    let mode = match reach.mode {
-        Mode::Patch => AppliedMode::Patch,
-        Mode::Append => AppliedMode::Append,
-        Mode::New => AppliedMode::New,
-    };
-    let fingerprint = serde_json::to_string(mark).unwrap_or_default();
-    let applied =
-        Applied { path: Some(output.to_owned()), session: session.map(str::to_owned), mode, fingerprint };
-    engine.store.finish(scope, compaction, &applied)
 }
 
 /// The result with what the session grew by since it was read, and by how many messages.

@@ -9,9 +9,9 @@ use super::arguments::hint_words;
 use super::arguments::{Arguments, of};
 use super::schema::{self, choice, meta, object, objects, read_only, text, whole};
 use super::shorten::{self, ANSWER};
-use crate::engine::{self, Engine, SessionRef};
+use crate::engine::{self, Engine, Recalled, SessionRef};
 use crate::mcp::server_state::{Caller, ServerState};
-use crate::store::{AuditVerb, Handle, Query, Range, Recalled, Scope, SearchExtent, SearchScope};
+use crate::store::{AuditVerb, Handle, Query, Range, Scope, SearchExtent, SearchScope};
 use history::error::{Error, Result};
 use tokens::Estimator;
 

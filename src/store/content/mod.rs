@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 use crate::store::database::sql::{Optional as _, Pool, Transaction, failed, locked, params, write};
 use crate::store::handle::identity;
 use crate::store::item::signed;
-use crate::store::{Body, Digest, Scope, unwrapped};
+use crate::store::{Body, Digest, Scope};
 use chunks::{LARGEST_CHUNK, PACK, Packs, SEARCHED, SMALLEST_CHUNK, find};
 use history::error::{Error, ErrorKind, Result};
 use pack::Packed;
@@ -312,4 +312,12 @@ pub(in crate::store) fn sweep(
         freed += size.and_then(|it| u64::try_from(it).ok()).unwrap_or(0);
     }
     Ok(freed)
+}
+
+/// The project's error, out of the one that a reader had to wrap it in; a new one around any other.
+pub fn unwrapped(error: std::io::Error) -> Error {
+    match error.downcast::<Error>() {
+        Ok(ours) => ours,
+        Err(error) => Error::new(ErrorKind::Io, "reading an original: expected to read on").because(error),
+    }
 }

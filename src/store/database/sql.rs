@@ -184,7 +184,6 @@ pub(in crate::store) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Erro
     }
 }
 
-/// One connection to the database.
 pub(in crate::store) enum Connection {
     Sqlite(rusqlite::Connection),
     #[cfg(feature = "team")]

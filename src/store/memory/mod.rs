@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::{Handle, Tidied};
+use crate::store::Handle;
 use history::error::{Error, ErrorKind, Result};
 use history::named;
 
@@ -55,6 +55,37 @@ impl MemoryKind {
             )
         })
     }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MemoryFilter {
+    /// The user's or the project's; `None` for both.
+    pub scope: Option<MemoryScope>,
+    /// Only of this type.
+    pub kind: Option<MemoryKind>,
+    pub pinned: bool,
+    /// Maximum number; `None` for all.
+    pub limit: Option<u32>,
+    /// Memories to skip.
+    pub offset: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Imported {
+    pub added: u32,
+    pub known: u32,
+    /// Number of a note (from 0) that was refused, and why.
+    pub refused: Vec<(u32, String)>,
+}
+
+/// Memories that were merged into one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Tidied {
+    /// The one that stays.
+    pub kept: Handle,
+    /// The ones it stands for. They are not deleted, only no longer listed or found.
+    pub superseded: Vec<Handle>,
+    pub why: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]

@@ -1,6 +1,7 @@
 //! Memories in the database.
 
 use super::duplicates;
+use crate::store::Store;
 use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, failed, odd, params, write};
 use crate::store::handle::identity;
 use crate::store::item::{Item, NewItem, Place, delete_item, item, put_item, put_place};
@@ -23,41 +24,118 @@ fn scoped(scope: &Scope, of: MemoryScope) -> Scope {
     }
 }
 
-pub(in crate::store) fn remember(
-    connection: &mut Connection,
-    scope: &Scope,
-    note: &NewMemory,
-    at: i64,
-    redactor: &Redactor,
-) -> Result<Memory> {
-    let transaction = write(connection, &scope.owner, WRITING)?;
-    let (id, _) = put(&transaction, scope, note, at, redactor)?;
-    let memory = one(&transaction, id)?;
-    transaction.commit().map_err(failed(WRITING))?;
-    Ok(memory)
-}
-
-pub(in crate::store) fn import(
-    connection: &mut Connection,
-    scope: &Scope,
-    notes: &[NewMemory],
-    at: i64,
-    redactor: &Redactor,
-) -> Result<Imported> {
-    let transaction = write(connection, &scope.owner, WRITING)?;
-    let mut out = Imported::default();
-    for (number, note) in (0..).zip(notes) {
-        match put(&transaction, scope, note, at, redactor) {
-            Ok((_, false)) => out.added += 1,
-            Ok((_, true)) => out.known += 1,
-            Err(error) if matches!(error.kind(), ErrorKind::Refused | ErrorKind::Arguments) => {
-                out.refused.push((number, error.detail().to_owned()));
-            }
-            Err(error) => return Err(error),
-        }
+impl Store {
+    /// Remembers something. The same content again is the same memory, made new.
+    pub fn remember(&self, scope: &Scope, note: &NewMemory, at: i64) -> Result<Memory> {
+        self.storing()?;
+        let redactor = &self.redactor;
+        let connection = &mut *self.lock();
+        let transaction = write(connection, &scope.owner, WRITING)?;
+        let (id, _) = put(&transaction, scope, note, at, redactor)?;
+        let memory = one(&transaction, id)?;
+        transaction.commit().map_err(failed(WRITING))?;
+        Ok(memory)
     }
-    transaction.commit().map_err(failed(WRITING))?;
-    Ok(out)
+
+    /// Remembers many, all but the refused ones.
+    pub fn import(&self, scope: &Scope, notes: &[NewMemory], at: i64) -> Result<Imported> {
+        let redactor = &self.redactor;
+        let connection = &mut *self.lock();
+        let transaction = write(connection, &scope.owner, WRITING)?;
+        let mut out = Imported::default();
+        for (number, note) in (0..).zip(notes) {
+            match put(&transaction, scope, note, at, redactor) {
+                Ok((_, false)) => out.added += 1,
+                Ok((_, true)) => out.known += 1,
+                Err(error) if matches!(error.kind(), ErrorKind::Refused | ErrorKind::Arguments) => {
+                    out.refused.push((number, error.detail().to_owned()));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        transaction.commit().map_err(failed(WRITING))?;
+        Ok(out)
+    }
+
+    pub fn memory(&self, scope: &Scope, handle: &str) -> Result<Memory> {
+        let connection = &*self.lock();
+        one(connection, memory_item(connection, scope, handle)?.id)
+    }
+
+    /// Pins or unpins a memory: it is in every summary. A pinned original or compaction stays, whatever its age.
+    pub fn pin(&self, scope: &Scope, handle: &str, pinned: bool) -> Result<()> {
+        let connection = &mut *self.lock();
+        let transaction = write(connection, &scope.owner, WRITING)?;
+        let item = item(&transaction, scope, handle)?;
+        let change = match (item.sort.as_str(), pinned) {
+            ("memory", true) => "UPDATE memory SET pinned = 1 WHERE item = ?1",
+            ("memory", false) => "UPDATE memory SET pinned = 0 WHERE item = ?1",
+            (_, true) => "INSERT INTO pinned (item) VALUES (?1) ON CONFLICT DO NOTHING",
+            (_, false) => "DELETE FROM pinned WHERE item = ?1",
+        };
+        transaction.execute(change, [item.id]).map_err(failed(WRITING))?;
+        transaction.commit().map_err(failed(WRITING))
+    }
+
+    /// Deletes one, with those it superseded.
+    pub fn forget(&self, scope: &Scope, handle: &str) -> Result<()> {
+        let connection = &mut *self.lock();
+        let doing = "forgetting";
+        let transaction = write(connection, &scope.owner, doing)?;
+        let item = memory_item(&transaction, scope, handle)?;
+        let line: Vec<i64> =
+            transaction.query_map(LINE, [item.id], |row| row.get(0)).map_err(failed(doing))?;
+        for id in line {
+            delete_item(&transaction, id)?;
+        }
+        transaction.commit().map_err(failed(doing))
+    }
+
+    /// Merges duplicates, of the user's or the project's alone if `of` says so; the newer supersedes.
+    pub fn tidy(&self, scope: &Scope, of: Option<MemoryScope>, dry_run: bool) -> Result<Vec<Tidied>> {
+        let connection = &mut *self.lock();
+        let doing = "tidying memories";
+        let transaction = write(connection, &scope.owner, doing)?;
+        let found = duplicates(&memories(
+            &transaction,
+            scope,
+            &MemoryFilter { scope: of, ..MemoryFilter::default() },
+        )?);
+        if dry_run {
+            return Ok(found);
+        }
+        let id = |handle: &Handle| item(&transaction, scope, handle.as_str()).map(|it| it.id);
+        for tidied in &found {
+            let kept = id(&tidied.kept)?;
+            for old in &tidied.superseded {
+                let old = id(old)?;
+                // What was pinned stays pinned under its newer words.
+                for (sql, params) in [
+                    ("UPDATE memory SET superseded = ?1 WHERE item = ?2", [kept, old]),
+                    (
+                        "UPDATE memory SET pinned = 1 WHERE item = ?1
+                           AND EXISTS (SELECT 1 FROM memory old WHERE old.item = ?2 AND old.pinned = 1)",
+                        [kept, old],
+                    ),
+                ] {
+                    transaction.execute(sql, params).map_err(failed(doing))?;
+                }
+                index::unindex(&transaction, old)?;
+            }
+        }
+        transaction.commit().map_err(failed(doing))?;
+        Ok(found)
+    }
+
+    /// Memories of the project and the user, newest first.
+    pub fn memories(&self, scope: &Scope, filter: &MemoryFilter) -> Result<Vec<Memory>> {
+        memories(&self.lock(), scope, filter)
+    }
+
+    /// The pinned memories of the project and the user, newest first: they are in every summary.
+    pub fn pinned(&self, scope: &Scope) -> Result<Vec<Memory>> {
+        self.memories(scope, &MemoryFilter { pinned: true, ..MemoryFilter::default() })
+    }
 }
 
 /// Inserts a memory or makes the same one new. Says whether it was known.
@@ -159,10 +237,6 @@ fn memory_item(connection: &Connection, scope: &Scope, handle: &str) -> Result<I
     ))
 }
 
-pub(in crate::store) fn memory(connection: &Connection, scope: &Scope, handle: &str) -> Result<Memory> {
-    one(connection, memory_item(connection, scope, handle)?.id)
-}
-
 pub(in crate::store) fn memories(
     connection: &Connection,
     scope: &Scope,
@@ -187,72 +261,7 @@ pub(in crate::store) fn memories(
     connection.query_map(&sql, params, memory_of).map_err(failed(READING))
 }
 
-pub(in crate::store) fn pin(
-    connection: &mut Connection,
-    scope: &Scope,
-    handle: &str,
-    pinned: bool,
-) -> Result<()> {
-    let transaction = write(connection, &scope.owner, WRITING)?;
-    let item = item(&transaction, scope, handle)?;
-    let change = match (item.sort.as_str(), pinned) {
-        ("memory", true) => "UPDATE memory SET pinned = 1 WHERE item = ?1",
-        ("memory", false) => "UPDATE memory SET pinned = 0 WHERE item = ?1",
-        (_, true) => "INSERT INTO pinned (item) VALUES (?1) ON CONFLICT DO NOTHING",
-        (_, false) => "DELETE FROM pinned WHERE item = ?1",
-    };
-    transaction.execute(change, [item.id]).map_err(failed(WRITING))?;
-    transaction.commit().map_err(failed(WRITING))
-}
-
 /// A memory and, through any number of steps, those it superseded; the oldest step last.
 pub(in crate::store) const LINE: &str = "WITH RECURSIVE line(item, depth) AS (
        SELECT CAST(?1 AS BIGINT), 0 UNION SELECT m.item, depth + 1 FROM memory m JOIN line ON m.superseded = line.item
      ) SELECT item FROM line ORDER BY depth DESC";
-
-pub(in crate::store) fn forget(connection: &mut Connection, scope: &Scope, handle: &str) -> Result<()> {
-    let doing = "forgetting";
-    let transaction = write(connection, &scope.owner, doing)?;
-    let item = memory_item(&transaction, scope, handle)?;
-    let line: Vec<i64> = transaction.query_map(LINE, [item.id], |row| row.get(0)).map_err(failed(doing))?;
-    for id in line {
-        delete_item(&transaction, id)?;
-    }
-    transaction.commit().map_err(failed(doing))
-}
-
-pub(in crate::store) fn tidy(
-    connection: &mut Connection,
-    scope: &Scope,
-    of: Option<MemoryScope>,
-    dry_run: bool,
-) -> Result<Vec<Tidied>> {
-    let doing = "tidying memories";
-    let transaction = write(connection, &scope.owner, doing)?;
-    let found =
-        duplicates(&memories(&transaction, scope, &MemoryFilter { scope: of, ..MemoryFilter::default() })?);
-    if dry_run {
-        return Ok(found);
-    }
-    let id = |handle: &Handle| item(&transaction, scope, handle.as_str()).map(|it| it.id);
-    for tidied in &found {
-        let kept = id(&tidied.kept)?;
-        for old in &tidied.superseded {
-            let old = id(old)?;
-            // What was pinned stays pinned under its newer words.
-            for (sql, params) in [
-                ("UPDATE memory SET superseded = ?1 WHERE item = ?2", [kept, old]),
-                (
-                    "UPDATE memory SET pinned = 1 WHERE item = ?1
-                       AND EXISTS (SELECT 1 FROM memory old WHERE old.item = ?2 AND old.pinned = 1)",
-                    [kept, old],
-                ),
-            ] {
-                transaction.execute(sql, params).map_err(failed(doing))?;
-            }
-            index::unindex(&transaction, old)?;
-        }
-    }
-    transaction.commit().map_err(failed(doing))?;
-    Ok(found)
-}

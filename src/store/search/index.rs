@@ -160,7 +160,6 @@ pub(in crate::store) fn index_later(transaction: &Transaction<'_>, item: i64) ->
     Ok(())
 }
 
-/// Whether an item is in the index.
 pub(in crate::store) fn is_indexed(connection: &Connection, item: i64) -> Result<bool> {
     let sql = match connection {
         Connection::Sqlite(_) => "SELECT 1 FROM words_docsize WHERE id = ?1",

@@ -4,12 +4,18 @@ pub(in crate::store) mod index;
 pub mod passages;
 pub mod words;
 
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::store::Store;
 use crate::store::content::chunks;
 use crate::store::database::sql::{Connection, Optional as _, Pool, Row, failed, locked, params, write};
 use crate::store::item::{ENTRY, entry_of};
 use crate::store::memory::remembered;
-use crate::store::{Found, Hit, Query, Scope, SearchExtent, What, archive};
-use history::error::Result;
+use crate::store::{Entry, Scope, Snippet, What, archive};
+use history::error::{Error, Result};
+use history::named;
 use index::{index, is_indexed, readable};
 use words::{Terms, Words, indexed};
 
@@ -25,6 +31,81 @@ const RANKED: u32 = 5_000;
 const WEIGHED: usize = 1 << 20;
 
 const DOING: &str = "searching";
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SearchExtent {
+    /// Of the session with this id.
+    Session(String),
+    /// Of the scope's project, with the user's own memories.
+    Project,
+    /// Of the scope's owner.
+    All,
+}
+
+impl SearchExtent {
+    pub fn scope(&self) -> SearchScope {
+        match self {
+            Self::Session(_) => SearchScope::Session,
+            Self::Project => SearchScope::Project,
+            Self::All => SearchScope::All,
+        }
+    }
+}
+
+named! {
+    /// How far a caller wants to see.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum SearchScope {
+        Session = "session",
+        Project = "project",
+        All = "all",
+    }
+}
+
+impl FromStr for SearchScope {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::find(name).ok_or_else(|| {
+            Error::of_argument("scope", format!("expected session, project or all, found {name:?}"))
+        })
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    /// Words; `"…"` is a phrase.
+    pub text: String,
+    pub extent: SearchExtent,
+    /// Only these; empty means all.
+    pub only: Vec<What>,
+    /// Maximum number of results; 100 at most.
+    pub limit: u32,
+    /// Results to skip.
+    pub offset: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Hit {
+    #[serde(flatten)]
+    pub entry: Entry,
+    /// How well it fits: higher is better; comparable within one search.
+    pub score: f64,
+    pub snippet: Snippet,
+    /// The range that brings just this, where the handle names something larger: a message of a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub range: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Found {
+    pub hits: Vec<Hit>,
+    /// The offset to go on with, if there is more.
+    pub next: Option<u32>,
+    /// Nothing held all words, so these hold some of them.
+    pub partial: bool,
+}
 
 /// Puts the words into the index that were left to the next search, some at a time, so that no other process waits
 /// long.
@@ -67,22 +148,30 @@ struct Match {
     score: f64,
 }
 
-pub(in crate::store) fn search(store: &Pool, scope: &Scope, query: &Query) -> Result<Found> {
-    let words = Words::parse(&query.text)?;
-    catch_up(store, &scope.owner)?;
-    let mut found = matching(&locked(store), scope, query, &words, Terms::All)?;
-    let partial = found.is_empty() && words.count() > 1;
-    if partial {
-        found = matching(&locked(store), scope, query, &words, Terms::Any)?;
+impl Store {
+    /// Searches outputs, messages, summaries and memories.
+    pub fn search(&self, scope: &Scope, query: &Query) -> Result<Found> {
+        let store = &self.pool;
+        let words = Words::parse(&query.text)?;
+        catch_up(store, &scope.owner)?;
+        let mut found = matching(&locked(store), scope, query, &words, Terms::All)?;
+        let partial = found.is_empty() && words.count() > 1;
+        if partial {
+            found = matching(&locked(store), scope, query, &words, Terms::Any)?;
+        }
+        weigh(&locked(store), &words, &mut found)?;
+        let (from, limit) = (query.offset as usize, query.limit.clamp(1, MAX_HITS) as usize);
+        let more = found.len() > from + limit;
+        let mut hits = Vec::new();
+        for found in found.into_iter().skip(from).take(limit) {
+            hits.extend(dressed(store, scope, query, &words, found)?);
+        }
+        Ok(Found {
+            partial: partial && !hits.is_empty(),
+            hits,
+            next: more.then(|| query.offset + limit as u32),
+        })
     }
-    weigh(&locked(store), &words, &mut found)?;
-    let (from, limit) = (query.offset as usize, query.limit.clamp(1, MAX_HITS) as usize);
-    let more = found.len() > from + limit;
-    let mut hits = Vec::new();
-    for found in found.into_iter().skip(from).take(limit) {
-        hits.extend(dressed(store, scope, query, &words, found)?);
-    }
-    Ok(Found { partial: partial && !hits.is_empty(), hits, next: more.then(|| query.offset + limit as u32) })
 }
 
 /// Gives the newest matches their score and puts the best first (BM25, with k1 = 1.2 and b = 0.75 as FTS5 has them).

@@ -7,9 +7,8 @@ use twox_hash::{XxHash3_64, XxHash3_128};
 
 use super::index;
 use super::words::{Terms, Words, indexed};
-use crate::store::database::sql::{
-    Connection, Optional as _, Pool, Row, Transaction, failed, locked, params, write,
-};
+use crate::store::Store;
+use crate::store::database::sql::{Optional as _, Row, Transaction, failed, locked, params, write};
 use crate::store::item::{ENTRY, entry_of, item};
 use crate::store::{Entry, Scope, SearchExtent, What};
 use history::error::Result;
@@ -82,7 +81,6 @@ pub struct PassageMatch {
     pub at: i64,
 }
 
-/// A passage that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPassage {
     /// The newest archived session that holds it; `message` and `at` are the passage's.
@@ -90,65 +88,129 @@ pub struct FoundPassage {
     pub text: String,
 }
 
-/// Sessions that wait to be indexed, the newest first.
-pub(in crate::store) fn unindexed(connection: &Connection, owner: &str) -> Result<Vec<Unindexed>> {
-    let row = |row: &Row<'_>| {
-        let bytes: i64 = row.get(2)?;
-        Ok(Unindexed {
-            scope: Scope { owner: owner.to_owned(), project: row.get(1)? },
-            handle: row.get(0)?,
-            bytes: bytes.unsigned_abs(),
-        })
-    };
-    connection
-        .query_map(
-            "SELECT i.handle, i.project, i.bytes FROM unindexed u JOIN item i ON i.id = u.item
-             WHERE i.owner = ?1 ORDER BY i.at DESC, i.id DESC",
-            [owner],
-            row,
-        )
-        .map_err(failed(DOING))
-}
-
-/// Puts the passages of an archived session into the index. What an older version of it holds moves over to it.
-pub(in crate::store) fn put(
-    connection: &Pool,
-    scope: &Scope,
-    handle: &str,
-    agent: &str,
-    passages: &[Passage],
-    redactor: &Redactor,
-) -> Result<()> {
-    // Looking for secrets takes longest, so it comes before the lock.
-    let redacted: Vec<Redacted<'_>> = passages.iter().map(|it| Redacted::of(it, redactor)).collect();
-    let mut connection = locked(connection);
-    let item = item(&connection, scope, handle)?.id;
-    let transaction = write(&mut connection, &scope.owner, INDEXING)?;
-    transaction.execute("DELETE FROM unindexed WHERE item = ?1", [item]).map_err(failed(INDEXING))?;
-    let place: Option<(String, i64)> = transaction
-        .query_row(
-            "SELECT session, at FROM place WHERE item = ?1 AND what = 'session' ORDER BY at DESC LIMIT 1",
-            [item],
-            |row| Ok((row.get(0)?, row.get(1)?)),
-        )
-        .optional()
-        .map_err(failed(INDEXING))?;
-    let Some((session, at)) = place else { return transaction.commit().map_err(failed(INDEXING)) };
-    let conversation: i64 = transaction
-        .query_row(
-            "INSERT INTO conversation (owner, project, session) VALUES (?1, ?2, ?3)
-             ON CONFLICT (owner, project, session) DO UPDATE SET session = excluded.session RETURNING id",
-            params![scope.owner, scope.project, session],
-            |row| row.get(0),
-        )
-        .map_err(failed(INDEXING))?;
-    let about =
-        [token('o', &scope.owner), token('p', &scope.project), token('s', &session), token('a', agent)];
-    let from = Origin { conversation, item, at, about: about.join(" ") };
-    for it in &redacted {
-        put_one(&transaction, &from, it)?;
+impl Store {
+    /// Archived sessions of an owner whose passages are not in the index, newest first.
+    pub fn unindexed(&self, owner: &str) -> Result<Vec<Unindexed>> {
+        let connection = &*self.lock();
+        let row = |row: &Row<'_>| {
+            let bytes: i64 = row.get(2)?;
+            Ok(Unindexed {
+                scope: Scope { owner: owner.to_owned(), project: row.get(1)? },
+                handle: row.get(0)?,
+                bytes: bytes.unsigned_abs(),
+            })
+        };
+        connection
+            .query_map(
+                "SELECT i.handle, i.project, i.bytes FROM unindexed u JOIN item i ON i.id = u.item
+                 WHERE i.owner = ?1 ORDER BY i.at DESC, i.id DESC",
+                [owner],
+                row,
+            )
+            .map_err(failed(DOING))
     }
-    transaction.commit().map_err(failed(INDEXING))
+
+    /// Passages that hold the words, newest first, each text once.
+    pub fn search_passages(
+        &self,
+        scope: &Scope,
+        extent: &SearchExtent,
+        words: &Words,
+        wanted: Terms,
+        filter: &Filter,
+    ) -> Result<Vec<PassageMatch>> {
+        let store = &self.pool;
+        let mut about = vec![token('o', &scope.owner)];
+        match extent {
+            SearchExtent::All => {}
+            SearchExtent::Project => about.push(token('p', &scope.project)),
+            SearchExtent::Session(id) => about.extend([token('p', &scope.project), token('s', id)]),
+        }
+        about.extend(filter.agent.iter().map(|it| token('a', it)));
+        about.extend(filter.kind.iter().map(|it| token('k', it.name())));
+        let project = match extent {
+            SearchExtent::All => None,
+            SearchExtent::Project | SearchExtent::Session(_) => Some(scope.project.as_str()),
+        };
+        // What the index says is checked in the row: a token is a hash.
+        let connection = locked(store);
+        let found_by = index::passages(&connection, words, wanted, &about, 6);
+        let (from, condition, id) = (&found_by.from, &found_by.condition, found_by.id);
+        let sql = format!(
+            "SELECT s.id, s.kinds, s.at, s.hash FROM {from} CROSS JOIN conversation c
+             WHERE c.id = s.conversation AND {condition} AND c.owner = ?1 AND (CAST(?2 AS TEXT) IS NULL OR c.project = ?2)
+               AND s.at >= ?3 AND s.at < ?4
+             ORDER BY {id} DESC LIMIT ?5"
+        );
+        let found = |row: &Row<'_>| {
+            let hash: [u8; 16] = row.get(3)?;
+            Ok((PassageMatch { id: row.get(0)?, kinds: kinds(row.get(1)?), at: row.get(2)? }, hash))
+        };
+        let (since, before) = (filter.since.unwrap_or(i64::MIN), filter.before.unwrap_or(i64::MAX));
+        let params = [params![scope.owner, project, since, before, LOOKED_AT], &found_by.params()].concat();
+        let mut out: Vec<(PassageMatch, [u8; 16])> =
+            connection.query_map(&sql, &*params, found).map_err(failed(DOING))?;
+        out.sort_by_key(|it| std::cmp::Reverse(it.0.at));
+        let mut known = std::collections::HashSet::new();
+        Ok(out.into_iter().filter(|it| known.insert(it.1)).map(|it| it.0).collect())
+    }
+
+    /// A match with its text; nothing if another process has deleted it.
+    pub fn passage(&self, owner: &str, id: i64) -> Result<Option<FoundPassage>> {
+        let connection = &*self.lock();
+        let found = |row: &Row<'_>| {
+            let message: u32 = row.get(10)?;
+            let at = row.get(11)?;
+            let entry =
+                Entry { what: What::Message, message: Some(message), tokens: None, at, ..entry_of(row)? };
+            Ok(FoundPassage { entry, text: row.get(12)? })
+        };
+        let sql = format!(
+            "SELECT {ENTRY}, s.message, s.at, s.body FROM passage s JOIN conversation c ON c.id = s.conversation
+                 JOIN item i ON i.id = s.item
+                 JOIN place p ON p.item = i.id AND p.session = c.session AND p.what = 'session' AND p.call_id = ''
+                 WHERE s.id = ?1 AND c.owner = ?2"
+        );
+        connection.query_row(&sql, params![id, owner], found).optional().map_err(failed(DOING))
+    }
+
+    /// Puts the passages of an archived session into the index, without secrets and private passages. An empty list
+    /// says that there is nothing to be indexed.
+    pub fn put_passages(&self, scope: &Scope, handle: &str, agent: &str, passages: &[Passage]) -> Result<()> {
+        self.storing()?;
+        let redactor = &self.redactor;
+        let connection = &self.pool;
+        // Looking for secrets takes longest, so it comes before the lock.
+        let redacted: Vec<Redacted<'_>> = passages.iter().map(|it| Redacted::of(it, redactor)).collect();
+        let mut connection = locked(connection);
+        let item = item(&connection, scope, handle)?.id;
+        let transaction = write(&mut connection, &scope.owner, INDEXING)?;
+        transaction.execute("DELETE FROM unindexed WHERE item = ?1", [item]).map_err(failed(INDEXING))?;
+        let place: Option<(String, i64)> = transaction
+            .query_row(
+                "SELECT session, at FROM place WHERE item = ?1 AND what = 'session' ORDER BY at DESC LIMIT 1",
+                [item],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()
+            .map_err(failed(INDEXING))?;
+        let Some((session, at)) = place else { return transaction.commit().map_err(failed(INDEXING)) };
+        let conversation: i64 = transaction
+            .query_row(
+                "INSERT INTO conversation (owner, project, session) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (owner, project, session) DO UPDATE SET session = excluded.session RETURNING id",
+                params![scope.owner, scope.project, session],
+                |row| row.get(0),
+            )
+            .map_err(failed(INDEXING))?;
+        let about =
+            [token('o', &scope.owner), token('p', &scope.project), token('s', &session), token('a', agent)];
+        let from = Origin { conversation, item, at, about: about.join(" ") };
+        for it in &redacted {
+            put_one(&transaction, &from, it)?;
+        }
+        transaction.commit().map_err(failed(INDEXING))
+    }
 }
 
 /// A passage as it is kept.
@@ -208,71 +270,6 @@ fn token(letter: char, value: &str) -> String {
     format!("{letter}{:016x}", XxHash3_64::oneshot(value.as_bytes()))
 }
 
-/// The passages that hold the words, the newest first; each text once.
-pub(in crate::store) fn search(
-    store: &Pool,
-    scope: &Scope,
-    extent: &SearchExtent,
-    words: &Words,
-    wanted: Terms,
-    filter: &Filter,
-) -> Result<Vec<PassageMatch>> {
-    let mut about = vec![token('o', &scope.owner)];
-    match extent {
-        SearchExtent::All => {}
-        SearchExtent::Project => about.push(token('p', &scope.project)),
-        SearchExtent::Session(id) => about.extend([token('p', &scope.project), token('s', id)]),
-    }
-    about.extend(filter.agent.iter().map(|it| token('a', it)));
-    about.extend(filter.kind.iter().map(|it| token('k', it.name())));
-    let project = match extent {
-        SearchExtent::All => None,
-        SearchExtent::Project | SearchExtent::Session(_) => Some(scope.project.as_str()),
-    };
-    // What the index says is checked in the row: a token is a hash.
-    let connection = locked(store);
-    let found_by = index::passages(&connection, words, wanted, &about, 6);
-    let (from, condition, id) = (&found_by.from, &found_by.condition, found_by.id);
-    let sql = format!(
-        "SELECT s.id, s.kinds, s.at, s.hash FROM {from} CROSS JOIN conversation c
-         WHERE c.id = s.conversation AND {condition} AND c.owner = ?1 AND (CAST(?2 AS TEXT) IS NULL OR c.project = ?2)
-           AND s.at >= ?3 AND s.at < ?4
-         ORDER BY {id} DESC LIMIT ?5"
-    );
-    let found = |row: &Row<'_>| {
-        let hash: [u8; 16] = row.get(3)?;
-        Ok((PassageMatch { id: row.get(0)?, kinds: kinds(row.get(1)?), at: row.get(2)? }, hash))
-    };
-    let (since, before) = (filter.since.unwrap_or(i64::MIN), filter.before.unwrap_or(i64::MAX));
-    let params = [params![scope.owner, project, since, before, LOOKED_AT], &found_by.params()].concat();
-    let mut out: Vec<(PassageMatch, [u8; 16])> =
-        connection.query_map(&sql, &*params, found).map_err(failed(DOING))?;
-    out.sort_by_key(|it| std::cmp::Reverse(it.0.at));
-    let mut known = std::collections::HashSet::new();
-    Ok(out.into_iter().filter(|it| known.insert(it.1)).map(|it| it.0).collect())
-}
-
 fn kinds(bits: i64) -> Vec<PassageKind> {
     PassageKind::ALL.into_iter().filter(|it| bits & it.bit() != 0).collect()
-}
-
-/// The text of a match and where it stands; nothing if another process has deleted it.
-pub(in crate::store) fn passage(
-    connection: &Connection,
-    owner: &str,
-    id: i64,
-) -> Result<Option<FoundPassage>> {
-    let found = |row: &Row<'_>| {
-        let message: u32 = row.get(10)?;
-        let at = row.get(11)?;
-        let entry = Entry { what: What::Message, message: Some(message), tokens: None, at, ..entry_of(row)? };
-        Ok(FoundPassage { entry, text: row.get(12)? })
-    };
-    let sql = format!(
-        "SELECT {ENTRY}, s.message, s.at, s.body FROM passage s JOIN conversation c ON c.id = s.conversation
-             JOIN item i ON i.id = s.item
-             JOIN place p ON p.item = i.id AND p.session = c.session AND p.what = 'session' AND p.call_id = ''
-             WHERE s.id = ?1 AND c.owner = ?2"
-    );
-    connection.query_row(&sql, params![id, owner], found).optional().map_err(failed(DOING))
 }

@@ -115,16 +115,16 @@ fn an_old_archive_is_read_as_it_lies_and_takes_less_room_when_it_is_stored_anew(
     let store = open(directory.path());
     assert_all_there(&store, &originals);
     let before = store.stats().unwrap();
-    assert_eq!(before.old, 4);
-    assert_eq!(store.modernize().unwrap(), 4);
+    assert_eq!(before.old_format, 4);
+    assert_eq!(store.rewrite_old_format().unwrap(), 4);
     assert_all_there(&store, &originals);
     let after = store.stats().unwrap();
-    assert_eq!((after.old, after.bytes), (0, before.bytes));
+    assert_eq!((after.old_format, after.bytes), (0, before.bytes));
     // Its middle moved everything behind it, so that three versions of mine lay there; now one and what it grew by. The
     // other owner's is his own.
     eprintln!("an old archive of {} bytes takes {} stored anew", before.stored_bytes, after.stored_bytes);
     assert!(after.stored_bytes < 2 * 3_300_000 + 409_000 + 400_000, "{after:?}");
-    assert_eq!(store.modernize().unwrap(), 0);
+    assert_eq!(store.rewrite_old_format().unwrap(), 0);
     let batch = Batch {
         session: SessionOrigin { id: "s0".into(), ..SessionOrigin::default() },
         originals: vec![Original::session(Body::Bytes(&originals[0].1), 1)],
@@ -145,7 +145,7 @@ fn what_is_damaged_in_an_old_archive_stays_and_all_else_is_stored_anew() {
     let last = "(SELECT chunk FROM piece WHERE blob = 3 ORDER BY seq DESC LIMIT 1)";
     database.execute(&format!("UPDATE chunk SET packed = x'00' WHERE id = {last}"), []).unwrap();
     let (store, lost) = (open(directory.path()), Handle::of(&me(), &Digest::of(&originals[2].1)));
-    assert_eq!(store.modernize().unwrap(), 3);
+    assert_eq!(store.rewrite_old_format().unwrap(), 3);
     let problems = store.check(true).unwrap().problems;
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0].contains(lost.as_str()) && problems[0].contains("chunk "), "{problems:?}");
@@ -164,7 +164,7 @@ fn a_reader_goes_on_while_another_process_stores_its_original_anew() {
     let mut reader = one.reader(&me(), Handle::of(&me(), &Digest::of(&originals[1].1)).as_str()).unwrap();
     let mut read = vec![0; 1_200_000];
     reader.read_exact(&mut read).unwrap();
-    assert_eq!(other.modernize().unwrap(), 4);
+    assert_eq!(other.rewrite_old_format().unwrap(), 4);
     reader.read_to_end(&mut read).unwrap();
     assert!(read == originals[1].1);
 }
@@ -194,7 +194,7 @@ fn a_disk_that_fills_while_old_originals_are_moved_loses_none() {
     }
     // With room it goes on.
     let store = open(&directory);
-    store.modernize().unwrap();
-    assert_eq!(store.stats().unwrap().old, 0);
+    store.rewrite_old_format().unwrap();
+    assert_eq!(store.stats().unwrap().old_format, 0);
     assert_all_there(&store, &originals);
 }

@@ -245,7 +245,7 @@ fn churn(store: &Store, who: &str, n: u64) -> epitome::Result<Option<String>> {
                 OLD,
                 false,
             )?;
-            store.modernize()?;
+            store.rewrite_old_format()?;
             Ok(None)
         }
     }
@@ -294,7 +294,7 @@ fn two_that_store_delete_and_move_are_killed_at_any_moment() {
             let entry = store.entry(&me(), handle).unwrap();
             assert!(store.restore(&me(), handle).unwrap() == shared(&entry.session.unwrap()), "{handle}");
         }
-        moved += usize::from(store.stats().unwrap().old == 0);
+        moved += usize::from(store.stats().unwrap().old_format == 0);
         restored += acknowledged.len() + originals.len();
         // What a killed process left goes with the next collection, and nothing else.
         store.collect(&Retention::default(), OLD, false).unwrap();

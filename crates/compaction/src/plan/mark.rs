@@ -14,12 +14,8 @@ pub fn end_mark(behind: &[Message]) -> Option<String> {
 fn last_part(messages: &[Message]) -> Option<u64> {
     let last = messages.iter().rev().find(|it| counts(it))?;
     let text = match last.parts.last()? {
-        Part::Text(it) => it.as_str(),
-        Part::Reasoning(it) => it.text.as_str(),
-        Part::Call(it) => it.input.as_str(),
-        Part::Output(it) => it.text.as_str(),
         Part::Media(it) => &it.data,
-        Part::Opaque(it) => it.raw.as_str(),
+        it => it.text()?.as_str(),
     };
     Some(twox_hash::XxHash3_64::oneshot(text.trim().as_bytes()) & 0xFF_FFFF)
 }

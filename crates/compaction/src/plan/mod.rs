@@ -75,7 +75,6 @@ pub struct Snapshot<'a> {
     pub covers: usize,
 }
 
-/// What is asked of a plan.
 pub struct PlanRequest<'a> {
     pub profile: &'a Profile,
     /// Only outputs; no summary.
@@ -175,13 +174,11 @@ pub enum Op {
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OutputOp {
-    /// Number of the message.
     pub message: usize,
     /// Number of the part in it.
     pub part: usize,
     pub call_id: String,
     pub tool: String,
-    /// Tokens of the original.
     pub tokens_before: u64,
     /// Tokens of what takes its place.
     pub tokens_after: u64,

@@ -22,7 +22,6 @@ pub struct ModelLimits<'a> {
     pub next: Option<u64>,
 }
 
-/// The gate that decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Gate {
@@ -32,7 +31,6 @@ pub enum Gate {
     Minimum,
     /// The time since the last run.
     CoolDown,
-    /// The failures in a row.
     Failures,
     /// The window is unknown, or too small for anything.
     Window,
@@ -46,7 +44,6 @@ pub struct Verdict {
     pub due: bool,
     /// From which size of the context on, in tokens.
     pub at: Option<u64>,
-    /// The gate that decided.
     pub gate: Gate,
     /// A `reason_code` of the contract; empty when due.
     pub code: &'static str,

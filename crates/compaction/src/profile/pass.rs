@@ -354,11 +354,9 @@ pub enum Slot {
     Head,
     /// Instructions and context as they were last given, wherever they stood.
     Context,
-    /// The kept user messages.
     UserMessages,
     /// The kept user messages but the last.
     OlderUserMessages,
-    /// The last kept user message.
     LastUserMessage,
     Summary,
     /// The model's acknowledgement, always.

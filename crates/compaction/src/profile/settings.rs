@@ -15,7 +15,6 @@ pub struct Setting {
     pub sets: Sets,
 }
 
-/// What a setting sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sets {
@@ -38,7 +37,6 @@ pub enum Sets {
     Prune,
     /// True leaves old outputs as they are.
     NoPrune,
-    /// How many turns stay.
     KeepTurns,
     /// How many tokens of turns stay.
     KeepTokens,

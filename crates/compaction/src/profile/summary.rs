@@ -9,7 +9,6 @@ use crate::facts::Topic;
 use history::error::{Error, ErrorKind, Result};
 use history::named;
 
-/// How the summary is written.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SummarySpec {
@@ -19,7 +18,6 @@ pub struct SummarySpec {
     /// With XML, the element around all sections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub root: Option<String>,
-    /// Its sections, in order.
     pub sections: Vec<Section>,
     /// Upper bound in tokens, unless the budget says otherwise.
     #[serde(default = "default_max_tokens")]
@@ -58,7 +56,6 @@ pub enum SummaryShape {
     Plain,
 }
 
-/// A section of a summary.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Section {

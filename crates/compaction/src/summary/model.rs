@@ -25,7 +25,6 @@ named! {
 }
 
 impl Api {
-    /// The API of that name.
     pub fn named(name: &str) -> Option<Self> {
         [Self::Anthropic, Self::OpenaiResponses, Self::OpenaiChat, Self::Gemini]
             .into_iter()
@@ -70,10 +69,8 @@ pub struct Prefix {
     pub messages: Vec<Value>,
 }
 
-/// What a model is asked.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelRequest {
-    /// The system prompt.
     pub system: String,
     /// What was said; the last turn is ours.
     pub turns: Vec<Turn>,
@@ -264,7 +261,6 @@ pub(super) fn number(value: &Value, path: &str) -> u64 {
     value.pointer(path).and_then(Value::as_u64).unwrap_or(0)
 }
 
-/// A text in a JSON value.
 pub(super) fn text<'a>(value: &'a Value, path: &str) -> Option<&'a str> {
     value.pointer(path).and_then(Value::as_str)
 }

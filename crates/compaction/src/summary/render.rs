@@ -10,7 +10,6 @@ use history::{History, Kind, Message, Part, Role};
 pub struct Passage {
     /// The unit it belongs to: all of them go, or none.
     pub unit: usize,
-    /// Number of its message.
     pub message: usize,
     /// Who speaks, as the line in front says.
     pub who: String,

@@ -13,7 +13,6 @@ use serde_json::{Map, Value};
 
 use crate::{Call, History, Output, Part, Text};
 
-/// Whether a call is a script.
 pub(super) fn is_script(call: &Call) -> bool {
     call.freeform && call.name.rsplit('.').next() == Some("exec")
 }

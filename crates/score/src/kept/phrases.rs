@@ -40,14 +40,15 @@ pub(crate) fn ops_in(text: &str) -> Vec<FileOp> {
     for (at, word) in all.iter().enumerate() {
         let word_text = fold(word.text);
         if word.dense {
-            for (cue, ops) in cues::FILE_WORDS.iter().filter(|it| word.text.contains(it.0)) {
-                if cue.contains(is_dense) {
-                    out.extend(ops.iter().copied());
-                }
+            for (ops, cues) in cues::FILE_WORDS {
+                let found = cues.iter().filter(|it| it.contains(is_dense) && word.text.contains(**it));
+                out.extend(found.flat_map(|_| *ops));
             }
             continue;
         }
-        let Some((_, ops)) = cues::FILE_WORDS.iter().find(|it| it.0 == word_text) else { continue };
+        let Some((ops, _)) = cues::FILE_WORDS.iter().find(|it| it.1.contains(&word_text.as_str())) else {
+            continue;
+        };
         let denied =
             all[at.saturating_sub(3)..at].iter().any(|it| cues::NEGATORS.contains(&fold(it.text).as_str()));
         if !denied {

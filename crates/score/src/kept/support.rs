@@ -2,6 +2,8 @@
 
 mod rows;
 
+use std::borrow::Cow;
+
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
 
@@ -69,9 +71,6 @@ enum Success {
     Shipped,
 }
 
-/// Words by which the source says that something was shipped.
-const SHIPPING: [&str; 4] = ["deploy", "publish", "release", "push"];
-
 /// Statements in fresh lines that have no support in `source`.
 pub(crate) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> Vec<Unsupported> {
     let lines: Vec<&Line> = index.lines.iter().filter(|it| states(it)).collect();
@@ -110,7 +109,6 @@ pub(crate) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> 
     out
 }
 
-/// What a line claims.
 fn asked<'a>(line: &'a Line, index: &Index) -> Vec<Asked<'a>> {
     let mut out = Vec::new();
     for word in words(&line.text) {
@@ -200,7 +198,7 @@ impl Support {
                 Asked::Success(what, it) => {
                     support.all.ask(it);
                     if *what == Success::Shipped {
-                        SHIPPING.iter().for_each(|it| support.all.ask(it));
+                        cues::SHIPPING.iter().for_each(|it| support.all.ask(it));
                     }
                 }
             }
@@ -254,23 +252,16 @@ impl Support {
         let mut seen = HashSet::default();
         for message in messages {
             for part in &message.parts {
-                let (text, user) = match part {
-                    Part::Text(it) => (it.as_str(), message.role == Role::User),
-                    Part::Reasoning(it) => (it.text.as_str(), false),
-                    // Arguments are JSON: take its escapes out, or line breaks grow onto words.
-                    Part::Call(it) => (it.input.as_str(), false),
-                    Part::Output(it) => (it.text.as_str(), false),
-                    Part::Opaque(it) => (it.raw.as_str(), false),
-                    Part::Media(_) => continue,
+                let Some(text) = part.text() else { continue };
+                let user = matches!(part, Part::Text(_)) && message.role == Role::User;
+                // Arguments are JSON: take its escapes out, or line breaks grow onto words.
+                let text = match part {
+                    Part::Call(_) | Part::Opaque(_) => Cow::Owned(
+                        text.as_str().replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\""),
+                    ),
+                    _ => Cow::Borrowed(text.as_str()),
                 };
-                let unescaped;
-                let text = if matches!(part, Part::Call(_) | Part::Opaque(_)) {
-                    unescaped = text.replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\"");
-                    unescaped.as_str()
-                } else {
-                    text
-                };
-                self.find(text, user, &mut seen);
+                self.find(&text, user, &mut seen);
             }
         }
     }
@@ -377,7 +368,7 @@ impl Support {
         match what {
             Success::Tests => self.tests_passed,
             Success::Build => self.built,
-            Success::Shipped => SHIPPING.iter().any(|it| self.all.has(it)),
+            Success::Shipped => cues::SHIPPING.iter().any(|it| self.all.has(it)),
         }
     }
 }
@@ -396,50 +387,8 @@ fn code_spans(line: &str) -> Vec<&str> {
 
 /// Whether a code span is a command line: it starts with a program that agents run, and has an argument.
 fn is_command(span: &str) -> bool {
-    const PROGRAMS: [&str; 40] = [
-        "git",
-        "gh",
-        "npm",
-        "npx",
-        "pnpm",
-        "yarn",
-        "bun",
-        "bunx",
-        "node",
-        "deno",
-        "cargo",
-        "rustc",
-        "go",
-        "python",
-        "python3",
-        "pip",
-        "pip3",
-        "uv",
-        "pytest",
-        "make",
-        "docker",
-        "kubectl",
-        "terraform",
-        "curl",
-        "wget",
-        "mvn",
-        "gradle",
-        "dotnet",
-        "swift",
-        "ruby",
-        "bundle",
-        "rake",
-        "php",
-        "composer",
-        "mix",
-        "tsc",
-        "eslint",
-        "ruff",
-        "just",
-        "bash",
-    ];
     let mut parts = span.split_whitespace();
-    parts.next().is_some_and(|it| PROGRAMS.contains(&it)) && parts.next().is_some()
+    parts.next().is_some_and(|it| cues::PROGRAMS.contains(&it)) && parts.next().is_some()
 }
 
 /// A word that names a file: it has an ending, or two slashes. `and/or` and `client/server` do not.
@@ -463,51 +412,18 @@ fn is_file(word: &str) -> bool {
         && looks_like_path(path)
         && (ending && path.contains('/')
             || deep
-            || ending && KNOWN_ENDINGS.iter().any(|it| name.ends_with(it)))
+            || ending && cues::FILE_ENDINGS.iter().any(|it| name.ends_with(it)))
 }
-
-/// Endings that make a bare name a file rather than `object.member` or `e.g`.
-const KNOWN_ENDINGS: [&str; 24] = [
-    ".rs", ".ts", ".tsx", ".js", ".jsx", ".py", ".go", ".md", ".json", ".toml", ".yaml", ".yml", ".html",
-    ".css", ".sh", ".java", ".kt", ".swift", ".cpp", ".hpp", ".rb", ".php", ".sql", ".txt",
-];
 
 /// Quotations of at least four words that a line puts into the user's mouth.
 fn quotes(line: &Line, index: &Index) -> Vec<String> {
     let lower = line.text.to_lowercase();
-    let speaks = [
-        "user said",
-        "user asked",
-        "user says",
-        "user wants",
-        "user wrote",
-        "user told",
-        "user:",
-        "you said",
-        "you asked",
-        "用户说",
-        "用戶說",
-        "ユーザーは",
-        "ユーザー：",
-    ]
-    .iter()
     // Of some user, in a forum or an issue, the person who types is not spoken.
-    .any(|it| {
-        lower
-            .match_indices(it)
-            .any(|(at, _)| !lower[..at].ends_with("a ") && !lower[..at].ends_with("another "))
-    });
+    let of_another = |before: &str| before.ends_with("a ") || before.ends_with("another ");
+    let speaks =
+        cues::SPEAKS.iter().any(|it| lower.match_indices(it).any(|(at, _)| !of_another(&lower[..at])));
     let under = || {
-        let heads = [
-            "user message",
-            "user's word",
-            "user said",
-            "user quote",
-            "verbatim",
-            "用户原话",
-            "ユーザーの発言",
-        ];
-        index.labels(line).any(|label| heads.iter().any(|it| label.to_lowercase().contains(it)))
+        index.labels(line).any(|label| cues::QUOTE_LABELS.iter().any(|it| label.to_lowercase().contains(it)))
     };
     let mut out = Vec::new();
     if line.shape == Shape::Quote && under() {
@@ -539,38 +455,12 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
 /// A claim that all is well.
 fn success(line: &str) -> Option<Success> {
     let lower = line.to_lowercase();
-    let tests = [
-        "all tests pass",
-        "tests pass",
-        "tests now pass",
-        "tests are passing",
-        "tests are green",
-        "test suite passes",
-        "测试通过",
-        "测试全部通过",
-        "測試通過",
-        "テストは成功",
-        "テストが通",
-        "テストはすべて",
-    ];
-    let builds = [
-        "build succeeds",
-        "build succeeded",
-        "build passes",
-        "build is green",
-        "builds successfully",
-        "compiles cleanly",
-        "构建成功",
-        "ビルド成功",
-    ];
-    let shipped =
-        ["deployed to", "successfully deployed", "was deployed", "released to", "已部署", "デプロイ済"];
     let claims = |list: &[&str]| list.iter().any(|it| lower.contains(it));
-    let claim = if claims(&tests) {
+    let claim = if claims(cues::TESTS_PASS) {
         Success::Tests
-    } else if claims(&builds) {
+    } else if claims(cues::BUILDS) {
         Success::Build
-    } else if claims(&shipped) {
+    } else if claims(cues::SHIPPED) {
         Success::Shipped
     } else {
         return None;

@@ -1,7 +1,7 @@
 //! Whether a fact is still there in a form one can use: in one line, with what makes it a fact.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
@@ -10,6 +10,7 @@ use super::phrases::{
     Told, agrees, contrast, find_bounded, find_path, ops_in, ops_in_line, outcome_in, squeezed, status_in,
     turned_around,
 };
+use crate::cues;
 use crate::probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
 use crate::source::commands::{behind_its_scene, is_cut};
 use crate::source::done;
@@ -229,20 +230,8 @@ impl<'a> Scene<'a> {
         for old in superseded {
             for line in find(old) {
                 let lower = line.text.to_lowercase();
-                let past = [
-                    "supersed",
-                    "instead",
-                    "no longer",
-                    "rejected",
-                    "earlier",
-                    "first",
-                    "before",
-                    "取代",
-                    "旧",
-                    "以前",
-                ];
                 let right = found.iter().any(|it| std::ptr::eq(*it, line));
-                if line.fresh && !right && !past.iter().any(|it| lower.contains(it)) {
+                if line.fresh && !right && !cues::PAST.iter().any(|it| lower.contains(it)) {
                     says(line, None);
                 }
             }
@@ -535,9 +524,9 @@ fn lists(heading: &str) -> bool {
 /// Contradictions once each, in order, without those that are the source's own words: they contradict nothing that it
 /// says, only what our rules read in them.
 pub(crate) fn distinct(all: Vec<Contradiction>, source: &History) -> Vec<Contradiction> {
-    let mut seen: BTreeMap<(usize, String, String), ()> = BTreeMap::new();
+    let mut seen = HashSet::new();
     all.into_iter()
-        .filter(|it| seen.insert((it.message, it.line.clone(), it.expected.clone()), ()).is_none())
+        .filter(|it| seen.insert((it.message, it.line.clone(), it.expected.clone())))
         .filter(|it| !it.words.as_deref().is_some_and(|words| is_quoted(words, source)))
         .collect()
 }

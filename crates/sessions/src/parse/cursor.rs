@@ -21,7 +21,6 @@ pub struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// At the beginning of a text.
     pub fn of(text: &'a str) -> Self {
         Self { bytes: text.as_bytes(), at: 0, spaces: 0 }
     }

@@ -27,12 +27,10 @@ impl<'a> Fields<'a> {
         self.0.iter().rev().find(|(name, _)| name == key).map(|(_, raw)| raw.get()).filter(|it| *it != "null")
     }
 
-    /// The text of a string field.
     pub fn text(&self, key: &str) -> Option<String> {
         self.get(key).and_then(text)
     }
 
-    /// The fields of an object field.
     pub fn object(&self, key: &str) -> Option<Fields<'a>> {
         self.get(key).and_then(Fields::of)
     }
@@ -104,7 +102,6 @@ impl<'de> Deserialize<'de> for Fields<'de> {
     }
 }
 
-/// The text of a JSON string.
 pub fn text(raw: &str) -> Option<String> {
     serde_json::from_str(raw).ok()
 }

@@ -183,7 +183,6 @@ fn is_record(text: &str) -> bool {
     has("$set") || has("$rewindTo") || (has("type") && (has("timestamp") || has("sessionId")))
 }
 
-/// A line with its line break.
 pub(crate) fn whole_line(source: &dyn Source, record: Record) -> Result<Range<u64>> {
     const BLOCK: u64 = 4 << 10;
     let mut end = record.at + record.len;

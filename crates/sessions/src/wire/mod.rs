@@ -9,14 +9,16 @@
 
 pub(super) mod anthropic;
 mod fit;
+mod frame;
 pub(super) mod gemini;
+mod ids;
 mod opaques;
 mod openai_chat;
 mod openai_responses;
 mod sniff;
 mod write;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -26,18 +28,17 @@ pub use self::sniff::sniff;
 pub use self::write::write;
 
 use super::format::{Api, Row};
-use super::{Format, Note, PastCompaction, Record, Session, Source, glimpse, refusal};
+use super::{Format, Note, PastCompaction, Record, Session, Source, refusal};
 use crate::agents::{gemini_cli, opencode};
-use crate::parse::spans::{self, Items, Span};
-use history::error::{Error, ErrorKind, Result};
+use crate::parse::spans::{self, Span};
+use history::error::Result;
 use history::json;
 use history::{
-    Call, History, Kind, Media, MediaKind, Message, Meta, Opaque, Output, Part, Role, Text, TextSize, Usage,
-    made_up_id,
+    Call, History, Kind, Media, MediaKind, Message, Opaque, Output, Part, Role, Text, TextSize, Usage,
 };
 
-/// Keys under which an object holds its messages, in the order in which they are looked for.
-const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
+use self::frame::{array, frame_notes, meta};
+use self::ids::Ids;
 
 /// How texts begin that stand for earlier messages: Gemini CLI's, Claude Code's, Codex's, and those of other
 /// compactors; the last three are ours: with a name, in the words of a profile that has no beginning of its own, and
@@ -65,7 +66,7 @@ const DEEPEST: usize = 100;
 /// A document that is cut off in its last element gives the elements before it and a note.
 ///
 /// # Errors
-/// [`ErrorKind::Input`] if it is not a JSON array or an object that holds one under one of the four keys.
+/// [`Input`](history::error::ErrorKind::Input) if it is not a JSON array or an object that holds one under one of the four keys.
 pub fn read(source: &dyn Source, format: Format) -> Result<Session> {
     let bytes = source.whole()?;
     let text = json::mend(&bytes);
@@ -222,104 +223,6 @@ struct Spot {
     key: &'static str,
 }
 
-/// The outside of a document.
-struct Frame {
-    /// The fields of the object around the array; none if it is bare.
-    fields: Vec<(String, Span)>,
-    /// The array's key (empty if it is bare) and where its `[` stands.
-    array: Option<(String, usize)>,
-}
-
-/// Finds the array of messages; nothing if the text starts neither an array nor an object.
-fn frame(text: &str) -> Option<Frame> {
-    let start = spans::space(text.as_bytes(), if text.starts_with('\u{feff}') { 3 } else { 0 });
-    match text.as_bytes().get(start)? {
-        b'[' => Some(Frame { fields: vec![], array: Some((String::new(), start)) }),
-        b'{' => {
-            let fields = spans::fields(text, start);
-            let array = KEYS.into_iter().find_map(|key| {
-                let span = fields.get(key)?;
-                text.as_bytes()
-                    .get(span.start)
-                    .filter(|it| **it == b'[')
-                    .map(|_| (key.to_string(), span.start))
-            });
-            Some(Frame { fields: fields.fields, array })
-        }
-        _ => None,
-    }
-}
-
-fn array(source: &dyn Source, text: &str) -> Result<(Frame, Items)> {
-    let expected = "while reading plain messages, expected a JSON array, or an object that holds one as `messages`, `input`, `contents` or `history`";
-    let fail = |found: String| {
-        Error::new(ErrorKind::Input, format!("{expected}, found {found}; name the format if it is another"))
-            .at(source.name(), None)
-    };
-    let Some(frame) = frame(text) else {
-        return Err(fail(glimpse(text)));
-    };
-    let Some((_, open)) = frame.array else {
-        let keys: Vec<&str> = frame.fields.iter().take(8).map(|it| it.0.as_str()).collect();
-        return Err(fail(match frame.fields.iter().find(|it| KEYS.contains(&it.0.as_str())) {
-            Some((key, _)) => format!("an object whose `{key}` is no array"),
-            None => format!("an object with the keys [{}]", keys.join(", ")),
-        }));
-    };
-    let items = spans::items(text, open);
-    Ok((frame, items))
-}
-
-/// Notes on what of the document could not be read.
-fn frame_notes(frame: &Frame, items: &Items, text: &str) -> Vec<Note> {
-    let line = items.spans.len() as u64 + 1;
-    let what = match (items.close, items.broken) {
-        (None, Some(at)) => {
-            let left = text.len() - at;
-            format!(
-                "expected a whole element, found {left} bytes that are cut off or broken; they are kept, not read"
-            )
-        }
-        (None, None) => "expected the end of the array, found the end of the text".to_string(),
-        (Some(close), _) => {
-            let bare = frame.fields.is_empty();
-            let rest = text.get(close + 1..).unwrap_or_default().trim();
-            if !bare || rest.is_empty() {
-                return vec![];
-            }
-            format!("expected nothing after the array, found {} bytes; they are kept, not read", rest.len())
-        }
-    };
-    vec![Note { line, what }]
-}
-
-/// What a request body says besides its messages.
-fn meta(frame: &Frame, text: &str, notes: &mut Vec<Note>) -> Meta {
-    let mut meta = Meta::default();
-    for (key, span) in &frame.fields {
-        let wanted = matches!(
-            key.as_str(),
-            "system" | "instructions" | "systemInstruction" | "system_instruction" | "tools" | "model"
-        );
-        if !wanted {
-            continue;
-        }
-        let value: Value = match serde_json::from_str(&text[span.clone()]) {
-            Ok(it) => it,
-            Err(error) => {
-                notes.push(Note { line: 0, what: format!("expected JSON in `{key}`, found {error}") });
-                continue;
-            }
-        };
-        match key.as_str() {
-            "tools" if !value.is_null() => meta.tools = Some(json::compact(&value).into()),
-            "model" => meta.model = value.as_str().map(Arc::from),
-            _ => meta.system = system(&value).or(meta.system.take()),
-        }
-    }
-    meta
-}
-
 /// A system prompt: a text, text blocks, or a Gemini content.
 fn system(value: &Value) -> Option<Text> {
     if let Some(it) = value.as_str() {
@@ -436,48 +339,6 @@ pub(crate) fn usage(value: &Value) -> Option<Usage> {
     let cache_read = number(["cache_read_input_tokens", "cache_read_tokens"]).unwrap_or(0);
     let cache_write_hour = detail(["cache_creation"; 2], "ephemeral_1h_input_tokens").unwrap_or(0);
     Some(Usage { input, output, cache_read, cache_write, cache_write_hour, reasoning })
-}
-
-/// Ids for calls that have none, found again by the tool's name, first come, first served.
-#[derive(Default)]
-struct Ids {
-    waiting: HashMap<String, VecDeque<Arc<str>>>,
-    answered: HashSet<Arc<str>>,
-}
-
-impl Ids {
-    /// An id for part `index` of message `number`, a call of the tool `name`.
-    fn made_up(&mut self, number: usize, index: usize, name: &str) -> Arc<str> {
-        self.given(&made_up_id(number, index), name)
-    }
-
-    /// Remembers a call that has an id, in case its answer has none.
-    fn given(&mut self, id: &str, name: &str) -> Arc<str> {
-        let id: Arc<str> = id.into();
-        self.waiting.entry(name.to_string()).or_default().push_back(id.clone());
-        id
-    }
-
-    /// An answer that names its call.
-    fn answered(&mut self, id: &str) -> Arc<str> {
-        let id: Arc<str> = id.into();
-        self.answered.insert(id.clone());
-        id
-    }
-
-    /// An answer that names only its tool: the first call of it that still waits.
-    fn answered_by_name(&mut self, number: usize, index: usize, name: &str) -> Arc<str> {
-        let queue = self.waiting.get_mut(name);
-        let found = queue.and_then(|it| {
-            loop {
-                match it.pop_front() {
-                    Some(id) if self.answered.contains(&id) => {}
-                    other => break other,
-                }
-            }
-        });
-        found.unwrap_or_else(|| format!("response_{number}_{index}").into())
-    }
 }
 
 /// The string under `key`, or an empty one.

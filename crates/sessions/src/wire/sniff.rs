@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{frame, string};
+use super::frame::frame;
+use super::string;
 use crate::Format;
 use crate::parse::spans;
 

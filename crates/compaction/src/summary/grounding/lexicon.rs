@@ -43,7 +43,6 @@ struct LexiconFile {
     claim: BTreeMap<String, WordList>,
 }
 
-/// A claim of success.
 pub struct Claim {
     /// What is claimed: `tests`, `deployed`.
     pub name: String,

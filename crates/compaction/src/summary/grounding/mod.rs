@@ -29,7 +29,6 @@ pub struct Ground<'a> {
 }
 
 impl Ground<'_> {
-    /// The topics of a section.
     fn holds(&self, section: usize) -> &[Topic] {
         self.spec.sections.get(section).map_or(&[], |it| &it.holds)
     }
@@ -142,7 +141,6 @@ fn founded(body: &str, place: ClaimPlace, sources: &Sources<'_>, out: &mut Groun
     lines.join("\n")
 }
 
-/// A sentence of a summary.
 struct Sentence<'a> {
     text: &'a str,
     keys: BTreeSet<String>,

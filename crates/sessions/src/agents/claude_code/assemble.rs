@@ -17,7 +17,6 @@ pub(super) struct Live {
 /// Where a part of a message comes from.
 #[derive(Clone)]
 pub(super) struct Origin {
-    /// Number of the row.
     pub(super) row: usize,
     pub(super) record: u32,
     pub(super) uuid: Arc<str>,

@@ -18,7 +18,6 @@ pub(super) struct Line {
     pub(super) payload: Payload,
 }
 
-/// What stands in a payload.
 pub(super) struct Payload {
     /// How large the window is, if an event says so.
     pub(super) window: Option<u64>,
@@ -26,7 +25,6 @@ pub(super) struct Payload {
     pub(super) said: Result<LineContent, String>,
 }
 
-/// What a line says.
 pub(super) enum LineContent {
     SessionMeta {
         is_paginated: bool,

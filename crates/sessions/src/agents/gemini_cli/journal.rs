@@ -159,7 +159,6 @@ impl Journal {
         }
     }
 
-    /// The line on which a record stands.
     pub(super) fn line_of(&self, record: u32) -> u64 {
         let known = self.blank_lines.partition_point(|it| it.0 <= record);
         let blank = known.checked_sub(1).map_or(0, |it| self.blank_lines[it].1);

@@ -9,7 +9,6 @@ use crate::parse::lines;
 use crate::{Record, Source};
 use history::error::Result as OrError;
 
-/// What a line says.
 #[derive(Debug)]
 pub(super) enum JournalLine {
     Message(Box<JournalItem>),

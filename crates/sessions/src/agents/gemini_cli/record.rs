@@ -32,7 +32,6 @@ pub(super) struct JournalItem {
     pub(super) at: Range<u64>,
     pub(super) time: Option<i64>,
     pub(super) model: Option<Arc<str>>,
-    /// What was reported with it.
     pub(super) reported: Option<Reported>,
     /// A resume writes it down again.
     pub(super) kept: bool,

@@ -1,0 +1,48 @@
+//! Ids of calls that name none.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use history::made_up_id;
+
+/// Ids for calls that have none, found again by the tool's name, first come, first served.
+#[derive(Default)]
+pub(super) struct Ids {
+    waiting: HashMap<String, VecDeque<Arc<str>>>,
+    answered: HashSet<Arc<str>>,
+}
+
+impl Ids {
+    /// An id for part `index` of message `number`, a call of the tool `name`.
+    pub(super) fn made_up(&mut self, number: usize, index: usize, name: &str) -> Arc<str> {
+        self.given(&made_up_id(number, index), name)
+    }
+
+    /// Remembers a call that has an id, in case its answer has none.
+    pub(super) fn given(&mut self, id: &str, name: &str) -> Arc<str> {
+        let id: Arc<str> = id.into();
+        self.waiting.entry(name.to_string()).or_default().push_back(id.clone());
+        id
+    }
+
+    /// An answer that names its call.
+    pub(super) fn answered(&mut self, id: &str) -> Arc<str> {
+        let id: Arc<str> = id.into();
+        self.answered.insert(id.clone());
+        id
+    }
+
+    /// An answer that names only its tool: the first call of it that still waits.
+    pub(super) fn answered_by_name(&mut self, number: usize, index: usize, name: &str) -> Arc<str> {
+        let queue = self.waiting.get_mut(name);
+        let found = queue.and_then(|it| {
+            loop {
+                match it.pop_front() {
+                    Some(id) if self.answered.contains(&id) => {}
+                    other => break other,
+                }
+            }
+        });
+        found.unwrap_or_else(|| format!("response_{number}_{index}").into())
+    }
+}

@@ -1,0 +1,130 @@
+//! Settings in JSON: the server in a section, hooks by event.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::{
+    Created, FileChange, InstallRequest, NAME, OBJECT, Registration, SWITCH, SeatSetting, SettingsStyle,
+    is_our_command, registered_by_hand, text_of,
+};
+use crate::agents::settings;
+use history::error::{Error, ErrorKind, Result};
+
+/// The files that installing changes, and the sections that it makes in them.
+#[derive(Default)]
+pub(super) struct Edits {
+    pub(super) files: BTreeMap<PathBuf, FileChange>,
+    pub(super) made: Created,
+}
+
+impl Edits {
+    /// Puts the server into JSON settings.
+    pub(super) fn server(
+        &mut self,
+        file: &Path,
+        section: &str,
+        entry: &Value,
+        wanted: &InstallRequest,
+        by_hand: &str,
+    ) -> Result<()> {
+        let entry = entry.to_string();
+        self.json(file, |text, made| {
+            let text = section_of(text, &[], section, "{}", made)?;
+            if settings::get(&text, &[section, NAME]) == Some(&entry) {
+                return Some(text);
+            }
+            let text = settings::remove(&text, &[section, NAME]).unwrap_or(text);
+            settings::insert(&text, &[section], NAME, &entry)
+        })?;
+        let before = self.files.get(file).and_then(|it| it.before.as_deref()).unwrap_or_default();
+        if !wanted.ours && settings::get(before, &[section, NAME]).is_some_and(|it| it != entry) {
+            return Err(registered_by_hand(by_hand, file));
+        }
+        Ok(())
+    }
+
+    /// Edits a JSON file that may be changed already, or may have to be made.
+    pub(super) fn json(
+        &mut self,
+        path: &Path,
+        with: impl FnOnce(&str, &mut Vec<String>) -> Option<String>,
+    ) -> Result<()> {
+        let sections = self.made.entry(path.display().to_string()).or_default();
+        let change = match self.files.remove(path) {
+            Some(change) => change,
+            None => {
+                let before = text_of(path)?;
+                FileChange { path: path.to_owned(), after: before.clone(), before }
+            }
+        };
+        let text = match &change.after {
+            Some(text) if !text.trim().is_empty() => text.clone(),
+            Some(blank) => {
+                sections.push(format!("{OBJECT}{blank}"));
+                "{}\n".to_owned()
+            }
+            None => {
+                sections.push(String::new());
+                "{}\n".to_owned()
+            }
+        };
+        let at = || path.display().to_string();
+        settings::check(&text).map_err(|error| error.at(at(), None))?;
+        let odd =
+            "expected objects and lists where settings have them, found something else; nothing was changed";
+        let after = with(&text, sections);
+        let after = after.ok_or_else(|| Error::new(ErrorKind::Input, odd).at(at(), None))?;
+        settings::check(&after).map_err(|error| error.at(at(), None))?;
+        self.files.insert(path.to_owned(), FileChange { after: Some(after), ..change });
+        Ok(())
+    }
+}
+
+/// Settings with an environment variable set to `"1"`, unless the user has said something about it.
+pub(super) fn switched_on(text: &str, variable: &str, made: &mut Vec<String>) -> Option<String> {
+    let text = section_of(text, &[], "env", "{}", made)?;
+    if settings::get(&text, &["env", variable]).is_some() {
+        return Some(text);
+    }
+    made.push(format!("{SWITCH}env/{variable}"));
+    settings::insert(&text, &["env"], variable, "\"1\"")
+}
+
+/// The text with a section of that name, made if it was not there.
+pub(super) fn section_of(
+    text: &str,
+    path: &[&str],
+    name: &str,
+    empty: &str,
+    made: &mut Vec<String>,
+) -> Option<String> {
+    let whole = [path, &[name]].concat();
+    if settings::get(text, &whole).is_some() {
+        return Some(text.to_owned());
+    }
+    made.push(whole.join("/"));
+    settings::insert(text, path, name, empty)
+}
+
+pub(super) fn without_hooks(text: &str, of: &Registration) -> String {
+    let seat = match &of.style {
+        SettingsStyle::Json { seat: SeatSetting::Hook { event, .. }, .. } => Some(event),
+        SettingsStyle::Json { .. } | SettingsStyle::Toml | SettingsStyle::Plugin { .. } => None,
+    };
+    let mut text = text.to_owned();
+    for event in of.events.iter().map(|it| &it.0).chain(seat) {
+        text = settings::remove_elements(&text, &["hooks", event], is_ours);
+    }
+    text
+}
+
+/// Whether a hook entry calls us, wherever we lay.
+pub(super) fn is_ours(element: &str) -> bool {
+    let commands = |it: &serde_json::Value| {
+        let all = it["hooks"].as_array().cloned().unwrap_or_default();
+        all.iter().any(|it| it["command"].as_str().is_some_and(is_our_command))
+    };
+    serde_json::from_str(element).is_ok_and(|it| commands(&it))
+}

@@ -1,0 +1,182 @@
+//! The changes put in place, all or none, with a record of what was made for them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::{Created, FileChange};
+use history::error::{Error, ErrorKind, Result};
+
+/// What installing made, by agent; under [`FOLDERS`], the folders that it made for any of them.
+type Records = BTreeMap<String, Created>;
+
+const FOLDERS: &str = "folders";
+
+/// The file that holds them, in our data directory (`data` below).
+const RECORDS: &str = "installed.json";
+
+/// Makes the changes, and notes before what is about to be made; if one fails, neither.
+pub fn put_in(data: &Path, agent: &str, changes: &[FileChange], made: Created) -> Result<()> {
+    writable(changes)?;
+    let before = records(data);
+    let mut all = before.clone();
+    let of_agent = all.entry(agent.to_owned()).or_default();
+    for (file, sections) in made {
+        let known = of_agent.entry(file).or_default();
+        known.extend(sections.into_iter().filter(|it| !known.contains(it)).collect::<Vec<_>>());
+    }
+    let files = changes.iter().filter(|it| it.after.is_some()).map(|it| target(&it.path));
+    let folders = all.entry(FOLDERS.to_owned()).or_default();
+    for file in files.chain([data.join(RECORDS)]) {
+        for folder in file.ancestors().skip(1).take_while(|it| !it.exists()) {
+            folders.entry(folder.display().to_string()).or_default();
+        }
+    }
+    let folders = folders.clone();
+    write_records(data, &all)?;
+    let done = apply(changes);
+    let mut after = if done.is_ok() { all } else { before };
+    after.insert(FOLDERS.to_owned(), folders);
+    store_records(data, after)?;
+    done
+}
+
+/// Makes the changes that take an agent's registration out, and removes the folders that were made for it.
+pub fn take_out(data: &Path, agent: &str, changes: &[FileChange]) -> Result<()> {
+    writable(changes)?;
+    apply(changes)?;
+    let mut all = records(data);
+    all.remove(agent);
+    store_records(data, all)
+}
+
+pub fn records(data: &Path) -> Records {
+    let text = std::fs::read_to_string(data.join(RECORDS)).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// Notes what is installed after a change, without the folders of ours that are empty now: those go.
+fn store_records(data: &Path, mut records: Records) -> Result<()> {
+    let path = data.join(RECORDS);
+    let any = records.keys().any(|it| it != FOLDERS);
+    if !any && path.exists() {
+        std::fs::remove_file(&path)
+            .map_err(|error| Error::new(ErrorKind::Io, RECORDING).at_path(&path).because(error))?;
+    }
+    if let Some(folders) = records.get_mut(FOLDERS) {
+        // The innermost first. One that holds anything else stays.
+        for folder in folders.keys().rev() {
+            let _ = std::fs::remove_dir(folder);
+        }
+        folders.retain(|it, _| Path::new(it).exists());
+    }
+    if any { write_records(data, &records) } else { Ok(()) }
+}
+
+fn write_records(data: &Path, records: &Records) -> Result<()> {
+    let path = data.join(RECORDS);
+    crate::files::make_folder(data, RECORDING)?;
+    crate::files::install(&path, history::json::compact(records).as_bytes())
+}
+
+/// What an error of the file of records was about.
+const RECORDING: &str = "recording what is installed";
+
+pub fn differ(it: &&FileChange) -> bool {
+    it.before != it.after
+}
+
+/// A link stays a link: what it points to is written.
+fn target(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Before the first file is changed: that none says it may not be.
+fn writable(changes: &[FileChange]) -> Result<()> {
+    for it in changes.iter().filter(differ) {
+        let path = target(&it.path);
+        let there = path.ancestors().find(|it| it.exists());
+        let folder = path.ancestors().skip(1).find(|it| it.exists());
+        let locked = |it: &&Path| std::fs::metadata(it).is_ok_and(|it| it.permissions().readonly());
+        if let Some(locked) = there.into_iter().chain(folder).find(locked) {
+            let what = format!(
+                "writing settings: {} may not be written; nothing was changed; allow it (chmod u+w), or add by hand what \
+                 --dry-run shows",
+                locked.display()
+            );
+            return Err(Error::new(ErrorKind::Refused, what).at_path(&it.path));
+        }
+    }
+    Ok(())
+}
+
+/// All changes, or, if one fails, none.
+fn apply(changes: &[FileChange]) -> Result<()> {
+    let changes: Vec<&FileChange> = changes.iter().filter(differ).collect();
+    for (number, it) in changes.iter().enumerate() {
+        if let Err(error) = put(&it.path, it.before.as_deref(), it.after.as_deref()) {
+            let back = |it: &&&FileChange| put(&it.path, it.after.as_deref(), it.before.as_deref()).is_err();
+            let left: Vec<String> =
+                changes[..number].iter().filter(back).map(|it| it.path.display().to_string()).collect();
+            if left.is_empty() {
+                return Err(error);
+            }
+            let what = format!("{}; could not be put back: {}", error.full(), left.join(", "));
+            return Err(Error::new(error.kind(), what));
+        }
+    }
+    Ok(())
+}
+
+/// Makes a file say `after`, or removes it. The agent whose file it is may write it too: it must still say `before`.
+fn put(path: &Path, before: Option<&str>, after: Option<&str>) -> Result<()> {
+    let fail = |error| Error::new(ErrorKind::Io, "writing settings").at_path(path).because(error);
+    let now = match std::fs::read_to_string(path) {
+        Ok(text) => Some(text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(fail(error)),
+    };
+    if now.as_deref() != before {
+        let what =
+            "writing settings: expected the file as it was read, found it changed since; run this again";
+        return Err(Error::new(ErrorKind::Changed, what).at_path(path));
+    }
+    match after {
+        Some(text) => {
+            let path = target(path);
+            std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(fail)?;
+            crate::files::install(&path, text.as_bytes())
+        }
+        None if now.is_some() => std::fs::remove_file(path).map_err(fail),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_the_agent_wrote_meanwhile_are_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let change = |name: &str, before: Option<&str>, after: Option<&str>| FileChange {
+            path: path(name),
+            before: before.map(str::to_owned),
+            after: after.map(str::to_owned),
+        };
+        let text = |name: &str| std::fs::read_to_string(path(name)).ok();
+        std::fs::write(path("b"), "theirs").unwrap();
+        for meanwhile in [change("b", Some("old"), Some("ours")), change("b", None, Some("ours"))] {
+            let changes = [change("a", None, Some("ours")), meanwhile];
+            let error = apply(&changes).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Changed);
+            assert_eq!((text("a"), text("b").as_deref()), (None, Some("theirs")), "{error}");
+        }
+        // What was put in place first goes back, as far as it can.
+        std::fs::create_dir(path("c")).unwrap();
+        let changes =
+            [change("a", None, Some("ours")), change("b", Some("theirs"), None), change("c", None, Some(""))];
+        apply(&changes).unwrap_err();
+        assert_eq!((text("a"), text("b").as_deref()), (None, Some("theirs")));
+    }
+}

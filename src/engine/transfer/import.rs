@@ -1,0 +1,351 @@
+//! A session put where its agent finds it: one that was exported, or a file of an agent.
+
+use std::io::{BufReader, Read};
+use std::path::{Component, Path, PathBuf};
+
+use super::{beside, movable};
+use crate::agents::{self, AgentRef, reach};
+use crate::answers::{ImportAnswer, Next, TakesEffect};
+use crate::engine::input::open::read;
+use crate::engine::transfer::carry;
+use crate::engine::transfer::container::{self, ContainerSubAgent, Unpacked};
+use crate::engine::transfer::moved::{Directories, Moved};
+use crate::engine::write_back::Installed;
+use crate::engine::{Engine, Opened};
+use crate::files::File;
+use crate::store::{self, AuditVerb, Batch, NewCompaction, Scope, SessionOrigin};
+use history::error::{Error, ErrorKind, Result};
+use sessions::{Format, Source};
+
+#[derive(Debug, Clone, Default)]
+pub struct ImportTo {
+    /// Another agent than the session's own.
+    pub agent: Option<AgentRef>,
+    /// Into this directory, whichever it comes from.
+    pub here: bool,
+}
+
+/// A session that is about to be put where its agent finds it.
+struct Arrived<'a> {
+    agent: AgentRef,
+    id: String,
+    file: String,
+    /// The directory that it comes from, and the user's home there.
+    directory: Option<String>,
+    home: Option<String>,
+    source: Box<dyn Source + Send + 'a>,
+    beside: Vec<(String, Box<dyn Source + Send + 'a>)>,
+    sub_agents: Vec<(ContainerSubAgent, Box<dyn Source + Send + 'a>)>,
+}
+
+/// Where an import puts a session and those of its sub-agents.
+struct Places {
+    path: PathBuf,
+    sub_agents: Vec<PathBuf>,
+}
+
+/// Puts a session where its agent finds it: one that was exported, or a file of an agent.
+///
+/// # Errors
+///
+/// The file is no export and no session, or something else lies where it would go; nothing was written then.
+pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswer> {
+    let file = File::open(path)?;
+    if !container::is_container(&file) {
+        let opened = read(Box::new(file), None, Some(path.to_owned()))
+            .map_err(|error| Error::new(error.kind(), error.detail()).at_path(path))?;
+        return put(engine, loose(opened, path)?, to, None);
+    }
+    let unpacked = container::unpack(path, &engine.config.data_dir)?;
+    let manifest = &unpacked.manifest;
+    let agent = movable(Format::named(&manifest.agent)?)?;
+    let beside = manifest.bodies.iter().enumerate().filter_map(|(number, it)| {
+        Some((it.beside.clone()?, Box::new(unpacked.body(number)) as Box<dyn Source + Send + '_>))
+    });
+    let sub_agents = manifest.bodies.iter().enumerate().filter_map(|(number, it)| {
+        Some((it.sub_agent.clone()?, Box::new(unpacked.body(number)) as Box<dyn Source + Send + '_>))
+    });
+    let arrived = Arrived {
+        agent,
+        id: manifest.session.clone(),
+        file: manifest.file.clone(),
+        directory: manifest.directory.clone(),
+        home: Some(manifest.home.clone()),
+        source: Box::new(unpacked.body(0)),
+        beside: beside.collect(),
+        sub_agents: sub_agents.collect(),
+    };
+    put(engine, arrived, to, Some(&unpacked))
+}
+
+/// A file of an agent, from wherever.
+fn loose(opened: Opened, path: &Path) -> Result<Arrived<'static>> {
+    let agent = movable(opened.session.format)?;
+    let id = opened.session.history.meta.session.as_deref().map(str::to_owned).ok_or_else(|| {
+        let what = "importing: expected a session with an id, found none in it";
+        Error::new(ErrorKind::Input, what).at_path(path)
+    })?;
+    let name = path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
+    let file = agent.file_name(&opened.session, &name);
+    let beside = beside(agent, &opened)?;
+    Ok(Arrived {
+        agent,
+        id,
+        file,
+        directory: opened.session.history.meta.cwd.as_deref().map(str::to_owned),
+        home: None,
+        beside: beside.into_iter().map(|(name, it)| (name, Box::new(it) as Box<dyn Source + Send>)).collect(),
+        sub_agents: Vec::new(),
+        source: opened.source,
+    })
+}
+
+fn put(
+    engine: &Engine,
+    arrived: Arrived<'_>,
+    to: &ImportTo,
+    unpacked: Option<&Unpacked>,
+) -> Result<ImportAnswer> {
+    let cwd = target(engine, &arrived, to)?;
+    let scope = engine.scope_of(cwd.display().to_string());
+    let mut warnings = Vec::new();
+    let directories = directories(engine, &arrived, &cwd)?;
+    let agent = to.agent.unwrap_or(arrived.agent);
+    let (installed, moved, originals) = if agent == arrived.agent {
+        // Nothing is archived of a session that is then refused.
+        let places = places(engine, &arrived, &cwd)?;
+        refuse_others(&arrived, &places, &directories)?;
+        let originals = archive(engine, &scope, &arrived, &places, unpacked)?;
+        let (installed, moved) = place_files(engine, &arrived, &cwd, &places, &directories, &mut warnings)?;
+        (installed, moved, originals)
+    } else {
+        let mut moved =
+            Moved::new(BufReader::new(store::Body::Source(&*arrived.source).reader()), &directories);
+        let mut bytes = Vec::new();
+        moved.read_to_end(&mut bytes).map_err(store::unwrapped)?;
+        let fields = moved.fields;
+        let source = Box::new(sessions::MemorySource::new(arrived.file.as_str(), bytes));
+        let opened = Opened { cwd: Some(cwd.clone()), ..read(source, Some(arrived.agent.format()), None)? };
+        let files = arrived.sub_agents.iter().map(|(it, _)| PathBuf::from(&it.file));
+        let places = Places { path: PathBuf::from(&arrived.file), sub_agents: files.collect() };
+        let originals = archive(engine, &scope, &arrived, &places, unpacked)?;
+        if !arrived.sub_agents.is_empty() {
+            warnings.push(format!(
+                "the sessions of {} sub-agents stay in the file: they go on in {} alone",
+                arrived.sub_agents.len(),
+                arrived.agent.info().title
+            ));
+        }
+        let installed = carry::carry(engine, &opened, &opened.session.history, agent, &mut warnings)?;
+        (installed, fields, originals)
+    };
+    engine.audit(AuditVerb::Import, &scope, Some(&installed.session_id), None);
+    Ok(ImportAnswer {
+        agent: agent.name().to_owned(),
+        session_id: installed.session_id,
+        output: installed.output,
+        directory: cwd.display().to_string(),
+        directories_changed: moved,
+        originals,
+        resume: installed.resume,
+        next: installed.next,
+        warnings,
+    })
+}
+
+/// The directory in which the session goes on.
+fn target(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<PathBuf> {
+    let here = || {
+        let cwd = &engine.config.agents.cwd;
+        std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone())
+    };
+    match &arrived.directory {
+        _ if to.here => Ok(here()),
+        Some(directory) if Path::new(directory).is_dir() => Ok(PathBuf::from(directory)),
+        Some(directory) => {
+            let what = format!(
+                "its directory {directory} does not exist here; --here imports it into the current one"
+            );
+            Err(Error::new(ErrorKind::Arguments, what))
+        }
+        None => Err(Error::new(
+            ErrorKind::Arguments,
+            "it records no directory; --here imports it into the current one",
+        )),
+    }
+}
+
+/// Which directories its records name, and what they are called here.
+fn directories(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Directories> {
+    let mut pairs = Vec::new();
+    if let Some(old) = &arrived.directory {
+        pairs.push((old.clone(), cwd.display().to_string()));
+        let names = (arrived.agent.directory_name(Path::new(old)), arrived.agent.directory_name(cwd));
+        if let (Some(old), Some(new)) = names {
+            pairs.push((old, new));
+        }
+    }
+    if let Some(home) = &arrived.home {
+        pairs.push((home.clone(), engine.config.agents.home.display().to_string()));
+    }
+    Directories::new(arrived.agent.info().directory_fields, pairs)
+}
+
+/// Where the session and those of its sub-agents go, if none of them is there already.
+fn places(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Places> {
+    let env = &engine.config.agents;
+    let plain = |it: &str| {
+        let mut parts = Path::new(it).components();
+        !it.is_empty() && !it.contains('\\') && parts.all(|it| matches!(it, Component::Normal(_)))
+    };
+    let sessions = || {
+        let sub_agents = arrived.sub_agents.iter().map(|(it, _)| (&it.session, &it.file));
+        std::iter::once((&arrived.id, &arrived.file)).chain(sub_agents)
+    };
+    if !sessions().all(|(_, file)| plain(file) && !file.contains('/'))
+        || !arrived.beside.iter().all(|it| plain(&it.0))
+    {
+        return Err(Error::new(
+            ErrorKind::Input,
+            "importing: found a file name that points outside the session's folder; nothing was imported",
+        ));
+    }
+    let place = |(id, file): (&String, &String)| {
+        let placed = arrived.agent.place(env, cwd, file)?;
+        let path = placed.unwrap_or_else(|| engine.config.data_dir.join("imported").join(file));
+        let same = |it: &Path| {
+            std::fs::canonicalize(it).ok().is_some_and(|it| std::fs::canonicalize(&path).ok() == Some(it))
+        };
+        let found = agents::find(env, id).into_iter();
+        match found.filter(|it| it.agent == arrived.agent).find(|it| !same(&it.path)) {
+            None => Ok(path),
+            Some(found) => {
+                let what = format!("a session with the id {id} is there already; nothing was imported");
+                Err(Error::new(ErrorKind::Refused, what).at(found.address(), None))
+            }
+        }
+    };
+    let mut paths = sessions().map(place).collect::<Result<Vec<_>>>()?;
+    let sub_agents = paths.split_off(1);
+    let path = paths.remove(0);
+    Ok(Places { path, sub_agents })
+}
+
+/// The session's files with where each goes, its own last: where that is, all is.
+fn files<'a>(
+    arrived: &'a Arrived<'_>,
+    places: &'a Places,
+) -> impl Iterator<Item = (PathBuf, &'a (dyn Source + Send))> {
+    let folder = places.path.parent().unwrap_or(&places.path);
+    let beside = arrived.beside.iter().map(move |(name, source)| (folder.join(name), &**source as _));
+    let sub_agents = places.sub_agents.iter().cloned().zip(arrived.sub_agents.iter().map(|it| &*it.1 as _));
+    beside.chain(sub_agents).chain([(places.path.clone(), &*arrived.source as _)])
+}
+
+/// Nothing is written where one of the files is there already and is another.
+fn refuse_others(arrived: &Arrived<'_>, places: &Places, directories: &Directories) -> Result<()> {
+    for (path, source) in files(arrived, places) {
+        let mut moved = Moved::new(BufReader::new(store::Body::Source(source).reader()), directories);
+        if crate::files::holds_other(&path, &mut moved)? {
+            let what = "expected no file of that name, found another one; nothing was imported";
+            return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
+        }
+    }
+    Ok(())
+}
+
+/// Puts what was archived of the session into the archive of this directory; how many originals.
+fn archive(
+    engine: &Engine,
+    scope: &Scope,
+    arrived: &Arrived<'_>,
+    places: &Places,
+    unpacked: Option<&Unpacked>,
+) -> Result<usize> {
+    let Some(unpacked) = unpacked else { return Ok(0) };
+    let mut count = 0;
+    for it in &unpacked.manifest.compactions {
+        let bodies: Vec<_> = it.originals.iter().map(|it| unpacked.body(it.body)).collect();
+        let originals = it.originals.iter().zip(&bodies).map(|(it, body)| store::Original {
+            what: it.kind,
+            body: store::Body::Source(body),
+            message: it.message,
+            call_id: it.call_id.as_deref(),
+            tool: it.tool.as_deref(),
+            tokens: it.tokens,
+        });
+        let sub_agent = it.sub_agent.as_deref();
+        let number = arrived.sub_agents.iter().position(|(it, _)| Some(it.session.as_str()) == sub_agent);
+        let path = number.and_then(|it| places.sub_agents.get(it)).unwrap_or(&places.path);
+        let batch = Batch {
+            session: SessionOrigin {
+                agent: arrived.agent.name().to_owned(),
+                id: sub_agent.unwrap_or(&arrived.id).to_owned(),
+                path: Some(path.display().to_string()),
+                format: arrived.agent.format().name().to_owned(),
+            },
+            at: it.at,
+            originals: originals.collect(),
+            compaction: Some(NewCompaction {
+                profile: it.profile.clone(),
+                trigger: it.trigger.clone(),
+                tokens_before: it.tokens_before,
+                tokens_after: it.tokens_after,
+                summary: it.summary.clone(),
+                facts: it.facts.clone(),
+            }),
+        };
+        let stored = engine.store.put_all(scope, &batch)?;
+        count += stored.handles.len();
+        // The session names them by the handles that they had where it comes from.
+        let new = stored.handles.into_iter().chain(stored.compaction);
+        let old = it.originals.iter().map(|it| &it.names).chain([&it.names]);
+        for (new, old) in new.zip(old) {
+            let others: Vec<_> =
+                std::iter::once(old.handle).chain(old.also.iter().copied()).filter(|it| *it != new).collect();
+            engine.store.put_aliases(scope, new.as_str(), &others)?;
+        }
+    }
+    Ok(count)
+}
+
+/// Writes the session's files. Returns how many fields named another directory.
+fn place_files(
+    engine: &Engine,
+    arrived: &Arrived<'_>,
+    cwd: &Path,
+    places: &Places,
+    directories: &Directories,
+    warnings: &mut Vec<String>,
+) -> Result<(Installed, u64)> {
+    let (mut fields, mut mentions) = (0, 0);
+    for (path, source) in files(arrived, places) {
+        if let Some(folder) = path.parent() {
+            crate::files::make_folder(folder, "making the folder of a session")?;
+        }
+        let mut moved = Moved::new(BufReader::new(store::Body::Source(source).reader()), directories);
+        crate::files::create_from(&path, &mut moved)?;
+        fields += moved.fields;
+        mentions += moved.mentions;
+    }
+    if mentions > 0 {
+        let old = arrived.directory.as_deref().unwrap_or_default();
+        warnings
+            .push(format!("{mentions} records still mention {old}; the conversation itself is not changed"));
+    }
+    let (env, agent, path) = (&engine.config.agents, arrived.agent, &places.path);
+    let resume = match agent.place(env, cwd, &arrived.file)? {
+        Some(_) => reach::resume(env, agent, &arrived.id, Some(cwd)),
+        None => reach::resume_files(env, agent, &places.sub_agents, path, &arrived.id, Some(cwd)),
+    };
+    let next = Next::user(format!("Go on with: {resume}"));
+    let output = path.display().to_string();
+    let installed = Installed {
+        output,
+        session_id: arrived.id.clone(),
+        resume,
+        takes_effect: TakesEffect::OnResume,
+        next,
+    };
+    Ok((installed, fields))
+}
