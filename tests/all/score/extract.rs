@@ -139,6 +139,8 @@ fn deeds_without_exit_codes() {
         Bash {"command":"git checkout main"} => Switched to branch 'main'
         Bash {"command":"git merge topic"} =! Exit code 1⏎CONFLICT (content): Merge conflict in a.rs
         Bash {"command":"git commit -am merged"} => [main 1a2b3c4] merged
+        Bash {"command":"npx tsc 2>&1 | grep error"} =! Exit code 2⏎a.ts(1,2): error TS1005: ';' expected.
+        Bash {"command":"npx tsc 2>&1 | grep 'error TS'"} =! Exit code 2⏎b.ts(3,4): error TS2304: Cannot find name 'x'.
     "##;
     insta::assert_snapshot!(
         [Class::File, Class::Command, Class::Error].map(|it| found(it, session)).join("\n")

@@ -266,6 +266,17 @@ impl Deeds {
             if signature.starts_with("CONFLICT") {
                 self.conflicts.push(signature.clone());
             }
+            // What the same program complained of before and does not now: nobody can say that it is still there.
+            let program = |it: &str| it.split('|').next().unwrap_or_default().trim().to_owned();
+            let printed = normal(output.text.as_str());
+            for (failed, before, _) in &self.failing {
+                if program(failed) == program(&whole)
+                    && !printed.contains(before.as_str())
+                    && let Some(trouble) = self.errors.get_mut(before)
+                {
+                    trouble.unknown |= trouble.resolved.is_none();
+                }
+            }
             self.errors.insert(signature.clone(), Trouble { at: number, resolved: None, unknown: false });
             self.failing.push((whole.clone(), signature.clone(), 0));
             self.by_command.entry(whole).or_default().push(signature);
