@@ -6,6 +6,7 @@
 mod layout;
 mod line;
 mod priority;
+mod quote;
 mod script;
 mod tail;
 

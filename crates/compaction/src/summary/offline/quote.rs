@@ -1,0 +1,197 @@
+//! How words of the user and the model are quoted: what was typed before what was pasted, both ends of what is cut.
+
+use super::SHORT;
+use crate::facts::text::stretches::{Stretch, stretches};
+use crate::facts::text::{clip, clip_end, flat, is_slash_command, without_cut_announcement};
+use crate::facts::{Fact, Voice, is_plan};
+
+/// Words of the user or the model: the user's in quotation marks, cut in the middle so that both ends stay verbatim.
+pub(super) fn words(fact: &Fact, chars: usize) -> String {
+    if fact.voice() != Voice::User {
+        return told(&fact.text, chars);
+    }
+    // The name of a slash command is the client's.
+    match fact.text.split_once('\n').filter(|it| is_slash_command(it.0)) {
+        Some((command, arguments)) => format!("{command} {}", quoted(arguments, chars)),
+        None => quoted(&fact.text, chars),
+    }
+}
+
+fn quoted(said: &str, chars: usize) -> String {
+    let plain = unboxed(said);
+    let text = flat(&plain);
+    let (typed, pasted) = unpasted(&plain);
+    let long: usize = pasted.iter().map(|it| it.text.chars().count()).sum();
+    if !typed.is_empty() && long > 0 && (text.chars().count() > chars || long > ASIDE) {
+        return apart(&typed, &pasted, chars);
+    }
+    if text.chars().count() <= chars {
+        // Quotation marks of its own at both ends say the same.
+        let bare = text.strip_prefix('"').and_then(|it| it.strip_suffix('"')).filter(|it| !it.contains('"'));
+        return format!("\"{}\"", bare.unwrap_or(&text));
+    }
+    let head = paired(clip(text.trim_start_matches('"'), chars * 2 / 3).0);
+    let tail = clip_end(text.trim_end_matches('"'), chars / 3);
+    // A quotation of code that was opened before the cut would begin with its end.
+    let tail = match tail.find('`').filter(|_| tail.matches('`').count() % 2 == 1) {
+        Some(at) => tail[at..].trim_start_matches('`').trim_start(),
+        None => tail,
+    };
+    format!("\"{head}\" … \"{tail}\"")
+}
+
+/// A pasted plan that was answered: how the prompt begins, the title, what it is about and what bounds it.
+pub(super) fn finished_plan(text: &str) -> Option<String> {
+    /// A shorter plan stands as it is. Characters.
+    const LONG: usize = 1_000;
+    /// Of what the user typed before it. Characters.
+    const LEAD: usize = 400;
+    const BOUNDS: [&str; 7] =
+        ["non-goal", "non goal", "out of scope", "not in scope", "constraint", "boundar", "guardrail"];
+    let begins = text.lines().find(|it| !it.trim().is_empty())?;
+    let heading = |it: &str| it.starts_with('#');
+    let title = text.lines().find(|it| heading(it))?;
+    let planned = is_plan(text) || begins.to_lowercase().contains("plan");
+    if !planned || text.chars().count() < LONG {
+        return None;
+    }
+    let mut bounds = false;
+    let bound = |it: &&str| {
+        let lower = it.to_lowercase();
+        if heading(it) {
+            bounds = BOUNDS.iter().any(|word| lower.contains(word));
+        }
+        bounds && !heading(it) && !it.trim().is_empty()
+    };
+    let bounds: Vec<String> = text
+        .lines()
+        .filter(bound)
+        .take(8)
+        .map(|it| format!("\"{}\"", flat(clip(it.trim(), SHORT).0)))
+        .collect();
+    let lead =
+        if begins == title { String::new() } else { format!("\"{}\" … ", flat(clip(begins, LEAD).0)) };
+    // What it is about, as a rule under a heading of its own.
+    let after = text.split_once(title).map_or("", |it| it.1);
+    let about = after.lines().map(str::trim).find(|it| !it.is_empty() && !heading(it)).unwrap_or_default();
+    // Another heading may stand between them.
+    let about = format!("\"{}\" … \"{}\"", flat(clip(title, SHORT).0), flat(clip(about, LEAD).0));
+    let bounds = if bounds.is_empty() { String::new() } else { format!("; bounds: {}", bounds.join(", ")) };
+    Some(format!("{lead}{about}{bounds} (shortened; recall has all of it)"))
+}
+
+/// Without the frame that a terminal drew around what was copied from it.
+fn unboxed(text: &str) -> String {
+    let frame = |c: char| ('\u{2500}'..='\u{259f}').contains(&c) || c == ' ';
+    let framed = |it: &str| it.trim_start().starts_with(|c: char| c != ' ' && frame(c));
+    // Where lines were joined since, its bars stand between words.
+    if !text.lines().any(framed) && !text.contains(" ┃ ") {
+        return text.to_owned();
+    }
+    let bare = |it: &str| if framed(it) { it.trim_matches(frame) } else { it }.replace(" ┃ ", " ");
+    text.lines().map(bare).collect::<Vec<_>>().join("\n")
+}
+
+/// Characters that may be pasted between a user's words and stay there.
+const ASIDE: usize = 120;
+
+/// Maximum characters of a log, both ends of it: it is looked up, not read.
+const LOGGED: usize = 1_200;
+
+/// Maximum characters of a diff.
+const DIFF: usize = 300;
+
+/// Maximum characters of a harness's instructions to every model: what binds stands among the orders.
+const MANUAL: usize = 400;
+
+/// A stretch that was pasted into a prompt.
+struct Pasted {
+    /// Maximum characters.
+    most: usize,
+    text: String,
+}
+
+/// What was typed, then what was pasted between it, blocks of code and logs: what is wanted comes first.
+fn apart(typed: &[String], pasted: &[Pasted], chars: usize) -> String {
+    let mut left = chars;
+    let mut out = String::new();
+    for (at, text) in typed.iter().enumerate() {
+        if left == 0 {
+            break;
+        }
+        let (head, short) = clip(text, left);
+        let head = if short { paired(head) } else { head };
+        left = if short { 0 } else { left - text.chars().count() };
+        let before = if at == 0 { "" } else { " … " };
+        out.push_str(&format!("{before}\"{head}\"{}", if short { " …" } else { "" }));
+    }
+    for text in pasted {
+        let room = left.min(text.most);
+        let length = text.text.chars().count();
+        if length <= room {
+            out.push_str(&format!("; pasted: \"{}\"", text.text));
+        } else if room >= 60 {
+            // The end of a log says how it ended.
+            let share = if text.most == LOGGED { room / 3 } else { room * 2 / 3 };
+            let (head, tail) = (paired(clip(&text.text, share).0), clip_end(&text.text, room - share));
+            out.push_str(&format!("; pasted: \"{head}\" … \"{tail}\""));
+        }
+        left = left.saturating_sub(length.min(room));
+    }
+    out
+}
+
+/// What was typed of a text, and what was pasted, each stretch on one line.
+fn unpasted(text: &str) -> (Vec<String>, Vec<Pasted>) {
+    let (mut typed, mut pasted) = (Vec::new(), Vec::new());
+    for (kind, stretch) in stretches(text) {
+        let most = match kind {
+            Stretch::Typed => {
+                typed.push(flat(stretch));
+                continue;
+            }
+            Stretch::Block | Stretch::Document => usize::MAX,
+            Stretch::Diff => DIFF,
+            Stretch::Log | Stretch::Transcript => LOGGED,
+            Stretch::HarnessText => MANUAL,
+        };
+        // A fence may stand on the line of what it encloses; the language's name that it begins with is none of it.
+        let bare = stretch.lines().enumerate().map(|(at, it)| match it.trim_start().strip_prefix("```") {
+            Some(rest) if rest.trim().is_empty() || at == 0 && !rest.trim().contains(' ') => "",
+            Some(rest) if rest.trim().contains(' ') => rest,
+            Some(_) => it,
+            None => it.trim_end().trim_end_matches("```"),
+        });
+        pasted.push(Pasted { most, text: flat(&bare.collect::<Vec<_>>().join("\n")) });
+    }
+    typed.retain(|it| !it.is_empty());
+    pasted.retain(|it| !it.text.is_empty());
+    (typed, pasted)
+}
+
+pub(super) fn cut(text: &str, chars: usize) -> String {
+    let flat = flat(text);
+    let (head, cut) = clip(&flat, chars);
+    if cut { format!("{} …", paired(head)) } else { head.into() }
+}
+
+/// Prose, cut so that it does not end with what announces the rest; of a report also the sentences that end it.
+fn told(text: &str, chars: usize) -> String {
+    let flat = flat(text);
+    let (head, cut) = clip(&flat, chars);
+    if let Some((first, rest)) = flat.split_once(" … ").filter(|_| cut)
+        && let Some(room) = chars.checked_sub(first.chars().count() + 3)
+        && let Some((_, end)) = clip_end(rest, room).split_once(". ")
+    {
+        return format!("{first} … {end}");
+    }
+    if cut { format!("{} …", without_cut_announcement(paired(head))) } else { head.into() }
+}
+
+/// Without a quotation of code that is opened and not closed.
+fn paired(text: &str) -> &str {
+    match text.rfind('`').filter(|_| text.matches('`').count() % 2 == 1) {
+        Some(at) => text[..at].trim_end_matches('`').trim_end(),
+        None => text,
+    }
+}
