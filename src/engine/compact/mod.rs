@@ -92,7 +92,7 @@ fn compact_by_reply(
     let started = std::time::Instant::now();
     let begun = OnceCell::new();
     let mut compacted = planned_and_done(engine, opened, ask, reply, &begun);
-    // Without it nothing was to be written.
+    // No `Started` event: the job was a preview.
     if let Some(Event::Started { percent, .. }) = begun.get() {
         close(engine, opened, ask, *percent, &mut compacted);
     }

@@ -14,7 +14,7 @@ const LONGEST_PATH: usize = 4_096;
 /// Values of a `for` loop that are looked at.
 const MOST_VALUES: usize = 64;
 
-/// What stands before a program in its command line.
+/// How a program is joined to the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Joint {
     /// Nothing, or a bracket.
@@ -35,7 +35,7 @@ pub enum Joint {
 pub struct Program {
     pub words: Vec<String>,
     pub joint: Joint,
-    /// The directory in which it runs; none where that is where the line begins.
+    /// The directory in which it runs; `None` if the line does not change it before.
     pub dir: Option<Arc<str>>,
 }
 
@@ -76,23 +76,23 @@ pub(super) fn join(words: &[&str]) -> String {
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// Where a command line runs: `cd` moves it, and a subshell ends where it began.
+/// The current directory of a command line, which `cd` changes and the end of a subshell restores.
 #[derive(Clone, Default)]
 struct Place {
     at: Option<Arc<str>>,
-    /// Where `cd -` goes.
+    /// The target of `cd -`.
     before: Option<Arc<str>>,
-    /// Where the subshells that are open began.
+    /// Directories in which the open subshells started.
     outer: Vec<Option<Arc<str>>>,
 }
 
-/// Programs that go to a directory.
+/// Programs that change the directory.
 const MOVES: [&str; 5] = ["cd", "chdir", "pushd", "Set-Location", "Push-Location"];
-/// Programs that go back to where the last of them began.
+/// Programs that return to the directory before the last change.
 const GOES_BACK: [&str; 2] = ["popd", "Pop-Location"];
 
 impl Place {
-    /// Follows a program that goes somewhere.
+    /// Applies a program that changes the directory.
     fn follow(&mut self, words: &[String]) {
         let Some((head, rest)) = words.split_first() else { return };
         if !MOVES.contains(&head.as_str()) && !GOES_BACK.contains(&head.as_str()) {
@@ -106,7 +106,7 @@ impl Place {
             Some(to) => Some(self.at.as_deref().map_or(to.into(), |at| joined(at, to).into())),
             None => Some("~".into()),
         };
-        // No system goes there.
+        // No system accepts a longer path.
         if to.as_ref().is_none_or(|it| it.len() <= LONGEST_PATH) {
             self.before = std::mem::replace(&mut self.at, to);
         }
@@ -120,25 +120,25 @@ fn joined(dir: &str, path: &str) -> String {
 /// The beginning and end of a subshell, each a command of its own.
 const SUBSHELL: [&str; 2] = ["(", ")"];
 
-/// Where a line stands that is walked.
+/// The context of a line that a shell runs within another line.
 #[derive(Clone, Copy, Default)]
 struct Nesting {
     /// Number of shells around it.
     depth: u8,
     /// Another program started the shell, perhaps not here: `docker exec`, `ssh`.
     elsewhere: bool,
-    /// What stands before the line.
+    /// How its first program is joined to the one before the line.
     joint: Joint,
 }
 
-/// Visits the simple commands of a line, and behind one that starts a shell (`wsl -- bash -c 'a | b'`) those of its script.
+/// Visits the simple commands of a line; after one that starts a shell (`wsl -- bash -c 'a | b'`), those of its script.
 fn walk(
     command: &str,
     place: &mut Place,
     nesting: Nesting,
     visit: &mut dyn FnMut(&Simple, Program, Nesting),
 ) {
-    /// Shells within each other that are looked into.
+    /// Maximum depth of nested shells whose scripts are read.
     const DEEPEST: u8 = 2;
     for (at, simple) in split(command).into_iter().enumerate() {
         let joint = if at == 0 { nesting.joint } else { simple.joint };
@@ -215,7 +215,7 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
     out
 }
 
-/// The simple commands, those of scripts behind the shells that run them.
+/// The simple commands, including those of nested scripts.
 pub(super) fn programs(command: &str) -> Vec<Program> {
     let mut out = Vec::new();
     walk(command, &mut Place::default(), Nesting::default(), &mut |_, program, _| {
@@ -246,7 +246,7 @@ fn unwrapped(mut words: &[String]) -> &[String] {
     words
 }
 
-/// The words of a program that makes folders, the folders among them.
+/// The arguments of a program that creates directories.
 fn makes_folders(words: &[String]) -> Option<&[String]> {
     match words {
         [head, made @ ..] if head == "mkdir" => Some(made),
@@ -289,7 +289,7 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
         }
         "rm" | "unlink" => out.extend(files().map(all(Meaning::Delete))),
         "mv" => moved(&files().collect::<Vec<_>>(), out),
-        // Where a backup is made or put back, nothing changes.
+        // Making or restoring a backup leaves the file as it was.
         "cp" => {
             let pair = files().count() == 2 && !files().any(|it| is_backup(&it));
             out.extend(files().nth(1).filter(|_| pair).map(all(Meaning::Create)));
@@ -343,9 +343,9 @@ fn is_backup(path: &str) -> bool {
     [".bak", ".orig", ".backup", "~"].iter().any(|it| path.ends_with(it))
 }
 
-/// The file that a package manager writes the packages to which it adds or removes.
+/// The manifest that a package manager edits when it adds or removes a package.
 fn manifest(program: &str, rest: &[String]) -> Option<&'static str> {
-    /// Flags that name the file or package elsewhere.
+    /// Flags that select another manifest.
     const ELSEWHERE: [&str; 10] = [
         "-p",
         "--package",

@@ -60,7 +60,7 @@ const STEP_WORDS: [(&str, Activity); 30] = [
     ("커밋", Activity::Commit),
 ];
 
-/// Words among them that leave open by what.
+/// Words of [`STEP_WORDS`] that ask for a verification without naming its kind.
 const VERIFIES: [&str; 2] = ["verify", "verification"];
 
 /// Words of a command that performs an activity.
@@ -260,7 +260,7 @@ fn requested_activities(step: &str) -> Vec<Activity> {
         let of = STEP_WORDS.iter().filter(|it| VERIFIES.contains(&it.0) == general && named(it.0));
         of.map(|it| it.1).collect()
     };
-    // What is to be verified may be named.
+    // A specific activity beats a general "verify".
     let mut out = asked(false);
     if out.is_empty() {
         out = asked(true);

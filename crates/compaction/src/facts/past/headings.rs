@@ -133,7 +133,7 @@ pub(crate) const GOES_ON: &str = " (goes on in the messages below)";
 
 /// Suffix of a goal that was answered, up to the number of the message that answered it.
 pub(crate) const ANSWERED: &str = " (answered at [#";
-/// As [`ANSWERED`], where the answer itself is no longer in the session.
+/// As [`ANSWERED`], where the session no longer contains the answer; up to the number of a later message.
 pub(crate) const ANSWERED_BEFORE: &str = " (answered before [#";
 
 /// Words for file operations, in lower case; the first match counts.

@@ -19,7 +19,7 @@ use history::{History, Message};
 
 /// What is put before a finding whose files were changed since, and a check passed after that.
 const CHANGED_SINCE: &str = "changed since, and checks passed: ";
-/// What is put before what an earlier summary tells of a file that was changed since.
+/// Prefix of a finding from an earlier summary whose file was changed since.
 const FILE_CHANGED: &str = "changed since: ";
 /// What is put before a finding that the user ordered to act upon, and the model reported that it is done.
 const WORKED_ON: &str = "worked on since: ";

@@ -16,7 +16,7 @@ static TAP: LazyLock<AsciiFirstRegex> =
 /// Files with tests of which some failed (vitest, jest).
 static FILES_FAILED: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\s*Test (?:Files|Suites):?\s+([1-9]\d*) failed\b"));
-/// How lines begin that tell of something: a list, a quotation, a field, the row of a table, the number of an issue.
+/// How lines begin that are no summary of a run: a list, a quotation, a field, the row of a table, the number of an issue.
 static TELLS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r#"^\s*(?:[-*•>|"'`{}]\s*[^\s\d=*-]|[-•>|"'`{}] ?\d|#\d|#+ [A-Z])"#)
 });

@@ -115,7 +115,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     }
 }
 
-/// What was printed after packages failed whose tests the same command ran again and that went well then (Go).
+/// The output after the last failed package, if the same command ran every failed package again and it passed (Go).
 fn last_run(text: &str) -> &str {
     let package = |line: &str, state: &str| {
         let mut words = line.split_whitespace();
@@ -219,7 +219,7 @@ impl Evidence<'_> {
             _ if self.refused_push() => Some(false),
             // The commit was made, but what stands before it did not run.
             _ if self.wrong_flag.is_some() => self.made.is_none().then_some(false),
-            // Whatever was committed beside it.
+            // Even if a commit was made beside it.
             _ if !self.prints_contents && (self.conflict.is_some() || self.masked && test_failed) => {
                 Some(false)
             }
@@ -256,7 +256,7 @@ impl Evidence<'_> {
             None => raised().or_else(|| first_line(self.head)),
         };
         let told = self.wrong_flag.clone().or_else(|| self.conflict.clone()).or(line);
-        // What refused it may have printed nothing that tells more.
+        // A hook that refused a push may have printed no reason.
         let told = told.or_else(|| self.refused_push().then(|| "the push was refused".into()))?;
         let panic = panic_location(&told, self.head).or_else(|| panic_location(&told, self.tail));
         Some(panic.unwrap_or(told))
