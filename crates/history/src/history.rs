@@ -245,12 +245,25 @@ pub struct Message {
     /// UTF-16 length of the message as the compact JSON of its own API, where the reader knows it and it is no more
     /// than 32 bits say.
     pub wire_len: Option<u32>,
+    /// Of a compaction whose text is sealed: what it replaced, from the session's beginning, if that is still there.
+    pub replaced: Option<Arc<[Message]>>,
 }
 
 impl Message {
     /// A message of ours, without origin.
     pub fn new(role: Role, kind: Kind, parts: Vec<Part>) -> Self {
-        Self { role, kind, parts, from: None, id: None, at: None, usage: None, model: None, wire_len: None }
+        Self {
+            role,
+            kind,
+            parts,
+            from: None,
+            id: None,
+            at: None,
+            usage: None,
+            model: None,
+            wire_len: None,
+            replaced: None,
+        }
     }
 
     /// A text message of ours.

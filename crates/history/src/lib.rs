@@ -9,6 +9,7 @@ mod history;
 pub mod json;
 mod named;
 pub mod parallel;
+pub mod replaced;
 pub mod secrets;
 pub mod simd;
 mod text;

@@ -19,6 +19,7 @@ use super::source::done;
 use super::source::idents::{is_hash, is_version, url_at};
 use super::text::{clip, normal, strings, tokens};
 use history::named;
+use history::replaced;
 use history::tools::{self, Action, Meaning};
 use history::{Call, History, Message, Part};
 
@@ -75,7 +76,11 @@ impl Hindsight {
 
 /// The things before message `cut` that the agent used from there on.
 pub fn used_later(source: &History, cut: usize) -> Vec<Used> {
-    let source = &*scripts_expanded(source);
+    let replaced = replaced::expanded(source);
+    // A cut at or before a sealed compaction leaves nothing of it in the first part.
+    let replaced = replaced.filter(|(_, origins)| origins.is_sorted_by_key(|it| *it >= cut));
+    let cut = replaced.as_ref().map_or(cut, |(_, origins)| origins.partition_point(|it| *it < cut));
+    let source = &*scripts_expanded(replaced.as_ref().map_or(source, |it| &it.0));
     let cwd = source.meta.cwd.as_deref().unwrap_or_default();
     let (before, later) = source.messages().split_at(cut.min(source.messages().len()));
     let mut first = Vocabulary::new(cwd);

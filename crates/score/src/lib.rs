@@ -28,20 +28,43 @@ pub use kept::survive::Contradiction;
 pub use kept::truth::{Told, Truth, truth};
 pub use probe::{Class, Fact, FileOp, Outcome, Polarity, Probe};
 
+use history::replaced;
 use history::tools::code_mode;
 use history::{History, Message, Part};
 
 /// Version of the extraction and survival rules. Scores of different versions cannot be compared.
 pub const VERSION: u32 = 8;
 
-/// Facts of a history, by class, then by where they were established.
+/// Facts of a history, by class, then by where they were established. Messages that a sealed compaction replaced decide
+/// what is true, but what they alone establish is not asked for: nobody knows what of it the sealed text says.
 pub fn probes(source: &History) -> Vec<Probe> {
-    let source = &*scripts_expanded(source);
-    let mut out = spoken(source);
-    out.extend(source::done::probes(source));
-    out.extend(source::idents::probes(source));
+    let replaced = replaced::expanded(source);
+    let whole = &*scripts_expanded(replaced.as_ref().map_or(source, |it| &it.0));
+    let mut out = spoken(whole);
+    out.extend(source::done::probes(whole));
+    out.extend(source::idents::probes(whole));
+    if let Some((_, origins)) = &replaced {
+        let is_sealed = |it: &usize| source.messages()[*it].replaced.is_some();
+        out.retain_mut(|probe| {
+            probe.messages.iter_mut().for_each(|it| *it = origins[*it]);
+            probe.messages.sort_unstable();
+            probe.messages.dedup();
+            if let Fact::Error { resolved: Some(message), .. } = &mut probe.fact {
+                *message = origins[*message];
+            }
+            !probe.messages.iter().all(is_sealed)
+        });
+    }
     out.sort_by_key(|it| (it.class, it.message()));
     out
+}
+
+/// All that is known of what a history says: with what a sealed compaction replaced, and what scripts called.
+fn whole(history: &History) -> Cow<'_, History> {
+    match replaced::expanded(history) {
+        Some((it, _)) => Cow::Owned(scripts_expanded(&it).into_owned()),
+        None => scripts_expanded(history),
+    }
 }
 
 /// The history with what scripts called in place of the scripts.
@@ -162,7 +185,7 @@ pub fn score_probes(
     count: &dyn Fn(&Message) -> u64,
 ) -> Score {
     let (replacement, split) = replacement(source, compacted);
-    let expanded = scripts_expanded(source);
+    let expanded = whole(source);
     let scene = kept::survive::Scene::new(&expanded, probes, &replacement, split);
 
     let mut classes: BTreeMap<Class, Tally> = BTreeMap::new();

@@ -358,7 +358,10 @@ pub fn read(
     }
     let (mut out, mut left) = (String::new(), limit);
     for number in from..=to.min(last) {
-        let text = plan::transcript(&messages[number as usize..=number as usize]);
+        let message = &messages[number as usize];
+        // A sealed compaction says nothing itself.
+        let told = message.replaced.as_deref().unwrap_or(std::slice::from_ref(message));
+        let text = plan::transcript(told);
         let tokens = count(&text);
         if tokens > left {
             let rest = if out.is_empty() { number + 1 } else { number };

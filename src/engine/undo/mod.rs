@@ -229,7 +229,7 @@ fn never_applied(name: &str) -> Error {
 
 /// A message that is written anew: what it had in the session as read is not carried on.
 fn fresh(message: &Message) -> Message {
-    Message { from: None, usage: None, wire_len: None, ..message.clone() }
+    Message { from: None, usage: None, wire_len: None, replaced: None, ..message.clone() }
 }
 
 pub(crate) struct Undo<'a> {

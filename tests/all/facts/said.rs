@@ -189,6 +189,34 @@ fn a_sealed_compaction_is_said_once() {
 }
 
 #[test]
+fn what_a_sealed_compaction_replaced_is_told() {
+    let before = session(concat!(
+        "@user\nMend the pump of the plant.\n@call Edit e\n",
+        "{\"file_path\":\"/repo/src/pump.rs\",\"old_string\":\"a\",\"new_string\":\"b\"}\n@out e\nok\n",
+        "@call Bash b\n{\"command\":\"git commit -am pump\"}\n@out b\n[main 1a2b3c4] pump\n",
+        "@call Bash l\n{\"command\":\"git log --oneline -1\"}\n@out l\n1a2b3c4 pump\n",
+        "@model\nThe pump is mended.\n@user\nNow mend the valve of the plant.\n",
+        "@call Edit f\n{\"file_path\":\"/repo/src/valve.rs\",\"old_string\":\"a\",\"new_string\":\"b\"}\n@out f\nok",
+    ));
+    let sealed = Opaque { api: "codex".into(), kind: "compaction".into(), raw: Text::new("{}") };
+    let user = |text: &str| Message::text(Role::User, Kind::Said, text);
+    let messages = vec![
+        user("Mend the pump of the plant."),
+        user("Now mend the valve of the plant."),
+        Message {
+            replaced: Some(before.messages().into()),
+            ..Message::new(Role::Assistant, Kind::Summary, vec![Part::Opaque(sealed)])
+        },
+        Message::text(Role::Assistant, Kind::Said, "Next I look at the seal of the valve."),
+    ];
+    let page = page_of(&History::new(messages, before.meta.clone()));
+    assert!(page.contains("what it replaced is told from the session's file"), "{page}");
+    assert!(page.contains("- \"Now mend the valve of the plant.\" [#1]\n"), "{page}");
+    assert!(page.contains("- edited: src/pump.rs [#2], src/valve.rs [#2]\n"), "{page}");
+    assert!(page.contains("(git log: #2): 1a2b3c4 pump"), "{page}");
+}
+
+#[test]
 fn a_pasted_plan_that_was_answered_is_shortened_to_its_bounds() {
     let body = "Build the pump of the plant in small steps, each with its test. ".repeat(20);
     let plan = format!(

@@ -258,6 +258,40 @@ fn rebuilds_after_compactions() {
 }
 
 #[test]
+fn a_sealed_compaction_knows_what_it_replaced() {
+    let sealed = |id: &str| format!(r#"{{"type":"compaction","id":"{id}","encrypted_content":"E"}}"#);
+    let compacted = |user: &str, id: &str| {
+        let kept = said("user", user).1;
+        line("compacted", &format!(r#"{{"message":"","replacement_history":[{kept},{}]}}"#, sealed(id)))
+    };
+    let turn = |id: &str, text: &str| {
+        vec![started(id), said("user", text), said("assistant", &format!("re {text}")), ended(id)]
+    };
+    let mut lines = turn("1", "one");
+    lines.push(compacted("one", "c1"));
+    lines.extend(turn("2", "two"));
+    lines.extend(turn("3", "taken back"));
+    lines.push(rolled_back(1));
+    lines.extend([started("4"), compacted("two", "c2"), said("user", "three"), ended("4")]);
+    let replaced = |session: &Session| -> Vec<Option<Vec<String>>> {
+        let of = |it: &Message| Some(it.replaced.as_ref()?.iter().map(Message::plain).collect());
+        session.history.messages().iter().map(of).collect()
+    };
+    let source = of(&lines);
+    let session = codex::read(&source).unwrap();
+    let before: Vec<String> = ["one", "re one", "two", "re two"].map(Into::into).into();
+    assert_eq!(replaced(&session), [None, Some(before.clone()), None]);
+    let measured = codex::scan(&source, &|_, _| None).unwrap();
+    assert_eq!(replaced(&measured), [None, None, None]);
+
+    // Put back behind later messages, it stands for no more than before.
+    let written = codex::write(&source, &session, &session.history, Mode::Append).unwrap();
+    let text = String::from_utf8(written.bytes(&source).unwrap()).unwrap();
+    let again = codex::read(&MemorySource::new("rollout.jsonl", text)).unwrap();
+    assert_eq!(replaced(&again), [None, Some(before), None]);
+}
+
+#[test]
 fn rolls_back_turns_and_the_compactions_in_them() {
     let turn = |id: &str, text: &str| {
         vec![started(id), said("user", text), said("assistant", &format!("re {text}")), ended(id)]

@@ -25,6 +25,7 @@ use std::collections::hash_map::Entry;
 
 pub use good_moment::pause;
 use history::parallel;
+use history::replaced;
 use history::tools::code_mode;
 use history::verbatim;
 use history::{Call, History};
@@ -216,9 +217,26 @@ pub fn prepare() {
 
 /// Reads a history. Takes time linear in its text; the same history gives the same ledger.
 pub fn read(history: &History) -> Ledger {
-    let Some((history, origins)) = verbatim::expanded(history) else { return read_messages(history) };
-    let mut ledger = read_messages(&history);
-    let origin = |it: &mut usize| *it = origins.get(*it).copied().unwrap_or(*it);
+    let mut ledger = read_expanded(history);
+    past::note_unreadable(history, &mut ledger.facts);
+    ledger.facts.sort_by_key(|it| it.message);
+    ledger
+}
+
+/// Reads the messages that a history holds in the place of others, and tells them by the number of those.
+fn read_expanded(history: &History) -> Ledger {
+    let replaced = replaced::expanded(history);
+    let kept = verbatim::expanded(replaced.as_ref().map_or(history, |it| &it.0));
+    let (history, origins) = match (replaced, kept) {
+        (None, None) => return read_messages(history, &|it| it),
+        (Some(it), None) | (None, Some(it)) => it,
+        (Some((_, first)), Some((history, then))) => {
+            (history, then.into_iter().filter_map(|it| first.get(it).copied()).collect())
+        }
+    };
+    let origin = |it: usize| origins.get(it).copied().unwrap_or(it);
+    let mut ledger = read_messages(&history, &origin);
+    let origin = |it: &mut usize| *it = origin(*it);
     for fact in ledger.facts.iter_mut().chain(&mut ledger.replaced) {
         origin(&mut fact.message);
         match &mut fact.detail {
@@ -238,7 +256,8 @@ pub fn read(history: &History) -> Ledger {
     ledger
 }
 
-fn read_messages(history: &History) -> Ledger {
+/// `origin`: by which number a message is told in a text.
+fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) -> Ledger {
     let expanded = code_mode::expanded(history);
     let history = expanded.as_ref().unwrap_or(history);
     let mut facts = Vec::new();
@@ -249,7 +268,7 @@ fn read_messages(history: &History) -> Ledger {
     let (said, (names, replaced, commits)) = parallel::join(
         || talk::read(history, goal),
         || {
-            let (replaced, commits) = work::read(history, directory.as_deref(), &mut facts);
+            let (replaced, commits) = work::read(history, directory.as_deref(), origin, &mut facts);
             let changed = plan::read(history, &mut facts);
             past::superseded::drop_superseded(history, &changed, &mut facts);
             facts.extend(refusals::read(history, directory.as_deref()));
@@ -268,7 +287,6 @@ fn read_messages(history: &History) -> Ledger {
     past::superseded::drop_expired_rules(history, &mut facts);
     talk::overruled::drop_overruled(history, &mut facts);
     past::superseded::replace_answered_goal(history, &mut facts);
-    past::note_unreadable(history, &mut facts);
     facts.extend(mode::read(history));
     refusals::drop_guessed_causes(&mut facts);
     Ledger { facts: deduplicated(facts), replaced, directory }

@@ -14,7 +14,7 @@ use crate::source::done;
 use crate::source::rules::{dequoted, names_rules};
 use crate::source::said;
 use crate::text::{Shape, content, tokens};
-use crate::{probes, replacement, scripts_expanded};
+use crate::{probes, replacement, whole};
 use history::{History, Kind, Part};
 
 /// Statements of one kind, and how many of them are right.
@@ -52,9 +52,9 @@ pub struct Truth {
 /// What of a compacted history is true by its source. Costs as much as finding the facts anew.
 pub fn truth(source: &History, compacted: &History) -> Truth {
     let (replacement, split) = replacement(source, compacted);
-    let source = &*scripts_expanded(source);
     let evicted = History::new(source.messages()[..split].to_vec(), source.meta.clone());
     let all = probes(&evicted);
+    let source = &*whole(source);
     let scene = Scene::new(source, &all, &replacement, split);
     let mut out = Truth::default();
     open(source, &scene, &mut out);

@@ -78,8 +78,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
 }
 
 /// What is told of a compaction whose text is sealed.
-pub(crate) const UNREADABLE: &str =
-    "an earlier compaction cannot be read; what it alone told is not told here";
+pub(crate) const UNREADABLE: &str = "an earlier compaction cannot be read";
 
 /// Notes the last compaction that has no text: the items of some APIs are encrypted.
 pub(in crate::facts) fn note_unreadable(history: &History, facts: &mut Vec<Fact>) {
@@ -89,9 +88,15 @@ pub(in crate::facts) fn note_unreadable(history: &History, facts: &mut Vec<Fact>
             && it.texts().all(|it| it.as_str().trim().is_empty())
     };
     let last = history.messages().iter().enumerate().rev().find(|it| sealed(it.1));
-    let noted = last.and_then(|(number, it)| EarlierSummary::of(number, it));
-    facts.retain(|it| it.topic != Topic::Goal || !it.text.starts_with(UNREADABLE) || noted.is_none());
-    facts.extend(noted.map(|it| it.fact(Topic::Goal, UNREADABLE, Detail::None)));
+    let Some((message, earlier)) = last.and_then(|(at, it)| Some((it, EarlierSummary::of(at, it)?))) else {
+        return;
+    };
+    facts.retain(|it| it.topic != Topic::Goal || !it.text.starts_with(UNREADABLE));
+    let rest = match message.replaced {
+        Some(_) => "what it replaced is told from the session's file, details as far as there is room",
+        None => "what it alone told is not told here",
+    };
+    facts.push(earlier.fact(Topic::Goal, &format!("{UNREADABLE}; {rest}"), Detail::None));
 }
 
 /// Text that agents put around their summaries.

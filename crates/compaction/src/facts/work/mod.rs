@@ -132,6 +132,7 @@ struct Work<'a> {
 pub(in crate::facts) fn read(
     history: &History,
     base: Option<&str>,
+    origin: &dyn Fn(usize) -> usize,
     facts: &mut Vec<Fact>,
 ) -> (Vec<Fact>, git::commits::Commits) {
     let reports = tools::reports_failures(history.meta.agent.as_deref());
@@ -199,8 +200,8 @@ pub(in crate::facts) fn read(
         }
     }
     work.drop_lost_commits();
-    let mut repository = work.log.told(|it| work.commits.is_lost(it));
-    repository.extend(work.uncommitted.told(work.log.commits_by_itself()));
+    let mut repository = work.log.told(|it| work.commits.is_lost(it), origin);
+    repository.extend(work.uncommitted.told(work.log.commits_by_itself(), origin));
     repository.extend(work.commits.branch().map(|it| format!("{CHECKED_OUT}{it}")));
     same_errors(&mut work.errors);
     drop_moved_errors(&mut work.errors);

@@ -128,12 +128,16 @@ impl Layout<'_, '_> {
             order.push(number);
             items[number].now = Some((line, cost));
         }
-        for tier in priority::tiers_of(self.ask.style, self.ask.shares_of.is_some()) {
+        // What a sealed compaction replaced is mostly over: its details take the room that all others leave.
+        let sealed = history.messages().iter().rposition(|it| it.replaced.is_some());
+        let tiers = || priority::tiers_of(self.ask.style, self.ask.shares_of.is_some());
+        for (late, tier) in tiers().map(|it| (false, it)).chain(tiers().map(|it| (true, it))) {
             let Some(numbers) = by_kind.get(&tier.kind) else { continue };
             let cap = self.ask.shares_of.unwrap_or(0).max(self.ask.max_tokens) * tier.share / 100;
             for &number in numbers {
                 let item = &items[number];
-                if tier.kind == LineKind::Asked && is_quoted(items, &item.fact.text) {
+                let is_late = sealed == Some(item.fact.message) && tier.kind.is_detail();
+                if is_late != late || tier.kind == LineKind::Asked && is_quoted(items, &item.fact.text) {
                     continue;
                 }
                 let place = (item.section, item.topic);

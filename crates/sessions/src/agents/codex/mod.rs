@@ -19,6 +19,7 @@ use crate::{Format, Keep, Session, Source};
 use history::error::Result;
 use history::{History, Meta};
 
+use replay::Replayed;
 use rollout::Rollout;
 
 pub use items::{framed_summary, is_contextual, own_summary};
@@ -97,7 +98,10 @@ pub fn is_before_payload(first_lines: &str) -> bool {
 /// [`Input`](history::error::ErrorKind::Input) if no line is Codex's; what [`Source::read_at`] gives.
 pub fn read(source: &dyn Source) -> Result<Session> {
     let keep: &Keep = &|_, _| None;
-    session(source, keep, Rollout::of(source, keep, Coverage::Whole)?)
+    let mut rollout = Rollout::of(source, keep, Coverage::Whole)?;
+    let mut replayed = rollout.replay(source, keep)?;
+    rollout.unseal(source, keep, &mut replayed.items)?;
+    session(source, rollout, replayed)
 }
 
 /// The same for a session that is only measured: parts are as `keep` leaves them, and no line is looked at that the
@@ -106,16 +110,16 @@ pub fn read(source: &dyn Source) -> Result<Session> {
 /// # Errors
 /// As [`read`].
 pub fn scan(source: &dyn Source, keep: &Keep) -> Result<Session> {
-    let rollout = Rollout::of(source, keep, Coverage::History)?;
+    let mut rollout = Rollout::of(source, keep, Coverage::History)?;
     // A compaction that carries no history keeps the words of user messages: they must be there.
     if rollout.needs_words() {
         return read(source);
     }
-    session(source, keep, rollout).map(Session::measured_only)
+    let replayed = rollout.replay(source, keep)?;
+    session(source, rollout, replayed).map(Session::measured_only)
 }
 
-fn session(source: &dyn Source, keep: &Keep, mut rollout: Rollout) -> Result<Session> {
-    let replayed = rollout.replay(source, keep)?;
+fn session(source: &dyn Source, rollout: Rollout, replayed: Replayed) -> Result<Session> {
     let text = |number: Option<u32>| number.map_or(Ok(String::new()), |it| rollout.text(source, it));
     let (first, last) = (text(rollout.session_meta)?, text(rollout.turn_context)?);
     let first = Fields::of(&first).and_then(|it| it.object("payload"));

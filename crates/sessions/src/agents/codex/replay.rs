@@ -206,6 +206,45 @@ impl Rollout {
         Some(start + range.start as u64..start + range.end as u64)
     }
 
+    /// Gives the newest sealed compaction what it replaced: all that stands before the first record that has it, but
+    /// for turns that were rolled back. Compactions before it are passed over: what they replaced is there too.
+    pub(super) fn unseal(&self, source: &dyn Source, keep: &Keep, items: &mut [Box<Live>]) -> Result<()> {
+        let Some(live) = items.iter_mut().rfind(|it| is_sealed(&it.message)) else { return Ok(()) };
+        // A history that was put back has it once more.
+        let mut first = 0;
+        for (number, entry) in self.entries.iter().enumerate().rev() {
+            if matches!(entry, RolloutEntry::Compacted { has_history: true, .. }) {
+                let carried = self.base(source, keep, number as u32)?;
+                if !carried.iter().any(|it| it.message.says_same(&live.message)) {
+                    break;
+                }
+                first = number;
+            }
+        }
+        let mut replaced: Vec<Box<Live>> = Vec::new();
+        let mut starts = Vec::new();
+        for (number, entry) in self.entries.iter().enumerate().take(first) {
+            match entry {
+                RolloutEntry::Item { starts_turn, .. } => {
+                    let Some(item) = self.live_item(source, keep, number as u32)? else { continue };
+                    starts.extend(starts_turn.then_some(replaced.len()));
+                    replaced.push(Box::new(item));
+                }
+                RolloutEntry::RolledBack(turns) => _ = drop_turns(&mut replaced, &mut starts, *turns),
+                RolloutEntry::Compacted { .. }
+                | RolloutEntry::Report(_)
+                | RolloutEntry::TurnContext(_)
+                | RolloutEntry::TurnStarted(_)
+                | RolloutEntry::TurnEnded(_)
+                | RolloutEntry::UserMessage
+                | RolloutEntry::Other => {}
+            }
+        }
+        let messages: Vec<Message> = paired(replaced).into_iter().map(|it| it.message).collect();
+        live.message.replaced = (!messages.is_empty()).then(|| messages.into());
+        Ok(())
+    }
+
     /// The history that a compaction carries.
     fn base(&self, source: &dyn Source, keep: &Keep, number: u32) -> Result<Vec<Live>> {
         let text = self.text(source, number)?;
@@ -281,6 +320,11 @@ impl Rollout {
         }
         out
     }
+}
+
+/// Whether it is a compaction that only its maker can read.
+fn is_sealed(message: &Message) -> bool {
+    message.kind == Kind::Summary && message.parts.iter().any(|it| matches!(it, Part::Opaque(_)))
 }
 
 /// The names under which kinds stand in what we write into a `compacted` line.

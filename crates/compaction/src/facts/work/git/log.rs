@@ -164,7 +164,11 @@ impl Log {
     }
 
     /// What is told of it at the end: the commits of this session that are not lost, and who else commits.
-    pub(in crate::facts::work) fn told(&self, is_lost: impl Fn(&str) -> bool) -> Vec<String> {
+    pub(in crate::facts::work) fn told(
+        &self,
+        is_lost: impl Fn(&str) -> bool,
+        origin: &dyn Fn(usize) -> usize,
+    ) -> Vec<String> {
         /// Maximum number of commits that are told.
         const MOST: usize = 12;
         /// Maximum bytes of a subject.
@@ -183,7 +187,7 @@ impl Log {
                 .collect();
             let more = own - named.len();
             let more = if more > 0 { format!("; and {more} older") } else { String::new() };
-            let at = match (self.at, self.since) {
+            let at = match (self.at.map(origin), self.since) {
                 (None, _) => String::new(),
                 (Some(at), 0) => format!(" (git log: #{at})"),
                 (Some(at), since) => format!(" (git log: #{at}, and {since} made since)"),
@@ -192,12 +196,15 @@ impl Log {
         }
         if let Some((at, hash, subject)) = &self.of_prompt {
             out.push(format!(
-                "not committed by this session, and named after a prompt, so something else commits here: {} {} (#{at})",
+                "not committed by this session, and named after a prompt, so something else commits here: {} {} (#{})",
                 clip(hash, SHORT).0,
-                clip(subject, SUBJECT).0
+                clip(subject, SUBJECT).0,
+                origin(*at)
             ));
         }
-        out.extend(self.claimed.iter().map(|(at, said)| format!("the model found: {said} (#{at})")));
+        out.extend(
+            self.claimed.iter().map(|(at, said)| format!("the model found: {said} (#{})", origin(*at))),
+        );
         out
     }
 }

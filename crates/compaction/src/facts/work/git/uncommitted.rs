@@ -155,7 +155,11 @@ impl Uncommitted {
 
     /// What is told of it at the end; nothing where the session neither edits nor commits, and git lists no change of a
     /// file that it knows. `unseen`: whether commits are made that no command shows.
-    pub(in crate::facts::work) fn told(&self, unseen: bool) -> Option<String> {
+    pub(in crate::facts::work) fn told(
+        &self,
+        unseen: bool,
+        origin: &dyn Fn(usize) -> usize,
+    ) -> Option<String> {
         /// Maximum number of files that are named.
         const NAMED: usize = 8;
         let works = !self.edited.is_empty() || self.committed.is_some();
@@ -171,15 +175,15 @@ impl Uncommitted {
         if newest.is_empty() {
             let at = self.status.filter(|it| self.committed.is_none_or(|at| at < *it))?;
             let but = if before.is_empty() { "" } else { " but files that were untracked before" };
-            return Some(format!("nothing uncommitted at #{at}{but} (git status)"));
+            return Some(format!("nothing uncommitted at #{}{but} (git status)", origin(at)));
         }
         let (known, at) = match (self.status, self.committed) {
             (Some(status), Some(commit)) if commit > status => {
-                (format!("git status: #{status}, last commit: #{commit}"), status)
+                (format!("git status: #{}, last commit: #{}", origin(status), origin(commit)), status)
             }
-            (Some(status), _) => (format!("git status: #{status}"), status),
+            (Some(status), _) => (format!("git status: #{}", origin(status)), status),
             (None, Some(_)) if unseen => return None,
-            (None, Some(commit)) => (format!("as far as seen; last commit: #{commit}"), commit),
+            (None, Some(commit)) => (format!("as far as seen; last commit: #{}", origin(commit)), commit),
             (None, None) => return None,
         };
         newest.retain(|it| !unseen || it.1.0 <= at);
@@ -228,7 +232,7 @@ mod tests {
             for (number, (command, output)) in (5..).zip(commands) {
                 run(&mut work, number, command, output);
             }
-            work.told(false).unwrap_or_default()
+            work.told(false, &|it| it).unwrap_or_default()
         };
         for (command, output, expected) in [
             ("ls", "", "uncommitted (as far as seen; last commit: #1): b.rs, a.rs"),
@@ -281,7 +285,7 @@ mod tests {
         }
         work.delete("gone");
         assert_eq!(
-            work.told(false).unwrap(),
+            work.told(false, &|it| it).unwrap(),
             "uncommitted (as far as seen; last commit: #1): gone.rs, src/b/mod.rs, src/a/mod.rs"
         );
         // Which of two is deleted is told by its path; what was untracked before is not of this work.
@@ -291,18 +295,18 @@ mod tests {
         work.edit(2, "notes.md");
         run(&mut work, 3, "git status --short", " M a.toml\n D lib/a.toml\n?? .tool/\n?? notes.md\n?? b/\n");
         assert_eq!(
-            work.told(false).unwrap(),
+            work.told(false, &|it| it).unwrap(),
             "uncommitted (git status: #3): a.toml, ?? b/, D lib/a.toml, ?? notes.md"
         );
         run(&mut work, 4, "git commit -am all && git status --short", "?? .tool/\n");
-        assert_eq!(work.told(false), None);
+        assert_eq!(work.told(false, &|it| it), None);
         run(&mut work, 5, "git status --short", "?? .tool/\n");
         assert_eq!(
-            work.told(false).unwrap(),
+            work.told(false, &|it| it).unwrap(),
             "nothing uncommitted at #5 but files that were untracked before (git status)"
         );
         let mut never = Uncommitted::default();
         never.edit(1, "a.rs");
-        assert_eq!(never.told(false), None);
+        assert_eq!(never.told(false, &|it| it), None);
     }
 }
