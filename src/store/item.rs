@@ -20,7 +20,6 @@ named! {
     pub enum What {
         /// A whole session as it was.
         Session = "session",
-        /// A message of one.
         Message = "message",
         Output = "output",
         /// A compaction; its text is its summary (a snapshot), its original the session.

@@ -260,7 +260,6 @@ pub enum TooLong {
 pub struct Rounds {
     /// Share of the rounds that goes at a time, where the gap is not known.
     pub share: f64,
-    /// Times it is tried.
     pub tries: u32,
 }
 

@@ -64,7 +64,6 @@ fn split_outputs(calls: &[Call], body: &str) -> Vec<Option<String>> {
     calls.iter().map(own).collect()
 }
 
-/// The error that ended a script.
 #[derive(Clone, Copy)]
 struct ScriptError<'a> {
     /// The call that failed.
