@@ -17,9 +17,9 @@ use rmcp::model::ServerJsonRpcMessage;
 use rmcp::service::{RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server};
 use rmcp::transport::Transport;
 
-use self::input::Input;
+use self::input::StandardInput;
 use self::lines::{Incoming, taken};
-use self::output::Output;
+use self::output::StandardOutput;
 use self::shortcut::Shortcut;
 use super::server::Server;
 use super::server_state::ServerState;
@@ -39,9 +39,9 @@ pub fn serve(config: Config, now: Option<i64>) -> Result<()> {
     let (input, output) = pipes().map_err(io("opening standard input and output"))?;
     let server = Server::new(ServerState::new(config, now, None));
     let served = runtime.block_on(async {
-        let (output, written) = Output::start(output).map_err(io("starting a thread"))?;
+        let (output, written) = StandardOutput::start(output).map_err(io("starting a thread"))?;
         let transport = Stdio {
-            input: Input::of(input).map_err(io("starting a thread"))?,
+            input: StandardInput::of(input).map_err(io("starting a thread"))?,
             output,
             messages: VecDeque::new(),
             replies: VecDeque::new(),
@@ -95,8 +95,8 @@ fn thread(name: &str) -> std::thread::Builder {
 }
 
 struct Stdio {
-    input: Input,
-    output: Output,
+    input: StandardInput,
+    output: StandardOutput,
     /// Read, and not yet handed on.
     messages: VecDeque<Incoming>,
     /// Answers of our own that the client had no room for yet.

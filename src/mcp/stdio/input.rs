@@ -11,14 +11,14 @@ use super::lines::{InputLine, LineBuffer};
 /// What is read at once, at least.
 const CHUNK: usize = 64 * 1024;
 
-pub(super) struct Input {
+pub(super) struct StandardInput {
     source: Source,
     buffer: Vec<u8>,
     lines: LineBuffer,
     ended: bool,
 }
 
-impl Input {
+impl StandardInput {
     pub(super) fn of(file: File) -> std::io::Result<Self> {
         let source = Source::of(file)?;
         Ok(Self { source, buffer: vec![0; CHUNK], lines: LineBuffer::default(), ended: false })

@@ -18,7 +18,7 @@ const QUEUE: usize = 32;
 /// As long as more bytes than this wait for the client to read them, nothing more is read from it.
 const UNREAD: usize = 16 << 20;
 
-pub(super) struct Output {
+pub(super) struct StandardOutput {
     shared: Arc<Shared>,
     /// Absent once it is closed.
     queue: Option<mpsc::Sender<Vec<u8>>>,
@@ -32,7 +32,7 @@ struct Shared {
     taken: Notify,
 }
 
-impl Output {
+impl StandardOutput {
     /// Starts the thread; the receiver hears when everything is written.
     pub(super) fn start(file: File) -> std::io::Result<(Self, oneshot::Receiver<()>)> {
         let (queue, queued) = mpsc::channel(QUEUE);
