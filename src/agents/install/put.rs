@@ -19,7 +19,7 @@ pub struct Records {
 /// The file that holds it, in our data directory (`data` below).
 const RECORDS: &str = "installed.json";
 
-/// Makes the changes, and notes before what is about to be made; if one fails, neither.
+/// Makes the changes. What is made for them is recorded first; if a change fails, that record is taken back.
 pub fn put_in(data: &Path, agent: &str, changes: &[FileChange], made: MadeInFiles) -> Result<()> {
     writable(changes)?;
     let before = records(data);
@@ -90,7 +90,7 @@ fn target(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Before the first file is changed: that none says it may not be.
+/// Fails if one of the files is read-only: checked for all before the first is changed.
 fn writable(changes: &[FileChange]) -> Result<()> {
     for it in changes.iter().filter(differ) {
         let path = target(&it.path);
@@ -109,7 +109,7 @@ fn writable(changes: &[FileChange]) -> Result<()> {
     Ok(())
 }
 
-/// All changes, or, if one fails, none.
+/// Makes all changes; if one fails, those before it are taken back.
 fn apply(changes: &[FileChange]) -> Result<()> {
     let changes: Vec<&FileChange> = changes.iter().filter(differ).collect();
     for (number, it) in changes.iter().enumerate() {
@@ -127,7 +127,7 @@ fn apply(changes: &[FileChange]) -> Result<()> {
     Ok(())
 }
 
-/// Makes a file say `after`, or removes it. The agent whose file it is may write it too: it must still say `before`.
+/// Writes `after` to a file, or removes it. Fails if it no longer holds `before`: its agent may have written it since.
 fn put(path: &Path, before: Option<&str>, after: Option<&str>) -> Result<()> {
     let fail = |error| Error::new(ErrorKind::Io, "writing settings").at_path(path).because(error);
     let now = match std::fs::read_to_string(path) {
