@@ -24,14 +24,94 @@ mod tests;
 pub mod validate;
 pub mod wire;
 
+use format::Api;
 use history::error::{Error, ErrorKind, Hint, Result};
 use history::{History, Part, Role, Text};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 pub use format::Format;
 pub use history::SUMMARY_START;
 pub use session::{Note, Origins, PastCompaction, Record, Session};
 pub use source::{MemorySource, Source};
 pub use wire::messages;
+
+// Here and not in `format`: what a format names must not name it.
+impl Format {
+    /// Claude Code `.jsonl`.
+    pub const CLAUDE_CODE: Self = Self(&agents::claude_code::ROW);
+    /// Codex `rollout-*.jsonl`.
+    pub const CODEX: Self = Self(&agents::codex::ROW);
+    /// Gemini CLI `.jsonl` or the older `.json`.
+    pub const GEMINI_CLI: Self = Self(&agents::gemini_cli::ROW);
+    /// OpenCode's export `.json`.
+    pub const OPENCODE: Self = Self(&agents::opencode::ROW);
+    /// pi `.jsonl`; read only.
+    pub const PI: Self = Self(&agents::pi::ROW);
+    /// Qwen Code `.jsonl`; read only.
+    pub const QWEN_CODE: Self = Self(&agents::qwen_code::ROW);
+    /// SWE-agent `.traj`; read only.
+    pub const SWE_AGENT: Self = Self(&agents::swe_agent::ROW);
+    /// Anthropic Messages: an array, or a request body that holds one.
+    pub const ANTHROPIC: Self = Self(&wire::ANTHROPIC);
+    /// OpenAI chat completions messages.
+    pub const OPENAI_CHAT: Self = Self(&wire::OPENAI_CHAT);
+    /// OpenAI Responses input items.
+    pub const OPENAI_RESPONSES: Self = Self(&wire::OPENAI_RESPONSES);
+    pub const GEMINI: Self = Self(&wire::GEMINI);
+
+    /// All of them, native ones first. In this order a session is recognised: Qwen Code's records are like Claude
+    /// Code's, with something more.
+    pub const ALL: [Self; 11] = [
+        Self::QWEN_CODE,
+        Self::CLAUDE_CODE,
+        Self::CODEX,
+        Self::GEMINI_CLI,
+        Self::OPENCODE,
+        Self::PI,
+        Self::SWE_AGENT,
+        Self::ANTHROPIC,
+        Self::OPENAI_CHAT,
+        Self::OPENAI_RESPONSES,
+        Self::GEMINI,
+    ];
+
+    /// The format of that name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Arguments`] for one that is not known.
+    pub fn named(name: &str) -> Result<Self> {
+        Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
+            Error::new(
+                ErrorKind::Arguments,
+                format!("expected a format ({}), found {name:?}", names.join(", ")),
+            )
+        })
+    }
+
+    /// The API whose messages this format's agent sends: itself for plain messages.
+    pub fn api(self) -> Self {
+        self.0.api.format()
+    }
+}
+
+impl<'de> Deserialize<'de> for Format {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        Self::named(&String::deserialize(deserializer)?).map_err(|error| D::Error::custom(error.detail()))
+    }
+}
+
+impl Api {
+    pub(crate) fn format(self) -> Format {
+        match self {
+            Self::Anthropic => Format::ANTHROPIC,
+            Self::OpenAiChat => Format::OPENAI_CHAT,
+            Self::OpenAiResponses => Format::OPENAI_RESPONSES,
+            Self::Gemini => Format::GEMINI,
+        }
+    }
+}
 
 /// Whether a text is a summary of ours that an agent wrote down as a message of the user: it has no mark of its own
 /// there.
