@@ -84,7 +84,6 @@ pub enum ValueOrigin {
     /// `config.toml`.
     File,
     Environment,
-    /// An option of the command.
     Option,
 }
 

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
-use epitome::answers::Document;
+use epitome::answers::AnswerDocument;
 use epitome::cli::{self, Arguments};
 use epitome::config::{Config, Environment};
 use epitome::history::error::{Error, ErrorKind};
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
 /// The document of `--json` for a command that failed.
 fn print_error(reason_code: &str, reason: &str) {
     let answer = serde_json::json!({"status": "error", "reason_code": reason_code, "reason": reason});
-    let document = serde_json::to_string_pretty(&Document::of(&answer)).unwrap_or_default();
+    let document = serde_json::to_string_pretty(&AnswerDocument::of(&answer)).unwrap_or_default();
     // There is nobody left to tell if this fails.
     let _ = writeln!(std::io::stdout(), "{document}");
 }

@@ -42,13 +42,13 @@ pub const CONTRACT: u32 = 1;
 
 /// An answer as it leaves the program: the contract's version, then its fields.
 #[derive(Serialize)]
-pub struct Document<'a, T> {
+pub struct AnswerDocument<'a, T> {
     contract: u32,
     #[serde(flatten)]
     answer: &'a T,
 }
 
-impl<'a, T> Document<'a, T> {
+impl<'a, T> AnswerDocument<'a, T> {
     pub fn of(answer: &'a T) -> Self {
         Self { contract: CONTRACT, answer }
     }

@@ -26,9 +26,6 @@ pub struct RepairAnswer {
     pub findings: Vec<FindingInfo>,
     /// How often each kind was found.
     pub counts: BTreeMap<String, u64>,
-    pub bytes_before: u64,
-    /// Size in bytes once it is mended.
-    pub bytes_after: u64,
     /// Messages that the agent sends, without damage; absent for a session of more than 64 MB, which is not read as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub messages: Option<usize>,

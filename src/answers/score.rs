@@ -71,8 +71,6 @@ pub struct ScoreAnswer {
     pub tokens_before: u64,
     /// Tokens of the compacted messages.
     pub tokens_after: u64,
-    /// Tokens of the verbatim end that both have.
-    pub tokens_tail: u64,
     /// Messages of the original.
     pub messages_before: usize,
     /// Messages of the compacted session.

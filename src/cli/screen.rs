@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::Paint;
 use super::paint::{fitted, wrapped};
-use crate::answers::Document;
+use crate::answers::AnswerDocument;
 use crate::terminal::LineMode;
 use history::error::{Error, ErrorKind, Result};
 
@@ -22,7 +22,7 @@ pub(crate) struct Screen<'a> {
 impl Screen<'_> {
     /// An answer with the contract's version before its fields, if `--json` was given; whether it was.
     pub(super) fn json<T: Serialize>(&mut self, answer: &T) -> Result<bool> {
-        self.document(&Document::of(answer))
+        self.document(&AnswerDocument::of(answer))
     }
 
     /// An answer as JSON, or else as `show` shows it; the exit code 0.
@@ -86,7 +86,7 @@ impl Screen<'_> {
 
     /// An answer on one line, with the contract's version before its fields.
     pub(super) fn json_line<T: Serialize>(&mut self, answer: &T) -> Result<()> {
-        self.document_line(&Document::of(answer))
+        self.document_line(&AnswerDocument::of(answer))
     }
 
     /// JSON on one line that has a shape of its own.

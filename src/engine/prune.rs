@@ -45,7 +45,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
     if !plan.act {
         return Ok(answer);
     }
-    let outcome = match plan::apply(measured.history, &measured.counter, &ask.profile, &plan, None) {
+    let outcome = match plan::apply(measured.history, &measured.counter, &plan, None) {
         Ok(outcome) => outcome,
         Err(rejected) => {
             answer.reason_code = rejected.code.to_owned();

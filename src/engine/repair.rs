@@ -103,8 +103,6 @@ pub fn repair(
         status,
         findings: found.findings.iter().map(finding).collect(),
         counts: found.counts.iter().map(|(damage, count)| (damage.name().to_owned(), *count)).collect(),
-        bytes_before: source.len(),
-        bytes_after: mended.len(),
         messages: (mended.len() <= JUDGED).then(|| opened.session.history.messages().len()),
         left,
         handle: written.handle,

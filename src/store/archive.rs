@@ -10,7 +10,7 @@ use super::database::sql::{
     Connection, Optional as _, Pool, Row, SqlResult, Transaction, failed, locked, params, write,
 };
 use super::handle::identity;
-use super::item::{ENTRY, NewItem, Place, chosen, entry_of, item, missing, put_item, put_place};
+use super::item::{ENTRY, ItemPlace, NewItem, chosen, entry_of, item, missing, put_item, put_place};
 use super::search::words::indexed;
 use super::{
     Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, NewCompaction, Original, Range, Removed,
@@ -359,7 +359,7 @@ fn put_compaction(
                 )
                 .map_err(failed(STORING))?;
         }
-        let place = Place {
+        let place = ItemPlace {
             session: &batch.session.id,
             what: What::Compaction,
             call_id: "",
@@ -391,7 +391,7 @@ fn put_original(
         at: batch.at,
     };
     let (id, handle, _) = put_item(transaction, &item)?;
-    let place = Place {
+    let place = ItemPlace {
         session: &batch.session.id,
         what: original.what,
         call_id: original.call_id.unwrap_or(""),

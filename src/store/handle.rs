@@ -119,7 +119,6 @@ impl<'de> serde::Deserialize<'de> for Handle {
 pub struct Digest(pub [u8; 32]);
 
 impl Digest {
-    /// Of bytes in memory.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }

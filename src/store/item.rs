@@ -20,7 +20,6 @@ named! {
     pub enum What {
         /// A whole session as it was.
         Session = "session",
-        /// A message of one.
         Message = "message",
         Output = "output",
         /// A compaction; its text is its summary (a snapshot), its original the session.
@@ -125,7 +124,7 @@ pub(super) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Resu
 }
 
 /// Where a session has an item.
-pub(super) struct Place<'a> {
+pub(super) struct ItemPlace<'a> {
     pub(super) session: &'a str,
     pub(super) what: What,
     pub(super) call_id: &'a str,
@@ -134,7 +133,7 @@ pub(super) struct Place<'a> {
     pub(super) at: i64,
 }
 
-pub(super) fn put_place(transaction: &Transaction<'_>, item: i64, place: &Place<'_>) -> Result<()> {
+pub(super) fn put_place(transaction: &Transaction<'_>, item: i64, place: &ItemPlace<'_>) -> Result<()> {
     let sql = "INSERT INTO place (item, session, what, call_id, tool, message, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (item, session, what, call_id) DO UPDATE
                SET tool = excluded.tool, message = excluded.message, at = excluded.at WHERE place.at <= excluded.at";

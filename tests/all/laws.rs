@@ -52,7 +52,7 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
         " s".repeat(words as usize / 2),
         end.map_or(String::new(), |it| format!(" [end {it}]"))
     );
-    let outcome = match plan::apply(history, &counter, profile, &plan, Some(&summary)) {
+    let outcome = match plan::apply(history, &counter, &plan, Some(&summary)) {
         Ok(outcome) => outcome,
         Err(rejected) if matches!(rejected.code, "grew") => return Ok(()),
         Err(rejected) => return Err(format!("rejected: {}: {}", rejected.code, rejected.reason)),
@@ -130,13 +130,8 @@ fn check(history: &History, profile: &Profile, share: u64) -> Result<(), String>
         ..Message::text(Role::User, Kind::Said, "one more thing")
     });
     let grown = History::new(grown, history.meta.clone());
-    let rebased = plan::apply(
-        &grown,
-        &TokenCounter::new(&grown, Tokenizer::Auto, None),
-        profile,
-        &plan,
-        Some(&summary),
-    );
+    let rebased =
+        plan::apply(&grown, &TokenCounter::new(&grown, Tokenizer::Auto, None), &plan, Some(&summary));
     match rebased {
         Ok(it) if it.history.messages().last() == grown.messages().last() => Ok(()),
         Ok(_) => Err("what came after the plan is not at the end".into()),

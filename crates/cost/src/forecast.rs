@@ -27,7 +27,6 @@ pub struct Forecast {
     /// The first one after a compaction: its context is written to the cache anew.
     pub first: Usage,
     pub each: Usage,
-    /// Whether the cache is warm.
     pub warm: bool,
     /// Milliseconds since 1970 until which it is.
     pub warm_until: Option<i64>,

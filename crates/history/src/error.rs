@@ -86,7 +86,7 @@ impl Hint {
 
 /// Where in the input something was found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct ErrorPlace {
     /// A path, or what stands for one (`-`, `messages`).
     pub file: String,
     /// 1-based line, where lines mean something.
@@ -101,7 +101,7 @@ pub struct Error(Box<Repr>);
 struct Repr {
     kind: ErrorKind,
     detail: String,
-    place: Option<Place>,
+    place: Option<ErrorPlace>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
     argument: Option<String>,
     candidates: Vec<String>,
@@ -132,7 +132,7 @@ impl Error {
 
     #[must_use]
     pub fn at(mut self, file: impl Into<String>, line: Option<u64>) -> Self {
-        self.0.place = Some(Place { file: file.into(), line });
+        self.0.place = Some(ErrorPlace { file: file.into(), line });
         self
     }
 
@@ -190,7 +190,7 @@ impl Error {
     }
 
     /// Where it happened, if anywhere.
-    pub fn place(&self) -> Option<&Place> {
+    pub fn place(&self) -> Option<&ErrorPlace> {
         self.0.place.as_ref()
     }
 

@@ -23,7 +23,6 @@ pub(super) enum Place {
     Opening,
 }
 
-/// A cue of obligation.
 pub(super) struct Cue {
     pub(super) words: &'static str,
     pub(super) sign: Sign,
@@ -472,13 +471,11 @@ pub(super) const QUOTE_LABELS: &[&str] = &[
     "user message", "user's word", "user said", "user quote", "verbatim", "用户原话", "ユーザーの発言",
 ];
 
-/// Claims that tests pass.
 pub(super) const TESTS_PASS: &[&str] = &[
     "all tests pass", "tests pass", "tests now pass", "tests are passing", "tests are green",
     "test suite passes", "测试通过", "测试全部通过", "測試通過", "テストは成功", "テストが通", "テストはすべて",
 ];
 
-/// Claims that it builds.
 pub(super) const BUILDS: &[&str] = &[
     "build succeeds", "build succeeded", "build passes", "build is green", "builds successfully",
     "compiles cleanly", "构建成功", "ビルド成功",

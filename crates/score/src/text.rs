@@ -194,7 +194,6 @@ pub(super) fn is_function(token: &str) -> bool {
         || token.chars().all(|c| ('\u{3041}'..='\u{309F}').contains(&c) || cues::FUNCTION_CHARS.contains(c))
 }
 
-/// What a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// A heading, a bold line, a tag, or a label that ends in a colon.

@@ -15,8 +15,10 @@ mod format;
 pub mod media;
 mod refusal;
 pub mod repair;
-pub mod requests;
 pub mod parse;
+pub mod requests;
+mod session;
+mod source;
 #[cfg(test)]
 mod tests;
 pub mod validate;
@@ -30,72 +32,11 @@ use serde::{Deserialize, Deserializer};
 
 pub use format::Format;
 pub use history::SUMMARY_START;
+pub use session::{Note, Origins, PastCompaction, Record, Session};
+pub use source::{MemorySource, Source};
 pub use wire::messages;
 
-/// Whether a text is a summary of ours that an agent wrote down as a message of the user: it has no mark of its own
-/// there.
-fn is_our_summary(text: &str) -> bool {
-    let first = text.lines().next().unwrap_or_default();
-    first.strip_prefix("[Epitome] ").unwrap_or(first).starts_with(SUMMARY_START)
-        && first.contains("epitome restore ")
-}
-
-/// Bytes that can be read again. `len` is fixed when it is opened; bytes after it do not exist.
-pub trait Source: Sync {
-    /// A path, or what stands for one; for messages.
-    fn name(&self) -> &str;
-    /// Length in bytes.
-    fn len(&self) -> u64;
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-    /// Fills `buffer` from `at`. Fewer bytes than asked for is [`ErrorKind::Changed`].
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()>;
-
-    /// Reads a range. Fails as [`Self::read_at`] does.
-    fn bytes(&self, range: Range<u64>) -> Result<Vec<u8>> {
-        let mut buffer = vec![0; (range.end - range.start) as usize];
-        self.read_at(range.start, &mut buffer)?;
-        Ok(buffer)
-    }
-
-    /// Reads all of it. Fails as [`Self::read_at`] does.
-    fn whole(&self) -> Result<Vec<u8>> {
-        self.bytes(0..self.len())
-    }
-}
-
-#[derive(Debug, Clone)]
-pub struct MemorySource {
-    name: String,
-    bytes: Vec<u8>,
-}
-
-impl MemorySource {
-    /// Names and owns `bytes`.
-    pub fn new(name: impl Into<String>, bytes: impl Into<Vec<u8>>) -> Self {
-        Self { name: name.into(), bytes: bytes.into() }
-    }
-}
-
-impl Source for MemorySource {
-    fn name(&self) -> &str {
-        &self.name
-    }
-    fn len(&self) -> u64 {
-        self.bytes.len() as u64
-    }
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
-        let range = at as usize..at as usize + buffer.len();
-        let found = self.bytes.get(range).ok_or_else(|| {
-            Error::new(ErrorKind::Changed, format!("expected {} bytes at {at}, found fewer", buffer.len()))
-                .at(&self.name, None)
-        })?;
-        buffer.copy_from_slice(found);
-        Ok(())
-    }
-}
-
+// Here and not in `format`: what a format names must not name it.
 impl Format {
     /// Claude Code `.jsonl`.
     pub const CLAUDE_CODE: Self = Self(&agents::claude_code::ROW);
@@ -162,7 +103,7 @@ impl<'de> Deserialize<'de> for Format {
 }
 
 impl Api {
-    fn format(self) -> Format {
+    pub(crate) fn format(self) -> Format {
         match self {
             Self::Anthropic => Format::ANTHROPIC,
             Self::OpenAiChat => Format::OPENAI_CHAT,
@@ -172,68 +113,12 @@ impl Api {
     }
 }
 
-/// One line or object of a session.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record {
-    /// Byte offset in the source.
-    pub at: u64,
-    /// Bytes, without the line break or comma after it.
-    pub len: u64,
-}
-
-impl Record {
-    /// Its bytes in the source.
-    pub fn range(self) -> Range<u64> {
-        self.at..self.at + self.len
-    }
-}
-
-/// Something that was not understood, and kept.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Note {
-    /// 1-based line or record number.
-    pub line: u64,
-    /// What was expected and what was found.
-    pub what: String,
-}
-
-/// A compaction that the agent (or we) made earlier in this session.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PastCompaction {
-    /// Number of the summary in the live messages, if it still is one of them.
-    pub message: Option<usize>,
-    /// `auto`, `manual`, or nothing where the format does not say.
-    pub trigger: Option<String>,
-    /// Context before, as the agent recorded it.
-    pub tokens_before: Option<u64>,
-    /// Context after, as the agent recorded it.
-    pub tokens_after: Option<u64>,
-    /// The summary's text; empty when it is encrypted.
-    pub summary: String,
-}
-
-/// A session as it was read.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Session {
-    /// How it is written down.
-    pub format: Format,
-    /// All records of the source, in order.
-    pub records: Vec<Record>,
-    /// For each live message, the numbers of the records it was made from.
-    pub origins: Origins,
-    /// What was not understood.
-    pub notes: Vec<Note>,
-    pub past: Vec<PastCompaction>,
-    /// What the agent would send next. `messages()[i].from == Some(i)`.
-    pub history: History,
-}
-
-/// For each of a row of messages, the numbers of the records it was made from: mostly one, so all stand in one list.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Origins {
-    records: Vec<u32>,
-    /// Where in `records` those of each message end.
-    ends: Vec<u32>,
+/// Whether a text is a summary of ours that an agent wrote down as a message of the user: it has no mark of its own
+/// there.
+fn is_our_summary(text: &str) -> bool {
+    let first = text.lines().next().unwrap_or_default();
+    first.strip_prefix("[Epitome] ").unwrap_or(first).starts_with(SUMMARY_START)
+        && first.contains("epitome restore ")
 }
 
 /// How outputs begin that were cleared: by Claude Code (2.1, by time) and OpenCode, and by our own profiles.
@@ -250,53 +135,6 @@ fn glimpse(text: &str) -> String {
     let found: String =
         text.chars().take(8).take_while(|it| !matches!(it, '=' | ':' | '\n' | '\r')).collect();
     if text.is_empty() { "nothing".to_owned() } else { format!("{found:?}") }
-}
-
-impl Origins {
-    /// Adds those of the next message.
-    pub fn push(&mut self, records: impl IntoIterator<Item = u32>) {
-        self.records.extend(records);
-        self.ends.push(self.records.len() as u32);
-    }
-
-    /// How many messages there are.
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// Those of each message.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u32]> {
-        (0..self.len()).map(|it| &self[it])
-    }
-}
-
-impl std::ops::Index<usize> for Origins {
-    type Output = [u32];
-
-    fn index(&self, message: usize) -> &[u32] {
-        let begin = message.checked_sub(1).map_or(0, |it| self.ends[it]);
-        &self.records[begin as usize..self.ends[message] as usize]
-    }
-}
-
-impl<T: IntoIterator<Item = u32>> FromIterator<T> for Origins {
-    fn from_iter<I: IntoIterator<Item = T>>(messages: I) -> Self {
-        let mut out = Self::default();
-        messages.into_iter().for_each(|it| out.push(it));
-        out
-    }
-}
-
-impl Session {
-    /// Without records and origins, which only a writer needs.
-    fn measured_only(mut self) -> Self {
-        (self.records, self.origins) = (Vec::new(), Origins::default());
-        self
-    }
 }
 
 /// How a changed history goes back into its format.

@@ -57,7 +57,6 @@ fn plain(part: &Part) -> TextSize {
     if let Part::Call(call) = part { TextSize::plain(&call.name) + text } else { text }
 }
 
-/// The attachments in a part.
 pub(super) fn attached(part: &Part) -> &[Media] {
     match part {
         Part::Media(media) => std::slice::from_ref(media),

@@ -13,7 +13,7 @@ mod window;
 
 pub use counter::MIN_MESSAGES_PER_THREAD;
 pub use counter::TokenCounter;
-pub use window::{Window, at_least, gemini_cli_limit, gemini_cli_limit_0_20, window};
+pub use window::{Window, at_least, window};
 
 use std::str::FromStr;
 

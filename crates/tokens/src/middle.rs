@@ -9,25 +9,17 @@ pub fn bytes4(bytes: usize) -> usize {
 /// and between them how many tokens are missing. The mark comes on top of the budget.
 pub fn by_tokens(text: &str, tokens: usize) -> String {
     let budget = tokens.saturating_mul(4);
-    shorten(text, budget, |_| format!("…{} tokens truncated…", bytes4(text.len().saturating_sub(budget))))
+    let missing = bytes4(text.len().saturating_sub(budget));
+    with_mark(text, budget, &format!("…{missing} tokens truncated…"))
 }
 
-/// The same by bytes; the mark tells the characters that are missing.
-pub fn by_bytes(text: &str, bytes: usize) -> String {
-    shorten(text, bytes, |missing| format!("…{missing} chars truncated…"))
-}
-
-/// The same by bytes with a mark that tells nothing.
+/// At most `bytes`, half of them from the start and half from the end, and `mark` between them.
 pub fn with_mark(text: &str, bytes: usize, mark: &str) -> String {
-    shorten(text, bytes, |_| mark.to_owned())
-}
-
-fn shorten(text: &str, budget: usize, mark: impl Fn(usize) -> String) -> String {
-    if text.is_empty() || (budget > 0 && text.len() <= budget) {
+    if text.is_empty() || (bytes > 0 && text.len() <= bytes) {
         return text.to_owned();
     }
-    let (missing, head, tail) = split(text, budget / 2, budget - budget / 2);
-    format!("{head}{}{tail}", mark(missing))
+    let (_, head, tail) = split(text, bytes / 2, bytes - bytes / 2);
+    format!("{head}{mark}{tail}")
 }
 
 /// The longest beginning of at most `head` bytes and the longest end of at most `tail` bytes, both whole characters
@@ -108,14 +100,7 @@ mod tests {
         ] {
             assert_eq!(by_tokens(text, tokens), expected, "{text} {tokens}");
         }
-        for (text, bytes, expected) in [
-            ("example output", 1, "…13 chars truncated…t"),
-            (one, 30, "this is an exam…30 chars truncated…ld be truncated"),
-            (&two, 30, "this is an exam…51 chars truncated…some other line"),
-            (&faces, 20, "😀😀…21 chars truncated…with text\n"),
-        ] {
-            assert_eq!(by_bytes(text, bytes), expected, "{text} {bytes}");
-        }
+        assert_eq!(with_mark(&faces, 20, "…"), "😀😀…with text\n");
         assert_eq!(bytes4(faces.len()), 16);
         assert_eq!((bytes4(0), bytes4(5)), (0, 2));
     }
@@ -146,7 +131,7 @@ mod tests {
         // Cut between characters, whatever the budget.
         for bytes in 0..60 {
             within_bytes(&"あ".repeat(40), bytes);
-            by_bytes(&"あ".repeat(40), bytes);
+            with_mark(&"あ".repeat(40), bytes, "…");
         }
     }
 }

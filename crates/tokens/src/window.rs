@@ -34,23 +34,6 @@ pub fn at_least(seen: u64) -> u64 {
     USUAL.into_iter().find(|it| *it >= seen).unwrap_or(seen)
 }
 
-/// The limit that Gemini CLI 0.61 goes by: 1,048,576 for any model but Gemma 4, known or not.
-pub fn gemini_cli_limit(model: &str) -> u64 {
-    match model {
-        "gemma-4-31b-it" | "gemma-4-26b-a4b-it" => 256_000,
-        _ => 1_048_576,
-    }
-}
-
-/// The limit that Gemini CLI 0.20 (December 2025) went by.
-pub fn gemini_cli_limit_0_20(model: &str) -> u64 {
-    match model {
-        "gemini-1.5-pro" => 2_097_152,
-        "gemini-2.0-flash-preview-image-generation" => 32_000,
-        _ => 1_048_576,
-    }
-}
-
 /// Whether `prefix` stands in `model` at its start or after something that separates a provider from a model.
 fn starts_a_word(model: &str, prefix: &str) -> bool {
     model
@@ -199,15 +182,5 @@ mod tests {
         {
             assert_eq!(at_least(seen), window);
         }
-    }
-
-    #[test]
-    fn gemini_cli_knows_two_limits() {
-        assert_eq!(gemini_cli_limit("gemini-1.5-pro"), 1_048_576);
-        assert_eq!(gemini_cli_limit("gemma-4-31b-it"), 256_000);
-        assert_eq!(gemini_cli_limit("whatever"), 1_048_576);
-        assert_eq!(gemini_cli_limit_0_20("gemini-1.5-pro"), 2_097_152);
-        assert_eq!(gemini_cli_limit_0_20("gemini-2.0-flash-preview-image-generation"), 32_000);
-        assert_eq!(gemini_cli_limit_0_20("gemini-2.5-pro"), 1_048_576);
     }
 }

@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{
-    Created, FileChange, InstallRequest, NAME, OBJECT, Registration, SWITCH, SeatSetting, SettingsStyle,
+    FileChange, InstallRequest, Made, MadeInFiles, NAME, Registration, SeatSetting, SettingsStyle,
     is_our_command, registered_by_hand, text_of,
 };
 use crate::agents::settings;
 use history::error::{Error, ErrorKind, Result};
 
-/// The files that installing changes, and the sections that it makes in them.
+/// The files that installing changes, and what it makes in them.
 #[derive(Default)]
 pub(super) struct Edits {
     pub(super) files: BTreeMap<PathBuf, FileChange>,
-    pub(super) made: Created,
+    pub(super) made: MadeInFiles,
 }
 
 impl Edits {
@@ -49,9 +49,9 @@ impl Edits {
     pub(super) fn json(
         &mut self,
         path: &Path,
-        with: impl FnOnce(&str, &mut Vec<String>) -> Option<String>,
+        with: impl FnOnce(&str, &mut Vec<Made>) -> Option<String>,
     ) -> Result<()> {
-        let sections = self.made.entry(path.display().to_string()).or_default();
+        let made = self.made.entry(path.display().to_string()).or_default();
         let change = match self.files.remove(path) {
             Some(change) => change,
             None => {
@@ -62,11 +62,11 @@ impl Edits {
         let text = match &change.after {
             Some(text) if !text.trim().is_empty() => text.clone(),
             Some(blank) => {
-                sections.push(format!("{OBJECT}{blank}"));
+                made.push(Made::Object(blank.clone()));
                 "{}\n".to_owned()
             }
             None => {
-                sections.push(String::new());
+                made.push(Made::File);
                 "{}\n".to_owned()
             }
         };
@@ -74,7 +74,7 @@ impl Edits {
         settings::check(&text).map_err(|error| error.at(at(), None))?;
         let odd =
             "expected objects and lists where settings have them, found something else; nothing was changed";
-        let after = with(&text, sections);
+        let after = with(&text, made);
         let after = after.ok_or_else(|| Error::new(ErrorKind::Input, odd).at(at(), None))?;
         settings::check(&after).map_err(|error| error.at(at(), None))?;
         self.files.insert(path.to_owned(), FileChange { after: Some(after), ..change });
@@ -83,12 +83,12 @@ impl Edits {
 }
 
 /// Settings with an environment variable set to `"1"`, unless the user has said something about it.
-pub(super) fn switched_on(text: &str, variable: &str, made: &mut Vec<String>) -> Option<String> {
+pub(super) fn switched_on(text: &str, variable: &str, made: &mut Vec<Made>) -> Option<String> {
     let text = section_of(text, &[], "env", "{}", made)?;
     if settings::get(&text, &["env", variable]).is_some() {
         return Some(text);
     }
-    made.push(format!("{SWITCH}env/{variable}"));
+    made.push(Made::Switch(vec!["env".to_owned(), variable.to_owned()]));
     settings::insert(&text, &["env"], variable, "\"1\"")
 }
 
@@ -98,13 +98,13 @@ pub(super) fn section_of(
     path: &[&str],
     name: &str,
     empty: &str,
-    made: &mut Vec<String>,
+    made: &mut Vec<Made>,
 ) -> Option<String> {
     let whole = [path, &[name]].concat();
     if settings::get(text, &whole).is_some() {
         return Some(text.to_owned());
     }
-    made.push(whole.join("/"));
+    made.push(Made::Section(whole.iter().map(|it| (*it).to_owned()).collect()));
     settings::insert(text, path, name, empty)
 }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{AgentRef, Env, settings};
@@ -121,14 +122,21 @@ pub struct FileChange {
     pub after: Option<String>,
 }
 
-/// Sections that installing had to make, by file: joined keys; an empty one stands for the file itself, one that begins
-/// with `OBJECT` for the whole object in a file that held only the white space behind it.
-pub type Created = BTreeMap<String, Vec<String>>;
+/// Something that installing had to make in a file of settings: uninstalling takes it out where nothing else came in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Made {
+    File,
+    /// The whole object, in a file that held only this white space.
+    Object(String),
+    /// An empty object or list at these keys.
+    Section(Vec<String>),
+    /// `"1"` at these keys.
+    Switch(Vec<String>),
+}
 
-const OBJECT: &str = "{}";
-
-/// In [`Created`], in front of the keys of a value that installing set to `"1"`.
-const SWITCH: &str = "=";
+/// By file.
+pub type MadeInFiles = BTreeMap<String, Vec<Made>>;
 
 /// What stands in the first lines of each file of ours, so that another's file of that name is not taken for one.
 const MARK: &str = "epitome";
@@ -205,13 +213,13 @@ pub fn expect_agent(env: &Env, config: &Path, agent: AgentRef) -> Result<()> {
     Err(Error::new(ErrorKind::Refused, what))
 }
 
-/// What installing changes, and the sections it makes. `config`: the folder of user configurations.
+/// What installing changes, and what it makes for that. `config`: the folder of user configurations.
 pub fn install(
     env: &Env,
     config: &Path,
     of: &Registration,
     wanted: &InstallRequest,
-) -> Result<(Vec<FileChange>, Created)> {
+) -> Result<(Vec<FileChange>, MadeInFiles)> {
     let (server, hooks) = (of.files)(env, config);
     let mut edits = Edits::default();
     match &of.style {
@@ -270,7 +278,7 @@ pub fn install(
 }
 
 /// What uninstalling changes; `made` is what installing had to make.
-pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &Created) -> Result<Vec<FileChange>> {
+pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &MadeInFiles) -> Result<Vec<FileChange>> {
     let (server, hooks) = (of.files)(env, config);
     let mut out: Vec<FileChange> = Vec::new();
     let mut paths = vec![server];
@@ -282,7 +290,7 @@ pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &Created) ->
         if before.trim().is_empty() {
             continue;
         }
-        let sections = made.get(&path.display().to_string()).map(Vec::as_slice).unwrap_or_default();
+        let made = made.get(&path.display().to_string()).map(Vec::as_slice).unwrap_or_default();
         let mut after = match &of.style {
             SettingsStyle::Toml => sections::remove(&before, is_our_section),
             SettingsStyle::Plugin { .. } if path == hooks => String::new(),
@@ -292,24 +300,16 @@ pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &Created) ->
                 settings::remove(&text, &[section, NAME]).unwrap_or(text)
             }
         };
-        // What was made goes when nothing else came into it; the innermost first.
-        for section in sections.iter().rev().filter(|it| !it.is_empty() && !it.starts_with(OBJECT)) {
-            let switch = section.strip_prefix(SWITCH);
-            let keys: Vec<&str> = switch.unwrap_or(section).split('/').collect();
-            let empty = settings::get(&after, &keys).is_some_and(|it| match switch {
-                Some(_) => it == "\"1\"",
-                None => matches!(it.replace(char::is_whitespace, "").as_str(), "{}" | "[]"),
-            });
-            if empty && let Some(shorter) = settings::remove(&after, &keys) {
-                after = shorter;
-            }
+        // What stands in another was made after it.
+        for it in made.iter().rev() {
+            after = without_made(&after, it).unwrap_or(after);
         }
-        let ours = sections.iter().any(String::is_empty);
+        let ours = made.contains(&Made::File);
         let nothing = after.trim().is_empty() || after.replace(char::is_whitespace, "") == "{}";
         let plugin = matches!(of.style, SettingsStyle::Plugin { .. }) && path == hooks;
-        let blank = sections.iter().find_map(|it| it.strip_prefix(OBJECT));
+        let blank = made.iter().find_map(|it| if let Made::Object(blank) = it { Some(blank) } else { None });
         let after = match blank {
-            Some(blank) if nothing => Some(blank.to_owned()),
+            Some(blank) if nothing => Some(blank.clone()),
             _ if (ours && nothing) || plugin => None,
             _ => Some(after),
         };
@@ -323,6 +323,18 @@ pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &Created) ->
         }
     }
     Ok(out)
+}
+
+/// The text without something that was made in it, if nothing else came into that.
+fn without_made(text: &str, made: &Made) -> Option<String> {
+    let (keys, untouched): (_, &[&str]) = match made {
+        Made::File | Made::Object(_) => return None,
+        Made::Section(keys) => (keys, &["{}", "[]"]),
+        Made::Switch(keys) => (keys, &["\"1\""]),
+    };
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let value = settings::get(text, &keys)?.replace(char::is_whitespace, "");
+    if untouched.contains(&value.as_str()) { settings::remove(text, &keys) } else { None }
 }
 
 /// Whether we compact in an agent's place.

@@ -1,41 +1,44 @@
 //! The changes put in place, all or none, with a record of what was made for them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{Created, FileChange};
+use serde::{Deserialize, Serialize};
+
+use super::{FileChange, MadeInFiles};
 use history::error::{Error, ErrorKind, Result};
 
-/// What installing made, by agent; under [`FOLDERS`], the folders that it made for any of them.
-type Records = BTreeMap<String, Created>;
+/// What installing made.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Records {
+    pub agents: BTreeMap<String, MadeInFiles>,
+    /// Folders that it made, for any of them.
+    folders: BTreeSet<String>,
+}
 
-const FOLDERS: &str = "folders";
-
-/// The file that holds them, in our data directory (`data` below).
+/// The file that holds it, in our data directory (`data` below).
 const RECORDS: &str = "installed.json";
 
-/// Makes the changes, and notes before what is about to be made; if one fails, neither.
-pub fn put_in(data: &Path, agent: &str, changes: &[FileChange], made: Created) -> Result<()> {
+/// Makes the changes. What is made for them is recorded first; if a change fails, that record is taken back.
+pub fn put_in(data: &Path, agent: &str, changes: &[FileChange], made: MadeInFiles) -> Result<()> {
     writable(changes)?;
     let before = records(data);
-    let mut all = before.clone();
-    let of_agent = all.entry(agent.to_owned()).or_default();
-    for (file, sections) in made {
+    let mut after = before.clone();
+    let of_agent = after.agents.entry(agent.to_owned()).or_default();
+    for (file, made) in made {
         let known = of_agent.entry(file).or_default();
-        known.extend(sections.into_iter().filter(|it| !known.contains(it)).collect::<Vec<_>>());
+        known.extend(made.into_iter().filter(|it| !known.contains(it)).collect::<Vec<_>>());
     }
     let files = changes.iter().filter(|it| it.after.is_some()).map(|it| target(&it.path));
-    let folders = all.entry(FOLDERS.to_owned()).or_default();
     for file in files.chain([data.join(RECORDS)]) {
-        for folder in file.ancestors().skip(1).take_while(|it| !it.exists()) {
-            folders.entry(folder.display().to_string()).or_default();
-        }
+        let folders = file.ancestors().skip(1).take_while(|it| !it.exists());
+        after.folders.extend(folders.map(|it| it.display().to_string()));
     }
-    let folders = folders.clone();
-    write_records(data, &all)?;
+    write_records(data, &after)?;
     let done = apply(changes);
-    let mut after = if done.is_ok() { all } else { before };
-    after.insert(FOLDERS.to_owned(), folders);
+    if done.is_err() {
+        after.agents = before.agents;
+    }
     store_records(data, after)?;
     done
 }
@@ -45,7 +48,7 @@ pub fn take_out(data: &Path, agent: &str, changes: &[FileChange]) -> Result<()> 
     writable(changes)?;
     apply(changes)?;
     let mut all = records(data);
-    all.remove(agent);
+    all.agents.remove(agent);
     store_records(data, all)
 }
 
@@ -54,22 +57,19 @@ pub fn records(data: &Path) -> Records {
     serde_json::from_str(&text).unwrap_or_default()
 }
 
-/// Notes what is installed after a change, without the folders of ours that are empty now: those go.
+/// Notes what is installed after a change, and removes the folders of ours that are empty now.
 fn store_records(data: &Path, mut records: Records) -> Result<()> {
     let path = data.join(RECORDS);
-    let any = records.keys().any(|it| it != FOLDERS);
-    if !any && path.exists() {
+    if records.agents.is_empty() && path.exists() {
         std::fs::remove_file(&path)
             .map_err(|error| Error::new(ErrorKind::Io, RECORDING).at_path(&path).because(error))?;
     }
-    if let Some(folders) = records.get_mut(FOLDERS) {
-        // The innermost first. One that holds anything else stays.
-        for folder in folders.keys().rev() {
-            let _ = std::fs::remove_dir(folder);
-        }
-        folders.retain(|it, _| Path::new(it).exists());
+    // A folder sorts before those in it. Removing one that is not empty fails.
+    for folder in records.folders.iter().rev() {
+        let _ = std::fs::remove_dir(folder);
     }
-    if any { write_records(data, &records) } else { Ok(()) }
+    records.folders.retain(|it| Path::new(it).exists());
+    if records.agents.is_empty() { Ok(()) } else { write_records(data, &records) }
 }
 
 fn write_records(data: &Path, records: &Records) -> Result<()> {
@@ -90,7 +90,7 @@ fn target(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Before the first file is changed: that none says it may not be.
+/// Fails if one of the files is read-only: checked for all before the first is changed.
 fn writable(changes: &[FileChange]) -> Result<()> {
     for it in changes.iter().filter(differ) {
         let path = target(&it.path);
@@ -109,7 +109,7 @@ fn writable(changes: &[FileChange]) -> Result<()> {
     Ok(())
 }
 
-/// All changes, or, if one fails, none.
+/// Makes all changes; if one fails, those before it are taken back.
 fn apply(changes: &[FileChange]) -> Result<()> {
     let changes: Vec<&FileChange> = changes.iter().filter(differ).collect();
     for (number, it) in changes.iter().enumerate() {
@@ -127,7 +127,7 @@ fn apply(changes: &[FileChange]) -> Result<()> {
     Ok(())
 }
 
-/// Makes a file say `after`, or removes it. The agent whose file it is may write it too: it must still say `before`.
+/// Writes `after` to a file, or removes it. Fails if it no longer holds `before`: its agent may have written it since.
 fn put(path: &Path, before: Option<&str>, after: Option<&str>) -> Result<()> {
     let fail = |error| Error::new(ErrorKind::Io, "writing settings").at_path(path).because(error);
     let now = match std::fs::read_to_string(path) {

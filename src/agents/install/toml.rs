@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{
-    Created, FileChange, InstallRequest, NAME, Registration, command, is_our_command, registered_by_hand,
-    text_of,
+    FileChange, InstallRequest, Made, MadeInFiles, NAME, Registration, command, is_our_command,
+    registered_by_hand, text_of,
 };
 use crate::agents::settings::sections;
 use history::error::{Error, ErrorKind, Result};
@@ -13,11 +13,11 @@ pub(super) fn toml_change(
     path: &Path,
     of: &Registration,
     wanted: &InstallRequest,
-    made: &mut Created,
+    made: &mut MadeInFiles,
 ) -> Result<FileChange> {
     let before = text_of(path)?;
     if before.is_none() {
-        made.entry(path.display().to_string()).or_default().push(String::new());
+        made.entry(path.display().to_string()).or_default().push(Made::File);
     }
     let text = before.clone().unwrap_or_default();
     let refuse = |what: String| Error::new(ErrorKind::Input, what).at_path(path);

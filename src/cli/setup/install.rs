@@ -7,7 +7,9 @@ use serde_json::json;
 
 use super::gateway;
 use crate::agents::install::put::{differ, put_in, records, take_out};
-use crate::agents::install::{self, Created, FileChange, InstallRequest, Registration, is_our_file};
+use crate::agents::install::{
+    self, FileChange, InstallRequest, Made, MadeInFiles, Registration, is_our_file,
+};
 use crate::agents::{self, AgentRef, pi};
 use crate::cli::Screen;
 use crate::config::Config;
@@ -71,7 +73,7 @@ pub(in crate::cli) fn install(
     }
     let (agent, of) = named(&arguments.agent)?;
     install::expect_agent(&config.agents, &folder(config), agent)?;
-    let ours = records(&config.data_dir).contains_key(agent.name());
+    let ours = records(&config.data_dir).agents.contains_key(agent.name());
     let wanted = InstallRequest {
         program,
         hooks: !arguments.no_hooks,
@@ -186,7 +188,7 @@ pub(in crate::cli) fn uninstall(
         return install_pi(config, None, arguments.dry_run, screen);
     }
     let (agent, of) = named(&arguments.agent)?;
-    let made = records(&config.data_dir).remove(agent.name()).unwrap_or_default();
+    let made = records(&config.data_dir).agents.remove(agent.name()).unwrap_or_default();
     let mut changes = install::uninstall(&config.agents, &folder(config), of, &made)?;
     let prompts = of.prompts.map(|it| it(&config.agents, &folder(config)));
     for path in made.keys().map(PathBuf::from).filter(|it| it.parent() == prompts.as_deref()) {
@@ -195,7 +197,7 @@ pub(in crate::cli) fn uninstall(
     }
     if agent.info().has_gateway {
         let file = agents::gateway::settings(&config.agents).display().to_string();
-        let made_file = made.get(&file).is_some_and(|it| it.iter().any(String::is_empty));
+        let made_file = made.get(&file).is_some_and(|it| it.contains(&Made::File));
         gateway::take_out(config, &mut changes, made_file);
     }
     if !arguments.dry_run {
@@ -225,7 +227,7 @@ fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &m
     let changes = vec![FileChange { path, before, after: program.map(|_| text) }];
     match program {
         _ if dry_run => {}
-        Some(_) => put_in(&config.data_dir, pi::NAME, &changes, Created::new())?,
+        Some(_) => put_in(&config.data_dir, pi::NAME, &changes, MadeInFiles::new())?,
         None => take_out(&config.data_dir, pi::NAME, &changes)?,
     }
     show(screen, &changes, dry_run)?;
@@ -238,11 +240,11 @@ fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &m
 }
 
 /// The server's prompts as files. One of that name that is not ours stays as it is.
-fn prompts(config: &Config, agent: AgentRef, of: &Registration, made: &mut Created) -> Vec<FileChange> {
+fn prompts(config: &Config, agent: AgentRef, of: &Registration, made: &mut MadeInFiles) -> Vec<FileChange> {
     let Some(folder) = of.prompts.map(|it| it(&config.agents, &folder(config))) else {
         return Vec::new();
     };
-    let known = records(&config.data_dir).remove(agent.name()).unwrap_or_default();
+    let known = records(&config.data_dir).agents.remove(agent.name()).unwrap_or_default();
     let mut out = Vec::new();
     for (name, text) in crate::mcp::prompt_files(&config.config_dir.join("prompts")) {
         let path = folder.join(name);
@@ -251,7 +253,7 @@ fn prompts(config: &Config, agent: AgentRef, of: &Registration, made: &mut Creat
         if before.is_some() && !known.contains_key(&place) {
             continue;
         }
-        made.insert(place, vec![String::new()]);
+        made.insert(place, vec![Made::File]);
         out.push(FileChange { path, before, after: Some(text) });
     }
     out

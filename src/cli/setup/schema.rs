@@ -48,7 +48,7 @@ pub(in crate::cli) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Re
     Ok(0)
 }
 
-/// The schema of an answer's [`Document`](crate::answers::Document).
+/// The schema of an answer's [`AnswerDocument`](crate::answers::AnswerDocument).
 fn with_contract(mut answer: Schema) -> Schema {
     let version = json!({"type": "integer", "format": "uint32", "minimum": 0, "description": "Version of the contract."});
     if let Some(Value::Object(fields)) = answer.get_mut("properties") {

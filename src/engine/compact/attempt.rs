@@ -128,7 +128,7 @@ pub(crate) fn make_within(it: &AttemptRequest<'_>, plan: Plan) -> Result<Attempt
 pub(crate) fn make(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, plan::Rejected> {
     let AttemptRequest { engine, measured, ask, facts, written, .. } = *it;
     let apply = |plan: &Plan, summary: Option<&str>| {
-        let applied = plan::apply(measured.whole(), &measured.counter, &ask.profile, plan, summary);
+        let applied = plan::apply(measured.whole(), &measured.counter, plan, summary);
         applied.map(|mut it| {
             it.history.meta.automatic = ask.cause() != Cause::Manual;
             it

@@ -13,6 +13,7 @@ use std::cell::OnceCell;
 use std::time::Duration;
 
 use crate::agents::reach::Job;
+use crate::answers::NextCost;
 use crate::config::Choice;
 use crate::engine::archive::PlanResult;
 use crate::engine::archive::marks::overhead_mark;
@@ -45,6 +46,9 @@ pub(crate) struct CompactJob<'a> {
     reply: Option<&'a HostReply>,
     /// Holds the `Started` event once it was sent.
     begun: &'a OnceCell<Event>,
+    /// Who wrote the summary so far: offline, until somebody else did.
+    summarizer: Summarizer,
+    warnings: Vec<String>,
 }
 
 /// Why a compaction ends before it has a result.
@@ -155,28 +159,26 @@ fn planned_and_done(
     measured.grown = base.is_some().then_some(whole);
     let plan = attempt::plan_for(engine, &measured, ask);
     let about = about(opened, ask, &measured, &plan);
-    let (mut summarizer, mut warnings) = (Summarizer::default(), warnings(engine, opened, &measured));
-    let job = CompactJob { engine, opened, ask, measured: &measured, reply, begun };
-    let outcome = match outcome(&job, plan, &mut summarizer, &mut warnings) {
+    let warnings = warnings(engine, opened, &measured);
+    let summarizer = Summarizer::default();
+    let mut job = CompactJob { engine, opened, ask, measured: &measured, reply, begun, summarizer, warnings };
+    let outcome = match outcome(&mut job, plan) {
         Ok(outcome) => outcome,
         Err(Ended::Decided(outcome)) => *outcome,
         Err(Ended::Failed(error)) => return Err(error),
     };
-    Ok(Compacted { about, outcome, summarizer, warnings })
+    Ok(Compacted { about, outcome, summarizer: job.summarizer, warnings: job.warnings })
 }
 
 /// Carries a plan out as far as it was asked for.
-fn outcome(
-    job: &CompactJob<'_>,
-    plan: Plan,
-    summarizer: &mut Summarizer,
-    warnings: &mut Vec<String>,
-) -> Result<CompactOutcome, Ended> {
+fn outcome(job: &mut CompactJob<'_>, plan: Plan) -> Result<CompactOutcome, Ended> {
     let CompactJob { engine, opened, ask, measured, .. } = *job;
     if !plan.act {
         let carried = match ask.to {
             // There is nothing to compact, but it is to go over all the same.
-            To::Agent(agent) => Some(carry::carry(engine, opened, measured.history, agent, warnings)?),
+            To::Agent(agent) => {
+                Some(carry::carry(engine, opened, measured.history, agent, &mut job.warnings)?)
+            }
             To::Plan | To::File(_) | To::Bytes | To::Session => None,
         };
         let reason = engine.hinted(plan.reason.text, plan.reason.hint);
@@ -188,13 +190,34 @@ fn outcome(
         return Err(Rejection::CoolingDown(why).into());
     }
     let facts = HistoryFacts::default();
-    let written = begun_and_drafted(job, &plan, &facts, summarizer, warnings)?;
+    let written = begun_and_drafted(job, &plan, &facts)?;
     let handle = archive::session_handle(engine, opened)?;
     let request =
         AttemptRequest { engine, measured, ask, handle: &handle, facts: &facts, written: written.as_deref() };
-    let attempt = attempt::make_within(&request, plan).map_err(Rejection::Plan)?;
+    let (attempt, valid_for, messages) = checked(job, &request, plan)?;
+    let next_cost = engine.config.costs.then(|| next_cost(job, &attempt));
+    let accepted = Box::new(Accepted { attempt, valid_for, next_cost, written });
+    if ask.to == To::Plan {
+        return Ok(CompactOutcome::Planned(accepted));
+    }
+    let (handle, output) = put(job, &accepted.attempt, messages)?;
+    let session = measured.history.meta.session.as_deref();
+    engine.audit(AuditVerb::Compact, &engine.scope(measured.history), session, Some(&handle));
+    note(job, &accepted, &output);
+    Ok(CompactOutcome::Compacted { accepted, handle, output })
+}
+
+/// An attempt that keeps enough and breaks no rule of its API, with the APIs whose rules it obeys, and as messages
+/// of the one that was asked for.
+fn checked(
+    job: &mut CompactJob<'_>,
+    request: &AttemptRequest<'_>,
+    plan: Plan,
+) -> Result<(Attempt, Vec<String>, Vec<u8>), Rejection> {
+    let CompactJob { engine, opened, ask, .. } = *job;
+    let attempt = attempt::make_within(request, plan).map_err(Rejection::Plan)?;
     if attempt.outcome.orphans > 0 {
-        warnings.push(format!(
+        job.warnings.push(format!(
             "{} tool outputs were left out: each is a second output of a call that is summarised",
             attempt.outcome.orphans
         ));
@@ -202,8 +225,8 @@ fn outcome(
     if let Some(min_kept) = &ask.options.min_kept
         && let Some(missed) = min_kept.missed(&attempt.score)
     {
-        let needed = attempt::budget_that_keeps(&request, attempt.outcome.tokens, min_kept);
-        return Err(lost_too_much(engine, attempt, &missed, min_kept, needed).into());
+        let needed = attempt::budget_that_keeps(request, attempt.outcome.tokens, min_kept);
+        return Err(lost_too_much(engine, attempt, &missed, min_kept, needed));
     }
     let api = ask.messages_as.unwrap_or(opened.session.format.api());
     let after = &attempt.outcome.history;
@@ -212,36 +235,27 @@ fn outcome(
         || sessions::wire::messages_of(after, Some(opened.session.format), api),
     );
     if ask.messages_as.is_some() {
-        warnings.extend(lost);
+        job.warnings.extend(lost);
     }
     if let Some(first) = sessions::validate::check(api, &messages).first() {
         let reason = format!("the result breaks {first}");
-        return Err(Rejection::Invalid { attempt: Box::new(attempt), reason }.into());
+        return Err(Rejection::Invalid { attempt: Box::new(attempt), reason });
     }
-    let next_cost = engine.config.costs.then(|| {
-        let asked = summarizer.cost.as_ref().and_then(|it| it.spent_dollars).unwrap_or(0.0);
-        let outcome = &attempt.outcome;
-        let after = AfterChange { tokens: outcome.tokens, prefix: outcome.prefix_tokens, asked };
-        session_cost::next_cost(engine, measured, ask, Some(after))
-    });
-    let accepted = Box::new(Accepted { attempt, valid_for, next_cost, written });
-    if ask.to == To::Plan {
-        return Ok(CompactOutcome::Planned(accepted));
-    }
-    let (handle, output) = put(job, &accepted.attempt, messages, warnings)?;
-    let session = measured.history.meta.session.as_deref();
-    engine.audit(AuditVerb::Compact, &engine.scope(measured.history), session, Some(&handle));
-    note(job, &accepted, &output, warnings);
-    Ok(CompactOutcome::Compacted { accepted, handle, output })
+    Ok((attempt, valid_for, messages))
+}
+
+/// What the next request would cost, also where the summary was paid for.
+fn next_cost(job: &CompactJob<'_>, attempt: &Attempt) -> NextCost {
+    let asked = job.summarizer.cost.as_ref().and_then(|it| it.spent_dollars).unwrap_or(0.0);
+    let after = AfterChange { tokens: attempt.outcome.tokens, prefix: attempt.outcome.prefix_tokens, asked };
+    session_cost::next_cost(job.engine, job.measured, job.ask, Some(after))
 }
 
 /// The summary that a model or the user wrote, after the event that a compaction begins.
 fn begun_and_drafted(
-    job: &CompactJob<'_>,
+    job: &mut CompactJob<'_>,
     plan: &Plan,
     facts: &HistoryFacts,
-    summarizer: &mut Summarizer,
-    warnings: &mut Vec<String>,
 ) -> Result<Option<String>, Ended> {
     let CompactJob { engine, ask, measured, .. } = *job;
     let writer = &ask.writer;
@@ -254,8 +268,8 @@ fn begun_and_drafted(
         writer.written.clone()
     } else {
         let draft = summarize::draft(job, plan, facts)?;
-        *summarizer = draft.by;
-        warnings.extend(draft.notes);
+        job.summarizer = draft.by;
+        job.warnings.extend(draft.notes);
         match &writer.edit {
             None => draft.text,
             Some(edit) => {
@@ -305,13 +319,9 @@ fn begin(job: &CompactJob<'_>) -> Result<(), Ended> {
 
 /// Archives what goes, and puts the outcome where it was asked for; the handle of the original. `messages`: the
 /// outcome as messages of an API, which is what is written where one was named.
-fn put(
-    job: &CompactJob<'_>,
-    attempt: &Attempt,
-    messages: Vec<u8>,
-    warnings: &mut Vec<String>,
-) -> Result<(String, Delivered)> {
+fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result<(String, Delivered)> {
     let CompactJob { engine, opened, ask, .. } = *job;
+    let warnings = &mut job.warnings;
     let (after, summary) = (&attempt.outcome.history, attempt.summary.as_deref());
     let result = PlanResult {
         plan: &attempt.plan,
@@ -348,8 +358,9 @@ fn put(
 }
 
 /// Notes for later calls what a compaction that was written tells. What could not be noted is a warning.
-fn note(job: &CompactJob<'_>, accepted: &Accepted, output: &Delivered, warnings: &mut Vec<String>) {
+fn note(job: &mut CompactJob<'_>, accepted: &Accepted, output: &Delivered) {
     let CompactJob { engine, opened, ask, measured, .. } = *job;
+    let warnings = &mut job.warnings;
     let Accepted { attempt, written, .. } = accepted;
     if let Delivered::Session(installed) = output {
         note_overhead(engine, measured.history, measured.counter.overhead(), &installed.session_id);

@@ -33,14 +33,14 @@ use history::error::{Error, ErrorKind, Result};
 
 /// What came of asking for a summary.
 #[derive(Default)]
-pub(crate) struct Draft {
+pub(crate) struct SummaryDraft {
     /// What a model wrote; without it the offline summary is to be written.
     pub(crate) text: Option<String>,
     pub(crate) by: Summarizer,
     pub(crate) notes: Vec<String>,
 }
 
-impl Draft {
+impl SummaryDraft {
     fn offline(why: impl Into<String>) -> Self {
         Self { notes: vec![why.into()], ..Self::default() }
     }
@@ -73,14 +73,14 @@ pub(crate) struct State {
 const HEADER: u64 = 80;
 
 /// Has the summary of a plan written as is asked; what a model of the calling agent must write first ends it.
-pub(crate) fn draft(job: &CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> Result<Draft, Ended> {
+pub(crate) fn draft(job: &CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> Result<SummaryDraft, Ended> {
     let CompactJob { engine, ask, measured, .. } = *job;
-    let Some(need) = &plan.need else { return Ok(Draft::default()) };
-    let Some(step) = ask.profile.summarizing(need.pass) else { return Ok(Draft::default()) };
+    let Some(need) = &plan.need else { return Ok(SummaryDraft::default()) };
+    let Some(step) = ask.profile.summarizing(need.pass) else { return Ok(SummaryDraft::default()) };
     if ask.writer.summarizer == Choice::Offline {
-        return Ok(Draft::default());
+        return Ok(SummaryDraft::default());
     }
-    let passages = passages(engine, measured, need, step);
+    let excerpts = excerpts(engine, measured, need, step);
     let frame = measured.counter.text(&Text::new(format!("{}{}", step.before, step.after)));
     let own = own_prompts(step);
     let summarizers = &engine.config.summarizers;
@@ -107,7 +107,7 @@ pub(crate) fn draft(job: &CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> 
         prefix: None,
         host: ask.writer.summarizer == Choice::Host && ask.writer.sampling.is_none(),
         count: &|text| measured.counter.str(text),
-        passages: &passages,
+        excerpts: &excerpts,
         bounds: Bounds { tries: tries.unwrap_or(summarizers.bounds.tries), ..summarizers.bounds },
     };
     match (&ask.writer.summarizer, &ask.writer.sampling) {
@@ -118,21 +118,21 @@ pub(crate) fn draft(job: &CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> 
 }
 
 /// The region to summarise, redacted.
-fn passages(
+fn excerpts(
     engine: &Engine,
     measured: &Measured<'_>,
     need: &plan::Need,
     step: &Summarize,
-) -> Vec<render::Passage> {
+) -> Vec<render::Excerpt> {
     let redactor = &engine.config.redactor;
     let shown = need.shown_from..need.to;
-    let mut passages = render::passages(measured.history, shown, &|text| redactor.redact(text));
+    let mut excerpts = render::excerpts(measured.history, shown, &|text| redactor.redact(text));
     if let Some(chars) = step.prompts.output_chars {
-        for it in passages.iter_mut().filter(|it| it.output) {
+        for it in excerpts.iter_mut().filter(|it| it.output) {
             shorten(&mut it.text, chars);
         }
     }
-    passages
+    excerpts
 }
 
 fn own_prompts(step: &Summarize) -> PromptOverrides {
@@ -167,7 +167,7 @@ fn by_provider(
     step: &Summarize,
     need: &plan::Need,
     request: SummaryRequest<'_>,
-) -> Result<Draft> {
+) -> Result<SummaryDraft> {
     let CompactJob { engine, ask, .. } = *job;
     let summarizers = &engine.config.summarizers;
     let writer = &ask.writer;
@@ -177,24 +177,26 @@ fn by_provider(
     let (endpoint, thinking) = match chosen {
         Ok(Some(chosen)) => chosen,
         Ok(None) => {
-            return Ok(Draft::offline("no provider API key was found; the offline summary was written"));
+            return Ok(SummaryDraft::offline(
+                "no provider API key was found; the offline summary was written",
+            ));
         }
         Err(error) if error.kind() == ErrorKind::Provider => {
-            return Ok(Draft::offline(offline_instead(&error.full())));
+            return Ok(SummaryDraft::offline(offline_instead(&error.full())));
         }
         Err(error) => return Err(error),
     };
     let (endpoint, thinking) = as_profiled(job, step, endpoint, thinking);
     if let (Some(why), false) = (summary_cost::left_alone(engine, &endpoint)?, writer.dry) {
-        return Ok(Draft::offline(offline_instead(&why)));
+        return Ok(SummaryDraft::offline(offline_instead(&why)));
     }
     let mut request = SummaryRequest { window: endpoint.window, thinking, ..request };
     let (cost, prefix) = summary_cost::cost(job, need, &request, &endpoint);
     if writer.dry {
         let by = Summarizer { cost: Some(cost), ..Summarizer::default() };
-        return Ok(Draft {
+        return Ok(SummaryDraft {
             by,
-            ..Draft::offline("dry run: no model was asked, this is the offline summary")
+            ..SummaryDraft::offline("dry run: no model was asked, this is the offline summary")
         });
     }
     request.prefix = prefix.as_ref();
@@ -212,7 +214,7 @@ fn asked(
     endpoint: &Endpoint,
     ask: &Ask,
     cost: CostInfo,
-) -> Result<Draft> {
+) -> Result<SummaryDraft> {
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
     let limits = engine.config.summarizers.limits;
     events::tell(engine, &Event::Asked { summarizer: endpoint.label(), budget: request.max_tokens });
@@ -241,14 +243,14 @@ fn asked(
             notes.extend(uncounted.into_iter().chain(not_recorded));
             let cost = Some(cost.spent(summary_cost::spent(engine, endpoint, &dialogue)));
             let by = Summarizer { name: who, usage: usage(&dialogue), cost };
-            Ok(Draft::by_model(text, notes, by, request))
+            Ok(SummaryDraft::by_model(text, notes, by, request))
         }
         Some(Err(why)) => {
             // A limit of the user's own is no failure of the provider's.
             let failed =
                 !matches!(why, GaveUp::Bound(_)) || (dialogue.requests > 0 && dialogue.model.is_none());
             let noted = if failed { note_failure(engine, endpoint) } else { Ok(()) };
-            let mut draft = Draft::offline(offline_instead(&why.sentence(Some(endpoint))));
+            let mut draft = SummaryDraft::offline(offline_instead(&why.sentence(Some(endpoint))));
             draft.notes.extend(sent_note(endpoint, &dialogue));
             draft.notes.extend(uncounted.into_iter().chain(noted.err().map(not_recorded)));
             Ok(draft)
@@ -288,7 +290,7 @@ fn by_sampling(
     request: &SummaryRequest<'_>,
     sampling: &Sampling,
     ask: &Ask,
-) -> Result<Draft> {
+) -> Result<SummaryDraft> {
     let mut dialogue = Dialogue::new(engine.now.unsigned_abs());
     events::tell(engine, &Event::Asked { summarizer: "host".to_owned(), budget: request.max_tokens });
     let watch = watching(engine, &ask.writer.watch, request.bounds.tries);
@@ -297,32 +299,32 @@ fn by_sampling(
         Some(Ok((text, notes))) => {
             let who = dialogue.model.as_deref().map_or_else(|| "host".to_owned(), |it| format!("host/{it}"));
             let by = Summarizer { name: who, usage: usage(&dialogue), cost: None };
-            Ok(Draft::by_model(text, notes, by, request))
+            Ok(SummaryDraft::by_model(text, notes, by, request))
         }
-        Some(Err(why)) => Ok(Draft::offline(offline_instead(&why.sentence(None)))),
+        Some(Err(why)) => Ok(SummaryDraft::offline(offline_instead(&why.sentence(None)))),
     }
 }
 
 /// The calling agent's model writes it in a second call; in that, its answer is read.
-fn by_host(job: &CompactJob<'_>, plan: &Plan, request: &SummaryRequest<'_>) -> Result<Draft, Ended> {
+fn by_host(job: &CompactJob<'_>, plan: &Plan, request: &SummaryRequest<'_>) -> Result<SummaryDraft, Ended> {
     let CompactJob { engine, opened, ask, measured, reply, .. } = *job;
     let mut dialogue =
         reply.map_or_else(|| Dialogue::new(engine.now.unsigned_abs()), |it| it.state.dialogue.clone());
     if let Some(reply) = reply {
         if reply.state.region != (request.region.start, request.region.end) {
             let why = "the plan changed since the summary was asked for; the offline summary was written";
-            return Ok(Draft::offline(why));
+            return Ok(SummaryDraft::offline(why));
         }
         dialogue.on_reply(request, Ok(Reply { text: reply.answer.clone(), ..Reply::default() }), 0);
     }
     match dialogue.next(request) {
         Step::Done(text, notes) => {
             let by = Summarizer { name: "host".to_owned(), usage: usage(&dialogue), cost: None };
-            Ok(Draft::by_model(text, notes, by, request))
+            Ok(SummaryDraft::by_model(text, notes, by, request))
         }
-        Step::GaveUp(why) => Ok(Draft::offline(offline_instead(&why.sentence(None)))),
+        Step::GaveUp(why) => Ok(SummaryDraft::offline(offline_instead(&why.sentence(None)))),
         // A host is not waited for.
-        Step::Wait(..) => Ok(Draft::default()),
+        Step::Wait(..) => Ok(SummaryDraft::default()),
         Step::Ask(asked) => {
             let state = State {
                 session: reopenable_name(engine, opened)?,

@@ -52,7 +52,7 @@ pub(crate) fn cost(
         (true, false) => Some("the session runs on another model, whose cache is another"),
     };
     let warm = meta.times.is_some_and(|it| engine.now.saturating_sub(it.1) < CACHE_LIVES);
-    let own: u64 = request.passages.iter().map(|it| (request.count)(&it.text) + 12).sum();
+    let own: u64 = request.excerpts.iter().map(|it| (request.count)(&it.text) + 12).sum();
     let sizes = RequestSizes {
         own,
         prefix: why_not.is_none().then_some((measured.context(), warm)),

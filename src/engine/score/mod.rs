@@ -34,7 +34,6 @@ pub fn score(engine: &Engine, before: &Opened, after: &Opened, ask: &Ask) -> Sco
         last_request: fact_count(&score.last_request),
         tokens_before: score.tokens.before,
         tokens_after: score.tokens.after,
-        tokens_tail: score.tokens.tail,
         messages_before: score.messages.0,
         messages_after: score.messages.1,
         messages_tail: score.tail_messages,

@@ -59,7 +59,6 @@ pub(crate) struct ContainerBody {
 pub(crate) struct ContainerSubAgent {
     /// The agent's id of it.
     pub(crate) session: String,
-    /// The name of its file.
     pub(crate) file: String,
 }
 

@@ -21,7 +21,7 @@ use sessions::{Format, Source};
 pub struct ImportTo {
     /// Another agent than the session's own.
     pub agent: Option<AgentRef>,
-    /// Into this directory, whichever it comes from.
+    /// Into the current directory, not the one that the session records.
     pub here: bool,
 }
 
@@ -78,7 +78,7 @@ pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswe
     put(engine, arrived, to, Some(&unpacked))
 }
 
-/// A file of an agent, from wherever.
+/// A session file that was not exported, of any agent that sessions can be moved to.
 fn loose(opened: Opened, path: &Path) -> Result<Arrived<'static>> {
     let agent = movable(opened.session.format)?;
     let id = opened.session.history.meta.session.as_deref().map(str::to_owned).ok_or_else(|| {
@@ -112,7 +112,7 @@ fn put(
     let directories = directories(engine, &arrived, &cwd)?;
     let agent = to.agent.unwrap_or(arrived.agent);
     let (installed, moved, originals) = if agent == arrived.agent {
-        // Nothing is archived of a session that is then refused.
+        // First what may refuse it: then nothing was archived.
         let places = places(engine, &arrived, &cwd)?;
         refuse_others(&arrived, &places, &directories)?;
         let originals = archive(engine, &scope, &arrived, &places, unpacked)?;
@@ -175,7 +175,7 @@ fn target(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<PathB
     }
 }
 
-/// Which directories its records name, and what they are called here.
+/// The directories that its records name, each with its name here.
 fn directories(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Directories> {
     let mut pairs = Vec::new();
     if let Some(old) = &arrived.directory {
@@ -191,7 +191,7 @@ fn directories(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Dir
     Directories::new(arrived.agent.info().directory_fields, pairs)
 }
 
-/// Where the session and those of its sub-agents go, if none of them is there already.
+/// The paths of the session and of its sub-agents'. Fails if a session of one of these ids lies elsewhere already.
 fn places(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Places> {
     let env = &engine.config.agents;
     let plain = |it: &str| {
@@ -231,7 +231,7 @@ fn places(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Places> 
     Ok(Places { path, sub_agents })
 }
 
-/// The session's files with where each goes, its own last: where that is, all is.
+/// The session's files with where each goes. Its own comes last: once that is written, the import is complete.
 fn files<'a>(
     arrived: &'a Arrived<'_>,
     places: &'a Places,
@@ -242,7 +242,7 @@ fn files<'a>(
     beside.chain(sub_agents).chain([(places.path.clone(), &*arrived.source as _)])
 }
 
-/// Nothing is written where one of the files is there already and is another.
+/// Fails if a different file lies where one of the session's goes.
 fn refuse_others(arrived: &Arrived<'_>, places: &Places, directories: &Directories) -> Result<()> {
     for (path, source) in files(arrived, places) {
         let mut moved = Moved::new(BufReader::new(store::Body::Source(source).reader()), directories);
@@ -254,7 +254,7 @@ fn refuse_others(arrived: &Arrived<'_>, places: &Places, directories: &Directori
     Ok(())
 }
 
-/// Puts what was archived of the session into the archive of this directory; how many originals.
+/// Stores the exported originals and compactions in the archive of this directory. Returns the number of originals.
 fn archive(
     engine: &Engine,
     scope: &Scope,

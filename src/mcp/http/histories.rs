@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::Shared;
-use crate::answers::Document;
+use crate::answers::AnswerDocument;
 use crate::mcp::server_state::{Caller, ServerState};
 use crate::store::{AuditVerb, Batch, Body, Original, SessionOrigin};
 use history::History;
@@ -37,7 +37,7 @@ pub(super) async fn store(
     let state = shared.server.state.clone();
     let stored = tokio::task::spawn_blocking(move || put(&state, &caller, &pushed, &bytes)).await;
     let (status, answer) = match stored {
-        Ok(Ok(answer)) => (StatusCode::CREATED, json!(Document::of(&answer))),
+        Ok(Ok(answer)) => (StatusCode::CREATED, json!(AnswerDocument::of(&answer))),
         Ok(Err(error)) => {
             let status = match error.kind() {
                 ErrorKind::Input | ErrorKind::Arguments => StatusCode::UNPROCESSABLE_ENTITY,

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::answer::value;
-use crate::answers::Document;
+use crate::answers::AnswerDocument;
 use history::error::Result;
 use tokens::Estimator;
 
@@ -18,7 +18,7 @@ pub(in crate::mcp) const WRITTEN: u64 = 400;
 /// Tokens of an answer as a client shows it. Base64 has a token for less than two bytes, so only what has fewer bytes
 /// than the limit has tokens is not counted.
 fn tokens(answer: &Map<String, Value>, limit: u64) -> u64 {
-    let text = serde_json::to_string(&Document::of(answer)).unwrap_or_default();
+    let text = serde_json::to_string(&AnswerDocument::of(answer)).unwrap_or_default();
     if text.len() as u64 <= limit { text.len() as u64 } else { Estimator::O200k.text(&text) }
 }
 

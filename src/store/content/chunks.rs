@@ -25,14 +25,14 @@ pub(in crate::store) const PACK: usize = 1 << 20;
 /// Packs that are kept unpacked while a content is read: chunks that repeat are found in earlier ones.
 const UNPACKED: usize = 8;
 
-/// No pack is larger, unpacked; those of older versions hold 1 MiB.
+/// No pack is larger, unpacked.
 const LARGEST_PACK: usize = PACK + LARGEST_CHUNK;
 
 const READING: &str = "reading the archive";
 
 /// A chunk's place in the database.
 #[derive(Clone, Copy)]
-pub(in crate::store) struct Place {
+pub(in crate::store) struct ChunkPlace {
     pub(in crate::store) pack: i64,
     pub(in crate::store) start: u32,
     pub(in crate::store) size: u32,
@@ -47,10 +47,10 @@ impl Packs {
     pub(in crate::store) fn chunk(
         &mut self,
         connection: &Connection,
-        place: Place,
+        place: ChunkPlace,
         digest: &Digest,
     ) -> Result<Option<&[u8]>> {
-        let Place { pack, start, size } = place;
+        let ChunkPlace { pack, start, size } = place;
         let range = start as usize..start as usize + size as usize;
         let is_it = |bytes: &[u8]| bytes.get(range.clone()).is_some_and(|it| Digest::of(it) == *digest);
         // A number is given again after its pack was deleted, so that what is unpacked here may be the one before.
@@ -80,25 +80,25 @@ pub(in crate::store) fn find(
     connection: &Connection,
     owner: &str,
     digest: &Digest,
-) -> Result<Option<(i64, Place)>> {
+) -> Result<Option<(i64, ChunkPlace)>> {
     connection
         .query_row(
             "SELECT id, pack, start, size FROM chunk WHERE owner = ?1 AND sha = ?2",
             params![owner, digest.0],
-            |row| Ok((row.get(0)?, Place { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? })),
+            |row| Ok((row.get(0)?, ChunkPlace { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? })),
         )
         .optional()
         .map_err(failed(READING))
 }
 
-struct Part {
+struct ContentPart {
     chunk: i64,
     digest: Digest,
     size: u32,
 }
 
 /// The parts of a content, in order, and its digest. A content of which a row is missing is an error.
-fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<Part>, Digest)> {
+fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<ContentPart>, Digest)> {
     let about: Option<([u8; 32], i64)> = connection
         .query_row("SELECT sha, size FROM content WHERE id = ?1", [content], |row| {
             Ok((row.get(0)?, row.get(1)?))
@@ -108,9 +108,9 @@ fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<P
     let (digest, size) = about.ok_or_else(|| corrupted(handle, "its list of chunks missing"))?;
     let sql = "SELECT c.id, c.sha, c.size FROM part p JOIN chunk c ON c.id = p.chunk
                WHERE p.content = ?1 ORDER BY p.seq";
-    let parts: Vec<Part> = connection
+    let parts: Vec<ContentPart> = connection
         .query_map(sql, [content], |row| {
-            Ok(Part { chunk: row.get(0)?, digest: Digest(row.get(1)?), size: row.get(2)? })
+            Ok(ContentPart { chunk: row.get(0)?, digest: Digest(row.get(1)?), size: row.get(2)? })
         })
         .map_err(failed(READING))?;
     if parts.iter().map(|it| i64::from(it.size)).sum::<i64>() != size {
@@ -128,9 +128,9 @@ pub(in crate::store) fn sound(store: &Pool) -> Result<HashSet<i64>> {
     for pack in packs {
         // Others go on in between.
         let connection = locked(store);
-        let chunks: Vec<(i64, Digest, Place)> = connection
+        let chunks: Vec<(i64, Digest, ChunkPlace)> = connection
             .query_map("SELECT id, sha, start, size FROM chunk WHERE pack = ?1", [pack], |row| {
-                let place = Place { pack, start: row.get(2)?, size: row.get(3)? };
+                let place = ChunkPlace { pack, start: row.get(2)?, size: row.get(3)? };
                 Ok((row.get(0)?, Digest(row.get(1)?), place))
             })
             .map_err(failed(READING))?;
@@ -155,12 +155,12 @@ pub(in crate::store) fn consists_of(
         .is_ok_and(|(parts, _)| parts.iter().all(|it| sound.contains(&it.chunk)))
 }
 
-fn place(connection: &Connection, part: &Part) -> Result<Option<Place>> {
+fn place(connection: &Connection, part: &ContentPart) -> Result<Option<ChunkPlace>> {
     connection
         .query_row(
             "SELECT pack, start, size FROM chunk WHERE id = ?1 AND sha = ?2",
             params![part.chunk, part.digest.0],
-            |row| Ok(Place { pack: row.get(0)?, start: row.get(1)?, size: row.get(2)? }),
+            |row| Ok(ChunkPlace { pack: row.get(0)?, start: row.get(1)?, size: row.get(2)? }),
         )
         .optional()
         .map_err(failed(READING))
@@ -171,7 +171,7 @@ pub(in crate::store) struct Reader<'a> {
     connection: &'a Pool,
     handle: Handle,
     content: i64,
-    parts: std::vec::IntoIter<Part>,
+    parts: std::vec::IntoIter<ContentPart>,
     packs: Packs,
     now: std::io::Cursor<Vec<u8>>,
     /// Bytes that were delivered, up to the end of `now`.
@@ -214,7 +214,7 @@ impl Reader<'_> {
             self.again = true;
             let mut skip = self.at;
             let (parts, _) = parts(&connection, self.handle, self.content)?;
-            let was_read = |it: &&Part| match skip.checked_sub(it.size.into()) {
+            let was_read = |it: &&ContentPart| match skip.checked_sub(it.size.into()) {
                 Some(left) => {
                     skip = left;
                     true
@@ -238,7 +238,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn damaged(&self, part: &Part, how: &str) -> Error {
+    fn damaged(&self, part: &ContentPart, how: &str) -> Error {
         let digest = part.digest.to_string();
         let name = digest.get(..12).unwrap_or_default();
         let last = (self.at + u64::from(part.size)).saturating_sub(1);
@@ -281,7 +281,10 @@ pub(in crate::store) fn head(connection: &Connection, content: i64) -> Result<Ve
              WHERE p.content = ?1 ORDER BY p.seq LIMIT ?2",
             [content, (SEARCHED / SMALLEST_CHUNK) as i64 + 1],
             |row| {
-                Ok((Digest(row.get(0)?), Place { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? }))
+                Ok((
+                    Digest(row.get(0)?),
+                    ChunkPlace { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? },
+                ))
             },
         )
         .map_err(failed(READING))?;

@@ -4,7 +4,7 @@ use super::duplicates;
 use crate::store::Store;
 use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, failed, odd, params, write};
 use crate::store::handle::identity;
-use crate::store::item::{Item, NewItem, Place, delete_item, item, put_item, put_place};
+use crate::store::item::{Item, ItemPlace, NewItem, delete_item, item, put_item, put_place};
 use crate::store::search::index;
 use crate::store::search::words::indexed;
 use crate::store::{
@@ -186,7 +186,7 @@ fn put(
     put_place(
         transaction,
         id,
-        &Place { session, what: What::Memory, call_id: "", tool: None, message: None, at },
+        &ItemPlace { session, what: What::Memory, call_id: "", tool: None, message: None, at },
     )?;
     if !index::is_indexed(transaction, id)? {
         index::index(transaction, id, &indexed(&content))?;

@@ -10,7 +10,6 @@ mod faults;
 mod found;
 mod kept;
 mod memory;
-mod old;
 #[cfg(feature = "otel")]
 mod otel;
 mod processes;

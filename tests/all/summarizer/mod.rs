@@ -15,7 +15,7 @@ use epitome::compaction::profile::SummarySpec;
 use epitome::compaction::summary::dialogue::{Bounds, INPUT_REDUCTIONS, SummaryRequest};
 use epitome::compaction::summary::offline;
 use epitome::compaction::summary::prompt::PromptOverrides;
-use epitome::compaction::summary::render::{self, Passage};
+use epitome::compaction::summary::render::{self, Excerpt};
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role};
 
 /// About four characters a token, as good as any here.
@@ -49,7 +49,7 @@ struct Case {
     history: History,
     ledger: Ledger,
     spec: SummarySpec,
-    passages: Vec<Passage>,
+    excerpts: Vec<Excerpt>,
     own: PromptOverrides,
 }
 
@@ -58,10 +58,10 @@ impl Case {
         let history = History::new(messages, Meta::default());
         let ledger = facts::read(&history);
         let spec = epitome::profiles::built_in("epitome").unwrap().summarize().unwrap().summary.clone();
-        let passages = render::passages(&history, 0..history.messages().len(), &|it| {
+        let excerpts = render::excerpts(&history, 0..history.messages().len(), &|it| {
             epitome::history::secrets::Redactor::default().redact(it)
         });
-        Self { history, ledger, spec, passages, own: PromptOverrides::default() }
+        Self { history, ledger, spec, excerpts, own: PromptOverrides::default() }
     }
 
     /// A small session with a rule, a file and a command.
@@ -111,7 +111,7 @@ impl Case {
             prefix: None,
             host: false,
             count: &count,
-            passages: &self.passages,
+            excerpts: &self.excerpts,
             bounds: Bounds::default(),
         }
     }

@@ -245,7 +245,7 @@ fn summary(out: &mut Rows) {
         };
         let used = with(4);
         assert!(used.act && used.need.is_none());
-        let after = compaction::plan::apply(&history, &counter, &profile, &used, None).unwrap();
+        let after = compaction::plan::apply(&history, &counter, &used, None).unwrap();
         assert!(text(&after.history.messages()[0]).ends_with("kept before"));
         assert!(with(3).need.is_some(), "it does not cover what goes");
     });

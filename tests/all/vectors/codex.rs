@@ -4,7 +4,7 @@ use epitome::compaction;
 use epitome::compaction::plan::{Cause, ModelLimits, Op};
 use epitome::compaction::profile::{Cut, Keep, Pass, Profile};
 use epitome::history::{Kind, Message, Role};
-use epitome::tokens::middle::{by_bytes, by_tokens, bytes4, split, within_bytes};
+use epitome::tokens::middle::{by_tokens, bytes4, split, within_bytes};
 
 use super::{Rows, Wish, call, due, history, laid_out, model, plan, profile, result, row, texts, user};
 
@@ -68,24 +68,13 @@ fn cuts(out: &mut Rows) {
     let token_cases: [(String, usize, &str); 5] = [
         ("abcdef".into(), 0, "…2 tokens truncated…"),
         ("example output".into(), 1, "ex…3 tokens truncated…ut"),
-        (one.clone(), 5, "this is an…10 tokens truncated… truncated"),
-        (two.clone(), 10, "this is an example o…11 tokens truncated…also some other line"),
-        (faces.clone(), 8, "😀😀😀😀…8 tokens truncated… line with text\n"),
+        (one, 5, "this is an…10 tokens truncated… truncated"),
+        (two, 10, "this is an example o…11 tokens truncated…also some other line"),
+        (faces, 8, "😀😀😀😀…8 tokens truncated… line with text\n"),
     ];
     for (number, (text, tokens, expected)) in token_cases.into_iter().enumerate() {
         row(out, format!("codex.cut.tokens-{}", number + 1), move || {
             assert_eq!(by_tokens(&text, tokens), expected)
-        });
-    }
-    let byte_cases: [(String, usize, &str); 4] = [
-        ("example output".into(), 1, "…13 chars truncated…t"),
-        (one, 30, "this is an exam…30 chars truncated…ld be truncated"),
-        (two, 30, "this is an exam…51 chars truncated…some other line"),
-        (faces, 20, "😀😀…21 chars truncated…with text\n"),
-    ];
-    for (number, (text, bytes, expected)) in byte_cases.into_iter().enumerate() {
-        row(out, format!("codex.cut.bytes-{}", number + 1), move || {
-            assert_eq!(by_bytes(&text, bytes), expected)
         });
     }
     let five = "😀".repeat(5);

@@ -137,7 +137,7 @@ fn chain(names: &[&str], marks: Marks) -> Vec<String> {
         let end = plan::end_mark(&plan::behind(&history, &plan)).filter(|_| marked);
         let end = end.map(|it| format!("{} x. [end {it}]", sessions::SUMMARY_START));
         let summary = summary(&profile, &history, &counter, &plan, &pins, end.as_deref());
-        let outcome = match plan::apply(&history, &counter, &profile, &plan, summary.as_deref()) {
+        let outcome = match plan::apply(&history, &counter, &plan, summary.as_deref()) {
             Ok(outcome) if plan.act => outcome,
             Ok(_) => panic!("{place}: {}", plan.reason.text),
             Err(rejected) => panic!("{place}: {}", rejected.reason),

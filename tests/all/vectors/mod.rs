@@ -162,7 +162,7 @@ pub(crate) fn apply(
     summary: &str,
 ) -> Result<PlanOutcome, Rejected> {
     let summary = plan.need.as_ref().map(|_| summary);
-    plan::apply(history, &counter(profile, history), profile, plan, summary)
+    plan::apply(history, &counter(profile, history), plan, summary)
 }
 
 /// The new history of a plan that acts, the summary being `S`, without the check that it shrinks: cases are small.

@@ -129,8 +129,7 @@ mod tests {
         let handle = |text: &str| format!("h{}", text.len());
         let plan = plan(&history, &counter, &PlanRequest::new(&profile, &handle), &Moment::default());
         let outcome =
-            apply(&history, &counter, &profile, &plan, Some("Earlier conversation compacted: a parser."))
-                .unwrap();
+            apply(&history, &counter, &plan, Some("Earlier conversation compacted: a parser.")).unwrap();
         let after = outcome.history.messages();
         let widths = all(after.iter()).filter_map(|it| it.size).map(|it| it.0).collect();
         let outputs = after.iter().flat_map(Message::outputs).map(|it| it.text.as_str().to_owned());

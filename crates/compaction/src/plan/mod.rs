@@ -249,7 +249,6 @@ pub struct Plan {
     pub ops: Vec<Op>,
     #[serde(skip)]
     pub layout: Vec<Segment>,
-    /// The summary that it needs.
     pub need: Option<Need>,
     /// The number of messages before the cut: 0 nothing, all everything; nothing where there is no place.
     pub split: Option<usize>,

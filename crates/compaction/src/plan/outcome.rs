@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::draft::Segment;
 use super::{Op, OutputOp, Plan, counts, prefix_of};
-use crate::profile::{Pass, Profile, SummaryRole};
+use crate::profile::SummaryRole;
 use history::{History, Kind, Message, Part, Role, Text};
 use tokens::TokenCounter;
 
@@ -52,7 +52,6 @@ pub struct Rejected {
 pub fn apply(
     history: &History,
     counter: &TokenCounter,
-    profile: &Profile,
     plan: &Plan,
     summary: Option<&str>,
 ) -> Result<PlanOutcome, Rejected> {
@@ -79,19 +78,8 @@ pub fn apply(
     if tokens == 0 && !messages.is_empty() {
         return Err(Rejected { code: "uncounted", reason: "the new messages count as nothing".to_owned() });
     }
-    let steps =
-        || profile.passes.iter().filter_map(|it| if let Pass::Summarize(it) = it { Some(it) } else { None });
-    let must_shrink = steps().any(|it| it.must_shrink);
-    if tokens > before || (tokens == before && (must_shrink || plan.need.is_none())) {
+    if tokens > before || (tokens == before && plan.need.is_none()) {
         return Err(Rejected { code: "grew", reason: format!("{before} tokens would become {tokens}") });
-    }
-    let least = steps().filter_map(|it| it.least_gain).fold(0.0, f64::max);
-    if plan.need.is_some() && ((before - tokens) as f64) < least * before as f64 {
-        let reason = format!(
-            "{before} tokens would become {tokens}: less than the {:.0} % that make it worth while",
-            least * 100.0
-        );
-        return Err(Rejected { code: "too_small", reason });
     }
     let same = |new: &Message, old: &Message| new.from.is_some() && new == old;
     let front = messages.iter().zip(old).take_while(|(new, old)| same(new, old)).count();

@@ -91,9 +91,6 @@ fn summarize(profile: &Profile, step: &Summarize, say: &mut dyn FnMut(String)) {
     if step.summary.max_tokens == 0 {
         say("summary.max-tokens: expected more than 0".to_owned());
     }
-    if let Some(value) = step.least_gain {
-        share("least-gain", value, say);
-    }
     if let TooLong::Rounds(rounds) = step.too_long {
         share("too-long.rounds.share", rounds.share, say);
     }

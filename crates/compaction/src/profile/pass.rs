@@ -206,12 +206,6 @@ pub struct Summarize {
     /// Whose message the summary is.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub role: SummaryRole,
-    /// Reject an outcome of the same size too, not only a larger one.
-    #[serde(default, skip_serializing_if = "super::is_default")]
-    pub must_shrink: bool,
-    /// Reject an outcome that saves less than this share.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub least_gain: Option<f64>,
     /// Where there is nothing to summarise, what was done before it is taken back; and unless it runs by itself,
     /// nothing else is done either.
     #[serde(default, skip_serializing_if = "super::is_default")]
@@ -260,7 +254,6 @@ pub enum TooLong {
 pub struct Rounds {
     /// Share of the rounds that goes at a time, where the gap is not known.
     pub share: f64,
-    /// Times it is tried.
     pub tries: u32,
 }
 

@@ -27,7 +27,7 @@ use super::grounding::{self, Ground, GroundedSummary};
 use super::language;
 use super::model::{Endpoint, ModelRequest, Prefix, Reply, TokenUsage};
 use super::prompt::{PromptOverrides, PromptTexts};
-use super::render::{self, Passage, Position};
+use super::render::{self, Excerpt, Position};
 use crate::facts::Ledger;
 use crate::profile::{SummarySpec, SummaryStyle};
 use history::History;
@@ -105,8 +105,8 @@ pub struct SummaryRequest<'a> {
     /// The calling agent's own model answers.
     pub host: bool,
     pub count: &'a dyn Fn(&str) -> u64,
-    /// The passages of the region, masked.
-    pub passages: &'a [Passage],
+    /// The excerpts of the region, masked.
+    pub excerpts: &'a [Excerpt],
     pub bounds: Bounds,
 }
 
@@ -478,7 +478,7 @@ impl Dialogue {
     /// A final answer: accepted, repaired once, cut, or given up.
     fn finish(&mut self, request: &SummaryRequest<'_>, reply: &Reply) {
         let needed = needed(request);
-        let of: u64 = request.passages.iter().map(|it| (request.count)(&it.text)).sum();
+        let of: u64 = request.excerpts.iter().map(|it| (request.count)(&it.text)).sum();
         let form = AnswerForm {
             spec: request.spec,
             needed: &needed,

@@ -5,9 +5,9 @@ use std::ops::Range;
 
 use history::{History, Kind, Message, Part, Role};
 
-/// A passage: one text, call or output of a message.
+/// A excerpt: one text, call or output of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passage {
+pub struct Excerpt {
     /// The unit it belongs to: all of them go, or none.
     pub unit: usize,
     pub message: usize,
@@ -23,8 +23,8 @@ pub struct Passage {
 /// Who speaks in an earlier summary.
 pub const EARLIER: &str = "earlier record";
 
-/// The passages of a region. `redactor` cuts what must not leave the machine.
-pub fn passages(history: &History, region: Range<usize>, redactor: &dyn Fn(&str) -> String) -> Vec<Passage> {
+/// The excerpts of a region. `redactor` cuts what must not leave the machine.
+pub fn excerpts(history: &History, region: Range<usize>, redactor: &dyn Fn(&str) -> String) -> Vec<Excerpt> {
     let mut out = Vec::new();
     for (number, unit) in history.units().iter().enumerate() {
         for index in unit.clone().filter(|it| region.contains(it)) {
@@ -50,7 +50,7 @@ pub fn passages(history: &History, region: Range<usize>, redactor: &dyn Fn(&str)
                     Part::Reasoning(_) | Part::Opaque(_) => continue,
                 };
                 if !text.trim().is_empty() {
-                    out.push(Passage {
+                    out.push(Excerpt {
                         unit: number,
                         message: index,
                         who,
@@ -76,8 +76,8 @@ fn speaker(message: &Message) -> &'static str {
     }
 }
 
-/// A word that stands nowhere in the passages, so that nothing in them can end the fence or forge a speaker. The same
-/// passages give the same word.
+/// A word that stands nowhere in the excerpts, so that nothing in them can end the fence or forge a speaker. The same
+/// excerpts give the same word.
 pub fn fence<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> String {
     let mut seed = 0;
     loop {
@@ -92,10 +92,10 @@ pub fn fence<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> String {
     }
 }
 
-/// The passages between the fence's lines.
-pub fn fenced(passages: &[Passage], fence: &str) -> String {
+/// The excerpts between the fence's lines.
+pub fn fenced(excerpts: &[Excerpt], fence: &str) -> String {
     let mut out = format!("[{fence} begin]\n");
-    for it in passages {
+    for it in excerpts {
         out.push_str(&format!("[{fence} #{} {}]\n{}\n", it.message, it.who, it.text));
     }
     out.push_str(&format!("[{fence} end]"));
@@ -103,12 +103,12 @@ pub fn fenced(passages: &[Passage], fence: &str) -> String {
 }
 
 /// Outputs longer than `chars` keep that many characters of their beginning and end.
-pub fn cut_outputs(passages: &[Passage], chars: usize) -> Vec<Passage> {
-    let cut = |it: &Passage| Passage {
+pub fn cut_outputs(excerpts: &[Excerpt], chars: usize) -> Vec<Excerpt> {
+    let cut = |it: &Excerpt| Excerpt {
         text: if it.output { ends(&it.text, chars) } else { it.text.clone() },
         ..it.clone()
     };
-    passages.iter().map(cut).collect()
+    excerpts.iter().map(cut).collect()
 }
 
 /// Two thirds of what is allowed from the beginning, the rest from the end.
@@ -128,31 +128,31 @@ fn ends(text: &str, chars: usize) -> String {
 }
 
 /// Leaves outputs out, those nearest the middle first, until `size` of all is at most `most`.
-pub fn drop_outputs(passages: &mut [Passage], most: u64, size: &dyn Fn(&Passage) -> u64) {
-    let mut total: u64 = passages.iter().map(size).sum();
-    let middle = passages.len() / 2;
-    let mut order: Vec<usize> = (0..passages.len()).filter(|it| passages[*it].output).collect();
+pub fn drop_outputs(excerpts: &mut [Excerpt], most: u64, size: &dyn Fn(&Excerpt) -> u64) {
+    let mut total: u64 = excerpts.iter().map(size).sum();
+    let middle = excerpts.len() / 2;
+    let mut order: Vec<usize> = (0..excerpts.len()).filter(|it| excerpts[*it].output).collect();
     order.sort_by_key(|it| it.abs_diff(middle));
     for index in order {
         if total <= most {
             break;
         }
-        let before = size(&passages[index]);
-        let short = Passage { text: "[output left out]".to_owned(), ..passages[index].clone() };
+        let before = size(&excerpts[index]);
+        let short = Excerpt { text: "[output left out]".to_owned(), ..excerpts[index].clone() };
         let after = size(&short);
         if after < before {
-            passages[index] = short;
+            excerpts[index] = short;
             total -= before - after;
         }
     }
 }
 
 /// Leaves out the oldest units whole, the user's own words excepted, until the rest fits.
-pub fn drop_oldest(passages: &mut Vec<Passage>, most: u64, size: &dyn Fn(&Passage) -> u64) {
-    let mut total: u64 = passages.iter().map(size).sum();
-    let last = passages.last().map(|it| it.unit);
+pub fn drop_oldest(excerpts: &mut Vec<Excerpt>, most: u64, size: &dyn Fn(&Excerpt) -> u64) {
+    let mut total: u64 = excerpts.iter().map(size).sum();
+    let last = excerpts.last().map(|it| it.unit);
     let mut gone = std::collections::BTreeSet::new();
-    for unit in passages.chunk_by(|one, other| one.unit == other.unit) {
+    for unit in excerpts.chunk_by(|one, other| one.unit == other.unit) {
         if total <= most {
             break;
         }
@@ -161,25 +161,25 @@ pub fn drop_oldest(passages: &mut Vec<Passage>, most: u64, size: &dyn Fn(&Passag
             total -= unit.iter().filter(|it| !it.prompt).map(size).sum::<u64>();
         }
     }
-    passages.retain(|it| it.prompt || !gone.contains(&it.unit));
+    excerpts.retain(|it| it.prompt || !gone.contains(&it.unit));
 }
 
-/// A place in a list of passages: number, and bytes of it that are done.
+/// A place in a list of excerpts: number, and bytes of it that are done.
 pub type Position = (usize, usize);
 
-/// The passages from a place on that fit, at least a piece of one; and the place behind them. Nothing is left out: what
+/// The excerpts from a place on that fit, at least a piece of one; and the place behind them. Nothing is left out: what
 /// follows the last piece is the first of the next.
 pub fn chunk(
-    passages: &[Passage],
+    excerpts: &[Excerpt],
     from: Position,
     most: u64,
-    size: &dyn Fn(&Passage) -> u64,
-) -> (Vec<Passage>, Position) {
+    size: &dyn Fn(&Excerpt) -> u64,
+) -> (Vec<Excerpt>, Position) {
     let (mut index, mut done) = from;
-    let mut out: Vec<Passage> = Vec::new();
+    let mut out: Vec<Excerpt> = Vec::new();
     let mut used = 0;
-    while let Some(whole) = passages.get(index) {
-        let rest = Passage { text: whole.text.get(done..).unwrap_or_default().to_owned(), ..whole.clone() };
+    while let Some(whole) = excerpts.get(index) {
+        let rest = Excerpt { text: whole.text.get(done..).unwrap_or_default().to_owned(), ..whole.clone() };
         let cost = size(&rest);
         if used + cost <= most {
             used += cost;
@@ -193,7 +193,7 @@ pub fn chunk(
         if done == 0 && start != Some(0) && !out.is_empty() {
             if let Some(start) = start {
                 let back = out.len() - start;
-                let cut: u64 = passages.iter().filter(|it| it.unit == unit).map(size).sum();
+                let cut: u64 = excerpts.iter().filter(|it| it.unit == unit).map(size).sum();
                 if cut <= most {
                     out.truncate(start);
                     return (out, (index - back, 0));
@@ -203,7 +203,7 @@ pub fn chunk(
                 return (out, (index, 0));
             }
         }
-        let of = |text: &str| Passage { text: text.to_owned(), ..rest.clone() };
+        let of = |text: &str| Excerpt { text: text.to_owned(), ..rest.clone() };
         let piece = beginning(&rest.text, most.saturating_sub(used), &|it| size(&of(it)));
         if !piece.is_empty() {
             out.push(of(piece));
@@ -215,7 +215,7 @@ pub fn chunk(
         // Not even a character fits: one goes all the same, so that there is an end.
         let one = rest.text.chars().next().map_or(0, char::len_utf8);
         let text = rest.text.get(..one).unwrap_or_default().to_owned();
-        return (vec![Passage { text, ..rest }], (index, done + one.max(1)));
+        return (vec![Excerpt { text, ..rest }], (index, done + one.max(1)));
     }
     (out, (index, done))
 }
@@ -243,23 +243,23 @@ mod tests {
 
     use super::*;
 
-    fn passage(unit: usize, text: String, output: bool) -> Passage {
-        Passage { unit, message: unit, who: "user".into(), text, output, prompt: !output }
+    fn excerpt(unit: usize, text: String, output: bool) -> Excerpt {
+        Excerpt { unit, message: unit, who: "user".into(), text, output, prompt: !output }
     }
 
-    fn size(it: &Passage) -> u64 {
+    fn size(it: &Excerpt) -> u64 {
         it.text.chars().count() as u64 + 3
     }
 
     proptest! {
         #[test]
         fn chunks_leave_nothing_out(texts in prop::collection::vec("[a-zé漢]{0,60}", 0..20), most in 4u64..90) {
-            let passages: Vec<Passage> = texts.iter().enumerate().map(|(it, text)| passage(it / 2, text.clone(), it % 2 == 1)).collect();
+            let excerpts: Vec<Excerpt> = texts.iter().enumerate().map(|(it, text)| excerpt(it / 2, text.clone(), it % 2 == 1)).collect();
             let mut at = (0, 0);
             let mut found = String::new();
             let mut rounds = 0;
-            while at.0 < passages.len() {
-                let (some, next) = chunk(&passages, at, most, &size);
+            while at.0 < excerpts.len() {
+                let (some, next) = chunk(&excerpts, at, most, &size);
                 prop_assert!(next > at, "no progress at {at:?}");
                 prop_assert!(some.len() == 1 || some.iter().map(size).sum::<u64>() <= most);
                 some.iter().for_each(|it| found.push_str(&it.text));
@@ -282,17 +282,17 @@ mod tests {
 
     #[test]
     fn the_users_words_go_last() {
-        let mut passages = vec![
-            passage(0, "ask".repeat(9), false),
-            passage(1, "x".repeat(50), true),
-            passage(2, "y".repeat(50), true),
-            passage(3, "z".repeat(9), true),
+        let mut excerpts = vec![
+            excerpt(0, "ask".repeat(9), false),
+            excerpt(1, "x".repeat(50), true),
+            excerpt(2, "y".repeat(50), true),
+            excerpt(3, "z".repeat(9), true),
         ];
-        let mut dropped = passages.clone();
+        let mut dropped = excerpts.clone();
         drop_outputs(&mut dropped, 100, &size);
         assert_eq!(dropped[2].text, "[output left out]");
-        drop_oldest(&mut passages, 100, &size);
-        assert_eq!(passages.iter().map(|it| it.unit).collect::<Vec<_>>(), [0, 2, 3]);
+        drop_oldest(&mut excerpts, 100, &size);
+        assert_eq!(excerpts.iter().map(|it| it.unit).collect::<Vec<_>>(), [0, 2, 3]);
         assert_eq!(
             ends(&"a".repeat(100), 30).chars().filter(|it| *it == 'a').count(),
             30 + "characters".matches('a').count()

@@ -38,6 +38,20 @@ pub struct Contradiction {
 /// Lines that are reported against one fact.
 const AGAINST: usize = 8;
 
+/// What the lines say of one fact.
+#[derive(Default)]
+struct Finding<'s> {
+    kept: bool,
+    /// The lines that say otherwise, with their words that do where the source may have the same.
+    against: Vec<(&'s Line, Option<&'s str>)>,
+}
+
+impl From<bool> for Finding<'_> {
+    fn from(kept: bool) -> Self {
+        Self { kept, against: Vec::new() }
+    }
+}
+
 /// What there is to look in.
 pub(crate) struct Scene<'a> {
     pub(crate) index: Index,
@@ -120,50 +134,36 @@ impl<'a> Scene<'a> {
 
     /// Whether `probe` survives; what speaks against it is added to `against`.
     pub(crate) fn finds(&self, probe: &Probe, against: &mut Vec<Contradiction>) -> bool {
-        let most = against.len() + AGAINST;
-        let mut says = |line: &Line, words: Option<&str>| {
-            if against.len() == most {
-                return;
-            }
-            against.push(Contradiction {
-                words: words.map(str::to_owned),
-                class: probe.class,
-                expected: probe.text(),
-                line: clip(&line.text, 300).to_string(),
-                message: line.message,
-            });
-        };
-        match &probe.fact {
-            Fact::Rule { text, polarity } => self.rule(text, Some(*polarity), 0.9, true, &mut says),
-            Fact::Tried { text } => self.rule(text, None, 0.8, false, &mut says),
-            Fact::Decision { question: None, choice, .. } => self.rule(choice, None, 0.8, false, &mut says),
+        let finding = match &probe.fact {
+            Fact::Rule { text, polarity } => self.rule(text, Some(*polarity), 0.9, true),
+            Fact::Tried { text } => self.rule(text, None, 0.8, false),
+            Fact::Decision { question: None, choice, .. } => self.rule(choice, None, 0.8, false),
             Fact::Decision { question: Some(question), choice, superseded } => {
-                self.answer(question, choice, superseded, &mut says)
+                self.answer(question, choice, superseded)
             }
             Fact::Words { text } => {
                 let share = if probe.class == Class::Goal { 0.8 } else { 0.95 };
-                self.index.stretch_with(&content(text), share)
+                self.index.stretch_with(&content(text), share).into()
             }
-            Fact::File { path, op, done } => self.file(path, *op, done, &mut says),
-            Fact::Command { command, outcome } => self.command(command, outcome, &mut says),
-            Fact::Error { signature, resolved, unknown } => {
-                self.error(signature, *resolved, *unknown, &mut says)
-            }
-            Fact::Plan { item } => self.plan(item, &mut says),
-            Fact::Identifier { key, value } => self.identifier(key.as_deref(), value),
-        }
+            Fact::File { path, op, done } => self.file(path, *op, done),
+            Fact::Command { command, outcome } => self.command(command, outcome),
+            Fact::Error { signature, resolved, unknown } => self.error(signature, *resolved, *unknown),
+            Fact::Plan { item } => self.plan(item),
+            Fact::Identifier { key, value } => self.identifier(key.as_deref(), value).into(),
+        };
+        against.extend(finding.against.into_iter().take(AGAINST).map(|(line, words)| Contradiction {
+            words: words.map(str::to_owned),
+            class: probe.class,
+            expected: probe.text(),
+            line: clip(&line.text, 300).to_string(),
+            message: line.message,
+        }));
+        finding.kept
     }
 
-    fn rule(
-        &self,
-        text: &str,
-        wanted: Option<Polarity>,
-        share: f64,
-        of_user: bool,
-        says: &mut dyn FnMut(&Line, Option<&str>),
-    ) -> bool {
+    fn rule(&self, text: &str, wanted: Option<Polarity>, share: f64, of_user: bool) -> Finding<'_> {
         let needle = content(text);
-        let mut kept = false;
+        let mut finding = Finding::default();
         let own = wanted.or_else(|| polarity(text));
         let contrast = contrast(text);
         for at in self.index.sentences_with(&needle, share) {
@@ -178,13 +178,13 @@ impl<'a> Scene<'a> {
                 );
             if turned {
                 if line.fresh && needle.len() >= 3 && !self.names.user.contains(sentence) {
-                    says(line, Some(sentence));
+                    finding.against.push((line, Some(sentence)));
                 }
             } else if (line.of_user || !of_user) && (said.is_some() || own != Some(Polarity::Forbid)) {
-                kept = true;
+                finding.kept = true;
             }
         }
-        kept
+        finding
     }
 
     /// What a sentence says, read once for all facts that are looked for in it.
@@ -206,13 +206,7 @@ impl<'a> Scene<'a> {
         })
     }
 
-    fn answer(
-        &self,
-        question: &str,
-        choice: &str,
-        superseded: &[String],
-        says: &mut dyn FnMut(&Line, Option<&str>),
-    ) -> bool {
+    fn answer(&self, question: &str, choice: &str, superseded: &[String]) -> Finding<'_> {
         let asked: HashSet<String> = content(question).into_iter().collect();
         let find = |choice: &str| -> Vec<&Line> {
             let needle = content(choice);
@@ -227,25 +221,20 @@ impl<'a> Scene<'a> {
             lines.filter(|it| long || about(*it)).map(|it| &self.index.lines[it]).collect()
         };
         let found = find(choice);
+        let mut against = Vec::new();
         for old in superseded {
             for line in find(old) {
                 let lower = line.text.to_lowercase();
                 let right = found.iter().any(|it| std::ptr::eq(*it, line));
                 if line.fresh && !right && !cues::PAST.iter().any(|it| lower.contains(it)) {
-                    says(line, None);
+                    against.push((line, None));
                 }
             }
         }
-        !found.is_empty()
+        Finding { kept: !found.is_empty(), against }
     }
 
-    fn file(
-        &self,
-        path: &str,
-        op: FileOp,
-        done: &[FileOp],
-        says: &mut dyn FnMut(&Line, Option<&str>),
-    ) -> bool {
+    fn file(&self, path: &str, op: FileOp, done: &[FileOp]) -> Finding<'_> {
         let fine: Vec<FileOp> = match op {
             FileOp::Edited | FileOp::Created => {
                 let changes = done.iter().filter(|it| matches!(it, FileOp::Edited | FileOp::Created));
@@ -287,12 +276,8 @@ impl<'a> Scene<'a> {
                 }
             }
         }
-        for (line, deletes, words) in wrong {
-            if !kept || deletes {
-                says(line, words);
-            }
-        }
-        kept
+        let wrong = wrong.into_iter().filter(|(_, deletes, _)| !kept || *deletes);
+        Finding { kept, against: wrong.map(|(line, _, words)| (line, words)).collect() }
     }
 
     fn aliases(&self, path: &str) -> Vec<String> {
@@ -311,23 +296,23 @@ impl<'a> Scene<'a> {
         out
     }
 
-    fn command(&self, command: &str, outcome: &Outcome, says: &mut dyn FnMut(&Line, Option<&str>)) -> bool {
+    fn command(&self, command: &str, outcome: &Outcome) -> Finding<'_> {
         let same = |it: &Outcome| {
             it.ok == outcome.ok && it.failed.or(outcome.failed) == outcome.failed.or(it.failed)
         };
         let mut kept = self.kept.commands.get(command).is_some_and(same);
-        let mut wrong = Vec::new();
+        let mut against = Vec::new();
         for (line, said) in self.endings_told(command) {
             if agrees(&said, outcome) {
                 kept = true;
             } else if line.fresh {
-                wrong.push(line);
+                against.push((line, None));
             }
         }
-        if !kept {
-            wrong.into_iter().for_each(|it| says(it, None));
+        if kept {
+            against.clear();
         }
-        kept
+        Finding { kept, against }
     }
 
     /// The lines that say how a command ended.
@@ -400,14 +385,9 @@ impl<'a> Scene<'a> {
         (rest.starts_with('…') || rest.starts_with("...")).then_some((at, end))
     }
 
-    fn error(
-        &self,
-        signature: &str,
-        resolved: Option<usize>,
-        unknown: bool,
-        says: &mut dyn FnMut(&Line, Option<&str>),
-    ) -> bool {
+    fn error(&self, signature: &str, resolved: Option<usize>, unknown: bool) -> Finding<'_> {
         let mut kept = self.kept.errors.get(signature).is_some_and(|it| *it == resolved.is_some());
+        let mut against = Vec::new();
         let needle = tokens(signature);
         let own: HashSet<String> = needle.iter().cloned().collect();
         for at in self.index.lines_with(&needle, 0.9) {
@@ -425,18 +405,19 @@ impl<'a> Scene<'a> {
                         .iter()
                         .any(|it| strict.contains(&it.as_str()) && !own.contains(it));
                     if settled == Some(true) || loud {
-                        says(line, None);
+                        against.push((line, None));
                     }
                 }
                 (Some(_), Some(true)) | (None, Some(false) | None) => kept = true,
                 (Some(_), Some(false) | None) | (None, Some(true)) => {}
             }
         }
-        kept
+        Finding { kept, against }
     }
 
-    fn plan(&self, item: &str, says: &mut dyn FnMut(&Line, Option<&str>)) -> bool {
+    fn plan(&self, item: &str) -> Finding<'_> {
         let mut kept = self.kept.plan.contains(item);
+        let mut against = Vec::new();
         let needle = content(item);
         let own: HashSet<String> = tokens(item).into_iter().collect();
         for at in self.index.sentences_with(&needle, 0.8) {
@@ -447,11 +428,11 @@ impl<'a> Scene<'a> {
                     kept = true;
                     break;
                 }
-                Some(true) if line.fresh && !kept => says(line, None),
+                Some(true) if line.fresh && !kept => against.push((line, None)),
                 Some(true) | None => {}
             }
         }
-        kept
+        Finding { kept, against }
     }
 
     /// Whether a line, or the labels above it, say that something is settled or still open. `own` are words of the

@@ -35,7 +35,6 @@ pub(crate) static ROW: Row = Row {
     repair: &[],
 };
 
-/// The types of a record.
 const TYPES: [&str; 4] = ["user", "assistant", "tool_result", "system"];
 /// Records that stand beside the chain.
 const SIDE: [&str; 6] = [
@@ -109,7 +108,6 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     session(out, &lines, records, notes, meta)
 }
 
-/// A line that is a record.
 struct Line {
     record: u32,
     line: u64,

@@ -21,7 +21,6 @@ pub(crate) struct Items {
     pub(crate) broken: Option<usize>,
 }
 
-/// The fields of an object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct FieldSpans {
     /// Keys (unescaped) and where their values stand. A value that the text cuts off reaches to its end.

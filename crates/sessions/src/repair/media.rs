@@ -18,11 +18,9 @@ pub(crate) struct Limits {
     side_of_many: u32,
     /// Characters of base64 of a PDF.
     pdf: usize,
-    /// Pages of a PDF.
     pages: usize,
     /// Characters of base64 of all attachments of a request.
     request: usize,
-    /// Types of images.
     types: &'static [&'static str],
     /// Whether it compares the declared type with the data.
     is_strict: bool,

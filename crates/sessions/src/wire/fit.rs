@@ -101,7 +101,7 @@ struct Planned {
 }
 
 /// What was decided about all messages before any is made.
-struct Plan {
+struct Decisions {
     /// All calls in order of appearance.
     calls: Vec<Planned>,
     /// Outputs that have a call: (message, part).
@@ -115,12 +115,12 @@ struct Plan {
 pub(super) fn fit(messages: &[Message], api: Api, native: Option<Api>) -> (Vec<Message>, Vec<String>) {
     let rules = rules(api);
     let mut losses = Losses::default();
-    let plan = plan(messages, api, &rules, &mut losses);
+    let decisions = decide(messages, api, &rules, &mut losses);
     let mut fitted = Fitted {
         api,
         native,
         rules,
-        plan: &plan,
+        decisions: &decisions,
         messages,
         out: vec![],
         batch: vec![],
@@ -139,9 +139,9 @@ pub(super) fn fit(messages: &[Message], api: Api, native: Option<Api>) -> (Vec<M
     (fitted.out, sentences)
 }
 
-fn plan(messages: &[Message], api: Api, rules: &Rules, losses: &mut Losses) -> Plan {
+fn decide(messages: &[Message], api: Api, rules: &Rules, losses: &mut Losses) -> Decisions {
     let (dropped, mut used) = opaques::dropped(messages, api);
-    let mut plan = Plan { calls: vec![], answers: HashSet::new(), dropped };
+    let mut decisions = Decisions { calls: vec![], answers: HashSet::new(), dropped };
     let mut counters = HashMap::new();
     // Open calls of an id with the batch they belong to: an id that comes back in a later batch names the later call.
     let mut open: HashMap<&str, VecDeque<(usize, usize)>> = HashMap::new();
@@ -158,15 +158,15 @@ fn plan(messages: &[Message], api: Api, rules: &Rules, losses: &mut Losses) -> P
                     if queue.front().is_some_and(|it| it.0 != batch) {
                         queue.clear();
                     }
-                    queue.push_back((batch, plan.calls.len()));
-                    plan.calls.push(Planned { id, name, answer: None });
+                    queue.push_back((batch, decisions.calls.len()));
+                    decisions.calls.push(Planned { id, name, answer: None });
                 }
                 Part::Output(output) => {
                     batch += 1;
                     let call = open.get_mut(&*output.id).and_then(VecDeque::pop_front);
-                    if let Some(call) = call.and_then(|it| plan.calls.get_mut(it.1)) {
+                    if let Some(call) = call.and_then(|it| decisions.calls.get_mut(it.1)) {
                         call.answer = Some((number, index));
-                        plan.answers.insert((number, index));
+                        decisions.answers.insert((number, index));
                     }
                 }
                 Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {
@@ -175,21 +175,21 @@ fn plan(messages: &[Message], api: Api, rules: &Rules, losses: &mut Losses) -> P
             }
         }
     }
-    plan
+    decisions
 }
 
 struct Fitted<'a> {
     api: Api,
     native: Option<Api>,
     rules: Rules,
-    plan: &'a Plan,
+    decisions: &'a Decisions,
     messages: &'a [Message],
     out: Vec<Message>,
-    /// Calls of the assistant's turn that is being made, as numbers into the plan.
+    /// Calls of the assistant's turn that is being made, as numbers into [`Decisions::calls`].
     batch: Vec<usize>,
     /// An output of this batch has been met: what the assistant says next is a new turn.
     answered: bool,
-    /// Number of the next call in the plan.
+    /// Number of the next call in it.
     next_call: usize,
     /// The message that the last part came from.
     source: Option<usize>,
@@ -201,7 +201,7 @@ impl Fitted<'_> {
         let new_source = self.source.replace(number) != Some(number);
         match part {
             Part::Call(call) => {
-                let planned = self.plan.calls.get(self.next_call);
+                let planned = self.decisions.calls.get(self.next_call);
                 let Some(planned) = planned else { return };
                 let (id, name) = (planned.id.clone(), planned.name.clone());
                 // Only Responses has calls with text.
@@ -215,7 +215,7 @@ impl Fitted<'_> {
                 self.next_call += 1;
             }
             Part::Output(output) => {
-                if self.plan.answers.contains(&(number, index)) {
+                if self.decisions.answers.contains(&(number, index)) {
                     // Of an earlier batch, it has been moved up there and ends nothing here.
                     self.answered |= !self.batch.is_empty();
                     return;
@@ -250,7 +250,7 @@ impl Fitted<'_> {
                     && self.api == Api::Anthropic
                     && !self.answered
                     && self.out.last().is_some_and(|it| it.role == Role::Assistant);
-                if late || self.plan.dropped.contains(&(number, index)) {
+                if late || self.decisions.dropped.contains(&(number, index)) {
                     self.losses.opaques += 1;
                 } else if self.api == Api::OpenAiResponses && opaque.kind.ends_with("_output") {
                     self.opaque_output(part.clone());
@@ -339,12 +339,12 @@ impl Fitted<'_> {
         self.drop_thoughts();
         self.answered = false;
         let batch = std::mem::take(&mut self.batch);
-        let has_answer = |it: &usize| self.plan.calls.get(*it).is_some_and(|it| it.answer.is_some());
+        let has_answer = |it: &usize| self.decisions.calls.get(*it).is_some_and(|it| it.answer.is_some());
         // Gemini counts: its responses come all at once or not at all.
         let all = more_follows || (self.api == Api::Gemini && batch.iter().any(has_answer));
         let mut results = vec![];
         for number in batch {
-            let Some(call) = self.plan.calls.get(number) else { continue };
+            let Some(call) = self.decisions.calls.get(number) else { continue };
             let found = call.answer.and_then(|(message, part)| self.messages.get(message)?.parts.get(part));
             let output = match found {
                 Some(Part::Output(found)) => self.output(found, call),

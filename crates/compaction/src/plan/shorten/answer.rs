@@ -152,7 +152,7 @@ pub(in crate::plan) mod tests {
         let request = PlanRequest { budget: Some(budget), ..PlanRequest::new(&profile, &handle) };
         let plan = plan(history, &counter, &request, &Moment::default());
         assert!(plan.act, "{}", plan.reason.text);
-        let done = apply(history, &counter, &profile, &plan, Some("The kiln.")).unwrap();
+        let done = apply(history, &counter, &plan, Some("The kiln.")).unwrap();
         assert!(done.tokens <= budget, "{} tokens of {budget}", done.tokens);
         done.history.messages().iter().map(|it| (it.role, it.kind, it.plain())).collect()
     }

@@ -4,7 +4,7 @@ use super::{Dialogue, Fault, GaveUp, InputReduction, MIN_INPUT, SAFE_PERCENT, St
 use crate::summary::model::{ModelRequest, Speaker, Turn};
 use crate::summary::offline;
 use crate::summary::prompt::{self, Fill, PromptText};
-use crate::summary::render::{self, Passage, Position};
+use crate::summary::render::{self, Excerpt, Position};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterAnswer {
@@ -24,7 +24,7 @@ impl Dialogue {
                 _ if request.host => {
                     (self.of(request, self.facts(request), PromptText::Host, (1, 1)), AfterAnswer::Final)
                 }
-                Some(passages) => (self.of(request, passages, PromptText::Ask, (1, 1)), AfterAnswer::Final),
+                Some(excerpts) => (self.of(request, excerpts, PromptText::Ask, (1, 1)), AfterAnswer::Final),
                 None => {
                     let mut smaller = self.clone();
                     smaller.reduce_input(request);
@@ -32,10 +32,10 @@ impl Dialogue {
                 }
             }),
             Stage::Chunk { at, number, .. } => {
-                let passages = Self::cut(request);
+                let excerpts = Self::cut(request);
                 let room = self.room(request).unwrap_or(u64::MAX);
-                let (some, next) = render::chunk(&passages, *at, room, &Self::size(request));
-                let end = next.0 >= passages.len();
+                let (some, next) = render::chunk(&excerpts, *at, room, &Self::size(request));
+                let end = next.0 >= excerpts.len();
                 let part = (*number, self.parts(request).max(*number));
                 Ok((self.of(request, some, PromptText::Chunk, part), AfterAnswer::Chunk { at: next, end }))
             }
@@ -43,19 +43,19 @@ impl Dialogue {
                 let room = self.room(request).unwrap_or(u64::MAX);
                 let front = front(notes, room, request);
                 let last = front == notes.len();
-                let passages =
+                let excerpts =
                     notes[..front].iter().enumerate().map(|(number, it)| note(number, it)).collect();
                 let text = if last { PromptText::Ask } else { PromptText::Fold };
                 let next = if last { AfterAnswer::Final } else { AfterAnswer::Folded(front) };
-                Ok((self.of(request, passages, text, (1, 1)), next))
+                Ok((self.of(request, excerpts, text, (1, 1)), next))
             }
             Stage::Repair { draft, faults, notes } => {
                 Ok((self.repair(request, draft, faults, notes.as_deref()), AfterAnswer::Final))
             }
             Stage::Verify { draft } => {
                 let own = request.own.verify.as_deref();
-                let passages = self.whole(request).unwrap_or_default();
-                let mut ask = self.of(request, passages, PromptText::Ask, (1, 1));
+                let excerpts = self.whole(request).unwrap_or_default();
+                let mut ask = self.of(request, excerpts, PromptText::Ask, (1, 1));
                 let fill = self.fill(request, "", "", &[], (1, 1));
                 let look = own.map_or_else(
                     || prompt::filled(PromptText::Verify, &fill),
@@ -73,12 +73,12 @@ impl Dialogue {
     fn of(
         &self,
         request: &SummaryRequest<'_>,
-        passages: Vec<Passage>,
+        excerpts: Vec<Excerpt>,
         text: PromptText,
         part: (usize, usize),
     ) -> ModelRequest {
-        let fence = render::fence(passages.iter().map(|it| it.text.as_str()));
-        let transcript = render::fenced(&passages, &fence);
+        let fence = render::fence(excerpts.iter().map(|it| it.text.as_str()));
+        let transcript = render::fenced(&excerpts, &fence);
         let prefix = request
             .prefix
             .filter(|_| text == PromptText::Ask && self.reduction == 0 && self.stage == Stage::Whole);
@@ -92,7 +92,7 @@ impl Dialogue {
             system.push_str(&prompt::template(own, &fill));
         }
         let mut said = prompt::filled(if prefix.is_some() { PromptText::Prefix } else { text }, &fill);
-        if text == PromptText::Ask && request.own.again.is_none() && passages.iter().any(is_earlier) {
+        if text == PromptText::Ask && request.own.again.is_none() && excerpts.iter().any(is_earlier) {
             said.push_str("\n\n");
             said.push_str(prompt::filled(PromptText::Again, &fill).trim());
         }
@@ -121,12 +121,12 @@ impl Dialogue {
                 max_output: self.answer(request),
             };
         }
-        let passages = match notes {
+        let excerpts = match notes {
             Some(notes) => notes.iter().enumerate().map(|(number, it)| note(number, it)).collect(),
             None if request.host => self.facts(request),
             None => {
                 let draft = (request.count)(draft);
-                let fits = |some: &Vec<Passage>| {
+                let fits = |some: &Vec<Excerpt>| {
                     let size: u64 = some.iter().map(Self::size(request)).sum();
                     self.room(request).is_none_or(|room| size + draft <= room)
                 };
@@ -134,7 +134,7 @@ impl Dialogue {
             }
         };
         let mut ask =
-            self.of(request, passages, if request.host { PromptText::Host } else { PromptText::Ask }, (1, 1));
+            self.of(request, excerpts, if request.host { PromptText::Host } else { PromptText::Ask }, (1, 1));
         let fill = self.fill(request, "", "", faults, (1, 1));
         if !draft.trim().is_empty() {
             ask.turns.push(Turn { speaker: Speaker::Model, text: draft.to_owned() });
@@ -146,8 +146,8 @@ impl Dialogue {
         ask
     }
 
-    /// The facts of the region as a passage: all that a model is shown which remembers the conversation itself.
-    fn facts(&self, request: &SummaryRequest<'_>) -> Vec<Passage> {
+    /// The facts of the region as a excerpt: all that a model is shown which remembers the conversation itself.
+    fn facts(&self, request: &SummaryRequest<'_>) -> Vec<Excerpt> {
         let ask = offline::OfflineRequest {
             region: request.region.clone(),
             cleared: &[],
@@ -161,52 +161,52 @@ impl Dialogue {
             header: None,
         };
         let text = offline::write(request.history, request.ledger, &ask, request.count);
-        let prompts_only: Vec<Passage> = request.passages.iter().filter(|it| it.prompt).cloned().collect();
+        let prompts_only: Vec<Excerpt> = request.excerpts.iter().filter(|it| it.prompt).cloned().collect();
         // What the ledger quotes was read before masking.
         let text = history::secrets::Redactor::default().redact(&text);
         if text.is_empty() {
             prompts_only
         } else {
-            vec![Passage { who: "facts".to_owned(), ..note(0, &text) }]
+            vec![Excerpt { who: "facts".to_owned(), ..note(0, &text) }]
         }
     }
 
-    /// The passages of the present reduction, if they fit.
-    pub(super) fn whole(&self, request: &SummaryRequest<'_>) -> Option<Vec<Passage>> {
+    /// The excerpts of the present reduction, if they fit.
+    pub(super) fn whole(&self, request: &SummaryRequest<'_>) -> Option<Vec<Excerpt>> {
         let size = Self::size(request);
         let room = self.room(request).unwrap_or(u64::MAX);
-        let all = |some: &[Passage]| some.iter().map(&size).sum::<u64>();
-        let mut passages = request.passages.to_vec();
+        let all = |some: &[Excerpt]| some.iter().map(&size).sum::<u64>();
+        let mut excerpts = request.excerpts.to_vec();
         let reduction = *request.reductions.get(self.reduction)?;
         let cuts = request.reductions.get(..=self.reduction).unwrap_or_default();
         if let Some(InputReduction::Outputs(chars)) =
             cuts.iter().find(|it| matches!(it, InputReduction::Outputs(_)))
         {
-            passages = render::cut_outputs(&passages, *chars);
+            excerpts = render::cut_outputs(&excerpts, *chars);
         }
-        let over = |percent: u64| all(&passages) <= room.saturating_mul(100) / (100 - percent.min(99));
+        let over = |percent: u64| all(&excerpts) <= room.saturating_mul(100) / (100 - percent.min(99));
         match reduction {
             InputReduction::Whole | InputReduction::Outputs(_) => {}
             InputReduction::WithoutOutputs(percent) if over(percent) => {
-                render::drop_outputs(&mut passages, room, &size);
+                render::drop_outputs(&mut excerpts, room, &size);
             }
             InputReduction::Oldest(percent) if over(percent) => {
-                render::drop_oldest(&mut passages, room, &size);
+                render::drop_oldest(&mut excerpts, room, &size);
             }
             InputReduction::WithoutOutputs(_) | InputReduction::Oldest(_) | InputReduction::Chunks => {
                 return None;
             }
         }
-        (all(&passages) <= room).then_some(passages)
+        (all(&excerpts) <= room).then_some(excerpts)
     }
 
     /// What chunks are made of: outputs cut, or an output alone would be many of them.
-    fn cut(request: &SummaryRequest<'_>) -> Vec<Passage> {
+    fn cut(request: &SummaryRequest<'_>) -> Vec<Excerpt> {
         let cut = request
             .reductions
             .iter()
             .find_map(|it| if let InputReduction::Outputs(chars) = it { Some(*chars) } else { None });
-        cut.map_or_else(|| request.passages.to_vec(), |it| render::cut_outputs(request.passages, it))
+        cut.map_or_else(|| request.excerpts.to_vec(), |it| render::cut_outputs(request.excerpts, it))
     }
 
     pub(super) fn parts(&self, request: &SummaryRequest<'_>) -> usize {
@@ -240,7 +240,7 @@ impl Dialogue {
         self.room(request).map_or(request.max_tokens, |it| request.max_tokens.min(it / 4)).max(40)
     }
 
-    fn size<'m>(request: &'m SummaryRequest<'_>) -> impl Fn(&Passage) -> u64 + 'm {
+    fn size<'m>(request: &'m SummaryRequest<'_>) -> impl Fn(&Excerpt) -> u64 + 'm {
         // The line in front: fence, number, speaker.
         |it| (request.count)(&it.text) + 12
     }
@@ -267,7 +267,7 @@ impl Dialogue {
             part,
             asked: String::new(),
         };
-        let own = request.own.again.as_ref().filter(|_| request.passages.iter().any(is_earlier));
+        let own = request.own.again.as_ref().filter(|_| request.excerpts.iter().any(is_earlier));
         if let Some(own) = own.or(request.own.ask.as_ref()) {
             fill.asked = prompt::template(own, &fill);
         }
@@ -275,12 +275,12 @@ impl Dialogue {
     }
 }
 
-fn is_earlier(passage: &Passage) -> bool {
-    passage.who == render::EARLIER
+fn is_earlier(excerpt: &Excerpt) -> bool {
+    excerpt.who == render::EARLIER
 }
 
-fn note(number: usize, text: &str) -> Passage {
-    Passage {
+fn note(number: usize, text: &str) -> Excerpt {
+    Excerpt {
         unit: number,
         message: number,
         who: "notes".to_owned(),

@@ -46,7 +46,6 @@ struct LexiconFile {
 pub struct Claim {
     /// What is claimed: `tests`, `deployed`.
     pub name: String,
-    /// Its wording.
     pub said: Regex,
     /// What it is about, where a word of success is in the sentence, too.
     pub subject: Option<Regex>,
@@ -73,7 +72,6 @@ pub struct Words {
     pub imperative: Regex,
     /// Says where it was read.
     pub cited: Regex,
-    /// A word of success.
     pub success: Regex,
     pub flawless: Regex,
     /// Actions with consequences, and other words for them.

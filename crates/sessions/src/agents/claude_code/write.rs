@@ -59,7 +59,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
 }
 
 /// What becomes a row.
-enum Plan<'a> {
+enum NewRow<'a> {
     /// Of the session's last boundary, or none.
     Boundary,
     /// A copy of a record, some outputs with another text.
@@ -98,7 +98,7 @@ impl<'a> Rows<'a> {
         mode: Mode,
     ) -> Result<Written> {
         let mut written = Written::default();
-        let plan = plan(source, session, after, mode, &mut written.warnings)?;
+        let new_rows = new_rows(source, session, after, mode, &mut written.warnings)?;
         let meta = &session.history.meta;
         let old = meta.session.as_deref().unwrap_or_default();
         let seed = compact(&derive::digest(old, "history", session.records.len(), &content(after)));
@@ -112,13 +112,13 @@ impl<'a> Rows<'a> {
         let automatic = after.meta.automatic;
         let mut rows =
             Self { source, session, id, seed, time, envelope, last: None, count: 0, lines, automatic };
-        let end = plan.len();
-        for (number, it) in plan.into_iter().enumerate() {
+        let end = new_rows.len();
+        for (number, it) in new_rows.into_iter().enumerate() {
             let is_last = number + 1 == end;
             match it {
-                Plan::Boundary => rows.boundary(if mode == Mode::Append { leaf.as_deref() } else { None }),
-                Plan::Copy(record, outputs) => rows.copy(record, &outputs, is_last)?,
-                Plan::Own(message, blocks) => rows.own(message, &blocks, is_last),
+                NewRow::Boundary => rows.boundary(if mode == Mode::Append { leaf.as_deref() } else { None }),
+                NewRow::Copy(record, outputs) => rows.copy(record, &outputs, is_last)?,
+                NewRow::Own(message, blocks) => rows.own(message, &blocks, is_last),
             }
         }
         if let Some(leaf) = &rows.last {
@@ -329,16 +329,16 @@ fn content(after: &History) -> String {
 }
 
 /// Every message as rows.
-fn plan<'a>(
+fn new_rows<'a>(
     source: &dyn Source,
     session: &Session,
     after: &'a History,
     mode: Mode,
     warnings: &mut Vec<String>,
-) -> Result<Vec<Plan<'a>>> {
+) -> Result<Vec<NewRow<'a>>> {
     let mut out = Vec::new();
     if mode == Mode::Append || after.messages().iter().any(|it| it.kind == Kind::Summary) {
-        out.push(Plan::Boundary);
+        out.push(NewRow::Boundary);
     }
     let foreign = session.format != Format::CLAUDE_CODE;
     for (number, message) in after.messages().iter().enumerate() {
@@ -348,7 +348,7 @@ fn plan<'a>(
         if let Some((from, old)) = old {
             let records = &session.origins[from];
             if let Some(changed) = changed(old, message) {
-                out.extend(records.iter().map(|it| Plan::Copy(*it, changed.clone())));
+                out.extend(records.iter().map(|it| NewRow::Copy(*it, changed.clone())));
                 continue;
             }
             for &record in records {
@@ -383,7 +383,7 @@ fn plan<'a>(
             warnings.push(format!("message {number}: system text is written as the client's own user text"));
         }
         if !blocks.is_empty() {
-            out.push(Plan::Own(message, blocks));
+            out.push(NewRow::Own(message, blocks));
         }
     }
     Ok(out)

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::ACK;
 use super::journal::{Journal, JournalEntry};
 use super::part::Piece;
-use super::record::{Draft, is_snapshot};
+use super::record::{RecordDraft, is_snapshot};
 use crate::Note;
 use history::{Kind, Message, Part, Role};
 
@@ -54,18 +54,18 @@ pub(super) fn converted(journal: &mut Journal, origins: bool) -> Vec<Live> {
     let mut all = Messages { origins, ..Messages::default() };
     for mut entry in std::mem::take(&mut journal.entries) {
         match std::mem::take(&mut entry.item.draft) {
-            Draft::Nothing => {}
-            Draft::User { parts, kind, snapshot, summary } => {
+            RecordDraft::Nothing => {}
+            RecordDraft::User { parts, kind, snapshot, summary } => {
                 let said = MessageInfo { role: Which::User, kind, snapshot, summary };
                 all.push(&entry, parts, said);
             }
-            Draft::Model { parts, kind, results } => {
+            RecordDraft::Model { parts, kind, results } => {
                 all.answered.clear();
                 let said = |role| MessageInfo { role, kind, snapshot: false, summary: false };
                 all.push(&entry, parts, said(Which::Model));
                 all.push(&entry, results, said(Which::Results));
             }
-            Draft::Unknown(what) => {
+            RecordDraft::Unknown(what) => {
                 journal.notes.push(Note { line: journal.line_of(entry.item.record), what });
             }
         }

@@ -8,7 +8,7 @@ use foldhash::{HashMap, HashSet};
 
 use super::line::{JournalLine, Seen, Set};
 use super::part::{Reader, Wanted};
-use super::record::{Draft, JournalItem};
+use super::record::{JournalItem, RecordDraft};
 use crate::parse::cursor::Cursor;
 use crate::parse::lines;
 use crate::parse::raw::{Fields, list, place, text};
@@ -109,7 +109,7 @@ impl Journal {
         if journal.model.is_none() {
             return Self::of(source, wanted);
         }
-        let unknown = |it: &JournalEntry| matches!(it.item.draft, Draft::Unknown(_));
+        let unknown = |it: &JournalEntry| matches!(it.item.draft, RecordDraft::Unknown(_));
         if !journal.notes.is_empty() || journal.entries.iter().any(unknown) {
             let by = lines::each_line_in(source, 0..seen.from, |_, _, _| Ok(true))?;
             journal.notes.iter_mut().for_each(|it| it.line += by);
@@ -380,7 +380,7 @@ impl Backwards {
             for item in line.items_mut().rev() {
                 let new = item.id.as_ref().is_some_and(|id| self.later.insert(id.clone()));
                 if self.replaced || !new {
-                    item.draft = Draft::Nothing;
+                    item.draft = RecordDraft::Nothing;
                 }
             }
             match line {

@@ -49,7 +49,6 @@ pub(super) struct Piece {
     pub(super) raw: Option<Box<Value>>,
 }
 
-/// A part, as its fields come.
 #[derive(Default)]
 struct PartFields<'a> {
     text: Option<Text>,

@@ -42,7 +42,7 @@ pub(super) struct JournalItem {
     /// Its text, if it is a summary.
     pub(super) summary: Option<Box<str>>,
     /// What it is sent as; nothing once it is known that another record stands in its place.
-    pub(super) draft: Draft,
+    pub(super) draft: RecordDraft,
 }
 
 /// What was reported with a record.
@@ -80,7 +80,7 @@ pub(crate) fn usage(tokens: &serde_json::Value) -> Usage {
 
 /// What a record is sent as.
 #[derive(Debug, Default)]
-pub(super) enum Draft {
+pub(super) enum RecordDraft {
     /// Nothing: it is only shown, or made anew at each start.
     #[default]
     Nothing,
@@ -189,7 +189,7 @@ impl Reader<'_> {
             Some("user") => {
                 let ignored = starts_ignored(shown);
                 let draft = if ignored || shown.trim().is_empty() {
-                    Draft::Nothing
+                    RecordDraft::Nothing
                 } else {
                     let mut parts = found.content.parts;
                     // What stands beside a tool's response is the tool's.
@@ -200,7 +200,7 @@ impl Reader<'_> {
                         *text = self.texts.of(inner);
                     }
                     let snapshot = own && shown.contains(SNAPSHOT_TAG);
-                    Draft::User { parts: ready(parts), kind, snapshot, summary: is_summary }
+                    RecordDraft::User { parts: ready(parts), kind, snapshot, summary: is_summary }
                 };
                 (filled && !ignored, draft)
             }
@@ -208,12 +208,12 @@ impl Reader<'_> {
                 let kept = filled || !found.calls.is_empty() || found.thinks;
                 (kept, turn(found.content, found.thinks, found.calls, found.results, kind))
             }
-            Some("info" | "error" | "warning") => (false, Draft::Nothing),
+            Some("info" | "error" | "warning") => (false, RecordDraft::Nothing),
             other => {
                 let what = format!(
                     "expected a message of type user, gemini or info, found {other:?}; it is not sent"
                 );
-                (false, Draft::Unknown(what))
+                (false, RecordDraft::Unknown(what))
             }
         };
         JournalItem {
@@ -295,7 +295,13 @@ impl Reader<'_> {
 }
 
 /// What a model's record is sent as: its content, if that is whole, else that and the calls.
-fn turn(content: Content, thinks: bool, calls: Vec<Piece>, results: Vec<Piece>, kind: Option<Kind>) -> Draft {
+fn turn(
+    content: Content,
+    thinks: bool,
+    calls: Vec<Piece>,
+    results: Vec<Piece>,
+    kind: Option<Kind>,
+) -> RecordDraft {
     let is_call = |it: &Piece| matches!(it.part, Part::Call(_));
     let mut parts = if content.filled { content.parts } else { Vec::new() };
     let has_thoughts = parts.iter().any(|it| it.is_thought);
@@ -308,7 +314,7 @@ fn turn(content: Content, thinks: bool, calls: Vec<Piece>, results: Vec<Piece>, 
     let thinks = if whole { has_thoughts } else { thinks };
     // A model turn that was thoughts only is still a turn for the client, but nothing of it is sent.
     if parts.is_empty() && !thinks {
-        return Draft::Nothing;
+        return RecordDraft::Nothing;
     }
     // The client signs the first call of a turn whose thoughts it takes out.
     if thinks
@@ -318,7 +324,7 @@ fn turn(content: Content, thinks: bool, calls: Vec<Piece>, results: Vec<Piece>, 
         first.len += r#","thoughtSignature":"""#.len() as u64 + NO_SIGNATURE.len() as u64;
         first.raw.iter_mut().for_each(|it| set(it, "thoughtSignature", NO_SIGNATURE));
     }
-    Draft::Model { parts: ready(parts), kind, results: ready(results) }
+    RecordDraft::Model { parts: ready(parts), kind, results: ready(results) }
 }
 
 /// Calls and responses without an id get one from name and number, the same on both sides, as the client does it.
@@ -399,11 +405,11 @@ mod tests {
         Cursor::mended(json.as_bytes(), |it| reader.message(it, 7)).and_then(Result::ok)
     }
 
-    fn pieces(draft: Draft) -> (Vec<Piece>, Vec<Piece>) {
+    fn pieces(draft: RecordDraft) -> (Vec<Piece>, Vec<Piece>) {
         match draft {
-            Draft::User { parts, .. } => (parts, Vec::new()),
-            Draft::Model { parts, results, .. } => (parts, results),
-            Draft::Nothing | Draft::Unknown(_) => Default::default(),
+            RecordDraft::User { parts, .. } => (parts, Vec::new()),
+            RecordDraft::Model { parts, results, .. } => (parts, results),
+            RecordDraft::Nothing | RecordDraft::Unknown(_) => Default::default(),
         }
     }
 
@@ -506,7 +512,7 @@ mod tests {
             r#"[" ",{"text":" /compress"}]"#,
             r#"[{"text":"<session_"},{"text":"context>"}]"#,
         ] {
-            assert!(matches!(look(&user(content)).unwrap().draft, Draft::Nothing), "{content}");
+            assert!(matches!(look(&user(content)).unwrap().draft, RecordDraft::Nothing), "{content}");
         }
         assert_eq!(sent(&user(&format!(r#"[{ANSWER},"/x"]"#))), format!(r#"{ANSWER} {{"text":"/x"}}"#));
         let context = r#""<session_context>\n**Workspace Directories:**\n  - /w\n""#;
@@ -526,7 +532,7 @@ mod tests {
         {
             let item = look(&format!(r#"{{"id":"i","type":"user","content":{text}{ours}}}"#)).unwrap();
             assert!(item.summary.is_some_and(|it| it.starts_with(SNAPSHOT.0)));
-            let Draft::User { parts, summary: true, snapshot: true, .. } = item.draft else {
+            let RecordDraft::User { parts, summary: true, snapshot: true, .. } = item.draft else {
                 panic!("{ours}")
             };
             assert_eq!(parts[0].part, Part::Text(expected.into()));

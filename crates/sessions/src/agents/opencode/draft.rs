@@ -25,7 +25,7 @@ pub(super) fn append(export: &Export<'_>, session: &Session, after: &History) ->
     let Some((summary, rest)) = head(after.messages()) else {
         return Err(refuse("expected a summary first, found none; patch it or make a new session"));
     };
-    let mut draft = Draft::begin(Some(export), session, after, "append");
+    let mut draft = SessionDraft::begin(Some(export), session, after, "append");
     let tail = draft.tail(export, rest);
     draft.summary(summary, tail.as_deref());
     if tail.is_none() {
@@ -43,7 +43,7 @@ pub(super) fn append(export: &Export<'_>, session: &Session, after: &History) ->
 
 /// A session of its own: the compaction pair, then copies.
 pub(super) fn new(export: Option<&Export<'_>>, session: &Session, after: &History) -> Written {
-    let mut draft = Draft::begin(export, session, after, "new");
+    let mut draft = SessionDraft::begin(export, session, after, "new");
     draft.session = format!("ses_{}", draft.id_tail(true));
     let rest = match head(after.messages()) {
         Some((summary, rest)) => {
@@ -120,7 +120,7 @@ impl<'m> Answers<'m> {
     }
 }
 
-struct Draft<'a> {
+struct SessionDraft<'a> {
     export: Option<&'a Export<'a>>,
     live: Vec<Live>,
     /// The id of the session that is written.
@@ -141,7 +141,7 @@ struct Draft<'a> {
     warnings: Vec<String>,
 }
 
-impl<'a> Draft<'a> {
+impl<'a> SessionDraft<'a> {
     fn begin(export: Option<&'a Export<'a>>, session: &Session, after: &History, purpose: &str) -> Self {
         let meta = &session.history.meta;
         let source = meta.session.as_deref().unwrap_or_default().to_owned();

@@ -1,0 +1,125 @@
+//! What a script printed, as the results of its calls.
+
+use serde_json::{Map, Value};
+
+use super::{ENDED, RUNNING, plain};
+use crate::{Call, Output, Text};
+
+/// How the output of a script begins that threw an error.
+const FAILED: &str = "Script failed";
+
+fn is_shell(call: &Call) -> bool {
+    matches!(&*call.name, "exec_command" | "write_stdin")
+}
+
+/// What a script printed, without what Codex says of its run.
+pub(super) fn printed(text: &str) -> &str {
+    text.split_once("Output:\n").map_or(text, |it| it.1.trim_start_matches('\n'))
+}
+
+/// The results of the calls of a script: each its own where what was printed tells them apart, as Codex's shell reports
+/// outside of code mode; else the first has all of it. None for a call that a script which failed may not have come to.
+pub(super) fn results(calls: &[Call], output: &Output) -> Vec<Output> {
+    let text = output.text.as_str();
+    let stopped = output.failed || text.starts_with(FAILED);
+    let error = text.starts_with(FAILED).then(|| attribute_error(calls, text)).flatten();
+    let (reached, body) = error.map_or((0, printed(text)), |it| (it.at, printed(it.before)));
+    // Of the calls that did not make it fail.
+    let header = text[..text.len() - printed(text).len()].replacen(FAILED, "Script completed", 1);
+    let mut rest = Some(body);
+    let mut out: Vec<Output> = Vec::new();
+    for (at, (call, own)) in calls.iter().zip(split_outputs(calls, body)).enumerate() {
+        let mut failed = output.failed;
+        let text = match (own, error) {
+            (_, Some(error)) if at == error.at => {
+                failed = true;
+                error.said.to_owned()
+            }
+            (Some(own), _) => {
+                rest = None;
+                own
+            }
+            (None, _) if stopped && at > reached => continue,
+            (None, _) => format!("{header}{}", rest.take().unwrap_or_default()),
+        };
+        let (id, text) = (call.id.clone(), Text::new(text));
+        out.push(Output { id, text, failed, media: [].into(), ..output.clone() });
+    }
+    if let Some(first) = out.first_mut() {
+        first.media.clone_from(&output.media);
+    }
+    out
+}
+
+/// Of each call of the shell what it printed; nothing of other calls, and where it cannot be told apart.
+fn split_outputs(calls: &[Call], body: &str) -> Vec<Option<String>> {
+    let mut shells = shells(body).into_iter();
+    let count = calls.iter().filter(|it| is_shell(it)).count();
+    let separable = shells.len() == count || count == 1 && shells.len() > 0;
+    let own = |call: &Call| match separable && is_shell(call) {
+        true if count == 1 => shells.by_ref().last(),
+        true => shells.next(),
+        false => None,
+    };
+    calls.iter().map(own).collect()
+}
+
+#[derive(Clone, Copy)]
+struct ScriptError<'a> {
+    /// The call that failed.
+    at: usize,
+    said: &'a str,
+    /// What stands in front of it.
+    before: &'a str,
+}
+
+/// The error of a script that failed, if one of its calls alone can have failed so.
+fn attribute_error<'a>(calls: &[Call], text: &'a str) -> Option<ScriptError<'a>> {
+    let (before, said) = text.split_once("Script error:\n")?;
+    let said = said.trim();
+    let named = |it: &usize| calls.len() == 1 || said.starts_with(&format!("{} ", calls[*it].name));
+    let mut failed = (0..calls.len()).filter(named);
+    let at = failed.next().filter(|_| failed.next().is_none())?;
+    Some(ScriptError { at, said, before })
+}
+
+/// The results of Codex's shell that stand in a text as JSON, in the words that it has outside of code mode.
+fn shells(text: &str) -> Vec<String> {
+    const START: &str = "{\"chunk_id\":\"";
+    let mut out: Vec<String> = Vec::new();
+    let mut from = 0;
+    while let Some(at) = text[from..].find(START).map(|it| it + from) {
+        let mut values = serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>();
+        let (result, end) = match values.next() {
+            Some(Ok(Value::Object(it))) => (it, at + values.byte_offset()),
+            // Codex cut it: what stands in front of the output is whole.
+            _ => {
+                let next =
+                    text[at + START.len()..].find(START).map_or(text.len(), |it| at + START.len() + it);
+                (cut(&text[at..next]), next)
+            }
+        };
+        let said = result.get("output").and_then(Value::as_str);
+        // `text(rest); text(output)`: the output stands behind the rest.
+        let said = said.map_or_else(|| text[end..].trim_start_matches('\n').to_owned(), str::to_owned);
+        let head = match (result.get("exit_code"), result.get("session_id")) {
+            (Some(Value::Number(code)), _) => format!("{ENDED}{code}\n"),
+            (_, Some(Value::Null) | None) => "Script completed\n".to_owned(),
+            (_, Some(session)) => format!("{RUNNING}{}\n", plain(session)),
+        };
+        out.push(format!("{head}\nOutput:\n{said}"));
+        from = end;
+    }
+    out
+}
+
+/// The fields of a result that was cut within its output.
+fn cut(text: &str) -> Map<String, Value> {
+    let (head, output) = text.split_once("\"output\":\"").unwrap_or((text, ""));
+    let closed = format!("{}}}", head.trim_end_matches(','));
+    let mut out: Map<String, Value> = serde_json::from_str(&closed).unwrap_or_default();
+    let output = serde_json::from_str(&format!("\"{output}\""))
+        .unwrap_or_else(|_| output.replace("\\n", "\n").replace("\\t", "\t").replace("\\\"", "\""));
+    out.insert("output".into(), output.into());
+    out
+}

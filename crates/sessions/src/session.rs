@@ -1,0 +1,117 @@
+//! A session as it was read.
+
+use std::ops::Range;
+
+use crate::Format;
+use history::History;
+
+/// A session as it was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Session {
+    /// How it is written down.
+    pub format: Format,
+    /// All records of the source, in order.
+    pub records: Vec<Record>,
+    /// For each live message, the numbers of the records it was made from.
+    pub origins: Origins,
+    /// What was not understood.
+    pub notes: Vec<Note>,
+    pub past: Vec<PastCompaction>,
+    /// What the agent would send next. `messages()[i].from == Some(i)`.
+    pub history: History,
+}
+
+impl Session {
+    /// Without records and origins, which only a writer needs.
+    pub(crate) fn measured_only(mut self) -> Self {
+        (self.records, self.origins) = (Vec::new(), Origins::default());
+        self
+    }
+}
+
+/// One line or object of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// Byte offset in the source.
+    pub at: u64,
+    /// Bytes, without the line break or comma after it.
+    pub len: u64,
+}
+
+impl Record {
+    /// Its bytes in the source.
+    pub fn range(self) -> Range<u64> {
+        self.at..self.at + self.len
+    }
+}
+
+/// Something that was not understood, and kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// 1-based line or record number.
+    pub line: u64,
+    /// What was expected and what was found.
+    pub what: String,
+}
+
+/// A compaction that the agent (or we) made earlier in this session.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PastCompaction {
+    /// Number of the summary in the live messages, if it still is one of them.
+    pub message: Option<usize>,
+    /// `auto`, `manual`, or nothing where the format does not say.
+    pub trigger: Option<String>,
+    /// Context before, as the agent recorded it.
+    pub tokens_before: Option<u64>,
+    /// Context after, as the agent recorded it.
+    pub tokens_after: Option<u64>,
+    /// The summary's text; empty when it is encrypted.
+    pub summary: String,
+}
+
+/// For each of a row of messages, the numbers of the records it was made from: mostly one, so all stand in one list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Origins {
+    records: Vec<u32>,
+    /// Where in `records` those of each message end.
+    ends: Vec<u32>,
+}
+
+impl Origins {
+    /// Adds those of the next message.
+    pub fn push(&mut self, records: impl IntoIterator<Item = u32>) {
+        self.records.extend(records);
+        self.ends.push(self.records.len() as u32);
+    }
+
+    /// How many messages there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Those of each message.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &[u32]> {
+        (0..self.len()).map(|it| &self[it])
+    }
+}
+
+impl std::ops::Index<usize> for Origins {
+    type Output = [u32];
+
+    fn index(&self, message: usize) -> &[u32] {
+        let begin = message.checked_sub(1).map_or(0, |it| self.ends[it]);
+        &self.records[begin as usize..self.ends[message] as usize]
+    }
+}
+
+impl<T: IntoIterator<Item = u32>> FromIterator<T> for Origins {
+    fn from_iter<I: IntoIterator<Item = T>>(messages: I) -> Self {
+        let mut out = Self::default();
+        messages.into_iter().for_each(|it| out.push(it));
+        out
+    }
+}

@@ -1,2 +1,0 @@
--- Token counts are in a file of their own.
-DROP TABLE count;
