@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::content::chunks::{consists_of, open, sound};
-use super::content::sweep;
-use super::database::sql::{Connection, Optional as _, Row, Transaction, failed, locked, params, write_all};
+use super::content::chunks::{LARGEST_CHUNK, consists_of, open, sound};
+use super::content::{Packer, put_content, put_packs, sweep};
+use super::database::sql::{
+    Connection, Optional as _, Row, Transaction, failed, locked, params, write, write_all,
+};
 use super::item::delete_item;
 use super::memory::remembered::LINE;
 use super::{Handle, unwrapped};
 use crate::store::Store;
 use crate::store::content::pack;
-use crate::store::database::sqlite;
+use crate::store::database::schema;
 use history::error::Result;
 
 const DELETING: &str = "deleting what is old";
@@ -70,6 +72,8 @@ pub struct Stats {
     pub bytes: u64,
     /// What they take compressed.
     pub stored_bytes: u64,
+    /// Originals that [`Store::rewrite_old_format`](super::Store::rewrite_old_format) would store anew.
+    pub old_format: u64,
     /// Size of the database file; 0 in memory.
     pub file_bytes: u64,
     pub version: u32,
@@ -150,12 +154,59 @@ impl Store {
         Ok(out)
     }
 
+    /// Stores originals anew that an older version stored in another way; how many. To be killed in between loses
+    /// nothing.
+    pub fn rewrite_old_format(&self) -> Result<u64> {
+        let store = &self.pool;
+        let doing = "storing originals anew";
+        let old: Vec<(String, i64, String)> = locked(store)
+            .query_map(
+                "SELECT min(i.handle), c.id, c.owner FROM content c JOIN item i ON i.content = c.id
+                 WHERE c.id IN (SELECT p.content FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1)
+                 GROUP BY c.id ORDER BY c.id",
+                [LARGEST_CHUNK as i64],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )
+            .map_err(failed(doing))?;
+        let mut moved = 0;
+        for (handle, content, owner) in old {
+            let mut packer = Packer::new(store, &owner);
+            let reader = || open(store, handle.parse()?, content);
+            let is_damaged = || {
+                reader()
+                    .and_then(|mut it| std::io::copy(&mut it, &mut std::io::sink()).map_err(unwrapped))
+                    .is_err()
+            };
+            let prepared = match reader().and_then(|mut it| packer.add(&mut it)) {
+                Ok(prepared) => prepared,
+                Err(_) if is_damaged() => continue,
+                Err(error) => return Err(error),
+            };
+            let packs = packer.finish();
+            let mut connection = locked(store);
+            let transaction = write(&mut connection, &owner, doing)?;
+            // One that another process has deleted meanwhile is not brought back.
+            let is_there = transaction
+                .exists(
+                    "SELECT 1 FROM content WHERE id = ?1 AND owner = ?2 AND sha = ?3",
+                    params![content, owner, prepared.digest.0],
+                )
+                .map_err(failed(doing))?;
+            put_packs(&transaction, &owner, &packs)?;
+            if is_there && put_content(&transaction, &owner, &prepared)?.is_some() {
+                transaction.commit().map_err(failed(doing))?;
+                moved += 1;
+            }
+        }
+        Ok(moved)
+    }
+
     /// Gives freed space back to the disk.
     pub fn vacuum(&self) -> Result<()> {
         let connection = &*self.lock();
         let doing = "giving space back";
         match connection {
-            Connection::Sqlite(it) => sqlite::vacuum(it).map_err(sqlite::failed(doing)),
+            Connection::Sqlite(it) => schema::vacuum(it).map_err(schema::failed(doing)),
             // PostgreSQL does it by itself.
             #[cfg(feature = "team")]
             Connection::Postgres(_) => Ok(()),
@@ -170,7 +221,7 @@ impl Store {
         let contents = {
             let connection = locked(store);
             match &*connection {
-                Connection::Sqlite(it) => out.problems = sqlite::check(it).map_err(sqlite::failed(doing))?,
+                Connection::Sqlite(it) => out.problems = schema::check(it).map_err(schema::failed(doing))?,
                 // PostgreSQL holds to its constraints.
                 #[cfg(feature = "team")]
                 Connection::Postgres(_) => {}
@@ -204,7 +255,7 @@ impl Store {
     }
 
     pub fn stats(&self) -> Result<Stats> {
-        let file = self.directory.as_ref().and_then(|it| std::fs::metadata(it.join(sqlite::FILE)).ok());
+        let file = self.directory.as_ref().and_then(|it| std::fs::metadata(it.join(schema::FILE)).ok());
         let connection = &*self.lock();
         let items: Vec<(String, i64)> = connection
             .query_map("SELECT what, count(DISTINCT item) FROM place GROUP BY what", params![], |row| {
@@ -215,6 +266,13 @@ impl Store {
             items: items.into_iter().map(|(what, count)| (what, u64::try_from(count).unwrap_or(0))).collect(),
             bytes: sum(connection, "SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM content")?,
             stored_bytes: sum_of_packs(connection)?,
+            old_format: ids(
+                connection,
+                "SELECT count(DISTINCT p.content) FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1",
+                LARGEST_CHUNK as i64,
+            )?
+            .first()
+            .map_or(0, |it| it.unsigned_abs()),
             file_bytes: file.map_or(0, |it| it.len()),
             version: connection.version(),
         })

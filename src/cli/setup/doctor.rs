@@ -18,7 +18,11 @@ use history::error::Result;
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
     /// A session file or id: only what is wrong with that session
+    #[arg(conflicts_with = "fix")]
     session: Option<String>,
+    /// Rewrite originals that an older version archived, in the current, smaller format
+    #[arg(long)]
+    fix: bool,
 }
 
 #[derive(Serialize)]
@@ -59,6 +63,9 @@ struct StoreState {
     items: u64,
     bytes: u64,
     whole: bool,
+    /// Originals that `--fix` stored anew.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fixed: Option<u64>,
 }
 
 /// The providers' usual variables; only whether they are set is ever said.
@@ -144,25 +151,43 @@ pub(in crate::cli) fn run(
         });
     }
     problems.extend(agents::ALL.into_iter().flat_map(|it| it.known_problems(env, &folder)));
-    let store = archive(&config, now, store_path, &mut problems)?;
+    let store = archive(&config, now, arguments, store_path, &mut problems)?;
     let answer = DoctorAnswer { config: values, agents: found, keys, store, problems };
     screen.answer(&answer, show)
 }
 
-fn archive(config: &Config, now: i64, path: String, problems: &mut Vec<Problem>) -> Result<StoreState> {
+/// Whether the archive is whole; with `--fix` it is brought up to date first.
+fn archive(
+    config: &Config,
+    now: i64,
+    arguments: &DoctorArgs,
+    path: String,
+    problems: &mut Vec<Problem>,
+) -> Result<StoreState> {
     let engine = match Engine::at(config.clone(), now) {
         Ok(engine) => engine,
         Err(error) => {
             problems.push(Problem::new(error.full(), "see [store] path in config.toml"));
-            return Ok(StoreState { path, items: 0, bytes: 0, whole: false });
+            return Ok(StoreState { path, items: 0, bytes: 0, whole: false, fixed: None });
         }
     };
+    let fixed = arguments.fix.then(|| engine.store.rewrite_old_format()).transpose()?;
+    if fixed.is_some_and(|it| it > 0) {
+        // The room that this frees is within the file until then.
+        if let Err(error) = engine.store.vacuum() {
+            problems.push(Problem::new(error.full(), "later: epitome memory gc"));
+        }
+    }
     let checked = engine.store.check(true)?;
     let remedy = "keep the file, and restore it from a backup";
     problems.extend(checked.problems.iter().map(|it| Problem::new(it.clone(), remedy)));
     let stats = engine.store.stats()?;
+    if stats.old_format > 0 && fixed.is_none() {
+        let what = format!("{} originals are stored in an older, larger format", stats.old_format);
+        problems.push(Problem::new(what, "epitome doctor --fix"));
+    }
     let whole = checked.problems.is_empty();
-    Ok(StoreState { path, items: stats.items.values().sum(), bytes: stats.file_bytes, whole })
+    Ok(StoreState { path, items: stats.items.values().sum(), bytes: stats.file_bytes, whole, fixed })
 }
 
 /// Who compacts in a running agent, and how that went the last time.
@@ -251,6 +276,9 @@ fn show(answer: &DoctorAnswer, screen: &mut Screen<'_>) -> Result<()> {
         crate::cli::paint::bytes(answer.store.bytes),
         answer.store.path
     ))?;
+    if let Some(fixed) = answer.store.fixed {
+        screen.line(&format!("         {fixed} originals stored anew"))?;
+    }
     for it in &answer.problems {
         screen.line("")?;
         screen.line(&format!("{} {}", paint.warn("!"), it.what))?;

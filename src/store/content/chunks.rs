@@ -25,7 +25,7 @@ pub(in crate::store) const PACK: usize = 1 << 20;
 /// Packs that are kept unpacked while a content is read: chunks that repeat are found in earlier ones.
 const UNPACKED: usize = 8;
 
-/// No pack is larger, unpacked.
+/// No pack is larger, unpacked; those of older versions hold 1 MiB.
 const LARGEST_PACK: usize = PACK + LARGEST_CHUNK;
 
 const READING: &str = "reading the archive";

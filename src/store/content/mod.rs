@@ -265,7 +265,7 @@ pub(in crate::store) fn put_content(
         .query_map("SELECT chunk FROM part WHERE content = ?1 ORDER BY seq", [id], |row| row.get(0))
         .map_err(failed(STORING))?;
     if before != parts {
-        // Rows of its list are lost.
+        // An older version cut it otherwise, or rows of its list are lost.
         transaction.execute("DELETE FROM part WHERE content = ?1", [id]).map_err(failed(STORING))?;
         put_parts(transaction, id, &parts)?;
         sweep(transaction, before.into_iter().collect::<HashSet<_>>())?;

@@ -4,7 +4,7 @@
 mod blobs;
 #[cfg(feature = "team")]
 pub(in crate::store) mod postgres;
-pub(in crate::store) mod sqlite;
+pub(in crate::store) mod schema;
 pub(in crate::store) mod sql;
 mod value;
 
@@ -59,7 +59,7 @@ impl Store {
         let connections = match place {
             StoreAt::Team(team) => open_team(team)?,
             StoreAt::Path(_) | StoreAt::Memory | StoreAt::Nowhere => {
-                vec![Connection::Sqlite(sqlite::open(directory.as_deref())?)]
+                vec![Connection::Sqlite(schema::open(directory.as_deref())?)]
             }
         };
         Ok(Self {
@@ -98,7 +98,7 @@ impl Store {
         let mut connection = self.lock();
         connection.wait_at_most(PREVIEW_PATIENCE)?;
         let done = does(&mut connection);
-        connection.wait_at_most(sqlite::PATIENCE)?;
+        connection.wait_at_most(schema::PATIENCE)?;
         done
     }
 

@@ -15,7 +15,7 @@ use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
 use super::blobs::{Blobs, aside};
-use super::sqlite::{PATIENCE, other_version};
+use super::schema::PATIENCE;
 use super::value::{SqlError, SqlResult, Value, odd};
 use history::error::{Error, ErrorKind, Result};
 
@@ -31,12 +31,14 @@ const ROW_WORDS: usize = 4_000;
 /// Words that a row has in common with the next, so that a phrase is found across their border.
 const SHARED_WORDS: usize = 32;
 
-const TABLES: &str = include_str!("postgres.sql");
+/// The steps of the schema, oldest first, as those of SQLite: a step is never changed once released.
+const STEPS: &[&str] =
+    &[include_str!("postgres/1.sql"), include_str!("postgres/2.sql"), include_str!("postgres/3.sql")];
 
-/// The version of [`TABLES`], as [`super::sqlite::VERSION`].
-pub(in crate::store) const VERSION: u32 = 3;
+/// The version that this program writes.
+pub(in crate::store) const VERSION: u32 = STEPS.len() as u32;
 
-/// Opens the store, and makes it where there is none.
+/// Opens the store, makes or upgrades it.
 pub(in crate::store) fn open(
     database: &str,
     blobs: &str,
@@ -64,7 +66,7 @@ pub(in crate::store) fn open(
         blobs: Blobs::open(blobs, variables)?,
     });
     let first = PgSession { server: server.clone(), open: RefCell::default() };
-    first.make_tables().map_err(|it| match it {
+    first.migrate().map_err(|it| match it {
         SqlError::Postgres(error) => failed(doing, error),
         other => Error::new(
             ErrorKind::Store,
@@ -202,8 +204,8 @@ impl PgSession {
         self.on(true, |open| open.client.batch_execute(&set))
     }
 
-    /// Makes the tables where there are none.
-    fn make_tables(&self) -> SqlResult<Result<()>> {
+    /// Makes the tables, or brings those of an older version up to this one.
+    fn migrate(&self) -> SqlResult<Result<()>> {
         self.begin(None)?;
         self.on(false, |open| {
             open.client.batch_execute(
@@ -214,12 +216,16 @@ impl PgSession {
         let found =
             found.first().map_or(Ok(0), |row| row.try_get::<_, i32>(0)).map_err(SqlError::Postgres)?;
         let version = u32::try_from(found).unwrap_or(0);
-        if version == 0 {
-            let make = format!("{TABLES}; INSERT INTO version VALUES ({VERSION})");
-            self.on(false, |open| open.client.batch_execute(&make))?;
-        } else if version != VERSION {
+        if version > VERSION {
             self.end("ROLLBACK")?;
-            return Ok(Err(other_version(version, VERSION)));
+            return Ok(Err(crate::store::database::schema::newer(version, VERSION)));
+        }
+        for step in STEPS.iter().skip(version as usize) {
+            self.on(false, |open| open.client.batch_execute(step))?;
+        }
+        if version < VERSION {
+            let set = format!("DELETE FROM version; INSERT INTO version VALUES ({VERSION})");
+            self.on(false, |open| open.client.batch_execute(&set))?;
         }
         self.end("COMMIT").map(Ok)
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 #[cfg(feature = "team")]
 use super::postgres;
-use super::sqlite;
+use super::schema;
 pub(in crate::store) use super::value::{SqlError, SqlResult, Value, odd};
 use history::error::{Error, ErrorKind};
 
@@ -164,7 +164,7 @@ impl Row<'_> {
 pub(in crate::store) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Error {
     let other = "expected the database to do it, it did not; `epitome doctor` checks it";
     move |error| match error {
-        SqlError::Sqlite(error) => sqlite::failed(doing)(error),
+        SqlError::Sqlite(error) => schema::failed(doing)(error),
         #[cfg(feature = "team")]
         SqlError::Postgres(error) => postgres::failed(doing, error),
         #[cfg(feature = "team")]
@@ -275,7 +275,7 @@ impl Connection {
     /// How long it waits for others that write.
     pub(in crate::store) fn wait_at_most(&self, patience: Duration) -> Result<(), Error> {
         match self {
-            Self::Sqlite(it) => sqlite::wait_at_most(it, patience),
+            Self::Sqlite(it) => schema::wait_at_most(it, patience),
             #[cfg(feature = "team")]
             Self::Postgres(it) => {
                 it.wait_at_most(patience).map_err(failed("setting how long to wait for the store"))
@@ -285,7 +285,7 @@ impl Connection {
 
     pub(in crate::store) fn version(&self) -> u32 {
         match self {
-            Self::Sqlite(_) => sqlite::VERSION,
+            Self::Sqlite(_) => schema::VERSION,
             #[cfg(feature = "team")]
             Self::Postgres(_) => postgres::VERSION,
         }
@@ -375,7 +375,7 @@ fn begin<'a>(
         // SQLite has one writer at a time, of all owners.
         Connection::Sqlite(it) => {
             let _ = owner;
-            it.execute_batch("BEGIN IMMEDIATE").map_err(sqlite::failed(doing))?;
+            it.execute_batch("BEGIN IMMEDIATE").map_err(schema::failed(doing))?;
         }
         #[cfg(feature = "team")]
         Connection::Postgres(it) => it.begin(owner).map_err(failed(doing))?,
@@ -412,7 +412,7 @@ mod tests {
     fn a_lock_that_is_held_longer_is_an_error_that_says_so() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path();
-        let (one, two) = (sqlite::open(Some(place)).unwrap(), sqlite::open(Some(place)).unwrap());
+        let (one, two) = (schema::open(Some(place)).unwrap(), schema::open(Some(place)).unwrap());
         two.busy_timeout(Duration::from_millis(20)).unwrap();
         let (mut one, mut two) = (Connection::Sqlite(one), Connection::Sqlite(two));
         let held = write(&mut one, "me", "testing").unwrap();

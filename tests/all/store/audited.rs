@@ -61,6 +61,17 @@ fn the_oldest_entries_of_an_owner_give_way() {
     assert_eq!(store.audit(Some("you"), None, 9).unwrap().len(), 1);
 }
 
+#[test]
+fn an_older_archive_gets_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    super::old::make(directory.path(), &super::old::originals());
+    let store = Store::open(&StoreAt::Path(directory.path().into()), Redactor::default()).unwrap();
+    assert_eq!(store.audit(Some("me"), None, 9).unwrap(), []);
+    store.put_audit(&entry("me", 7, "h")).unwrap();
+    super::old::assert_all_there(&store, &super::old::originals());
+    assert_eq!(store.audit(Some("me"), None, 9).unwrap(), [entry("me", 7, "h")]);
+}
+
 /// What was done, as verb and way, the oldest first.
 fn done(answer: &Value) -> Vec<(String, String)> {
     let text = |it: &Value| it.as_str().unwrap().to_owned();

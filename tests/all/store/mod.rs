@@ -10,6 +10,7 @@ mod faults;
 mod found;
 mod kept;
 mod memory;
+mod old;
 #[cfg(feature = "otel")]
 mod otel;
 mod processes;

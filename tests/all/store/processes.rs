@@ -15,7 +15,7 @@ use epitome::store::{
 };
 
 use super::chunks::noise;
-use super::program;
+use super::{old, program};
 
 const ROLE: &str = "EPITOME_TEST_STORE";
 
@@ -225,7 +225,8 @@ fn shared(name: &str) -> Vec<u8> {
     [name.as_bytes(), b" ", &noise(0, 300_000), &noise(seed, own)].concat()
 }
 
-/// Stores what is to stay, and what is not; lets go of that. The handle of what stays.
+/// Stores what is to stay, and what is not; lets go of that; brings an old archive up to date. The handle of what
+/// stays.
 fn churn(store: &Store, who: &str, n: u64) -> epitome::Result<Option<String>> {
     let name = format!("{who}-{n}");
     let (bytes, stays) = (shared(&name), n % 4 < 2);
@@ -244,18 +245,21 @@ fn churn(store: &Store, who: &str, n: u64) -> epitome::Result<Option<String>> {
                 OLD,
                 false,
             )?;
+            store.rewrite_old_format()?;
             Ok(None)
         }
     }
 }
 
 #[test]
-fn two_that_store_and_delete_are_killed_at_any_moment() {
+fn two_that_store_delete_and_move_are_killed_at_any_moment() {
     const ROUNDS_EACH: usize = 20;
     let rounds = program::rounds(ROUNDS_EACH);
-    let (mut kills, mut restored) = (0, 0);
+    let (mut kills, mut restored, mut moved) = (0, 0, 0);
     for first in (0..rounds).step_by(ROUNDS_EACH) {
         let directory = tempfile::tempdir().unwrap();
+        let originals = old::originals();
+        old::make(directory.path(), &originals);
         let mut acknowledged = BTreeSet::new();
         for round in first..rounds.min(first + ROUNDS_EACH) {
             let mut children = [0, 1].map(|it| child("", &format!("churn {round}x{it}"), directory.path()));
@@ -285,11 +289,13 @@ fn two_that_store_and_delete_are_killed_at_any_moment() {
             }
         }
         let store = open(directory.path()).unwrap();
+        old::assert_all_there(&store, &originals);
         for handle in &acknowledged {
             let entry = store.entry(&me(), handle).unwrap();
             assert!(store.restore(&me(), handle).unwrap() == shared(&entry.session.unwrap()), "{handle}");
         }
-        restored += acknowledged.len();
+        moved += usize::from(store.stats().unwrap().old_format == 0);
+        restored += acknowledged.len() + originals.len();
         // What a killed process left goes with the next collection, and nothing else.
         store.collect(&Retention::default(), OLD, false).unwrap();
         let before = store.stats().unwrap();
@@ -297,5 +303,5 @@ fn two_that_store_and_delete_are_killed_at_any_moment() {
         assert_eq!(store.stats().unwrap(), before);
         assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new());
     }
-    eprintln!("{kills} kills: {restored} originals restored");
+    eprintln!("{kills} kills: {restored} originals restored; {moved} archives moved over wholly");
 }

@@ -1,4 +1,4 @@
--- The tables of `sqlite.sql`, each number 64 bits wide. Packs are objects that `pack` names.
+-- The tables of SQLite's version 4 (see schema.rs), each number 64 bits wide. Packs are objects that `pack` names.
 CREATE TABLE content (
   id    BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
   owner TEXT NOT NULL,
@@ -102,6 +102,13 @@ CREATE TABLE mark (
   at      BIGINT NOT NULL,
   PRIMARY KEY (owner, project, name)
 );
+CREATE TABLE count (
+  id        BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
+  content   BYTEA NOT NULL,
+  estimator TEXT NOT NULL,
+  tokens    BIGINT NOT NULL,
+  UNIQUE (content, estimator)
+);
 -- Several rows for a long text: a tsvector holds 16,383 positions.
 CREATE TABLE words (
   item BIGINT NOT NULL REFERENCES item ON DELETE CASCADE,
@@ -145,16 +152,3 @@ END $$;
 CREATE TRIGGER session_archived AFTER INSERT ON place FOR EACH ROW WHEN (new.what = 'session')
   EXECUTE FUNCTION session_archived();
 CREATE TABLE pinned (item BIGINT PRIMARY KEY REFERENCES item ON DELETE CASCADE);
--- What was done with the archive. It outlives what it names.
-CREATE TABLE audit (
-  id      BIGINT PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
-  owner   TEXT NOT NULL,
-  at      BIGINT NOT NULL,
-  verb    TEXT NOT NULL,
-  face    TEXT NOT NULL,
-  agent   TEXT,
-  project TEXT NOT NULL,
-  session TEXT,
-  handle  TEXT
-);
-CREATE INDEX audit_owner ON audit(owner, id);

@@ -1,4 +1,4 @@
-//! How a connection to SQLite is opened, and what its errors mean to people.
+//! The database's schema as a list of steps, how a connection is opened, and what its errors mean to people.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,12 +16,221 @@ const APPLICATION: i32 = 0x6570_746d;
 /// How long one process waits for another.
 pub(in crate::store) const PATIENCE: Duration = Duration::from_secs(30);
 
-const TABLES: &str = include_str!("sqlite.sql");
+/// The steps, oldest first. A database's version is how many of them it has seen; a step is never changed once
+/// released, only followed by another.
+const STEPS: &[&str] = &[r"
+-- Anything that has a handle.
+CREATE TABLE item (
+  id       INTEGER PRIMARY KEY,
+  handle   TEXT NOT NULL UNIQUE,
+  identity BLOB NOT NULL UNIQUE,          -- what the handle is made of, whole
+  owner    TEXT NOT NULL,
+  project  TEXT NOT NULL,                 -- '' belongs to the user
+  sort     TEXT NOT NULL,                 -- original, compaction, memory, ask
+  blob     INTEGER REFERENCES blob,       -- of an original
+  tokens   INTEGER,
+  bytes    INTEGER NOT NULL,
+  at       INTEGER NOT NULL               -- last stored, ms
+) STRICT;
+CREATE INDEX item_blob ON item(blob) WHERE blob IS NOT NULL;
+CREATE INDEX item_age ON item(sort, at);
+-- Where a session has it. One content may stand in several.
+CREATE TABLE place (
+  item    INTEGER NOT NULL REFERENCES item ON DELETE CASCADE,
+  session TEXT NOT NULL,                  -- '' is of no session
+  what    TEXT NOT NULL,                  -- session, message, output, compaction, memory
+  call_id TEXT NOT NULL,                  -- '' has none
+  tool    TEXT,
+  message INTEGER,
+  at      INTEGER NOT NULL,
+  PRIMARY KEY (item, session, what, call_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX place_session ON place(session, at);
+-- Contents: a list of compressed chunks, each stored once, so that a session that has grown costs its growth.
+CREATE TABLE blob (
+  id   INTEGER PRIMARY KEY,
+  sha  BLOB NOT NULL UNIQUE,
+  size INTEGER NOT NULL
+) STRICT;
+CREATE TABLE chunk (
+  id     INTEGER PRIMARY KEY,
+  sha    BLOB NOT NULL UNIQUE,
+  size   INTEGER NOT NULL,
+  packed BLOB NOT NULL
+) STRICT;
+CREATE TABLE piece (
+  blob  INTEGER NOT NULL REFERENCES blob ON DELETE CASCADE,
+  seq   INTEGER NOT NULL,
+  chunk INTEGER NOT NULL REFERENCES chunk,
+  PRIMARY KEY (blob, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX piece_chunk ON piece(chunk);
+CREATE TABLE compaction (
+  item    INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
+  session TEXT NOT NULL,
+  at      INTEGER NOT NULL,
+  summary TEXT NOT NULL,
+  body    TEXT NOT NULL                   -- the rest, as JSON
+) STRICT;
+CREATE INDEX compaction_session ON compaction(session, at);
+-- The originals that a compaction needs.
+CREATE TABLE holds (
+  compaction INTEGER NOT NULL REFERENCES compaction ON DELETE CASCADE,
+  original   INTEGER NOT NULL REFERENCES item,
+  PRIMARY KEY (compaction, original)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX holds_original ON holds(original);
+CREATE TABLE memory (
+  item       INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
+  kind       TEXT NOT NULL,
+  content    TEXT NOT NULL,
+  created    INTEGER NOT NULL,
+  pinned     INTEGER NOT NULL,
+  tags       TEXT NOT NULL,               -- JSON array
+  session    TEXT,
+  superseded INTEGER REFERENCES memory    -- the newer one that says the same
+) STRICT;
+CREATE INDEX memory_superseded ON memory(superseded) WHERE superseded IS NOT NULL;
+CREATE TABLE ask (
+  item    INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE,
+  state   BLOB NOT NULL,                  -- zstd
+  size    INTEGER NOT NULL,
+  expires INTEGER NOT NULL
+) STRICT;
+CREATE TABLE mark (
+  owner   TEXT NOT NULL,
+  project TEXT NOT NULL,
+  name    TEXT NOT NULL,
+  value   TEXT NOT NULL,
+  at      INTEGER NOT NULL,
+  PRIMARY KEY (owner, project, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE count (
+  id        INTEGER PRIMARY KEY,
+  content   BLOB NOT NULL,
+  estimator TEXT NOT NULL,
+  tokens    INTEGER NOT NULL,
+  UNIQUE (content, estimator)
+) STRICT;
+-- The words of item.id, as `words::indexed` makes them; the text itself is not stored twice.
+CREATE VIRTUAL TABLE words USING fts5(
+  body, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);
+", "
+-- Originals whose words the next search puts into the index: so many came at once that a compaction would have waited.
+CREATE TABLE pending (item INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE) STRICT;
+", r"
+-- Chunks are cut by content and stored once for each owner; new ones are compressed together, a pack at a time. What was
+-- a chunk (1 MiB of an original, whoever's) becomes a pack with one chunk: nothing is copied, `doctor --fix` cuts anew.
+ALTER TABLE chunk RENAME TO pack;
+CREATE TABLE content (
+  id    INTEGER PRIMARY KEY,
+  owner TEXT NOT NULL,
+  sha   BLOB NOT NULL,
+  size  INTEGER NOT NULL,
+  UNIQUE (owner, sha)
+) STRICT;
+CREATE TABLE chunk (
+  id    INTEGER PRIMARY KEY,
+  owner TEXT NOT NULL,
+  sha   BLOB NOT NULL,
+  size  INTEGER NOT NULL,
+  pack  INTEGER NOT NULL REFERENCES pack,
+  start INTEGER NOT NULL,                 -- of its bytes in the unpacked pack
+  UNIQUE (owner, sha)
+) STRICT;
+CREATE INDEX chunk_pack ON chunk(pack);
+CREATE TABLE part (
+  content INTEGER NOT NULL REFERENCES content ON DELETE CASCADE,
+  seq     INTEGER NOT NULL,
+  chunk   INTEGER NOT NULL REFERENCES chunk,
+  PRIMARY KEY (content, seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX part_chunk ON part(chunk);
+-- Handles that an item had in another project or on another machine.
+CREATE TABLE alias (
+  owner  TEXT NOT NULL,
+  handle TEXT NOT NULL,
+  item   INTEGER NOT NULL REFERENCES item ON DELETE CASCADE,
+  PRIMARY KEY (owner, handle)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX alias_item ON alias(item);
+INSERT INTO content (owner, sha, size)
+  SELECT DISTINCT i.owner, b.sha, b.size FROM item i JOIN blob b ON b.id = i.blob;
+INSERT INTO chunk (owner, sha, size, pack, start)
+  SELECT DISTINCT i.owner, k.sha, k.size, k.id, 0
+  FROM item i JOIN piece p ON p.blob = i.blob JOIN pack k ON k.id = p.chunk;
+INSERT INTO part (content, seq, chunk)
+  SELECT c.id, p.seq, h.id FROM content c JOIN blob b ON b.sha = c.sha JOIN piece p ON p.blob = b.id
+  JOIN pack k ON k.id = p.chunk JOIN chunk h ON h.owner = c.owner AND h.sha = k.sha;
+ALTER TABLE item ADD COLUMN content INTEGER REFERENCES content;
+UPDATE item SET blob = NULL, content =
+  (SELECT c.id FROM blob b JOIN content c ON c.sha = b.sha AND c.owner = item.owner WHERE b.id = item.blob)
+  WHERE blob IS NOT NULL;
+CREATE INDEX item_content ON item(content) WHERE content IS NOT NULL;
+DROP INDEX item_blob;
+DROP TABLE piece;
+ALTER TABLE item DROP COLUMN blob;
+DROP TABLE blob;
+", r"
+-- What was said in archived sessions, each text once a session, for searching.
+CREATE TABLE conversation (
+  id      INTEGER PRIMARY KEY,
+  owner   TEXT NOT NULL,
+  project TEXT NOT NULL,
+  session TEXT NOT NULL,
+  UNIQUE (owner, project, session)
+) STRICT;
+CREATE TABLE passage (
+  id           INTEGER PRIMARY KEY,
+  conversation INTEGER NOT NULL REFERENCES conversation,
+  item         INTEGER NOT NULL REFERENCES item ON DELETE CASCADE, -- the newest archived session that has it
+  message      INTEGER NOT NULL,
+  kinds        INTEGER NOT NULL,          -- bits of PassageKind
+  at           INTEGER NOT NULL,
+  hash         BLOB NOT NULL,             -- XXH3-128 of body
+  body         TEXT NOT NULL,             -- without secrets and private passages
+  UNIQUE (conversation, hash)
+) STRICT;
+CREATE INDEX passage_item ON passage(item);
+-- Rows are those of passage; `about` holds tokens of owner, project, session, agent and kinds.
+CREATE VIRTUAL TABLE passage_words USING fts5(
+  body, about, content = '', contentless_delete = 1, tokenize = 'unicode61 remove_diacritics 2'
+);
+CREATE TRIGGER passage_deleted AFTER DELETE ON passage BEGIN
+  DELETE FROM passage_words WHERE rowid = old.id;
+END;
+-- Archived sessions whose passages are not in the index yet.
+CREATE TABLE unindexed (item INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE) STRICT;
+CREATE TRIGGER session_archived AFTER INSERT ON place WHEN new.what = 'session' BEGIN
+  INSERT OR IGNORE INTO unindexed (item) VALUES (new.item);
+END;
+INSERT INTO unindexed SELECT DISTINCT item FROM place WHERE what = 'session';
+-- Originals and compactions that stay, whatever their age.
+CREATE TABLE pinned (item INTEGER PRIMARY KEY REFERENCES item ON DELETE CASCADE) STRICT;
+", "
+-- What was done with the archive. It outlives what it names.
+CREATE TABLE audit (
+  id      INTEGER PRIMARY KEY,
+  owner   TEXT NOT NULL,
+  at      INTEGER NOT NULL,
+  verb    TEXT NOT NULL,                  -- of AuditVerb
+  face    TEXT NOT NULL,                  -- of Face
+  agent   TEXT,
+  project TEXT NOT NULL,
+  session TEXT,
+  handle  TEXT
+) STRICT;
+CREATE INDEX audit_owner ON audit(owner, id);
+", "
+-- Token counts are in a file of their own.
+DROP TABLE count;
+"];
 
-/// The version of [`TABLES`] (`PRAGMA user_version`). Once one is released, a change of them is a step from it to the next.
-pub(in crate::store) const VERSION: u32 = 6;
+/// The version that this program writes.
+pub(in crate::store) const VERSION: u32 = STEPS.len() as u32;
 
-/// Opens the database in a directory, or one in memory, and makes it where there is none.
+/// Opens the database in a directory, or one in memory; makes or upgrades it.
 pub(in crate::store) fn open(directory: Option<&Path>) -> Result<Connection> {
     let mut connection = match directory {
         Some(directory) => {
@@ -91,7 +300,7 @@ fn set_up(connection: &mut Connection) -> Result<()> {
     } else if application != APPLICATION {
         return Err(foreign());
     }
-    let is_new = is_new(version)?;
+    not_newer(version)?;
     journal(connection)?;
     connection
         .execute_batch(
@@ -99,14 +308,15 @@ fn set_up(connection: &mut Connection) -> Result<()> {
              PRAGMA fullfsync = ON; PRAGMA journal_size_limit = 16777216;",
         )
         .map_err(failed(doing))?;
-    if is_new {
+    if version != VERSION {
         let transaction =
             connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed(doing))?;
         // Another process may have been faster.
-        if !self::is_new(state(&transaction)?.0)? {
-            return Ok(());
+        let (version, _) = state(&transaction)?;
+        not_newer(version)?;
+        for step in STEPS.iter().skip(version as usize) {
+            transaction.execute_batch(step).map_err(failed(doing))?;
         }
-        transaction.execute_batch(TABLES).map_err(failed(doing))?;
         transaction.pragma_update(None, "application_id", APPLICATION).map_err(failed(doing))?;
         transaction.pragma_update(None, "user_version", VERSION).map_err(failed(doing))?;
         transaction.commit().map_err(failed(doing))?;
@@ -114,22 +324,17 @@ fn set_up(connection: &mut Connection) -> Result<()> {
     Ok(())
 }
 
-fn is_new(version: u32) -> Result<bool> {
-    match version {
-        0 => Ok(true),
-        VERSION => Ok(false),
-        other => Err(other_version(other, VERSION)),
-    }
+fn not_newer(version: u32) -> Result<()> {
+    if version <= VERSION { Ok(()) } else { Err(newer(version, VERSION)) }
 }
 
-/// The refusal to touch what another version of the program made.
-pub(in crate::store) fn other_version(found: u32, known: u32) -> Error {
-    let what = if found > known {
-        format!("database of a newer version {found}; this is {known}; upgrade epitome")
-    } else {
-        format!("database of version {found}, from before the first release; this is {known}; move it away")
-    };
-    Error::new(ErrorKind::Store, format!("opening the store: {what}, or name another store with --store"))
+/// The refusal to touch what a newer program made.
+pub(in crate::store) fn newer(found: u32, known: u32) -> Error {
+    let what = format!(
+        "opening the store: database of a newer version {found}; this is {known}; upgrade epitome, or name another \
+         store with --store"
+    );
+    Error::new(ErrorKind::Store, what)
 }
 
 fn foreign() -> Error {
@@ -250,19 +455,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_of_another_version_is_left_alone() {
+    fn a_newer_database_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("a b#ü");
-        drop(open(Some(&place)).unwrap());
-        for (version, remedy) in [(VERSION + 7, "upgrade epitome"), (VERSION - 1, "move it away")] {
-            let connection = Connection::open(place.join(FILE)).unwrap();
-            connection.pragma_update(None, "user_version", version).unwrap();
-            drop(connection);
-            let error = open(Some(&place)).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Store);
-            let error = error.to_string();
-            assert!(error.contains(&format!("version {version}")) && error.contains(remedy), "{error}");
-        }
+        let connection = open(Some(&place)).unwrap();
+        connection.pragma_update(None, "user_version", VERSION + 7).unwrap();
+        drop(connection);
+        let error = open(Some(&place)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Store);
+        let expected =
+            format!("database of a newer version {}; this is {VERSION}; upgrade epitome", VERSION + 7);
+        assert!(error.to_string().contains(&expected), "{error}");
     }
 
     #[test]
