@@ -32,7 +32,7 @@ use history::tools::code_mode;
 use history::{History, Message, Part};
 
 /// Version of the extraction and survival rules. Scores of different versions cannot be compared.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Facts of a history, by class, then by where they were established.
 pub fn probes(source: &History) -> Vec<Probe> {
