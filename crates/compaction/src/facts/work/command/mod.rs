@@ -243,7 +243,10 @@ impl ParsedCommand {
                 }
                 ("ast-grep" | "sg" | "curl" | "strings" | "journalctl", _) => true,
                 // These print no contents.
-                ("git", Some("diff")) => !words[2..].iter().any(|it| ["--check", "--quiet"].contains(it)),
+                ("git", Some("diff")) => {
+                    let only = ["--check", "--quiet", "--stat", "--name-only", "--name-status"];
+                    !words[2..].iter().any(|it| only.contains(it))
+                }
                 ("git", Some("show" | "log" | "blame" | "grep" | "cat-file")) => true,
                 ("git", Some("-C")) => {
                     matches!(words.get(3), Some(&("show" | "diff" | "log" | "blame" | "grep")))

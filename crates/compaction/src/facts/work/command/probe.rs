@@ -21,7 +21,7 @@ pub(in crate::facts) fn probe(command: &str) -> Option<HashSet<&str>> {
             let name = file_name(it);
             INTERPRETERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
         };
-        it.iter().take(3).position(|it| plain(it)).is_some_and(|at| {
+        it.iter().take(5).position(|it| plain(it)).is_some_and(|at| {
             let given = &it[at + 1..];
             given.iter().any(|it| SCRIPT_FLAGS.contains(it)) || parsed.has_here_document && given.is_empty()
         })
