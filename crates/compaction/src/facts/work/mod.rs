@@ -211,6 +211,7 @@ pub(in crate::facts) fn read(
         !(stands && it.message + RECENT_MESSAGES < end && resolution::is_misfit(&it.text))
     });
     // A map has no order of its own.
+    work.place_told_paths();
     work.join_spellings();
     let mut files: Vec<_> = work.files.into_iter().collect();
     files::drop_idle(&work.listed, base, end, &mut files);
@@ -414,7 +415,7 @@ impl Work<'_> {
     }
 
     fn push_error(&mut self, error: Fact) {
-        if error.text.starts_with("CONFLICT") {
+        if outcome::is_conflict(&error.text) {
             self.conflicts.push(self.errors.len());
         }
         self.errors.push(error);
