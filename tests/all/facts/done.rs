@@ -141,6 +141,12 @@ fn a_command_that_was_called_wrongly_is_over_when_it_is_called_rightly() {
     for (failed, printed, then, over) in [
         ("gauge post --file /tmp/note.md", missing, "gauge post --file /repo/note.md", true),
         ("gauge post --file /tmp/note.md", missing, "gauge post --file /repo/other.md", false),
+        (
+            "npm run paint | tail -3",
+            "npm error enoent This is about a file.",
+            "cd paint && npm run paint",
+            true,
+        ),
         ("gauge stack rebase", conflict, "git add src/pump.rs && gauge stack rebase --continue", true),
         ("gauge stack rebase", conflict, "git add src/pump.rs", false),
         ("gauge print --deep", "Error: unknown flag: --deep", "gauge print a || echo none", true),
@@ -212,5 +218,18 @@ fn a_reply_that_leaves_something_open_is_no_answer() {
         let again = session(&format!("@summary\n{page}\n@user\nGo on.\n"));
         let again = summary(&again, &facts::read(&again), &spec, 10_000, &[]);
         assert!(!again.contains("which tells what is left"), "{again}");
+    }
+}
+
+#[test]
+fn a_check_that_was_run_to_see_it_fail_is_told_so() {
+    for (purpose, printed, told) in [
+        ("Run the new test to verify it fails", "--- FAIL: TestPump (0.00s)", "called expected"),
+        ("Run the new test", "--- FAIL: TestPump (0.00s)", "unresolved"),
+        ("Run the new test to verify it fails", "bash: ./pump: No such file or directory", "unresolved"),
+    ] {
+        let call = serde_json::json!({ "command": "go test ./pump", "description": purpose });
+        let page = page(&format!("@user\nMend the pump.\n@call Bash c\n{call}\n@out c failed\n{printed}\n"));
+        assert!(under(&page, "Errors").contains(told), "{purpose}: {printed}\n{page}");
     }
 }

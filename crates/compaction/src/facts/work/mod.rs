@@ -449,13 +449,14 @@ impl Work<'_> {
             None => {
                 let here = command::directory(of);
                 let same = self.open_errors.get_mut(&command::dedup_key(of))?;
-                for known in same.values_mut() {
+                for (text, known) in same {
+                    let moves = resolution::may_be_elsewhere(text);
                     known.retain(|it| {
                         let Detail::Error { of, resolved, .. } = &mut self.errors[*it].detail else {
                             return false;
                         };
                         let there = of.as_deref().and_then(command::directory);
-                        let elsewhere = is_elsewhere(here, there, self.base);
+                        let elsewhere = !moves && is_elsewhere(here, there, self.base);
                         *resolved = Some(number).filter(|_| !elsewhere);
                         elsewhere
                     });

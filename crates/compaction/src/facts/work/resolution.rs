@@ -101,6 +101,14 @@ static DOUBTED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     )
 });
 
+/// A command is run to see it fail.
+static WANTS_FAILURE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)\bnegative (?:check|test|case)s?\b|\bred phase\b|\bfails? without (?:the|this) (?:fix|change)\b",
+        r"|\b(?:verify|confirm|check|prove|ensure|see)(?: that)? (?:it|they|(?:the|new) \w+) fails?\b|\b(?:it|this|that|they) (?:should|must) fail\b",
+    ))
+});
+
 /// A command that failed, as long as another try is expected.
 pub(super) struct Retry {
     error: usize,
@@ -239,11 +247,10 @@ impl Work<'_> {
     /// Ends the errors of the operation `name` that `operation` includes, which succeeded in the directory `here`.
     fn end_errors(&mut self, number: usize, name: &str, operation: &Operation, here: Option<&str>) {
         let Some(same) = self.errors_by_operation.get_mut(name) else { return };
-        // What was not there may be in another directory.
-        let missing = |error: &Fact| error.text.to_lowercase().contains("no such file");
         let elsewhere = |error: usize| match &self.errors[error].detail {
             Detail::Error { of: Some(of), .. } => {
-                !missing(&self.errors[error]) && is_elsewhere(here, command::directory(of), self.base)
+                !may_be_elsewhere(&self.errors[error].text)
+                    && is_elsewhere(here, command::directory(of), self.base)
             }
             _ => false,
         };
@@ -408,6 +415,22 @@ impl Work<'_> {
         }
     }
 
+    /// Notes that a check was run to see it fail, as what it is for says, and did.
+    pub(super) fn note_wanted_failure(&mut self, number: usize, said: &str) {
+        if !WANTS_FAILURE.is_match(said) {
+            return;
+        }
+        for error in self.recent_errors().filter(|it| it.message == number) {
+            let other = MISSING.is_match(&error.text) || WRONG_CALL.is_match(&error.text);
+            if let Detail::Error { of: Some(of), excused: excused @ None, .. } = &mut error.detail
+                && !other
+                && command::checks_or_delivers(of)
+            {
+                *excused = Some((number, "expected"));
+            }
+        }
+    }
+
     /// Notes what the model says of the newest failures: that they were there before, or are meant.
     pub(super) fn note_excuse(&mut self, number: usize, text: &str) {
         /// A model says so soon after the failure.
@@ -428,6 +451,12 @@ impl Work<'_> {
             }
         }
     }
+}
+
+/// Whether an error is that a file was missing, which may be in another directory.
+pub(super) fn may_be_elsewhere(error: &str) -> bool {
+    let lower = error.to_lowercase();
+    lower.contains("no such file") || lower.contains("enoent")
 }
 
 /// Whether a program says that it was called in a way that it does not know.

@@ -62,9 +62,14 @@ impl Work<'_> {
             }
             let whole = dir.filter(|it| is_absolute(it)).and_then(|it| placed(command, it, self.base));
             let command = whole.as_deref().unwrap_or(command);
-            let purpose = purpose(call).filter(|_| command::has_inline_script(command));
-            let told = purpose.map(|it| format!("# {}\n{command}", flat(clip(&it, 160).0)));
+            let purpose = purpose(call);
+            let told = purpose.as_deref().filter(|_| command::has_inline_script(command));
+            let told = told.map(|it| format!("# {}\n{command}", flat(clip(it, 160).0)));
             self.record_outcome(number, told.as_deref().unwrap_or(command), outcome.clone(), output);
+            if outcome.ok == Some(false) {
+                self.note_wanted_failure(number, command);
+                purpose.into_iter().for_each(|it| self.note_wanted_failure(number, &it));
+            }
         }
     }
 

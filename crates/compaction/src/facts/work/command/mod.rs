@@ -57,7 +57,9 @@ pub(in crate::facts) fn dedup_key(command: &str) -> String {
             rest = rest.trim_end_matches(end).trim_end();
         }
         if let Some((head, tail)) = rest.rsplit_once('|')
-            && (tail.trim_start().starts_with("tail") || tail.trim_start().starts_with("head"))
+            && ["tail", "head", "Select-Object -First", "Select-Object -Last"]
+                .iter()
+                .any(|it| tail.trim_start().starts_with(it))
         {
             rest = head.trim_end();
         }

@@ -34,6 +34,8 @@ pub(in crate::facts) fn probe(command: &str) -> Option<HashSet<&str>> {
     if !parsed.programs().any(|it| is_script(&it)) || !parsed.programs().all(idle) {
         return None;
     }
-    let words = command.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    // Without what it is for, which is told in words of its own.
+    let script = command.strip_prefix("# ").and_then(|it| it.split_once('\n')).map_or(command, |it| it.1);
+    let words = script.split(|c: char| !(c.is_alphanumeric() || c == '_'));
     Some(words.filter(|it| it.chars().count() > 3 && !COMMON.contains(it)).collect())
 }
