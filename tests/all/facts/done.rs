@@ -1,6 +1,6 @@
 //! What is over: errors that are gone, steps that were taken, requests that were fulfilled.
 
-use super::{facts, session, spec, summary};
+use super::{History, asked, facts, offline, session, spec, summary};
 
 fn page(text: &str) -> String {
     let history = session(text);
@@ -132,4 +132,104 @@ fn what_a_reviewer_was_given_is_not_our_change() {
     };
     assert!(!page(&text("code-reviewer")).contains("edited: src/valve.rs"));
     assert!(page(&text("builder")).contains("edited: src/valve.rs"));
+}
+
+#[test]
+fn a_command_that_was_called_wrongly_is_over_when_it_is_called_rightly() {
+    let missing = "open /tmp/note.md: no such file or directory";
+    let conflict = "⚠ Rebasing two onto one — conflict\nConflicted files: src/pump.rs";
+    for (failed, printed, then, over) in [
+        ("gauge post --file /tmp/note.md", missing, "gauge post --file /repo/note.md", true),
+        ("gauge post --file /tmp/note.md", missing, "gauge post --file /repo/other.md", false),
+        (
+            "npm run paint | tail -3",
+            "npm error enoent This is about a file.",
+            "cd paint && npm run paint",
+            true,
+        ),
+        ("gauge stack rebase", conflict, "git add src/pump.rs && gauge stack rebase --continue", true),
+        ("gauge stack rebase", conflict, "git add src/pump.rs", false),
+        ("gauge print --deep", "Error: unknown flag: --deep", "gauge print a || echo none", true),
+        ("gauge print --deep", "Error: unknown flag: --deep", "gauge count a || echo none", false),
+    ] {
+        let mut text = runs(&[(failed, printed), (then, "pumps: 3")]);
+        text = text.replacen("@out c0", "@out c0 failed", 1);
+        let page = page(&text);
+        let errors = under(&page, "Errors");
+        assert!(!errors.is_empty(), "{page}");
+        assert_eq!(errors.contains("resolved at #4"), over, "{failed}: {then}\n{page}");
+    }
+}
+
+#[test]
+fn commits_are_told_with_the_tree_that_they_are_in() {
+    let base = ("git commit -m one", "[main 1111111] Mend the pump");
+    let tree = ("cd /other && git commit -m two", "[side 2222222] Mend the valve");
+    let log = ("git commit -m one | tail -1 && git log --oneline -2", "1111111 Mend the pump\n3333333 Begin");
+    for (commands, expected) in [
+        (
+            &[base, tree][..],
+            "git: commits, newest first: 2222222 Mend the valve (in the tree /other); 1111111 Mend the pump\n",
+        ),
+        (&[tree], "git: commits, newest first (in the tree /other): 2222222 Mend the valve\n"),
+        (&[base, log], "git: commits, newest first (git log: #4): 1111111 Mend the pump\n"),
+    ] {
+        let first = page(&runs(commands));
+        assert!(first.contains(expected), "{first}");
+        // The next compaction reads it back.
+        let again = page(&format!("@summary\n{first}\n@user\nGo on.\n@model\nIt is mended.\n"));
+        assert!(again.contains(&expected[expected.len() - 20..]), "{again}");
+    }
+}
+
+#[test]
+fn an_older_summary_behind_a_newer_one_tells_only_its_rules() {
+    let text = "@summary\n## Constraints\n- Never run the old pump.\n## Progress\n### Done\n- Pump mended.\n@user\nGo on.\n@summary\n## Constraints\n- Never run the old pump!\n- Always close the valve.\n## Key Decisions\n- Pump before valve.\n## Progress\n### Done\n- Plan made.\n## Next Steps\n- Mend the pump.\n@model\nThe valve is next.\n";
+    let told = |times: [i64; 4]| {
+        let mut history = session(text);
+        let mut messages = history.messages().to_vec();
+        messages.iter_mut().zip(times).for_each(|(message, at)| message.at = Some(at));
+        history = History::new(messages, history.meta.clone());
+        summary(&history, &facts::read(&history), &spec(), 100_000, &[])
+    };
+    let page = told([9, 1, 2, 10]);
+    for (words, times) in [("old pump", 1), ("close the valve", 1), ("Pump mended", 1), ("Plan made", 0)] {
+        assert_eq!(page.matches(words).count(), times, "{words}: {page}");
+    }
+    assert!(told([1, 2, 3, 4]).contains("Plan made"));
+}
+
+#[test]
+fn a_reply_that_leaves_something_open_is_no_answer() {
+    for (reply, mark) in [
+        ("The pump is mended.", "(answered in the messages below)"),
+        (
+            "The pump is mended. The valve is not done yet.",
+            "(the messages below end with a reply, which tells what is left)",
+        ),
+        ("The pump is mended. Shall I mend the valve?", ""),
+    ] {
+        let history = session(&format!("{}@model\n{reply}\n", runs(&[("gauge mend", "mended")])));
+        let ledger = facts::read(&history);
+        let spec = spec();
+        let page = offline::write(&history, &ledger, &asked(&spec, 0..3, 10_000), &|it| it.len() as u64);
+        let line = page.lines().find(|it| it.contains("Mend the pump.\"")).unwrap();
+        assert!(line.ends_with(&format!("[#0]{}{mark}", if mark.is_empty() { "" } else { " " })), "{page}");
+        let again = session(&format!("@summary\n{page}\n@user\nGo on.\n"));
+        let again = summary(&again, &facts::read(&again), &spec, 10_000, &[]);
+        assert!(!again.contains("which tells what is left"), "{again}");
+    }
+}
+
+#[test]
+fn a_check_that_was_run_to_see_it_fail_is_told_so() {
+    for (purpose, printed, told) in [
+        ("Run the new test to verify it fails", "--- FAIL: TestPump (0.00s)", "called expected"),
+        ("Run the new test", "--- FAIL: TestPump (0.00s)", "unresolved"),
+        ("Run the new test to verify it fails", "bash: ./pump: No such file or directory", "unresolved"),
+    ] {
+        let call = serde_json::json!({ "command": "go test ./pump", "description": purpose });
+        let page = page(&format!("@user\nMend the pump.\n@call Bash c\n{call}\n@out c failed\n{printed}\n"));
+        assert!(under(&page, "Errors").contains(told), "{purpose}: {printed}\n{page}");
+    }
 }

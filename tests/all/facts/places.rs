@@ -122,3 +122,28 @@ fn a_symbol_stands_in_the_file_that_the_search_found() {
         "{valve:?}"
     );
 }
+
+#[test]
+fn paths_of_a_summary_are_where_others_of_it_are() {
+    let told = "@summary\n## Files\n- created: test/pump_test.rs\n- noted: test/valve_test.rs, src/pump.rs, docs/pump.md\n@user\nGo on.\n";
+    let read = |paths: &[&str]| {
+        let reads = paths.iter().enumerate().map(|(at, path)| {
+            format!("@call Read r{at}\n{{\"file_path\":\"/repo/{path}\"}}\n@out r{at}\n1\tfn a() {{}}\n")
+        });
+        let history = super::session(&format!("{told}{}", reads.collect::<String>()));
+        let ledger = facts::read(&history);
+        let mut names: Vec<String> =
+            ledger.about(facts::Topic::Files).map(|it| it.text.to_string()).collect();
+        names.sort_unstable();
+        names.join(" ")
+    };
+    assert_eq!(
+        read(&["plant/test/valve_test.rs", "plant/src/pump.rs"]),
+        "docs/pump.md plant/src/pump.rs plant/test/pump_test.rs plant/test/valve_test.rs"
+    );
+    // One is not enough, and a folder that is here is this one.
+    assert!(read(&["plant/test/valve_test.rs"]).contains(" test/pump_test.rs"));
+    assert!(
+        read(&["plant/test/valve_test.rs", "plant/src/pump.rs", "test/a.rs"]).contains(" test/pump_test.rs")
+    );
+}

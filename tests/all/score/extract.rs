@@ -75,6 +75,26 @@ fn no_rules() {
     "##), @"");
 }
 
+/// Posts of a forum that were pasted are no rules of the user, however many say "never"; his own words are.
+#[test]
+fn posts_are_no_rules() {
+    let posts: String =
+        (0..9).map(|it| format!("⏎ada{it}⏎{it}d ago⏎You should never buy pump {it}.")).collect();
+    let rules =
+        found(Class::UserRule, &format!("user: Write a post. Never name the shop.⏎⏎pumps.example{posts}"));
+    assert_eq!(rules, "0 Never name the shop.\n");
+}
+
+/// What a lead's client tells a teammate's is not what is asked.
+#[test]
+fn what_a_lead_asks_is_the_goal() {
+    let message =
+        |it: &str| format!("<teammate-message teammate_id=\"team-lead\">⏎{it}⏎</teammate-message>⏎");
+    let notice = message(r#"{"type":"task_assignment","taskId":"7","subject":"P-1: Mend the pump"}"#);
+    let session = format!("user: {notice}{}", message("You mend the pumps of the plant."));
+    assert_eq!(found(Class::Goal, &session), "0 You mend the pumps of the plant.\n");
+}
+
 #[test]
 fn decisions() {
     insta::assert_snapshot!(found(

@@ -181,6 +181,7 @@ fn write_slice(
     let style = LineStyle {
         answered,
         last_answered: facts::question_answered(history).or_else(|| finished(history, ledger)),
+        replied: facts::last_reply(history).filter(|it| *it >= ask.region.end),
         end: ask.region.end,
         goes_on: step.as_ref().map(|it| it.message).filter(|it| goes_on(history, *it, ask.region.end)),
         answers: facts::answers(history),

@@ -97,6 +97,10 @@ struct Expansion {
     is_unfinished: bool,
     /// A session that is polled though no result named it.
     polled_session: Option<String>,
+    /// The session that a call polls, by its id.
+    polls: HashMap<Arc<str>, String>,
+    /// Message and part of the newest result of a poll, by session.
+    polled: HashMap<String, (usize, usize)>,
 }
 
 impl Expansion {
@@ -106,10 +110,15 @@ impl Expansion {
             if calls.is_empty() {
                 return vec![Part::Call(call)];
             }
-            for session in calls.iter().filter_map(session) {
+            for (call, session) in calls.iter().filter_map(|it| Some((it, session(it)?))) {
                 if !self.sessions.contains(&session) {
-                    self.polled_session = Some(session);
+                    self.polled_session = Some(session.clone());
                 }
+                // It went on after the last poll.
+                if let Some(at) = self.polled.remove(&session) {
+                    self.set_running(at, &session);
+                }
+                self.polls.insert(call.id.clone(), session);
             }
             self.scripts.insert(call.id, calls.clone());
             return calls.into_iter().map(Part::Call).collect();
@@ -149,6 +158,12 @@ impl Expansion {
 
     fn remember_unfinished(&mut self, output: &Output, message: usize, part: usize) {
         let text = output.text.as_str();
+        if let Some(session) = self.polls.remove(&output.id)
+            && !output.failed
+            && !text.starts_with(ENDED)
+        {
+            self.polled.insert(session, (message, part));
+        }
         if output.failed || text.starts_with(ENDED) {
             self.is_unfinished = false;
         } else if text.starts_with("Script completed") {
@@ -163,25 +178,25 @@ impl Expansion {
         let Some(session) = self.polled_session.take() else { return };
         let names = |(message, part): &(usize, usize)| {
             let Part::Output(output) = &self.messages[*message].parts[*part] else { return false };
-            let mut words = output
-                .text
-                .as_str()
-                .lines()
-                .rev()
-                .take(LAST_LINES)
-                .flat_map(|it| it.split(|c: char| !c.is_alphanumeric()));
-            words.any(|it| it == session)
+            let lines = output.text.as_str().lines().rev().take(LAST_LINES);
+            lines.flat_map(|it| it.split(|c: char| !c.is_alphanumeric())).any(|it| it == session)
         };
         let recent = self.unfinished.len().saturating_sub(RECENT);
         let named = self.unfinished[recent..].iter().rposition(names).map(|it| it + recent);
         let newest =
             || self.unfinished.len().checked_sub(1).filter(|_| std::mem::take(&mut self.is_unfinished));
         let Some(at) = named.or_else(newest) else { return };
-        let (message, part) = self.unfinished.remove(at);
-        if let Some(Part::Output(output)) = self.messages[message].parts.get_mut(part) {
+        let at = self.unfinished.remove(at);
+        self.set_running(at, &session);
+        self.sessions.insert(session);
+    }
+
+    /// Has the result at a message and part say that its command goes on in a session.
+    fn set_running(&mut self, (message, part): (usize, usize), session: &str) {
+        let parts = self.messages.get_mut(message).map(|it| &mut it.parts);
+        if let Some(Part::Output(output)) = parts.and_then(|it| it.get_mut(part)) {
             let text = format!("{RUNNING}{session}\nOutput:\n{}", printed(output.text.as_str()));
             output.text = Text::new(text);
-            self.sessions.insert(session);
         }
     }
 }
@@ -431,6 +446,19 @@ mod tests {
                     "s0.0 Process running with session ID 91·Output:·x·session=91",
                     "s1.0 Script completed·Output:··9",
                     "s2.0 Script completed·Output:··y",
+                ],
+            ),
+            // What goes on is polled again.
+            (
+                vec![
+                    (one, "Script completed\nOutput:\n\nx"),
+                    ("tools.write_stdin({session_id:9})", "Script completed\nOutput:\n\ny"),
+                    ("tools.write_stdin({session_id:9})", "Script completed\nOutput:\n\nz"),
+                ],
+                vec![
+                    "s0.0 Process running with session ID 9·Output:·x",
+                    "s1.0 Process running with session ID 9·Output:·y",
+                    "s2.0 Script completed·Output:··z",
                 ],
             ),
         ] {

@@ -63,7 +63,18 @@ pub(crate) fn probes(source: &History) -> Vec<Probe> {
 /// Maximum rules of an attached document that count; with more, it describes something.
 const MOST_ATTACHED: usize = 8;
 
-/// Byte offset of an attached document: the first heading after a colon, after "below" or after `---`.
+/// Whether a text has a page of a forum or mailing list in it: most posts say only how long ago they were written.
+fn has_page(text: &str) -> bool {
+    const POSTS: usize = 5;
+    let aged = |line: &&str| {
+        let line = line.trim();
+        line.len() <= 20 && line.starts_with(|c: char| c.is_ascii_digit()) && line.ends_with(" ago")
+    };
+    text.lines().filter(aged).nth(POSTS - 1).is_some()
+}
+
+/// Byte offset of an attached document: the first heading after a colon, after "below" or after `---`; or a page, behind
+/// the first paragraph.
 fn attached(text: &str) -> usize {
     // What a harness tells every model binds, however long it is.
     let head = clip(text, 600).to_lowercase();
@@ -72,6 +83,9 @@ fn attached(text: &str) -> usize {
         .any(|it| head.contains(it))
     {
         return text.len();
+    }
+    if has_page(text) {
+        return text.find("\n\n").unwrap_or(text.len());
     }
     let mut at = 0;
     let mut last = "";

@@ -18,12 +18,26 @@ pub(crate) fn is_prompt(message: &Message) -> bool {
     message.is_prompt() && !is_noise(&message.plain())
 }
 
+const TEAMMATE: &str = "<teammate-message ";
+
+/// Whether a message of the lead of an agent team is for the client of a teammate.
+fn is_notice(message: &str) -> bool {
+    message.split_once('>').is_some_and(|it| it.1.trim_start().starts_with('{'))
+}
+
+/// What the lead of an agent team asks for, without what is for the client; any other text as it is.
+fn without_notices(text: &str) -> String {
+    if !text.trim_start().starts_with(TEAMMATE) {
+        return text.to_owned();
+    }
+    let asked = text.split(TEAMMATE).skip(1).filter(|it| !is_notice(it)).filter_map(|it| it.split_once('>'));
+    asked.map(|it| it.1.split("</teammate-message>").next().unwrap_or_default()).collect()
+}
+
 /// What clients write in the user's name.
 fn is_noise(text: &str) -> bool {
     let text = text.trim_start();
-    // What the lead of an agent team tells a teammate's client.
-    let notice = |it: &str| it.split_once('>').is_some_and(|it| it.1.trim_start().starts_with('{'));
-    if text.starts_with("<teammate-message ") && text.split("<teammate-message ").skip(1).all(notice) {
+    if text.starts_with(TEAMMATE) && text.split(TEAMMATE).skip(1).all(is_notice) {
         return true;
     }
     [
@@ -144,7 +158,11 @@ pub(crate) fn ends(source: &History, out: &mut Vec<Probe>) {
             return None;
         }
         let own = normal(&own(message));
-        let text = if weight(&own) == 0 { normal(clip(&message.plain(), 300)) } else { own };
+        let text = if weight(&own) == 0 {
+            normal(clip(without_notices(&message.plain()).trim_start(), 300))
+        } else {
+            own
+        };
         let substantive = weight(&text) >= 3;
         substantive.then_some(text)
     };

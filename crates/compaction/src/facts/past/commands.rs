@@ -103,7 +103,7 @@ fn parse_outcome(state: &str, error: Option<String>) -> Outcome {
             "failed" => outcome.ok = Some(false),
             _ => match word.strip_prefix("exit ").and_then(|it| it.parse().ok()) {
                 Some(code) => outcome.exit = Some(code),
-                None if word == "ran" || word == "no outcome seen" => {}
+                None if ["ran", "running when last seen", "no outcome seen"].contains(&word) => {}
                 None => results.push(word),
             },
         }

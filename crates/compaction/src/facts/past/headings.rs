@@ -128,6 +128,9 @@ pub(crate) const BELOW: &str = " (asked now, whole below)";
 /// Suffix of a request that the messages behind the summary answer.
 pub(crate) const ANSWERED_BELOW: &str = " (answered in the messages below)";
 
+/// Suffix of a request that the last message behind the summary replies to, with what it leaves open.
+pub(crate) const REPLIED_BELOW: &str = " (the messages below end with a reply, which tells what is left)";
+
 /// Suffix of the last step, where the messages behind the summary go on with it.
 pub(crate) const GOES_ON: &str = " (goes on in the messages below)";
 
@@ -180,6 +183,24 @@ const FILLER_WORDS: [&str; 10] =
 /// Words of a sentence about the future.
 const FUTURE_WORDS: [&str; 6] = ["pending", "todo", "if", "wanted", "later", "planned"];
 
+/// What a new file may be called; anything else that is new is in it.
+const FILE_KINDS: [&str; 14] = [
+    "file",
+    "component",
+    "module",
+    "page",
+    "script",
+    "test",
+    "tests",
+    "class",
+    "helper",
+    "hook",
+    "package",
+    "service",
+    "screen",
+    "widget",
+];
+
 /// The operation that the words after a path state for that path: a clause begins with it, and no other path or name
 /// follows as its object.
 pub(super) fn op_of_path(rest: &str) -> Option<FileOp> {
@@ -192,7 +213,8 @@ pub(super) fn op_of_path(rest: &str) -> Option<FileOp> {
         let mut words = clause.split_whitespace().skip_while(|it| FILLER_WORDS.contains(&lower(it).as_str()));
         let word = lower(words.next()?);
         if word == "new" {
-            return Some(FileOp::Created);
+            let kind = words.next().map(lower).unwrap_or_default();
+            return (kind.is_empty() || FILE_KINDS.contains(&kind.as_str())).then_some(FileOp::Created);
         }
         let op = FILE_OPS.iter().find(|it| it.0 == word)?.1;
         // Here the next word is the object: what was deleted or created.
@@ -219,6 +241,9 @@ mod tests {
             ("`: added later", None),
             ("`: to create", None),
             ("`: deletion pending", None),
+            ("` — new, the hub of the docs", Some(FileOp::Created)),
+            ("` — new component for the pump", Some(FileOp::Created)),
+            ("` — rebuilt. New title, new `Support` group", None),
             ("`: half of it (`old` removal pending)", None),
         ] {
             assert_eq!(op_of_path(rest), expected, "{rest}");

@@ -24,9 +24,10 @@ use crate::facts::text::{
 use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
-pub(crate) use headings::{ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, GOES_ON};
+pub(crate) use headings::{ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, GOES_ON, REPLIED_BELOW};
 use headings::{Heading, op_in, parse_heading};
 use history::{History, Kind, Message, Part};
+use step_index::StepIndex;
 
 /// A line in a list of rules that is not a rule.
 static STATEMENT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -71,10 +72,30 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
             .text(text);
         }
     }
+    drop_of_older(history, facts);
     // The plan of a newer summary replaces that of an older one.
     let step = |it: &Fact| it.topic.is_open_step();
     let newest = facts.iter().filter(|it| step(it)).map(|it| it.message).max();
     facts.retain(|it| !step(it) || Some(it.message) == newest);
+}
+
+/// Drops what a summary tells that stands behind one which was made later, as OpenCode keeps the messages since the one
+/// before the last: the newer one was made of it. What it alone tells of the user's rules stays.
+fn drop_of_older(history: &History, facts: &mut Vec<Fact>) {
+    let made = |number: usize| history.messages()[number].at;
+    let mut numbers: Vec<usize> = facts.iter().map(|it| it.message).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let newer = |number: usize| {
+        let before = numbers.iter().take_while(|it| **it < number);
+        before.copied().find(|it| made(*it).zip(made(number)).is_some_and(|(before, own)| before > own))
+    };
+    for (older, newer) in numbers.iter().filter_map(|it| Some((*it, newer(*it)?))) {
+        let rule = |it: &Fact| matches!(it.topic, Topic::Constraints | Topic::Directives | Topic::Decisions);
+        let told = facts.iter().filter(|it| it.message == newer && rule(it));
+        let told = StepIndex::of(told.map(|it| it.text.as_str()));
+        facts.retain(|it| it.message != older || rule(it) && !told.contains_similar(&it.text));
+    }
 }
 
 /// What is told of a compaction whose text is sealed.
@@ -355,7 +376,7 @@ impl SummaryReader<'_> {
         let body = if quotes { body } else { without_bold(&body) };
         // Our format: a goal or question that was answered since.
         let requests = matches!(topic, Topic::Goal | Topic::Last);
-        let body = body.strip_suffix(GOES_ON).unwrap_or(&body);
+        let body = [GOES_ON, REPLIED_BELOW].iter().find_map(|it| body.strip_suffix(it)).unwrap_or(&body);
         let at = [ANSWERED, ANSWERED_BEFORE].iter().find_map(|it| body.rsplit_once(it));
         let at = at.filter(|it| it.1.ends_with(')')).map(|it| it.0);
         let goal = at.or_else(|| body.strip_suffix(ANSWERED_BELOW)).filter(|_| requests);
@@ -479,7 +500,7 @@ impl SummaryReader<'_> {
         }
         let mut text = clip(text, 400).0.to_string();
         if topic == Topic::Done {
-            if lower.contains("(partial") {
+            if lower.contains("(partial") || lower.contains(" partially ") {
                 topic = Topic::Active;
             }
             text = present::PENDING_NOTE.replace_all(&text, "").into_owned();

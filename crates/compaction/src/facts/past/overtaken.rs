@@ -19,7 +19,7 @@ use history::{History, Message};
 
 /// What is put before a finding whose files were changed since, and a check passed after that.
 const CHANGED_SINCE: &str = "changed since, and checks passed: ";
-/// Prefix of a finding from an earlier summary whose file was changed since.
+/// Prefix of a finding from an earlier summary of which every file, or the one that it begins with, was changed since.
 const FILE_CHANGED: &str = "changed since: ";
 /// What is put before a finding that the user ordered to act upon, and the model reported that it is done.
 const WORKED_ON: &str = "worked on since: ";
@@ -80,8 +80,9 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
     let of_changed_file: Vec<usize> = (0..facts.len())
         .filter(|at| older(&facts[*at]))
         .filter(|at| {
-            let file = facts[*at].text.split_once(": ").map(|it| it.0);
-            file.is_some_and(|it| evidence.last_change(it, facts[*at].message).is_some())
+            let changed = |it: &str| evidence.last_change(it, facts[*at].message).is_some();
+            let text = facts[*at].text.as_str();
+            text.split_once(": ").is_some_and(|it| changed(it.0)) || changed(text)
         })
         .collect();
     for at in changed {

@@ -350,29 +350,34 @@ pub fn question_answered(history: &History) -> Option<usize> {
 /// The reply that ends the session: nothing follows it, it calls no tool, asks nothing, and announces or leaves open no
 /// step. It answered what was asked, unless it is short and nothing was done for it.
 pub fn final_answer(history: &History) -> Option<usize> {
+    last_reply(history).filter(|at| {
+        let text = text_of_model(&history.messages()[*at]);
+        !says_remaining(&text) && !CUES.unfinished.is_in(&Lowercased::of(&text))
+    })
+}
+
+/// As [`final_answer`], with what it may leave open.
+pub fn last_reply(history: &History) -> Option<usize> {
     let messages = history.messages();
     let at = messages.iter().rposition(|it| it.role != Role::System)?;
     let last = &messages[at];
     let text = text_of_model(last);
     let working = last.calls().next().is_some() && !delivers(last);
-    let goes_on = || {
-        let announces = |it: &str| CUES.announce.is_in(&Lowercased::of(it)) || it.ends_with([':', '：']);
-        statements(&text).pop().is_some_and(announces)
-            || says_remaining(&text)
-            || CUES.unfinished.is_in(&Lowercased::of(&text))
-    };
+    let announces = |it: &str| CUES.announce.is_in(&Lowercased::of(it)) || it.ends_with([':', '：']);
+    let goes_on = || statements(&text).pop().is_some_and(announces);
     let turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
     let worked = is_report(last) || turn.flat_map(|it| it.calls()).next().is_some();
     (at > 0 && speaks(last) && worked && !working && !leaves_question(&text) && !goes_on()).then_some(at)
 }
 
-/// The last message of the model before each request but the first, in order: what answered the request before it.
-pub fn answers(history: &History) -> Vec<usize> {
+/// Each request but the last with the last message of the model before the next one: what answered it.
+pub fn answers(history: &History) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
-    let mut said = None;
+    let (mut asked, mut said) = (0, None);
     for (number, message) in history.messages().iter().enumerate() {
         if is_request(message) {
-            out.extend(said.take());
+            out.extend(said.take().map(|it| (asked, it)));
+            asked = number;
         } else if speaks(message) {
             said = Some(number);
         }
@@ -380,15 +385,15 @@ pub fn answers(history: &History) -> Vec<usize> {
     out
 }
 
-/// The second to last of the prompts before the first summary, if a compaction removed the replies: all but the last
-/// were answered.
+/// The message behind the second to last of the prompts before the first summary, if a compaction removed the replies:
+/// all but the last were answered.
 fn answered_before_summary(messages: &[Message]) -> Option<usize> {
     let summary = messages.iter().position(|it| it.kind == Kind::Summary)?;
     let begins = &messages[..summary];
     if begins.iter().any(|it| it.role == Role::Assistant) {
         return None;
     }
-    begins.iter().enumerate().filter(|it| is_request(it.1)).rev().nth(1).map(|it| it.0)
+    begins.iter().enumerate().filter(|it| is_request(it.1)).rev().nth(1).map(|it| it.0 + 1)
 }
 
 /// The last message that finished or redirected the work: a report, or a request of the user.

@@ -265,7 +265,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
                 list
             } else if count > MAX_RULE_CHARS {
                 clause_with_cue(sentence)
-            } else if typed && REFERS_BACK.is_match(sentence) {
+            } else if typed && (REFERS_BACK.is_match(sentence) || POINTS_BACK.is_match(sentence)) {
                 with_sentence_before(part, sentence).unwrap_or(sentence)
             } else {
                 sentence
@@ -293,6 +293,11 @@ static REFERS_BACK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?i)^\W*(?:(?:then|it|they)\b|(?:this|that|these|those) (?:is|are|was|were|has|have|needs?|must|should|shall",
         r"|can|could|may|might|will|would|does|do|also|only|always|never)\b)",
     ))
+});
+
+/// What is to be kept or used is told in the sentence before.
+static POINTS_BACK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"(?i)\b(?:keep|use|follow|do|leave|preserve) (?:that|this|these|those)\b")
 });
 
 /// The title of a text that was written for a model.

@@ -287,11 +287,55 @@ impl Work<'_> {
         for (path, to) in joined {
             let Some((number, op, other)) = self.files.remove(&path) else { continue };
             let Some(known) = self.files.get_mut(&to) else { continue };
-            if op.changes() && (!known.1.changes() || number > known.0) {
+            let stays = !matches!(op, FileOp::Deleted | FileOp::Renamed);
+            if op.changes() && stays && known.1 == FileOp::Read && self.summary_messages.contains(&number) {
+                known.1 = FileOp::ReadAfterEdit;
+            } else if op.changes() && (!known.1.changes() || number > known.0) {
                 *known = (number, op, other);
             } else if !known.1.changes() {
                 known.0 = known.0.max(number);
             }
+        }
+    }
+
+    /// Paths of earlier summaries that were written from a directory below the working directory: where others of them
+    /// are, of the same folder or name, and nothing is known of such a folder here.
+    pub(super) fn place_told_paths(&mut self) {
+        /// Paths that are enough to tell the directory.
+        const ENOUGH: usize = 2;
+        let relative = self.files.iter().filter(|it| it.0.contains('/') && !is_absolute(it.0));
+        let (told, known): (Vec<_>, Vec<_>) =
+            relative.partition(|it| self.summary_messages.contains(&it.1.0));
+        let mut ends: HashMap<&str, Vec<&str>> = HashMap::new();
+        for (path, _) in &known {
+            for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
+                ends.entry(&path[at + 1..]).or_default().push(&path[..at]);
+            }
+        }
+        let placed = told.iter().filter_map(|it| match ends.get(it.0.as_str()).map(Vec::as_slice) {
+            Some([dir]) => Some((it.0.as_str(), *dir)),
+            Some(_) | None => None,
+        });
+        let placed: Vec<(&str, &str)> = placed.collect();
+        let Some(&(_, dir)) = placed.first() else { return };
+        if placed.len() < ENOUGH || placed.iter().any(|it| it.1 != dir) {
+            return;
+        }
+        let first = |it: &str| it.split('/').next().unwrap_or_default().to_owned();
+        let here: HashSet<String> = known.iter().map(|it| first(it.0)).collect();
+        let depth = |it: &str| it.matches('/').count();
+        let alike =
+            |a: &str, b: &str| first(a) == first(b) || file_name(a) == file_name(b) && depth(a) == depth(b);
+        let moves = |it: &&str| {
+            !ends.contains_key(*it)
+                && !here.contains(&first(it))
+                && placed.iter().any(|(other, _)| alike(it, other))
+        };
+        let moved = told.iter().map(|it| it.0.as_str()).filter(moves);
+        let moved: Vec<(String, String)> = moved.map(|it| (it.to_owned(), format!("{dir}/{it}"))).collect();
+        for (path, to) in moved {
+            let Some(file) = self.files.remove(&path) else { continue };
+            self.files.entry(to).or_insert(file);
         }
     }
 

@@ -212,6 +212,7 @@ pub(in crate::facts) fn read(
         !(stands && it.message + RECENT_MESSAGES < end && resolution::is_misfit(&it.text))
     });
     // A map has no order of its own.
+    work.place_told_paths();
     work.join_spellings();
     let mut files: Vec<_> = work.files.into_iter().collect();
     files::drop_idle(&work.listed, base, end, &mut files);
@@ -415,7 +416,7 @@ impl Work<'_> {
     }
 
     fn push_error(&mut self, error: Fact) {
-        if error.text.starts_with("CONFLICT") {
+        if outcome::is_conflict(&error.text) {
             self.conflicts.push(self.errors.len());
         }
         self.errors.push(error);
@@ -449,13 +450,14 @@ impl Work<'_> {
             None => {
                 let here = command::directory(of);
                 let same = self.open_errors.get_mut(&command::dedup_key(of))?;
-                for known in same.values_mut() {
+                for (text, known) in same {
+                    let moves = resolution::may_be_elsewhere(text);
                     known.retain(|it| {
                         let Detail::Error { of, resolved, .. } = &mut self.errors[*it].detail else {
                             return false;
                         };
                         let there = of.as_deref().and_then(command::directory);
-                        let elsewhere = is_elsewhere(here, there, self.base);
+                        let elsewhere = !moves && is_elsewhere(here, there, self.base);
                         *resolved = Some(number).filter(|_| !elsewhere);
                         elsewhere
                     });

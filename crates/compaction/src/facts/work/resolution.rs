@@ -5,11 +5,12 @@ use std::sync::LazyLock;
 
 use super::Work;
 use super::command::{self, Operation, ParsedCommand};
-use super::paths::is_elsewhere;
+use super::paths::{file_name, is_elsewhere};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::{flat, is_machine_output, sentences};
+use crate::facts::text::{clip, flat, is_machine_output, sentences};
 use crate::facts::{Detail, Fact};
+use history::Output;
 
 /// Number of messages after a wrong call in which its correction is expected: five calls with their outputs.
 const NEAR: usize = 10;
@@ -100,6 +101,14 @@ static DOUBTED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     )
 });
 
+/// A command is run to see it fail.
+static WANTS_FAILURE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)\bnegative (?:check|test|case)s?\b|\bred phase\b|\bfails? without (?:the|this) (?:fix|change)\b",
+        r"|\b(?:verify|confirm|check|prove|ensure|see)(?: that)? (?:it|they|(?:the|new) \w+) fails?\b|\b(?:it|this|that|they) (?:should|must) fail\b",
+    ))
+});
+
 /// A command that failed, as long as another try is expected.
 pub(super) struct Retry {
     error: usize,
@@ -139,12 +148,15 @@ impl Work<'_> {
         }
     }
 
-    /// A script in a command line went well: one soon before it that asked about the same is answered.
+    /// A script in a command line went well: one before it that asked about the same is answered.
     pub(super) fn resolve_probe(&mut self, number: usize, command: &str) {
         let Some(words) = command::probe(command) else { return };
-        for error in self.recent_errors().filter(|it| number.saturating_sub(it.message) <= 2 * NEAR) {
+        for error in self.recent_errors() {
+            let near = number.saturating_sub(error.message) <= 2 * NEAR;
             let Some((_, Some(of), resolved)) = unresolved(error) else { continue };
-            if command::probe(of).is_some_and(|it| is_same_subject(&it, &words)) {
+            // Later only one that asks all of that again.
+            let again = |it: HashSet<&str>| is_same_subject(&it, &words) && (near || it.is_subset(&words));
+            if command::probe(of).is_some_and(again) {
                 *resolved = Some(number);
             }
         }
@@ -235,11 +247,10 @@ impl Work<'_> {
     /// Ends the errors of the operation `name` that `operation` includes, which succeeded in the directory `here`.
     fn end_errors(&mut self, number: usize, name: &str, operation: &Operation, here: Option<&str>) {
         let Some(same) = self.errors_by_operation.get_mut(name) else { return };
-        // What was not there may be in another directory.
-        let missing = |error: &Fact| error.text.to_lowercase().contains("no such file");
         let elsewhere = |error: usize| match &self.errors[error].detail {
             Detail::Error { of: Some(of), .. } => {
-                !missing(&self.errors[error]) && is_elsewhere(here, command::directory(of), self.base)
+                !may_be_elsewhere(&self.errors[error].text)
+                    && is_elsewhere(here, command::directory(of), self.base)
             }
             _ => false,
         };
@@ -299,8 +310,15 @@ impl Work<'_> {
     pub(super) fn expect_retry(&mut self, error: usize, command: &str, parsed: &ParsedCommand) {
         /// Number of commands in which a failed one is tried again.
         const TRIES: usize = 3;
-        let steps: Vec<Vec<String>> =
+        let mut steps: Vec<Vec<String>> =
             parsed.steps().iter().map(|it| it.iter().map(|it| (*it).to_owned()).collect()).collect();
+        // What was given a file that is not there is all that failed.
+        let text = &self.errors[error].text;
+        let lacks =
+            |it: &Vec<String>| it.iter().skip(1).any(|it| it.contains('/') && text.contains(it.as_str()));
+        if MISSING.is_match(text) && steps.iter().any(lacks) {
+            steps.retain(lacks);
+        }
         if !steps.is_empty() {
             let dir = command::directory(command).map(str::to_owned);
             self.retries.push(Retry { error, left: TRIES, dir, steps, first: true });
@@ -323,7 +341,7 @@ impl Work<'_> {
             let one_unknown = here.is_none() != retry.dir.is_none();
             let again = |step: &Vec<String>| {
                 let named = missing || step.iter().skip(1).any(|it| it.contains(['/', '.']));
-                (same_place || one_unknown && named) && done.iter().any(|it| same_step(step, it))
+                (same_place || one_unknown && named) && done.iter().any(|it| same_step(step, it, missing))
             };
             retry.steps.retain(|it| !again(it));
             let first = !parsed.is_read_only() && std::mem::take(&mut retry.first);
@@ -397,6 +415,22 @@ impl Work<'_> {
         }
     }
 
+    /// Notes that a check was run to see it fail, as what it is for says, and did.
+    pub(super) fn note_wanted_failure(&mut self, number: usize, said: &str) {
+        if !WANTS_FAILURE.is_match(said) {
+            return;
+        }
+        for error in self.recent_errors().filter(|it| it.message == number) {
+            let other = MISSING.is_match(&error.text) || WRONG_CALL.is_match(&error.text);
+            if let Detail::Error { of: Some(of), excused: excused @ None, .. } = &mut error.detail
+                && !other
+                && command::checks_or_delivers(of)
+            {
+                *excused = Some((number, "expected"));
+            }
+        }
+    }
+
     /// Notes what the model says of the newest failures: that they were there before, or are meant.
     pub(super) fn note_excuse(&mut self, number: usize, text: &str) {
         /// A model says so soon after the failure.
@@ -417,6 +451,19 @@ impl Work<'_> {
             }
         }
     }
+}
+
+/// Whether an error is that a file was missing, which may be in another directory.
+pub(super) fn may_be_elsewhere(error: &str) -> bool {
+    let lower = error.to_lowercase();
+    lower.contains("no such file") || lower.contains("enoent")
+}
+
+/// Whether a program says that it was called in a way that it does not know.
+pub(super) fn is_wrong_call(output: &Output) -> bool {
+    /// Bytes at the beginning of the output that are searched.
+    const START: usize = 4_000;
+    WRONG_CALL.is_match(clip(output.text.as_str(), START).0)
 }
 
 /// The file that an error of a checker is in, and its code or else what it says.
@@ -449,9 +496,13 @@ fn same_path(a: &str, b: &str) -> bool {
     a == b || ends(&a, &b) || ends(&b, &a)
 }
 
-/// Whether two programs are given the same.
-fn same_step(a: &[String], b: &[&str]) -> bool {
-    let same = |(a, b): (&String, &&str)| a == b || a.contains(['/', '.']) && same_path(a, b);
+/// Whether two programs are given the same. `moved`: a file was missing, and may be in another directory.
+fn same_step(a: &[String], b: &[&str], moved: bool) -> bool {
+    let same = |(a, b): (&String, &&str)| {
+        a == b
+            || a.contains(['/', '.']) && same_path(a, b)
+            || moved && a.contains('/') && b.contains('/') && file_name(a) == file_name(b)
+    };
     a.len() == b.len() && a.iter().zip(b).all(same)
 }
 

@@ -4,7 +4,7 @@ use super::command::ParsedCommand;
 use super::git::commits::branches;
 use super::outcome::{self, Outcome, wrong_flag};
 use super::paths::{is_absolute, path};
-use super::{Work, command, failure_message, has_failed};
+use super::{Work, command, failure_message, has_failed, resolution};
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact, FileOp, input_of};
@@ -62,9 +62,14 @@ impl Work<'_> {
             }
             let whole = dir.filter(|it| is_absolute(it)).and_then(|it| placed(command, it, self.base));
             let command = whole.as_deref().unwrap_or(command);
-            let purpose = purpose(call).filter(|_| command::has_inline_script(command));
-            let told = purpose.map(|it| format!("# {}\n{command}", flat(clip(&it, 160).0)));
+            let purpose = purpose(call);
+            let told = purpose.as_deref().filter(|_| command::has_inline_script(command));
+            let told = told.map(|it| format!("# {}\n{command}", flat(clip(it, 160).0)));
             self.record_outcome(number, told.as_deref().unwrap_or(command), outcome.clone(), output);
+            if outcome.ok == Some(false) {
+                self.note_wanted_failure(number, command);
+                purpose.into_iter().for_each(|it| self.note_wanted_failure(number, &it));
+            }
         }
     }
 
@@ -188,7 +193,8 @@ impl Work<'_> {
                 self.expect_retry(error, command, &parsed);
             }
         } else if outcome.running.is_none() {
-            let nothing = outcome.result.as_deref() == Some(outcome::CHECKED_NOTHING);
+            let nothing =
+                outcome.result.as_deref() == Some(outcome::CHECKED_NOTHING) || outcome.says_failed();
             if !nothing && outcome.ok == Some(true)
                 || !nothing && !parsed.masks_exit_code() && !parsed.hides_failure()
             {
@@ -197,9 +203,12 @@ impl Work<'_> {
             let well =
                 !nothing && outcome.ok == Some(true) && (!parsed.hides_failure() || is_empty_output(output));
             self.note_try(number, command, &parsed, well);
+            // The program took the call, whatever came of it.
+            if well || !is_empty_output(output) && !resolution::is_wrong_call(output) {
+                self.resolve_wrong_calls(number, &parsed);
+            }
             if well {
                 self.record_success(number, command, &parsed);
-                self.resolve_wrong_calls(number, &parsed);
                 self.resolve_by_success(number, command, &parsed);
                 self.resolve_probe(number, command);
                 self.resolve_by_green_commit(number, command, &parsed, committed);
@@ -232,11 +241,15 @@ impl Work<'_> {
             self.commits.keep_named(command);
             self.commits.keep_named(clip(output.text.as_str(), 20_000).0);
             self.commits.record(command, output.text.as_str());
-            if self.is_of_other_tree(&parsed) {
+            let elsewhere = self.is_of_other_tree(&parsed);
+            if elsewhere {
                 self.commits.leave_tree();
             }
-            let amends = command.contains("--amend");
-            self.log.run(number, &parsed, output.text.as_str(), amends, &self.prompts);
+            let tree = parsed
+                .git_directory()
+                .filter(|_| elsewhere && self.base.is_some())
+                .map(|it| path(&it, None, self.base));
+            self.log.run(number, &parsed, output.text.as_str(), tree.as_deref(), &self.prompts);
             self.drop_removed_trees(&parsed);
             self.read_changes(number, &parsed, output.text.as_str());
         }

@@ -7,7 +7,7 @@ use super::script;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
     ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, Detail, Fact, FileOp, GOES_ON, Name, Outcome,
-    REPOSITORY, Topic, UNREADABLE, Voice, is_read_only,
+    REPLIED_BELOW, REPOSITORY, Topic, UNREADABLE, Voice, is_read_only,
 };
 
 /// A fact as written: lines with the same label and directory are joined.
@@ -31,12 +31,14 @@ pub(super) struct LineStyle {
     pub(super) answered: Option<usize>,
     /// The message that answered the last prompt: a question, or what the session ends with.
     pub(super) last_answered: Option<usize>,
+    /// The reply that ends the session, if it stands behind the summary.
+    pub(super) replied: Option<usize>,
     /// The first message behind the summary.
     pub(super) end: usize,
     /// The message of the last step, if its turn goes on behind the summary.
     pub(super) goes_on: Option<usize>,
-    /// What answered each request, in order.
-    pub(super) answers: Vec<usize>,
+    /// Requests, in order, and what answered each.
+    pub(super) answers: Vec<(usize, usize)>,
     /// The request that stands behind the summary word for word, if it is what is pursued now.
     pub(super) below: Option<usize>,
     /// What is pursued now says little without the request before it.
@@ -58,6 +60,7 @@ impl LineStyle {
         match self.last_answered.filter(|it| request && *it > fact.message) {
             Some(at) if at >= self.end => ANSWERED_BELOW.to_owned(),
             Some(at) => format!("{ANSWERED}{at}])"),
+            None if request && self.replied.is_some() => REPLIED_BELOW.to_owned(),
             None => String::new(),
         }
     }
@@ -161,8 +164,12 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                         _ => goal.ending(&style.answer_of_last(fact)),
                     };
                 };
-                let by = style.answers.iter().find(|it| **it > fact.message).filter(|it| **it <= last);
-                goal.ending(&match by {
+                let by = style.answers.iter().find(|(asked, by)| match fact.voice() {
+                    Voice::User => *asked == fact.message,
+                    // It tells several requests.
+                    Voice::Summary | Voice::Model | Voice::Tools => *by > fact.message,
+                });
+                goal.ending(&match by.map(|it| it.1).filter(|it| *it <= last) {
                     Some(by) => format!("{ANSWERED}{by}])"),
                     None => format!("{ANSWERED_BEFORE}{last}])"),
                 })
@@ -181,7 +188,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
 
 /// The line of a request, and where it was answered.
 pub(super) fn apart_from_answer(line: &str) -> (&str, Option<&str>) {
-    let at = [ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW].iter().find_map(|it| line.rfind(it));
+    let at = [ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, REPLIED_BELOW].iter().find_map(|it| line.rfind(it));
     at.map_or((line, None), |at| (&line[..at], Some(&line[at..])))
 }
 
@@ -398,7 +405,7 @@ fn came_to(outcome: &Outcome, chars: Option<usize>) -> String {
     match outcome.ok {
         Some(true) => parts.push("ok".into()),
         Some(false) => parts.push("failed".into()),
-        None if outcome.running.is_some() => parts.push("still running".into()),
+        None if outcome.running.is_some() => parts.push("running when last seen".into()),
         // A search without a match: the code says it all.
         None if outcome.exit.is_some() => {}
         None => parts.push("ran".into()),

@@ -117,9 +117,10 @@ fn attachment(attached: &Attached<'_>) -> std::result::Result<Option<Item>, Stri
     // Looked at first, and held as they are.
     let mut reader = Reader::new(Some(WHOLE), 0);
     let kind = fields.text("type").unwrap_or_default();
-    // What the user typed while the model was at work. The client sends it wrapped in a sentence of its own; here are
-    // the words alone.
-    if kind == "queued_command" && fields.text("commandMode").is_none_or(|it| it == "prompt") {
+    // What the user typed while the model was at work, and what ended in the background. The client sends it wrapped in
+    // a sentence of its own; here are the words alone.
+    let queued = || fields.text("commandMode").is_none_or(|it| it == "prompt" || it == "task-notification");
+    if kind == "queued_command" && queued() {
         let said = reader.parts(fields.get("prompt").unwrap_or_default());
         return Ok(Some(Item::Words { kind: said.kind(), parts: said.parts }));
     }

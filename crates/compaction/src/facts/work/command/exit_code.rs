@@ -8,6 +8,11 @@ fn name(program: &Program) -> &str {
 }
 
 impl ParsedCommand {
+    /// The words of each program, and whether it reads what the one before it prints.
+    pub(in crate::facts) fn pipes(&self) -> impl Iterator<Item = (Vec<&str>, bool)> {
+        self.programs().zip(self.programs.iter().map(|it| it.joint == Joint::Pipe))
+    }
+
     /// Whether it is a pipe or list, whose exit code may not be that of its main program.
     pub(in crate::facts) fn is_compound(&self) -> bool {
         self.programs.iter().skip(1).any(|it| matches!(it.joint, Joint::Then | Joint::Or | Joint::Pipe))

@@ -57,7 +57,9 @@ pub(in crate::facts) fn dedup_key(command: &str) -> String {
             rest = rest.trim_end_matches(end).trim_end();
         }
         if let Some((head, tail)) = rest.rsplit_once('|')
-            && (tail.trim_start().starts_with("tail") || tail.trim_start().starts_with("head"))
+            && ["tail", "head", "Select-Object -First", "Select-Object -Last"]
+                .iter()
+                .any(|it| tail.trim_start().starts_with(it))
         {
             rest = head.trim_end();
         }
@@ -243,7 +245,10 @@ impl ParsedCommand {
                 }
                 ("ast-grep" | "sg" | "curl" | "strings" | "journalctl", _) => true,
                 // These print no contents.
-                ("git", Some("diff")) => !words[2..].iter().any(|it| ["--check", "--quiet"].contains(it)),
+                ("git", Some("diff")) => {
+                    let only = ["--check", "--quiet", "--stat", "--name-only", "--name-status"];
+                    !words[2..].iter().any(|it| only.contains(it))
+                }
                 ("git", Some("show" | "log" | "blame" | "grep" | "cat-file")) => true,
                 ("git", Some("-C")) => {
                     matches!(words.get(3), Some(&("show" | "diff" | "log" | "blame" | "grep")))

@@ -135,6 +135,14 @@ fn limits(words: &[&str]) -> Vec<String> {
 }
 
 impl ParsedCommand {
+    /// Whether it runs the same tests of Go more than once, and no others.
+    pub(in crate::facts) fn repeats_tests(&self) -> bool {
+        let mut tests = self.programs().filter(|it| it.starts_with(&["go", "test"]));
+        let first = tests.next();
+        let mut others = tests.peekable();
+        others.peek().is_some() && others.all(|it| Some(&it) == first.as_ref())
+    }
+
     /// The operations that must succeed before `error`, which it ended with, may be gone: the one that printed it, as far
     /// as its wording tells, or all.
     pub(in crate::facts) fn failed_operations(&self, error: &str) -> Vec<Operation> {

@@ -21,7 +21,7 @@ pub(in crate::facts) fn probe(command: &str) -> Option<HashSet<&str>> {
             let name = file_name(it);
             INTERPRETERS.contains(&name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.'))
         };
-        it.iter().take(3).position(|it| plain(it)).is_some_and(|at| {
+        it.iter().take(5).position(|it| plain(it)).is_some_and(|at| {
             let given = &it[at + 1..];
             given.iter().any(|it| SCRIPT_FLAGS.contains(it)) || parsed.has_here_document && given.is_empty()
         })
@@ -34,6 +34,8 @@ pub(in crate::facts) fn probe(command: &str) -> Option<HashSet<&str>> {
     if !parsed.programs().any(|it| is_script(&it)) || !parsed.programs().all(idle) {
         return None;
     }
-    let words = command.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    // Without what it is for, which is told in words of its own.
+    let script = command.strip_prefix("# ").and_then(|it| it.split_once('\n')).map_or(command, |it| it.1);
+    let words = script.split(|c: char| !(c.is_alphanumeric() || c == '_'));
     Some(words.filter(|it| it.chars().count() > 3 && !COMMON.contains(it)).collect())
 }

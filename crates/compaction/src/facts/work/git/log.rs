@@ -23,6 +23,9 @@ const COMMITS: &str = "commits, newest first";
 /// Letters of a hash that are told.
 const SHORT: usize = 10;
 
+/// Bytes of a subject that are told.
+const SUBJECT: usize = 90;
+
 #[derive(Default)]
 pub(in crate::facts::work) struct Log {
     /// Where the newest list stands, if there is one.
@@ -45,15 +48,17 @@ pub(in crate::facts::work) struct Log {
 }
 
 impl Log {
-    /// Reads a command that went well. `prompts`: what the user wrote so far.
+    /// Reads a command that went well. `tree`: where it ran, if that is another tree or repository; `prompts`: what the
+    /// user wrote so far.
     pub(in crate::facts::work) fn run(
         &mut self,
         number: usize,
         command: &ParsedCommand,
         output: &str,
-        amends: bool,
+        tree: Option<&str>,
         prompts: &[String],
     ) {
+        let amends = command.programs().any(|it| it.contains(&"--amend"));
         for words in command.programs() {
             match of_git(&words).as_deref() {
                 // What is on top now is not known.
@@ -68,10 +73,16 @@ impl Log {
             }
         }
         let commits = |it: &Vec<&str>| of_git(it).is_some_and(|it| it.first() == Some(&"commit"));
-        self.silent |= command.programs().any(|it| commits(&it)) && !COMMITTED.is_match(output);
+        let printed = COMMITTED.captures_iter(output).count();
+        let unprinted = command.programs().filter(commits).count().saturating_sub(printed);
+        self.silent |= unprinted > 0 && printed == 0;
         for found in COMMITTED.captures_iter(output) {
             let (Some(all), Some(hash)) = (found.get(0), found.get(2)) else { continue };
-            let subject = output[all.end()..].lines().next().unwrap_or_default().trim().to_owned();
+            let subject = output[all.end()..].lines().next().unwrap_or_default().trim();
+            let subject = match tree {
+                Some(tree) => format!("{subject}{IN_TREE}{tree})"),
+                None => subject.to_owned(),
+            };
             if amends {
                 let top = if self.commits.is_empty() { None } else { Some(self.commits.remove(0)) };
                 let is_top = |hash: &str| top.as_ref().is_some_and(|top| is_same(hash, &top.0));
@@ -87,10 +98,24 @@ impl Log {
             self.range = range;
             self.at = Some(number);
             self.since = 0;
-            // A list that ends at the top takes nothing from what is known below it.
-            let top = listed.len() == 1 && self.commits.iter().any(|it| is_same(&it.0, &listed[0].0));
-            if !top {
+            for commit in listed.iter().take(unprinted).rev().filter(|_| !amends) {
+                if !self.commits.iter().any(|it| is_same(&it.0, &commit.0)) {
+                    self.commits.insert(0, commit.clone());
+                    self.made.push(commit.clone());
+                }
+            }
+            // A list of what is on top takes nothing from what is known below it.
+            let top = listed.iter().zip(&self.commits).take_while(|it| is_same(&it.0.0, &it.1.0)).count();
+            let one = listed.len() == 1 && self.commits.iter().any(|it| is_same(&it.0, &listed[0].0));
+            if top < listed.len() && !one {
                 self.commits = listed;
+            } else {
+                // Those of another tree are here now.
+                for known in &mut self.commits {
+                    if let Some(here) = listed.iter().find(|it| is_same(&it.0, &known.0)) {
+                        known.1.clone_from(&here.1);
+                    }
+                }
             }
             self.find_commit_of_prompt(number, prompts);
         }
@@ -128,13 +153,17 @@ impl Log {
         let Some(rest) = told.strip_prefix(COMMITS) else { return false };
         let listed =
             rest.strip_prefix(" (git log: ").map_or(rest, |it| it.split_once(')').map_or(it, |it| it.1));
-        let Some(listed) = listed.strip_prefix(": ") else { return false };
+        let tree = listed.strip_prefix(IN_TREE).and_then(|it| it.split_once("): "));
+        let (tree, listed) = match tree {
+            Some((tree, listed)) => (format!("{IN_TREE}{tree})"), listed),
+            None => (String::new(), listed.strip_prefix(": ").unwrap_or_default()),
+        };
         let is_hash =
             |it: &str| (7..=SHORT).contains(&it.len()) && it.bytes().all(|it| it.is_ascii_hexdigit());
         for piece in listed.split("; ") {
             match (piece.split_once(' '), self.commits.last_mut()) {
                 (Some((hash, subject)), _) if is_hash(hash) => {
-                    self.commits.push((hash.to_owned(), subject.to_owned()));
+                    self.commits.push((hash.to_owned(), format!("{subject}{tree}")));
                 }
                 // A subject with a semicolon.
                 (_, Some(last)) if !piece.ends_with(" older") => last.1 += &format!("; {piece}"),
@@ -171,8 +200,6 @@ impl Log {
     ) -> Vec<String> {
         /// Maximum number of commits that are told.
         const MOST: usize = 12;
-        /// Maximum bytes of a subject.
-        const SUBJECT: usize = 90;
         let mut out = Vec::new();
         let live = || self.commits.iter().filter(|it| !is_lost(&it.0));
         // What stands above a commit of this session was made in it too.
@@ -181,10 +208,18 @@ impl Log {
             _ => live().enumerate().filter(|it| self.is_made(it.1)).last().map_or(0, |it| it.0 + 1),
         };
         if own > 0 {
-            let named: Vec<String> = live()
-                .take(own.min(MOST))
-                .map(|(hash, subject)| format!("{} {}", clip(hash, SHORT).0, clip(subject, SUBJECT).0))
+            let told = || live().take(own.min(MOST));
+            // A tree that all are in is told once.
+            let tree = told().next().map_or("", |it| apart_from_tree(&it.1).1);
+            let same = told().all(|it| apart_from_tree(&it.1).1 == tree);
+            let named: Vec<String> = told()
+                .map(|(hash, subject)| {
+                    let (subject, tree) = apart_from_tree(subject);
+                    let tree = if same { "" } else { tree };
+                    format!("{} {}{tree}", clip(hash, SHORT).0, clip(subject, SUBJECT).0)
+                })
                 .collect();
+            let tree = if same { tree } else { "" };
             let more = own - named.len();
             let more = if more > 0 { format!("; and {more} older") } else { String::new() };
             let at = match (self.at.map(origin), self.since) {
@@ -192,7 +227,7 @@ impl Log {
                 (Some(at), 0) => format!(" (git log: #{at})"),
                 (Some(at), since) => format!(" (git log: #{at}, and {since} made since)"),
             };
-            out.push(format!("{COMMITS}{at}: {}{more}", named.join("; ")));
+            out.push(format!("{COMMITS}{at}{tree}: {}{more}", named.join("; ")));
         }
         if let Some((at, hash, subject)) = &self.of_prompt {
             out.push(format!(
@@ -209,6 +244,15 @@ impl Log {
     }
 }
 
+/// Where a commit was made, behind its subject: another tree or repository.
+const IN_TREE: &str = " (in the tree ";
+
+/// A subject, and the tree that is told behind it.
+fn apart_from_tree(subject: &str) -> (&str, &str) {
+    let at = subject.rfind(IN_TREE).filter(|_| subject.ends_with(')'));
+    at.map_or((subject, ""), |at| subject.split_at(at))
+}
+
 /// The commits of the current branch that a command lists, newest first, and whether they are only those of a range. None
 /// if it lists others: of another branch, of a file, by a word.
 pub(in crate::facts) fn of_head(
@@ -219,15 +263,19 @@ pub(in crate::facts) fn of_head(
     // `$(git merge-base main HEAD)..HEAD`, of which the parser makes programs.
     let forked = command.programs().any(|it| it[0] == "..HEAD")
         && command.programs().any(|it| of_git(&it).is_some_and(|it| it.first() == Some(&"merge-base")));
-    for words in command.programs() {
+    // Whether a pipe from the log goes on.
+    let mut piped = false;
+    for (words, is_piped) in command.pipes() {
+        piped &= is_piped;
         let ["log", rest @ ..] = &of_git(&words).unwrap_or_default()[..] else {
             let filters = ["grep", "egrep", "rg", "tail", "awk", "sed", "sort", "cut"].contains(&words[0]);
             let other = matches!(words[..], ["git", "blame" | "reflog" | "show" | "rev-list", ..]);
-            if filters || other {
+            if piped && filters || other {
                 return None;
             }
             continue;
         };
+        piped = true;
         if range.is_some() {
             return None;
         }

@@ -41,6 +41,12 @@ pub(super) fn checked_nothing(text: &str, counts: Option<&Counts>) -> bool {
     NOTHING.is_match(text) && !CHECKED.is_match(text) && counts.is_none_or(|it| !it.any)
 }
 
+/// Whether packages were tested, and all of them passed (Go).
+pub(super) fn packages_passed(text: &str) -> bool {
+    let mut checked = CHECKED.find_iter(text).map(|it| it.as_str()).peekable();
+    checked.peek().is_some() && checked.all(|it| it.starts_with("ok") || it.contains("--- PASS"))
+}
+
 pub(super) struct Counts {
     pub(super) shown: String,
     /// Something was counted.

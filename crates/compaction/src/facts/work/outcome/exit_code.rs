@@ -13,13 +13,13 @@ static EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// An exit code that a command prints itself: `EXIT: 2`, `exit=0`, `rc=1`.
 static PRINTED_EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
-        r"(?im)^\W*(?:[\w-]+[ _-])?(?:exit(?:[ _]?(?:code|status))?|rc|status)\s*[:=]\s*(-?\d{1,3})\s*\W*$",
+        r"(?im)^\W*(?:[\w-]+[ _-])?(?:(?:exit(?:[ _]?(?:code|status))?|rc|status)\s*[:=]\s*(-?\d{1,3})\s*\W*$|(?:exit|rc)=(-?\d{1,3}) )",
     )
 });
 
 /// Whether a line states an exit code.
 pub(super) fn is_stated(line: &str) -> bool {
-    EXIT.is_match(line)
+    EXIT.is_match(line) || PRINTED_EXIT.is_match(line)
 }
 
 /// Finds the exit code in the first or last lines; elsewhere it may be quoted. `within`: also in the middle of a line,
@@ -36,13 +36,14 @@ pub(super) fn reported(head: &str, tail: &str, within: bool) -> Option<i32> {
     if head.starts_with("Script completed\n") { last.or(first) } else { first.or(last) }
 }
 
-/// The exit code that a command prints itself: `make | tail; echo "EXIT: ${PIPESTATUS[0]}"`.
-pub(super) fn echoed(command: &str, tail: &str) -> Option<i32> {
+/// The exit codes that a command prints itself: `make | tail; echo "EXIT: ${PIPESTATUS[0]}"`.
+pub(super) fn echoed(command: &str, tail: &str) -> Vec<i32> {
     if !command.contains("$?") && !command.contains("PIPESTATUS") {
-        return None;
+        return Vec::new();
     }
-    let codes = tail.lines().filter_map(|it| PRINTED_EXIT.captures(it)?.get(1)?.as_str().parse().ok());
-    // A code other than 0 shows a failure.
-    let codes: Vec<i32> = codes.collect();
-    codes.iter().copied().find(|it| *it != 0).or_else(|| codes.last().copied())
+    let code = |line: &str| {
+        let found = PRINTED_EXIT.captures(line)?;
+        found.get(1).or(found.get(2))?.as_str().parse().ok()
+    };
+    tail.lines().filter_map(code).collect()
 }

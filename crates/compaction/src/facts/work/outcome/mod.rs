@@ -7,14 +7,14 @@ mod printed;
 
 use std::sync::LazyLock;
 
-use super::command::ParsedCommand;
+use super::command::{ParsedCommand, lets_through};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::without_escapes;
-use counts::{Counts, checked_nothing, counts_in};
+use counts::{Counts, checked_nothing, counts_in, packages_passed};
 use error_line::{ErrorLine, error_line, first_line, panic_location, raised};
 use history::Output;
-pub(super) use printed::wrong_flag;
-use printed::{commits_in, conflict, created_issue, is_rebased, pull_request};
+use printed::{commits_in, conflict, created_issue, failed_verdict, is_rebased, pull_request};
+pub(super) use printed::{is_conflict, wrong_flag};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Outcome {
@@ -27,6 +27,13 @@ pub struct Outcome {
     pub error: Option<String>,
     /// Session id, if it continues in the background (Codex).
     pub running: Option<String>,
+}
+
+impl Outcome {
+    /// Whether it ran to its end and says that what it ran failed.
+    pub(super) fn says_failed(&self) -> bool {
+        self.ok.is_none() && self.exit == Some(0) && self.result.is_some()
+    }
 }
 
 static HEADER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -69,15 +76,20 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let prints_contents = parsed.prints_contents();
     let within_lines = !prints_contents && (masked || output.failed || !reports);
     let printed = exit_code::reported(&head, &tail, within_lines);
-    let printed = printed.or_else(|| exit_code::echoed(command, &tail));
+    // A code other than 0 shows a failure, unless programs are compared that need not succeed.
+    let echoed = exit_code::echoed(command, &tail);
+    let first = echoed.iter().copied().find(|it| *it != 0).or_else(|| echoed.last().copied());
+    let compares = echoed.contains(&0) && first != Some(0) && !parsed.is_setup();
+    let printed = printed.or(first.filter(|_| !compares));
     let exit = printed.filter(|it| *it != 0).or(output.exit).or(printed);
     if let Some(found) = RUNNING.captures(&head) {
         return Outcome { exit, running: found.get(1).map(|it| it.as_str().into()), ..Outcome::default() };
     }
     // Codex's header is not the command's output.
-    let head = last_run(&head[HEADER.find(&head).map_or(0, |it| it.end())..]);
-    let tail = last_run(&tail);
-    let hidden = printed.is_none() && parsed.masks_exit_code();
+    let again = parsed.repeats_tests();
+    let head = last_run(&head[HEADER.find(&head).map_or(0, |it| it.end())..], again);
+    let tail = last_run(&tail, again);
+    let hidden = compares || printed.is_none() && parsed.masks_exit_code();
     let number = head.trim();
     let is_number = !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit());
     let evidence = Evidence {
@@ -101,6 +113,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
             .or_else(|| (is_number && parsed.ends_in_a_count()).then(|| number.into())),
         wrong_flag: wrong_flag(command, head).or_else(|| wrong_flag(command, tail)),
         conflict: conflict(command, head).or_else(|| conflict(command, tail)),
+        verdict: failed_verdict(tail).or_else(|| failed_verdict(head)).filter(|_| !prints_contents),
     };
     let result = evidence.result(output.text.as_str().len());
     let ok = evidence.verdict(result.is_some());
@@ -116,12 +129,13 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
 }
 
 /// The output after the last failed package, if the same command ran every failed package again and it passed (Go).
-fn last_run(text: &str) -> &str {
+/// `again`: it ran the same tests more than once, so that those which ended well last are those that failed.
+fn last_run(text: &str, again: bool) -> &str {
     let package = |line: &str, state: &str| {
         let mut words = line.split_whitespace();
         (words.next() == Some(state)).then(|| words.next()).flatten().map(str::to_owned)
     };
-    let (mut at, mut end) = (0, 0);
+    let (mut at, mut end, mut passed) = (0, 0, 0);
     let mut failed = std::collections::BTreeSet::new();
     for line in text.split_inclusive('\n') {
         at += line.len();
@@ -130,9 +144,12 @@ fn last_run(text: &str) -> &str {
             end = at;
         } else if let Some(it) = package(line, "ok") {
             failed.remove(&it);
+            passed = at;
+        } else if again && (line.starts_with("--- FAIL") || line.trim_end() == "FAIL") {
+            end = at;
         }
     }
-    if failed.is_empty() { &text[end..] } else { text }
+    if failed.is_empty() && (passed > end || end == 0) { &text[end..] } else { text }
 }
 
 /// What an output says of how its command ended.
@@ -167,6 +184,8 @@ struct Evidence<'a> {
     created: Option<String>,
     wrong_flag: Option<String>,
     conflict: Option<String>,
+    /// The line with which a runner says that what it ran failed.
+    verdict: Option<String>,
 }
 
 impl Evidence<'_> {
@@ -174,6 +193,12 @@ impl Evidence<'_> {
         !self.prints_contents
             && self.command.contains("push")
             && self.tail.contains("error: failed to push some refs")
+    }
+
+    /// Whether a failed package would be among what the command prints (Go).
+    fn shows_failures(&self) -> bool {
+        let through = |search: &[&str]| lets_through(search, "FAIL\tx\t0.1s");
+        self.parsed.shows_all(self.tail.lines().count(), through)
     }
 
     /// `size`: bytes of the whole output.
@@ -184,6 +209,7 @@ impl Evidence<'_> {
             .or_else(|| self.created.clone())
             .or_else(|| nothing.then(|| CHECKED_NOTHING.into()))
             .or_else(|| self.counts.as_ref().map(|it| it.shown.clone()))
+            .or_else(|| self.verdict.clone())
             .or_else(|| pull_request(self.tail).filter(|_| size < 2_000))
     }
 
@@ -192,8 +218,9 @@ impl Evidence<'_> {
         let failed_count = counts.is_some_and(|it| it.failed);
         // A task runner (mise) names the failed task last.
         let task = self.tail.trim_end().lines().last().is_some_and(|it| it.ends_with("] ERROR task failed"));
-        let failures = task || self.refused_push() || failed_count;
-        let passes = counts.is_some_and(|it| !it.failed && it.tests);
+        let failures = task || self.refused_push() || failed_count || self.verdict.is_some();
+        let passes = counts.is_some_and(|it| !it.failed && it.tests)
+            || self.error.is_none() && packages_passed(self.tail) && self.shows_failures();
         let kind = self.error.as_ref().map(|it| it.1);
         let test_failed = kind == Some(ErrorLine::Test) || counts.is_some_and(|it| it.failed && it.tests);
         // A search without matches exits with 1, a look at what was removed with 2.
@@ -204,6 +231,8 @@ impl Evidence<'_> {
         match self.exit {
             _ if self.marked_failed => return Some(false),
             Some(code) if code != 0 => return Some(false),
+            // It ran to its end, and what it ran failed.
+            Some(_) if self.verdict.is_some() => return None,
             Some(_) if !self.masked => return Some(true),
             _ => {}
         }
@@ -501,6 +530,36 @@ mod tests {
                 Some(true),
             ),
             ("git log x 2>&1 | head -3", "fatal: ambiguous argument 'x'", None, true, Some(false)),
+            ("gauge run", "RESULT: FAIL  (1/2, mean: 50%)", Some(0), true, None),
+            ("gauge run | tail -3", "RESULT: FAIL  (1/2, mean: 50%)", Some(0), true, Some(false)),
+            ("gauge run", "RESULT: PASS  (2/2)", Some(0), true, Some(true)),
+            // Two programs are compared.
+            ("old a; echo exit=$?; new a; echo exit=$?", "exit=0 size=7\nexit=9", None, true, None),
+            ("old a; echo exit=$?; new a; echo exit=$?", "exit=9\nexit=9 size=", None, true, Some(false)),
+            ("make lint; echo rc=$?; make test; echo rc=$?", "rc=0\nrc=2", None, true, Some(false)),
+            // The same tests again, after something was put back.
+            (
+                "go test ./a | grep FAIL; cp b a; go test ./a | tail -1",
+                "--- FAIL: TestA (0.1s)\nFAIL\nok  \tx/a\t0.2s",
+                None,
+                true,
+                Some(true),
+            ),
+            (
+                "go test ./a | grep FAIL; cp b a; go test ./b | tail -1",
+                "--- FAIL: TestA (0.1s)\nFAIL\nok  \tx/b\t0.2s",
+                None,
+                true,
+                Some(false),
+            ),
+            (
+                "go test ./a && git diff --stat",
+                "Script completed\nOutput:\n\nok  \tx/a\t0.2s",
+                None,
+                true,
+                Some(true),
+            ),
+            ("go test ./a | grep ok", "Script completed\nOutput:\n\nok  \tx/a\t0.2s", None, true, None),
             ("submit x", "Wrong flag!", None, false, None),
             ("x", "Wrong flag!", None, true, Some(true)),
         ] {

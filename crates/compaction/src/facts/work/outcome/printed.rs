@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::{clip, flat};
 use crate::facts::work::git::COMMITTED;
 
 /// A program of Go was given a flag that it does not take, so that it did not run.
@@ -24,6 +25,21 @@ static CREATED: LazyLock<AsciiFirstRegex> =
 static PULL: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
 
+/// The verdict of a runner that failed, whatever its exit code: `RESULT: FAIL (1/2)`.
+static VERDICT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?m)^\W{0,4}(?:(?:[Oo]verall|[Ff]inal) )?(?:RESULT|Result|result|VERDICT|Verdict): *(?:FAIL|Fail)[a-zA-Z]*\b.*$",
+    )
+});
+
+/// The line with which a runner says that what it ran failed.
+pub(super) fn failed_verdict(text: &str) -> Option<String> {
+    /// Maximum bytes of the line.
+    const LINE: usize = 100;
+    // A colon would begin the error in a line of the summary.
+    Some(flat(clip(VERDICT.find(text)?.as_str().trim(), LINE).0).replace(": ", " "))
+}
+
 /// Why a program of Go did not run, if that was for a flag.
 pub(in crate::facts::work) fn wrong_flag(command: &str, text: &str) -> Option<String> {
     let found = WRONG_FLAG.find(text).filter(|_| command.contains("go "))?;
@@ -35,6 +51,11 @@ pub(super) fn conflict(command: &str, text: &str) -> Option<String> {
     let merges = ["merge", "rebase", "cherry-pick", "revert", "pull", "stash", " am "];
     let found = CONFLICT.find(text).filter(|_| merges.iter().any(|it| command.contains(it)))?;
     Some(found.as_str().trim().to_owned())
+}
+
+/// Whether an error is that a merge or rebase stopped.
+pub(in crate::facts::work) fn is_conflict(error: &str) -> bool {
+    CONFLICT.is_match(error)
 }
 
 pub(super) fn is_rebased(command: &str, text: &str) -> bool {

@@ -294,7 +294,8 @@ fn whose_words() {
         .user("u7", json!([{"type": "text", "text": "<system-reminder>x</system-reminder>"}, {"type": "text", "text": "mine too"}]))
         .says("a1", "ok")
         .add("q1", json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": "typed", "commandMode": "prompt"}}))
-        .add("q2", json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": "done", "commandMode": "task-notification"}}))
+        .add("q2", json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": "<task-notification>done</task-notification>", "commandMode": "task-notification"}}))
+        .add("q3", json!({"type": "attachment", "attachment": {"type": "queued_command", "prompt": "ls", "commandMode": "bash"}}))
         .add("h1", json!({"type": "attachment", "attachment": {"type": "hook_additional_context", "content": ["one", "two"]}}));
     assert_eq!(
         it.shown(),
@@ -303,7 +304,8 @@ fn whose_words() {
          user: mine\ncontext: [Request interrupted by user for tool use]\n\
          user: <command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>the parser</command-args>\n\
          context: <command-message>init</command-message>\n<command-name>/init</command-name>\n\
-         user: <system-reminder>x</system-reminder> | mine too\nmodel: ok\nuser: typed\nsystem: one\ntwo\n"
+         user: <system-reminder>x</system-reminder> | mine too\nmodel: ok\nuser: typed\n\
+         context: <task-notification>done</task-notification>\nsystem: one\ntwo\n"
     );
 }
 
