@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{FileChange, MadeInFiles};
+use super::{FileChange, Made, MadeInFiles};
 use history::error::{Error, ErrorKind, Result};
 
 /// What installing made.
@@ -54,7 +54,24 @@ pub fn take_out(data: &Path, agent: &str, changes: &[FileChange]) -> Result<()> 
 
 pub fn records(data: &Path) -> Records {
     let text = std::fs::read_to_string(data.join(RECORDS)).unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
+    serde_json::from_str(&text).ok().or_else(|| of_texts(&text)).unwrap_or_default()
+}
+
+/// Records as they were written until 25 November 2026: what was made as a text each, folders as one more agent.
+fn of_texts(text: &str) -> Option<Records> {
+    let mut agents: BTreeMap<String, BTreeMap<String, Vec<String>>> = serde_json::from_str(text).ok()?;
+    let folders = agents.remove("folders").unwrap_or_default().into_keys().collect();
+    let keys = |it: &str| it.split('/').map(str::to_owned).collect();
+    let made = |it: String| match (it.strip_prefix("{}"), it.strip_prefix('=')) {
+        _ if it.is_empty() => Made::File,
+        (Some(blank), _) => Made::Object(blank.to_owned()),
+        (None, Some(switch)) => Made::Switch(keys(switch)),
+        (None, None) => Made::Section(keys(&it)),
+    };
+    let in_files = |files: BTreeMap<String, Vec<String>>| {
+        files.into_iter().map(|(file, all)| (file, all.into_iter().map(made).collect())).collect()
+    };
+    Some(Records { agents: agents.into_iter().map(|(agent, it)| (agent, in_files(it))).collect(), folders })
 }
 
 /// Notes what is installed after a change, and removes the folders of ours that are empty now.

@@ -247,8 +247,7 @@ fn checked(
 /// What the next request would cost, also where the summary was paid for.
 fn next_cost(job: &CompactJob<'_>, attempt: &Attempt) -> NextCost {
     let asked = job.summarizer.cost.as_ref().and_then(|it| it.spent_dollars).unwrap_or(0.0);
-    let after =
-        AfterChange { tokens: attempt.outcome.tokens, prefix: attempt.outcome.prefix_tokens, asked };
+    let after = AfterChange { tokens: attempt.outcome.tokens, prefix: attempt.outcome.prefix_tokens, asked };
     session_cost::next_cost(job.engine, job.measured, job.ask, Some(after))
 }
 
@@ -320,11 +319,7 @@ fn begin(job: &CompactJob<'_>) -> Result<(), Ended> {
 
 /// Archives what goes, and puts the outcome where it was asked for; the handle of the original. `messages`: the
 /// outcome as messages of an API, which is what is written where one was named.
-fn put(
-    job: &mut CompactJob<'_>,
-    attempt: &Attempt,
-    messages: Vec<u8>,
-) -> Result<(String, Delivered)> {
+fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result<(String, Delivered)> {
     let CompactJob { engine, opened, ask, .. } = *job;
     let warnings = &mut job.warnings;
     let (after, summary) = (&attempt.outcome.history, attempt.summary.as_deref());
