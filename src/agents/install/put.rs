@@ -196,4 +196,20 @@ mod tests {
         apply(&changes).unwrap_err();
         assert_eq!((text("a"), text("b").as_deref()), (None, Some("theirs")));
     }
+
+    #[test]
+    fn records_of_an_earlier_day_are_read() {
+        let text = r#"{"codex":{"/h/c.toml":[""]},"folders":{"/h/.epitome":[]},
+            "gemini-cli":{"/h/s.json":["{}\n","mcpServers/a","=env/X"]}}"#;
+        let records = of_texts(text).unwrap();
+        let keys = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect();
+        let made = [
+            Made::Object("\n".into()),
+            Made::Section(keys(&["mcpServers", "a"])),
+            Made::Switch(keys(&["env", "X"])),
+        ];
+        assert_eq!(records.agents["gemini-cli"]["/h/s.json"], made);
+        assert_eq!(records.agents["codex"]["/h/c.toml"], [Made::File]);
+        assert_eq!(records.folders, BTreeSet::from(["/h/.epitome".to_owned()]));
+    }
 }
