@@ -1,5 +1,6 @@
 //! Archived sessions as passages to be searched, and the qualifiers by which a query is narrowed.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -11,6 +12,7 @@ use crate::engine::input::values::timestamp;
 use crate::store::{Filter, Passage, PassageKind, Scope, Unindexed};
 use compaction::plan;
 use history::error::{ErrorKind, Result};
+use history::replaced;
 use history::tools::{self, Meaning};
 use history::{Call, History, Message, Part};
 use sessions::{self, MemorySource};
@@ -49,17 +51,26 @@ pub(crate) fn index(engine: &Engine, owner: &str, most: u64) -> Result<usize> {
 /// Puts a session that is archived under `handle` into the index.
 pub(crate) fn put(engine: &Engine, scope: &Scope, handle: &str, history: &History) -> Result<()> {
     let agent = history.meta.agent.as_deref().unwrap_or_default();
-    engine.store.put_passages(scope, handle, agent, &passages(history.messages()))
+    engine.store.put_passages(scope, handle, agent, &passages(history))
+}
+
+/// The messages that are searched, each with its number: those that a sealed compaction replaced have the number of that.
+pub(crate) fn searched(history: &History) -> (Cow<'_, [Message]>, Vec<usize>) {
+    match replaced::expanded(history) {
+        Some((it, origins)) => (Cow::Owned(it.into_messages()), origins),
+        None => (Cow::Borrowed(history.messages()), (0..history.messages().len()).collect()),
+    }
 }
 
 /// What of a session is searched: what the user and the model said, the calls, the user's answers and the errors. Other
 /// outputs are not: they are most of a session, and are looked through where the index finds nothing.
-fn passages(messages: &[Message]) -> Vec<Passage> {
+fn passages(history: &History) -> Vec<Passage> {
+    let (messages, numbers) = searched(history);
     let calls: HashMap<&str, &Call> =
         messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();
     // Instructions, reminders and summaries are not searched.
-    let said = (0..).zip(messages).filter(|(_, it)| it.kind == history::Kind::Said);
-    said.filter_map(|(number, message)| passage(number, message, &calls)).collect()
+    let said = numbers.iter().zip(&*messages).filter(|(_, it)| it.kind == history::Kind::Said);
+    said.filter_map(|(number, message)| passage(*number as u32, message, &calls)).collect()
 }
 
 fn passage(number: u32, message: &Message, calls: &HashMap<&str, &Call>) -> Option<Passage> {

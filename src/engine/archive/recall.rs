@@ -15,7 +15,7 @@ use crate::store::{
 use compaction::plan;
 use history::error::{Error, ErrorKind, Result};
 use history::tools::{self, Meaning};
-use history::{Call, Message, Part};
+use history::{Call, History, Message, Part};
 use sessions::{self, MemorySource};
 
 /// Maximum sessions that one search reads.
@@ -275,14 +275,15 @@ fn search_sessions(
         }
         let at = Scope { owner: scope.owner.clone(), project: entry.project.clone() };
         // A session that cannot be read is skipped; `doctor` reports it.
-        let Ok(messages) = messages(engine, &at, entry.handle.as_str()) else { continue };
+        let Ok(history) = history_of(engine, &at, entry.handle.as_str()) else { continue };
+        let (messages, numbers) = passages::searched(&history);
         // Outputs that were cleared have handles of their own, and are in the index.
         let cleared = engine.store.newest(&at, entry.session.as_deref(), CLEARED, 0)?;
         let cleared: HashSet<u32> = cleared.into_iter().filter_map(|it| it.message).collect();
         let calls: HashMap<&str, &Call> =
             messages.iter().flat_map(Message::calls).map(|it| (&*it.id, it)).collect();
-        for (number, message) in messages.iter().enumerate().rev() {
-            let number = number as u32;
+        for (number, message) in numbers.iter().zip(&*messages).rev() {
+            let number = *number as u32;
             // Instructions, reminders and summaries are not searched.
             if message.kind != history::Kind::Said {
                 continue;
@@ -318,10 +319,10 @@ fn search_sessions(
     Ok((out, 0))
 }
 
-/// The messages of a session in the archive.
-fn messages(engine: &Engine, scope: &Scope, handle: &str) -> Result<Vec<Message>> {
+/// A session in the archive.
+fn history_of(engine: &Engine, scope: &Scope, handle: &str) -> Result<History> {
     let source = MemorySource::new(handle, engine.store.restore(scope, handle)?);
-    Ok(sessions::read(&source, None)?.history.into_messages())
+    Ok(sessions::read(&source, None)?.history)
 }
 
 /// A part of what a handle names, at most `limit` tokens as `count` counts them: what the store can tell, and
@@ -347,7 +348,7 @@ pub fn read(
             format!("range {range}: expected the handle of a session, found that of a {}", what.name());
         return Err(Error::new(ErrorKind::Arguments, what));
     }
-    let messages = messages(engine, scope, handle)?;
+    let messages = history_of(engine, scope, handle)?.into_messages();
     let Some(last) = messages.len().checked_sub(1).map(|it| it as u64) else {
         let what = format!("range {range}: expected a session with messages, found none in it");
         return Err(Error::new(ErrorKind::Arguments, what));

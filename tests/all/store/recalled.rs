@@ -109,3 +109,43 @@ fn what_was_decided_comes_first_and_what_only_repeats_it_last() {
     }
     assert_eq!(paged, all);
 }
+
+#[test]
+fn what_a_sealed_compaction_replaced_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = std::fs::canonicalize(folder.path()).unwrap();
+    let line = |kind: &str, payload: Value| {
+        format!("{}\n", json!({"timestamp": "2026-01-01T00:00:00.000Z", "type": kind, "payload": payload}))
+    };
+    let message = |role: &str, kind: &str, text: &str| json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]});
+    let user = |text: &str| message("user", "input_text", text);
+    let reply = |text: &str| line("response_item", message("assistant", "output_text", text));
+    let sealed = json!({"type": "compaction", "id": "c1", "encrypted_content": "E"});
+    let filler = "The gate listens on its port and answers. ".repeat(200);
+    let session = [
+        line("session_meta", json!({"id": "sealed", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": home})),
+        line("response_item", user("Mend the pump of the plant.")),
+        reply("The gasket of the pump was worn out."),
+        line(
+            "compacted",
+            json!({"message": "", "replacement_history": [user("Mend the pump of the plant."), sealed]}),
+        ),
+        line("response_item", user("And now the gate.")),
+        reply(&filler),
+        line("response_item", user("Go on.")),
+        reply("Done."),
+    ];
+    let path = keep(&home, &home, "codex", "sealed", session.concat().as_bytes());
+    let run = |arguments: &[&str]| {
+        answer(&command(&home, &home, &[arguments, &["--json"]].concat()).output().unwrap())
+    };
+    let done = run(&["compact", path.to_str().unwrap(), "--budget", "600", "--apply"]);
+    assert_eq!(done["status"], "compacted", "{done}");
+    let found = run(&["recall", "gasket"]);
+    let hit = &found["hits"][0];
+    assert_eq!(hit["range"], "m1", "{found}");
+    let read = run(&["recall", hit["handle"].as_str().unwrap(), "--range", "m1"]);
+    assert!(read["text"].as_str().unwrap().contains("[assistant] The gasket of the pump"), "{read}");
+    let found = run(&["recall", "pump plant"]);
+    assert!(found["hits"].as_array().unwrap().iter().any(|it| it["range"] == "m0"), "{found}");
+}

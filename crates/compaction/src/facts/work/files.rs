@@ -299,7 +299,7 @@ impl Work<'_> {
     }
 
     /// Paths of earlier summaries that were written from a directory below the working directory: where others of them
-    /// are, of the same folder or name, and nothing is known of such a folder here.
+    /// of the same folder are, and nothing is known of such a folder here.
     pub(super) fn place_told_paths(&mut self) {
         /// Paths that are enough to tell the directory.
         const ENOUGH: usize = 2;
@@ -323,13 +323,10 @@ impl Work<'_> {
         }
         let first = |it: &str| it.split('/').next().unwrap_or_default().to_owned();
         let here: HashSet<String> = known.iter().map(|it| first(it.0)).collect();
-        let depth = |it: &str| it.matches('/').count();
-        let alike =
-            |a: &str, b: &str| first(a) == first(b) || file_name(a) == file_name(b) && depth(a) == depth(b);
         let moves = |it: &&str| {
             !ends.contains_key(*it)
                 && !here.contains(&first(it))
-                && placed.iter().any(|(other, _)| alike(it, other))
+                && placed.iter().any(|(other, _)| first(it) == first(other))
         };
         let moved = told.iter().map(|it| it.0.as_str()).filter(moves);
         let moved: Vec<(String, String)> = moved.map(|it| (it.to_owned(), format!("{dir}/{it}"))).collect();
