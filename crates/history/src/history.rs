@@ -245,7 +245,7 @@ pub struct Message {
     /// UTF-16 length of the message as the compact JSON of its own API, where the reader knows it and it is no more
     /// than 32 bits say.
     pub wire_len: Option<u32>,
-    /// Of a compaction whose text is sealed: what it replaced, from the session's beginning, if that is still there.
+    /// Of a compaction whose text is sealed: what it replaced, as far as the session still holds it.
     pub replaced: Option<Arc<[Message]>>,
 }
 

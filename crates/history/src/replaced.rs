@@ -1,35 +1,49 @@
 //! The messages that a compaction replaced, where its own text is sealed and the session still holds them.
 
-use crate::{History, Message};
+use std::collections::HashMap;
+
+use crate::{History, Message, Role};
 
 /// A history with the messages that its newest sealed compaction replaced in the place of it, and for each message the
-/// number of the one it comes from; nothing if there is none. What the compaction kept beside its text stands once.
+/// number of the one it comes from; nothing if there is none. A prompt that the compaction also kept stands once, by its
+/// own number.
 pub fn expanded(history: &History) -> Option<(History, Vec<usize>)> {
     let old = history.messages();
     let (sealed, replaced) =
         old.iter().enumerate().rev().find_map(|(at, it)| Some((at, it.replaced.as_deref()?)))?;
-    let mut origins = vec![sealed; replaced.len()];
-    let mut others = Vec::new();
-    for (number, kept) in old[..sealed].iter().enumerate().rev() {
-        let same = (0..replaced.len()).rfind(|at| origins[*at] == sealed && replaced[*at].says_same(kept));
-        match same {
-            Some(at) => origins[at] = number,
-            None => others.push(number),
+    let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+    for (at, it) in replaced.iter().enumerate() {
+        if matches!(it.role, Role::User | Role::System) {
+            places.entry(it.plain()).or_default().push(at);
         }
     }
-    // What was cut short is the oldest that was kept; instructions come first too.
-    others.reverse();
-    origins.splice(0..0, others.iter().copied());
+    let mut origins = vec![sealed; replaced.len()];
+    let mut oldest = replaced.len();
+    // Kept in another form: instructions come first, a prompt that was cut is the oldest that was kept.
+    let (mut first, mut cut) = (Vec::new(), Vec::new());
+    for (number, kept) in old[..sealed].iter().enumerate().rev() {
+        match places.get_mut(&kept.plain()).and_then(Vec::pop) {
+            Some(at) => {
+                origins[at] = number;
+                oldest = if kept.is_prompt() { oldest.min(at) } else { oldest };
+            }
+            None if kept.is_prompt() => cut.insert(0, number),
+            None => first.insert(0, number),
+        }
+    }
+    let own = |numbers: &[usize]| numbers.iter().map(|it| old[*it].clone()).collect::<Vec<Message>>();
+    let (before, behind) = replaced.split_at(oldest);
+    let messages = [&own(&first), before, &own(&cut), behind, &old[sealed + 1..]].concat();
+    origins.splice(oldest..oldest, cut);
+    origins.splice(0..0, first);
     origins.extend(sealed + 1..old.len());
-    let messages: Vec<Message> =
-        (others.iter().map(|it| &old[*it])).chain(replaced).chain(&old[sealed + 1..]).cloned().collect();
     Some((History::new(messages, history.meta.clone()), origins))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, Meta, Opaque, Part, Role};
+    use crate::{Kind, Meta, Opaque, Part};
 
     fn prompt(text: &str) -> Message {
         Message::text(Role::User, Kind::Said, text)
@@ -47,13 +61,17 @@ mod tests {
         let opaque = Opaque { api: "api".into(), kind: "compaction".into(), raw: "{}".into() };
         let mut sealed = Message::new(Role::Assistant, Kind::Summary, vec![Part::Opaque(opaque)]);
         sealed.replaced = Some(replaced.into());
-        let messages = vec![prompt("Cut…"), prompt("Second."), context, sealed, prompt("Third.")];
+        let manual = Message::text(Role::System, Kind::Context, "Manual");
+        let messages = vec![manual, prompt("Cut…"), prompt("Second."), context, sealed, prompt("Third.")];
         let history = History::new(messages, Meta::default());
 
         let (whole, origins) = expanded(&history).unwrap();
         let texts: Vec<String> = whole.messages().iter().map(Message::plain).collect();
-        assert_eq!(texts, ["Cut…", "<environment_context>", "First.", "One.", "Second.", "Two.", "Third."]);
-        assert_eq!(origins, [0, 2, 3, 3, 1, 3, 4]);
+        assert_eq!(
+            texts,
+            ["Manual", "<environment_context>", "First.", "One.", "Cut…", "Second.", "Two.", "Third."]
+        );
+        assert_eq!(origins, [0, 3, 4, 4, 1, 2, 4, 5]);
         assert!(expanded(&whole).is_none());
     }
 }

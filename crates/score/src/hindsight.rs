@@ -77,7 +77,7 @@ impl Hindsight {
 /// The things before message `cut` that the agent used from there on.
 pub fn used_later(source: &History, cut: usize) -> Vec<Used> {
     let replaced = replaced::expanded(source);
-    // A cut at or before a sealed compaction leaves nothing of it in the first part.
+    // A cut at or before a sealed compaction: the first part does not have it.
     let replaced = replaced.filter(|(_, origins)| origins.is_sorted_by_key(|it| *it >= cut));
     let cut = replaced.as_ref().map_or(cut, |(_, origins)| origins.partition_point(|it| *it < cut));
     let source = &*scripts_expanded(replaced.as_ref().map_or(source, |it| &it.0));

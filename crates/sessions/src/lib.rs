@@ -289,9 +289,9 @@ fn hold(part: &mut Part, keep: &Keep, at: u64) {
 /// earlier compactions are known.
 const LOOKED_AT_WHOLE: u64 = if cfg!(test) { 1 } else { 8 << 20 };
 
-/// Reads a session that is only measured. Its history is that of [`read`], but for what `keep` does to parts; records
-/// that the history does not depend on are not looked at where the format allows it, so that compactions before the
-/// newest one may be missing in [`Session::past`]. It cannot be written.
+/// Reads a session that is only measured. Its history is that of [`read`], but for what `keep` does to parts and without
+/// what a sealed compaction replaced. Records that the history does not depend on are not looked at where the format
+/// allows it, so that compactions before the newest one may be missing in [`Session::past`]. It cannot be written.
 ///
 /// # Errors
 /// As [`read`].

@@ -209,11 +209,17 @@ fn what_a_sealed_compaction_replaced_is_told() {
         },
         Message::text(Role::Assistant, Kind::Said, "Next I look at the seal of the valve."),
     ];
-    let page = page_of(&History::new(messages, before.meta.clone()));
+    let page = page_of(&History::new(messages.clone(), before.meta.clone()));
     assert!(page.contains("what it replaced is told from the session's file"), "{page}");
     assert!(page.contains("- \"Now mend the valve of the plant.\" [#1]\n"), "{page}");
     assert!(page.contains("- edited: src/pump.rs [#2], src/valve.rs [#2]\n"), "{page}");
     assert!(page.contains("(git log: #2): 1a2b3c4 pump"), "{page}");
+    // What a prompt asked for that was not kept was answered.
+    let later = History::new(messages[1..].to_vec(), before.meta);
+    let page = page_of(&later);
+    assert!(page.contains("- \"Now mend the valve of the plant.\" [#0]\n"), "{page}");
+    let goal = page.split("## ").find(|it| it.starts_with("Goal\n")).unwrap_or_default();
+    assert!(!goal.contains("Mend the pump"), "{page}");
 }
 
 #[test]

@@ -284,11 +284,23 @@ fn a_sealed_compaction_knows_what_it_replaced() {
     let measured = codex::scan(&source, &|_, _| None).unwrap();
     assert_eq!(replaced(&measured), [None, None, None]);
 
-    // Put back behind later messages, it stands for no more than before.
-    let written = codex::write(&source, &session, &session.history, Mode::Append).unwrap();
-    let text = String::from_utf8(written.bytes(&source).unwrap()).unwrap();
-    let again = codex::read(&MemorySource::new("rollout.jsonl", text)).unwrap();
-    assert_eq!(replaced(&again), [None, Some(before), None]);
+    // Put back behind another compaction and later messages, it stands for no more than before.
+    let append = |source: &MemorySource, after: &History| {
+        let session = codex::read(source).unwrap();
+        let written = codex::write(source, &session, after, Mode::Append).unwrap();
+        MemorySource::new("rollout.jsonl", written.bytes(source).unwrap())
+    };
+    let summary = Message::text(Role::User, Kind::Summary, "S");
+    let other = append(&source, &History::new(vec![summary], session.history.meta.clone()));
+    assert_eq!(replaced(&codex::read(&other).unwrap()), [None]);
+    let back = append(&other, &session.history);
+    assert_eq!(replaced(&codex::read(&back).unwrap()), [None, Some(before), None]);
+
+    // One that was taken back with its turn leaves the one before.
+    lines.push(rolled_back(1));
+    let session = codex::read(&of(&lines)).unwrap();
+    let first: Vec<String> = ["one", "re one"].map(Into::into).into();
+    assert_eq!(replaced(&session), [None, Some(first), None, None]);
 }
 
 #[test]

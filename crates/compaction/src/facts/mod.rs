@@ -175,7 +175,7 @@ pub struct Ledger {
     /// In the order of their messages.
     pub facts: Vec<Fact>,
     /// Changes of files that a later change of the same file replaced, in order.
-    pub replaced: Vec<Fact>,
+    pub overwritten: Vec<Fact>,
     /// The working directory, where the history contains it.
     pub directory: Option<String>,
 }
@@ -218,12 +218,23 @@ pub fn prepare() {
 /// Reads a history. Takes time linear in its text; the same history gives the same ledger.
 pub fn read(history: &History) -> Ledger {
     let mut ledger = read_expanded(history);
+    drop_unkept(history, &mut ledger.facts);
     past::note_unreadable(history, &mut ledger.facts);
     ledger.facts.sort_by_key(|it| it.message);
     ledger
 }
 
-/// Reads the messages that a history holds in the place of others, and tells them by the number of those.
+/// Drops what prompts ask for that a sealed compaction did not keep, if it is known what was asked later: it keeps the
+/// newest, so they were answered.
+fn drop_unkept(history: &History, facts: &mut Vec<Fact>) {
+    let Some(sealed) = history.messages().iter().rposition(|it| it.replaced.is_some()) else { return };
+    if facts.iter().any(|it| it.topic == Topic::Goal && it.message != sealed) {
+        let asks = |it: &Fact| matches!(it.topic, Topic::Goal | Topic::Directives | Topic::Last);
+        facts.retain(|it| it.message != sealed || !asks(it));
+    }
+}
+
+/// Reads a history with sealed and quoted messages expanded; facts get the number of the message they come from.
 fn read_expanded(history: &History) -> Ledger {
     let replaced = replaced::expanded(history);
     let kept = verbatim::expanded(replaced.as_ref().map_or(history, |it| &it.0));
@@ -237,7 +248,7 @@ fn read_expanded(history: &History) -> Ledger {
     let origin = |it: usize| origins.get(it).copied().unwrap_or(it);
     let mut ledger = read_messages(&history, &origin);
     let origin = |it: &mut usize| *it = origin(*it);
-    for fact in ledger.facts.iter_mut().chain(&mut ledger.replaced) {
+    for fact in ledger.facts.iter_mut().chain(&mut ledger.overwritten) {
         origin(&mut fact.message);
         match &mut fact.detail {
             Detail::Error { resolved, similar, excused, .. } => {
@@ -265,14 +276,14 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     past::read(history, directory.as_deref(), &mut facts);
     let goal = facts.iter().any(|it| it.topic == Topic::Goal);
     // Nothing that either of them finds depends on the other.
-    let (said, (names, replaced, commits)) = parallel::join(
+    let (said, (names, overwritten, commits)) = parallel::join(
         || talk::read(history, goal),
         || {
-            let (replaced, commits) = work::read(history, directory.as_deref(), origin, &mut facts);
+            let (overwritten, commits) = work::read(history, directory.as_deref(), origin, &mut facts);
             let changed = plan::read(history, &mut facts);
             past::superseded::drop_superseded(history, &changed, &mut facts);
             facts.extend(refusals::read(history, directory.as_deref()));
-            (work::identifiers::read(history, directory.as_deref()), replaced, commits)
+            (work::identifiers::read(history, directory.as_deref()), overwritten, commits)
         },
     );
     facts.extend(said);
@@ -289,7 +300,7 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     past::superseded::replace_answered_goal(history, &mut facts);
     facts.extend(mode::read(history));
     refusals::drop_guessed_causes(&mut facts);
-    Ledger { facts: deduplicated(facts), replaced, directory }
+    Ledger { facts: deduplicated(facts), overwritten, directory }
 }
 
 /// Sorts the facts by message and drops duplicates: of a file, command or error the last is kept, of others the first.

@@ -186,7 +186,7 @@ fn missing(parsed: &Parsed, ground: &Ground<'_>) -> Ledger {
         .collect();
     let within = ground.ledger.facts.iter().filter(|it| ground.region.contains(&it.message));
     let facts = within.filter(|it| protected(it) && !is_stated(it, &lines, &asked, &flat)).cloned().collect();
-    Ledger { facts, replaced: Vec::new(), directory: ground.ledger.directory.clone() }
+    Ledger { facts, overwritten: Vec::new(), directory: ground.ledger.directory.clone() }
 }
 
 /// Facts that no summary may be without.

@@ -210,23 +210,25 @@ impl Rollout {
     /// for turns that were rolled back. Compactions before it are passed over: what they replaced is there too.
     pub(super) fn unseal(&self, source: &dyn Source, keep: &Keep, items: &mut [Box<Live>]) -> Result<()> {
         let Some(live) = items.iter_mut().rfind(|it| is_sealed(&it.message)) else { return Ok(()) };
-        // A history that was put back has it once more.
         let mut first = 0;
-        for (number, entry) in self.entries.iter().enumerate().rev() {
-            if matches!(entry, RolloutEntry::Compacted { has_history: true, .. }) {
-                let carried = self.base(source, keep, number as u32)?;
-                if !carried.iter().any(|it| it.message.says_same(&live.message)) {
-                    break;
-                }
+        for (number, entry) in self.entries.iter().enumerate() {
+            if matches!(entry, RolloutEntry::Compacted { has_history: true, .. })
+                && self
+                    .base(source, keep, number as u32)?
+                    .iter()
+                    .any(|it| it.message.says_same(&live.message))
+            {
                 first = number;
+                break;
             }
         }
         let mut replaced: Vec<Box<Live>> = Vec::new();
-        let mut starts = Vec::new();
+        let (mut starts, mut data) = (Vec::new(), SharedData::default());
         for (number, entry) in self.entries.iter().enumerate().take(first) {
             match entry {
                 RolloutEntry::Item { starts_turn, .. } => {
-                    let Some(item) = self.live_item(source, keep, number as u32)? else { continue };
+                    let Some(mut item) = self.live_item(source, keep, number as u32)? else { continue };
+                    data.share(&mut item.message.parts);
                     starts.extend(starts_turn.then_some(replaced.len()));
                     replaced.push(Box::new(item));
                 }
