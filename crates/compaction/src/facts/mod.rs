@@ -228,9 +228,9 @@ pub fn read(history: &History) -> Ledger {
 /// newest, so they were answered.
 fn drop_unkept(history: &History, facts: &mut Vec<Fact>) {
     let Some(sealed) = history.messages().iter().rposition(|it| it.replaced.is_some()) else { return };
-    if facts.iter().any(|it| it.topic == Topic::Goal && it.message != sealed) {
-        let asks = |it: &Fact| matches!(it.topic, Topic::Goal | Topic::Directives | Topic::Last);
-        facts.retain(|it| it.message != sealed || !asks(it));
+    let asks = |it: &Fact| matches!(it.topic, Topic::Goal | Topic::Last) && it.voice() == Voice::User;
+    if facts.iter().any(|it| asks(it) && it.message != sealed) {
+        facts.retain(|it| it.message != sealed || !asks(it) && it.topic != Topic::Directives);
     }
 }
 
