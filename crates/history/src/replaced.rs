@@ -1,12 +1,11 @@
-//! The messages that a compaction replaced, where its own text is sealed and the session still holds them.
+//! What a compaction replaced whose own text is encrypted, where the session still holds it.
 
 use std::collections::HashMap;
 
 use crate::{History, Message, Role};
 
-/// A history with the messages that its newest sealed compaction replaced in the place of it, and for each message the
-/// number of the one it comes from; nothing if there is none. A prompt that the compaction also kept stands once, by its
-/// own number.
+/// A history in which the newest sealed compaction gives way to the messages that it replaced, and for each message its
+/// number in `history`: that of the compaction for those that it did not also keep. `None` without such a compaction.
 pub fn expanded(history: &History) -> Option<(History, Vec<usize>)> {
     let old = history.messages();
     let (sealed, replaced) =

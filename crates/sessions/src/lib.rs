@@ -36,7 +36,7 @@ pub use session::{Note, Origins, PastCompaction, Record, Session};
 pub use source::{MemorySource, Source};
 pub use wire::messages;
 
-// Here and not in `format`: what a format names must not name it.
+// Not in `format`, which the modules of the formats import: that would be a circle.
 impl Format {
     /// Claude Code `.jsonl`.
     pub const CLAUDE_CODE: Self = Self(&agents::claude_code::ROW);

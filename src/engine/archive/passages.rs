@@ -54,7 +54,7 @@ pub(crate) fn put(engine: &Engine, scope: &Scope, handle: &str, history: &Histor
     engine.store.put_passages(scope, handle, agent, &passages(history))
 }
 
-/// The messages that are searched, each with its number: those that a sealed compaction replaced have the number of that.
+/// The messages that are searched, with their numbers; what a sealed compaction replaced has the number of the compaction.
 pub(crate) fn searched(history: &History) -> (Cow<'_, [Message]>, Vec<usize>) {
     match replaced::expanded(history) {
         Some((it, origins)) => (Cow::Owned(it.into_messages()), origins),

@@ -224,8 +224,8 @@ pub fn read(history: &History) -> Ledger {
     ledger
 }
 
-/// Drops what prompts ask for that a sealed compaction did not keep, if it is known what was asked later: it keeps the
-/// newest, so they were answered.
+/// Drops goals and orders of prompts that a sealed compaction did not keep, if a later request is known. A compaction
+/// keeps the newest prompts, so the others were answered.
 fn drop_unkept(history: &History, facts: &mut Vec<Fact>) {
     let Some(sealed) = history.messages().iter().rposition(|it| it.replaced.is_some()) else { return };
     let asks = |it: &Fact| matches!(it.topic, Topic::Goal | Topic::Last) && it.voice() == Voice::User;
@@ -267,7 +267,7 @@ fn read_expanded(history: &History) -> Ledger {
     ledger
 }
 
-/// `origin`: by which number a message is told in a text.
+/// `origin`: the number that a text cites for a message.
 fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) -> Ledger {
     let expanded = code_mode::expanded(history);
     let history = expanded.as_ref().unwrap_or(history);

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use history::{History, Kind, Message, Part, Role};
 
-/// A excerpt: one text, call or output of a message.
+/// An excerpt: one text, call or output of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Excerpt {
     /// The unit it belongs to: all of them go, or none.

@@ -54,8 +54,7 @@ impl TokenCounter {
 
     /// How far off the context may be, in percent: by what came since the last report, and by what grew unseen with
     /// each response before (web searches, hidden thoughts, what the client adds). Fitted to the tuned half of the
-    /// corpus:
-    /// `tests/all/margins.rs`.
+    /// corpus (`tests/all/margins.rs`).
     fn margin(&self, history: &History, reports: &[Report], before: &[f64]) -> f64 {
         const OF_TAIL: f64 = 0.25;
         const OF_UNSEEN: f64 = 0.75;

@@ -79,8 +79,8 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
     facts.retain(|it| !step(it) || Some(it.message) == newest);
 }
 
-/// Drops what a summary tells that stands behind one which was made later, as OpenCode keeps the messages since the one
-/// before the last: the newer one was made of it. What it alone tells of the user's rules stays.
+/// Drops the facts of a summary that stands behind a newer one, which was made from it, but for rules that it alone has.
+/// OpenCode keeps the messages since the summary before the last.
 fn drop_of_older(history: &History, facts: &mut Vec<Fact>) {
     let made = |number: usize| history.messages()[number].at;
     let mut numbers: Vec<usize> = facts.iter().map(|it| it.message).collect();

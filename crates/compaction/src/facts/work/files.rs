@@ -298,8 +298,8 @@ impl Work<'_> {
         }
     }
 
-    /// Paths of earlier summaries that were written from a directory below the working directory: where others of them
-    /// of the same folder are, and nothing is known of such a folder here.
+    /// Completes paths of an earlier summary that are relative to a directory below the working directory: if other
+    /// paths of the summary in the same folder are known there, and the working directory has no such folder.
     pub(super) fn place_told_paths(&mut self) {
         /// Paths that are enough to tell the directory.
         const ENOUGH: usize = 2;

@@ -146,7 +146,7 @@ impl Dialogue {
         ask
     }
 
-    /// The facts of the region as a excerpt: all that a model is shown which remembers the conversation itself.
+    /// The facts of the region as an excerpt: all that a model is shown which remembers the conversation itself.
     fn facts(&self, request: &SummaryRequest<'_>) -> Vec<Excerpt> {
         let ask = offline::OfflineRequest {
             region: request.region.clone(),
