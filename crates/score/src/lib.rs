@@ -221,6 +221,9 @@ pub fn score_probes(
         }
     }
     let contradictions = kept::survive::distinct(contradictions, &expanded);
+    // What a sealed compaction replaced is not asked for, but bears out what is said of it.
+    let is_sealed = source.messages().iter().any(|it| it.replaced.is_some());
+    let sealed = if is_sealed { source::done::probes(&expanded) } else { Vec::new() };
     let weighted = |share: &dyn Fn(&Tally) -> f64| weighted(&classes, share);
     let kept = weighted(&|it| it.kept as f64 / it.found as f64);
     let evicted_probes: usize = classes.values().map(|it| it.found).sum();
@@ -241,7 +244,7 @@ pub fn score_probes(
             tail: sum(&source.messages()[split..]),
         },
         lost,
-        unsupported: kept::support::unsupported(&expanded, probes, &scene.index),
+        unsupported: kept::support::unsupported(&expanded, probes.iter().chain(&sealed), &scene.index),
         contradictions,
     }
 }

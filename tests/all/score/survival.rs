@@ -1,6 +1,6 @@
 //! What counts as survival, and what does not, on sessions made by hand and by chance.
 
-use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role};
+use epitome::history::{Call, History, Kind, Message, Meta, Opaque, Output, Part, Role, Text};
 use epitome::score::baselines::Baseline;
 use epitome::score::{self, Class, Score, synthetic};
 
@@ -251,6 +251,24 @@ fn nobody_may_make_things_up() {
         let score = scored(&format!("{GOOD}\n{line}\n"));
         assert!(score.unsupported.is_empty(), "{line}: {:#?}", score.unsupported);
     }
+}
+
+#[test]
+fn what_a_sealed_compaction_replaced_supports_a_claim() {
+    let run = r#"{"command":"cat NOTES.md","workdir":"/home/ann/shop/docs"}"#;
+    let replaced = tool("r", "shell_command", run, "Read the meter first.", false);
+    let sealed = Opaque { api: "codex".into(), kind: "compaction".into(), raw: Text::new("{}") };
+    let mut sealed = Message::new(Role::Assistant, Kind::Summary, vec![Part::Opaque(sealed)]);
+    let scored = |sealed: Message| {
+        let source = history(vec![user("Mend the pump."), sealed, user("go on")]);
+        let summary = "Read docs/NOTES.md, then edited docs/VALVE.md";
+        let compacted = history(vec![Message::text(Role::User, Kind::Summary, summary), user("go on")]);
+        let score = score::score(&source, &compacted, &|_| false, &count);
+        score.unsupported.into_iter().map(|it| it.text).collect::<Vec<_>>()
+    };
+    assert_eq!(scored(sealed.clone()), ["docs/NOTES.md", "docs/VALVE.md"]);
+    sealed.replaced = Some(replaced.into());
+    assert_eq!(scored(sealed), ["docs/VALVE.md"]);
 }
 
 #[test]

@@ -72,7 +72,11 @@ enum Success {
 }
 
 /// Statements in fresh lines that have no support in `source`.
-pub(crate) fn unsupported(source: &History, probes: &[Probe], index: &Index) -> Vec<Unsupported> {
+pub(crate) fn unsupported<'p>(
+    source: &History,
+    probes: impl Iterator<Item = &'p Probe>,
+    index: &Index,
+) -> Vec<Unsupported> {
     let lines: Vec<&Line> = index.lines.iter().filter(|it| states(it)).collect();
     let asked: Vec<(&Line, Vec<Asked>)> = lines.into_iter().map(|it| (it, asked(it, index))).collect();
     if asked.iter().all(|it| it.1.is_empty()) {
@@ -179,7 +183,11 @@ struct Support {
 }
 
 impl Support {
-    fn new<'a>(source: &History, probes: &[Probe], asked: impl Iterator<Item = &'a Asked<'a>>) -> Self {
+    fn new<'p, 'a>(
+        source: &History,
+        probes: impl Iterator<Item = &'p Probe>,
+        asked: impl Iterator<Item = &'a Asked<'a>>,
+    ) -> Self {
         let mut support = Self {
             cwd: source.meta.cwd.as_deref().unwrap_or_default().replace('\\', "/"),
             shell_dirs: shell_dirs(source),
