@@ -48,7 +48,7 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
             it.trim_start().starts_with("<command-").then(|| it.split_once("<command-args>")).flatten();
         typed.and_then(|it| it.1.split_once("</command-args>")).map_or(request(it), |it| it.0)
     };
-    let texts: Vec<&str> = texts.flat_map(assigned).map(request).map(without_header).collect();
+    let texts: Vec<&str> = texts.flat_map(assigned).map(unquoted).map(request).map(without_header).collect();
     let mut out = Vec::new();
     for [start, end] in TRANSCRIPTS {
         let from = texts.iter().enumerate().find_map(|(at, it)| Some((at, it.find(start)?)));
@@ -76,6 +76,13 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
     }
     texts.iter().for_each(|it| without_elements(it, &mut out));
     out
+}
+
+/// A prompt without the quotes that `opencode run` puts around an argument with spaces; it escapes those inside.
+fn unquoted(text: &str) -> &str {
+    let inner = text.trim().strip_prefix('"').and_then(|it| it.strip_suffix('"'));
+    let is_escaped = |it: &str| it.match_indices('"').all(|(at, _)| it[..at].ends_with('\\'));
+    inner.filter(|it| it.contains(' ') && is_escaped(it)).unwrap_or(text)
 }
 
 /// The name of a slash command that Claude Code sends as elements, with its slash.
@@ -441,6 +448,8 @@ mod tests {
         for (text, expected) in [
             ("a\n<system-reminder>never</system-reminder>\nb", vec!["a\n", "\nb"]),
             ("## Open tabs: x\n## My request for Codex:\nfix it", vec!["fix it"]),
+            ("\"# Task\nSay \\\"done\\\" at the end.\"", vec!["# Task\nSay \\\"done\\\" at the end."]),
+            ("\"not found\" and \"no such file\"", vec!["\"not found\" and \"no such file\""]),
             (
                 "Assess this:\n>>> TRANSCRIPT DELTA START\n[1] user: never push\n>>> TRANSCRIPT DELTA END\nThe request:",
                 vec!["Assess this:\n", "The request:"],
