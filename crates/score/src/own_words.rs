@@ -7,7 +7,8 @@ use crate::cues;
 /// Without the context that editors put before what was typed, and the quotes that `opencode run` puts around it.
 pub(crate) fn typed(text: &str) -> &str {
     let argument = text.trim().strip_prefix('"').and_then(|it| it.strip_suffix('"'));
-    let text = argument.filter(|it| it.contains(' ') && !it.replace("\\\"", "").contains('"')).unwrap_or(text);
+    let text =
+        argument.filter(|it| it.contains(' ') && !it.replace("\\\"", "").contains('"')).unwrap_or(text);
     text.split_once(cues::TYPED_AFTER).and_then(|it| it.1.split_once(':')).map_or(text, |it| it.1)
 }
 

@@ -436,6 +436,25 @@ fn what_is_true_is_no_contradiction() {
             vec![],
             "- `npx eslint src/a.ts | tail -3; echo done` → failed, 3 errors",
         ),
+        // Totals of test runners, and filters whose end says nothing of what they filter.
+        (
+            vec![("node --test pump.test.js | grep -E \"^. (pass|fail)\"", "ℹ pass 3\nℹ fail 1")],
+            vec![],
+            "- `node --test pump.test.js | grep -E \"^. (pass|fail)\"` → failed, 3 passed, 1 failed",
+        ),
+        (
+            vec![(
+                "pytest --collect-only -q | tail -9",
+                "ERROR a_test.py\nno tests collected, 2 errors in 0.2s",
+            )],
+            vec![],
+            "- `pytest --collect-only -q` → failed, 2 errors",
+        ),
+        (
+            vec![("pytest -q | grep -E \"Error|assert\" | head -3", ">  assert 500 == 204")],
+            vec![],
+            "- `pytest -q | grep -E \"Error|assert\"` → failed: assert 500 == 204",
+        ),
         // What the agent said in its own words.
         (
             vec![("cat src/a.rs", "fn a() {}")],
@@ -460,6 +479,7 @@ fn what_is_true_is_no_contradiction() {
         (vec![("./run.sh stage", "fine")], "- `./run.sh stage` → failed"),
         (vec![("cd /tmp && ./run.sh stage", "fine")], "- `cd /tmp && ./run.sh stage` → failed"),
         (vec![("mise run check; tail x", "[lint] ERROR task failed")], "- `mise run check; tail x` → ok"),
+        (vec![("node --test a.js | tail", "# pass 3\n# fail 0")], "- `node --test a.js` → failed, 1 failed"),
     ] {
         assert_eq!(against(&commands, &[], summary).0.len(), 1, "{summary}");
     }

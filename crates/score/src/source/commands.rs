@@ -217,9 +217,15 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     Some(Outcome { ok, exit, passed, failed })
 }
 
-/// ESLint's total: `✖ 10 problems (3 errors, 7 warnings)`.
+/// ESLint's total, `✖ 10 problems (3 errors, 7 warnings)`, or pytest's, `no tests collected, 2 errors in 0.24s`.
 fn counts_problems(line: &str) -> bool {
-    line.trim_start().starts_with('✖') && line.contains(" problem") && !line.contains("(0 errors")
+    let eslint =
+        line.trim_start().starts_with('✖') && line.contains(" problem") && !line.contains("(0 errors");
+    let pytest = line.split_once(" error").is_some_and(|(before, after)| {
+        before.ends_with(|c: char| c.is_ascii_digit())
+            && (after.starts_with(" in ") || after.starts_with("s in "))
+    });
+    eslint || pytest
 }
 
 /// The exit code that a command prints of its own accord: `make; echo "EXIT=$?"`.
@@ -275,12 +281,16 @@ fn dies(line: &str) -> bool {
         || line.starts_with('[') && line.trim_end().ends_with("] ERROR task failed")
 }
 
-/// Whether the last stage of a pipe decides what its end says: `make | grep error` ends well when there are errors.
+/// Whether a filter at the end of a pipe decides what its end says: `make | grep error` ends well when there are errors.
+/// `head` and `tail` after it say nothing either.
 fn filtered(command: &str) -> bool {
-    let last = command.rsplit(['|', ';']).next().unwrap_or_default().trim_start();
-    let head = last.split_whitespace().next().unwrap_or_default();
+    // A pattern may have a bar or a semicolon, too, but then without a space.
+    let stages = command.rsplit("| ").flat_map(|it| it.rsplit("; "));
+    let mut stages = stages.map(|it| it.split_whitespace().next().unwrap_or_default());
     command.contains('|')
-        && ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "xargs", "jq"].contains(&head)
+        && stages.find(|it| !["head", "tail"].contains(it)).is_some_and(|it| {
+            ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "xargs", "jq"].contains(&it)
+        })
 }
 
 /// The exit code in an answer. Phrases of Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, pi 0.50, OpenHands SDK 1.
@@ -327,7 +337,9 @@ pub(crate) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
                 .split_once(*label)
                 .is_some_and(|it| it.1.trim_start().starts_with(|c: char| c.is_ascii_digit()))
         };
-        let labelled = ["passed:", "failed:"].iter().any(number_behind);
+        // As Node's test runner does: `ℹ pass 4`.
+        let total = matches!(words[..], ["ℹ", "pass" | "fail", _] | ["#", "pass" | "fail", _]);
+        let labelled = total || ["passed:", "failed:"].iter().any(number_behind);
         for pair in words.windows(2) {
             let number = |it: &str| it.parse::<u64>().ok();
             let pair = if labelled { [pair[1], pair[0]] } else { [pair[0], pair[1]] };
