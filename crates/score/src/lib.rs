@@ -187,6 +187,12 @@ pub fn score_probes(
     let (replacement, split) = replacement(source, compacted);
     let expanded = whole(source);
     let scene = kept::survive::Scene::new(&expanded, probes, &replacement, split);
+    // A prompt that stands there word for word says all that it said, over however many lines.
+    let is_copied = |probe: &Probe| {
+        let copied = |it: &Message| it.is_prompt() && replacement.messages().iter().any(|to| same(it, to));
+        matches!(probe.fact, Fact::Words { .. } | Fact::Rule { .. })
+            && probe.messages.iter().any(|it| copied(&source.messages()[*it]))
+    };
 
     let mut classes: BTreeMap<Class, Tally> = BTreeMap::new();
     let mut last_request = Tally::default();
@@ -200,7 +206,7 @@ pub fn score_probes(
             }
             continue;
         }
-        let fate = if scene.finds(probe, &mut contradictions) {
+        let fate = if scene.finds(probe, &mut contradictions) || is_copied(probe) {
             Fate::Kept
         } else if probe.messages.iter().any(|it| recoverable(*it)) {
             Fate::Recoverable

@@ -272,6 +272,17 @@ fn what_a_sealed_compaction_replaced_supports_a_claim() {
 }
 
 #[test]
+fn a_prompt_that_stands_word_for_word_says_all_that_it_said() {
+    let list: String = (1..12).map(|it| format!("{it}. Pump\n\nWhich valve?\n")).collect();
+    let prompt = user(&format!("Find out how each pump works, and never open a valve.\n{list}"));
+    let source = history(vec![prompt.clone(), assistant("I look."), user("go on")]);
+    let summary = Message::text(Role::User, Kind::Summary, "Nothing is known.");
+    let kept = |messages: Vec<Message>| score::score(&source, &history(messages), &|_| false, &count).kept;
+    assert_eq!(kept(vec![summary.clone(), prompt, user("go on")]), Some(1.0));
+    assert_eq!(kept(vec![summary, user("go on")]), Some(0.0));
+}
+
+#[test]
 fn other_words_for_operations() {
     for (row, kept) in [
         ("- edited `src/login.rs`, created `src/limit.rs`", 2),
