@@ -261,7 +261,7 @@ pub(super) const OF_THE_USER: &[&str] = &[
     "user", "you said", "you asked", "constraint", "rule", "instruction", "require", "preference",
     "prefer", "request", "must", "never",
     "always", "don't", "do not", "not allowed", "guideline", "policy", "feedback", "said", "asked",
-    "wants", "told", "order", "directive", "limits",
+    "wants", "told", "order", "directive", "limits", "goal",
     "standing", "用户", "用戶", "约束", "約束", "限制", "规则", "規則", "要求", "指示", "偏好", "禁止", "不要", "必须", "必須", "ユーザー",
     "制約", "ルール", "要件", "要望",
     "守る", "사용자", "제약", "규칙", "요구", "지시", "usuario", "restric", "regla", "instrucc", "пользовател",

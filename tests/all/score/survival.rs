@@ -220,6 +220,7 @@ fn quoted_rules_are_rules() {
         "> Never log customer passwords in clear text.\n",
         "- 「Never log customer passwords in clear text.」\n",
         "1. **Never log customer passwords in clear text** [1]\n",
+        "\n## Goal\n- \"Add rate limiting. Never log customer passwords in clear text.\"\n\n## User constraints\n",
     ] {
         let score = scored(&GOOD.replace(bare, row));
         assert_eq!(score.classes[&Class::UserRule].kept, 2, "{row}: {:#?}", score.lost);

@@ -61,7 +61,7 @@ type Label = (usize, String, String);
 const SHORTEST: usize = 40;
 
 /// Characters: as much is told of a prompt that stands behind the summary.
-const BEGUN: usize = 1_000;
+const BEGUN: usize = 300;
 
 /// Characters: as much is told of a request that begins behind the summary.
 const NAMED: usize = 200;
