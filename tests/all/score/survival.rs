@@ -463,6 +463,19 @@ fn what_is_true_is_no_contradiction() {
             "- `pytest --collect-only -q` → failed, 2 errors",
         ),
         (
+            vec![(
+                "npx oxlint a.ts 2>&1 | tail -3; git diff",
+                "\nFound 0 warnings and 5 errors.\na.ts | 2 +-",
+            )],
+            vec![],
+            "- `npx oxlint a.ts 2>&1 | tail -3; git diff` → failed, 5 errors",
+        ),
+        (
+            vec![("npx tsc a.ts | head -5", "error TS5112: tsconfig.json is present.")],
+            vec![],
+            "- `npx tsc a.ts` → failed: error TS5112: tsconfig.json is present.",
+        ),
+        (
             vec![("pytest -q | grep -E \"Error|assert\" | head -3", ">  assert 500 == 204")],
             vec![],
             "- `pytest -q | grep -E \"Error|assert\"` → failed: assert 500 == 204",
@@ -491,6 +504,7 @@ fn what_is_true_is_no_contradiction() {
         (vec![("./run.sh stage", "fine")], "- `./run.sh stage` → failed"),
         (vec![("cd /tmp && ./run.sh stage", "fine")], "- `cd /tmp && ./run.sh stage` → failed"),
         (vec![("mise run check; tail x", "[lint] ERROR task failed")], "- `mise run check; tail x` → ok"),
+        (vec![("npx oxlint a.ts | tail", "Found 2 warnings and 0 errors.")], "- `npx oxlint a.ts` → failed"),
         (vec![("node --test a.js | tail", "# pass 3\n# fail 0")], "- `node --test a.js` → failed, 1 failed"),
     ] {
         assert_eq!(against(&commands, &[], summary).0.len(), 1, "{summary}");

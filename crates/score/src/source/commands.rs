@@ -194,17 +194,12 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
         Some(code) => code == 0,
         // Where no exit code is told, the three ways in which programs end that say so themselves.
         None => {
-            let found = |it: &str| {
-                it.trim()
-                    .strip_prefix("Found ")
-                    .is_some_and(|it| it.contains(" error") && !it.starts_with('0'))
-            };
             let refused = own.trim().lines().count() < 3 && own.trim().lines().any(refuses);
             !output.failed
                 && !refused
                 && !own.trim_start().starts_with("Traceback")
                 && ![own.lines().next(), text.trim_end().lines().last()].into_iter().flatten().any(dies)
-                && !ending(text, 400).lines().any(found)
+                && !ending(text, 400).lines().any(counts_problems)
         }
     };
     if exit.is_none_or(|it| it == 0) && filtered(command) && failed.is_none() && !piped {
@@ -217,15 +212,17 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     Some(Outcome { ok, exit, passed, failed })
 }
 
-/// ESLint's total, `✖ 10 problems (3 errors, 7 warnings)`, or pytest's, `no tests collected, 2 errors in 0.24s`.
+/// Whether a line says that a checker or runner found errors: `✖ 10 problems (3 errors, 7 warnings)` (ESLint),
+/// `Found 0 warnings and 5 errors.` (oxlint), `no tests collected, 2 errors in 0.24s` (pytest), `error TS5112: …`.
 fn counts_problems(line: &str) -> bool {
-    let eslint =
-        line.trim_start().starts_with('✖') && line.contains(" problem") && !line.contains("(0 errors");
-    let pytest = line.split_once(" error").is_some_and(|(before, after)| {
-        before.ends_with(|c: char| c.is_ascii_digit())
-            && (after.starts_with(" in ") || after.starts_with("s in "))
+    let line = line.trim_start();
+    let eslint = line.starts_with('✖') && line.contains(" problem") && !line.contains("(0 errors");
+    let counted = line.split_once(" error").is_some_and(|(before, after)| {
+        let count = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+        let total = line.starts_with("Found ") || after.trim_start_matches('s').starts_with(" in ");
+        total && !matches!(count, "" | "0")
     });
-    eslint || pytest
+    eslint || counted || line.starts_with("error TS")
 }
 
 /// The exit code that a command prints of its own accord: `make; echo "EXIT=$?"`.

@@ -7,6 +7,12 @@ fn name(program: &Program) -> &str {
     program.words.first().map_or("", String::as_str)
 }
 
+/// Programs whose exit code depends on what they find.
+const FILTERS: [&str; 10] = ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "jq"];
+
+/// Programs that print their input and always succeed.
+const VIEWERS: [&str; 5] = ["head", "tail", "cat", "tee", "less"];
+
 impl ParsedCommand {
     /// The words of each program, and whether it reads what the one before it prints.
     pub(in crate::facts) fn pipes(&self) -> impl Iterator<Item = (Vec<&str>, bool)> {
@@ -20,11 +26,15 @@ impl ParsedCommand {
 
     /// Whether the exit code does not show a failure within it: `make | grep error`, `make || true`.
     pub(in crate::facts) fn hides_failure(&self) -> bool {
-        /// Programs whose exit code depends on what they find.
-        const FILTERS: [&str; 10] = ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "jq"];
         let piped = self.programs.iter().rev().find(|it| it.joint == Joint::Pipe);
         piped.is_some_and(|it| FILTERS.contains(&name(it)))
             || self.programs.iter().any(|it| it.joint == Joint::Or)
+    }
+
+    /// Whether it ends in a check of which it shows what a filter finds: `make test | grep -A 5 failure | head`.
+    pub(in crate::facts) fn filters_a_check(&self) -> bool {
+        let mut piped = self.programs.iter().rev().take_while(|it| it.joint == Joint::Pipe).map(name);
+        self.is_setup() && piped.find(|it| !VIEWERS.contains(it)).is_some_and(|it| FILTERS.contains(&it))
     }
 
     /// Whether it ends in a program that is there to succeed, so that its exit code says nothing of what ran before:
@@ -41,9 +51,7 @@ impl ParsedCommand {
 
     /// Whether it ends in a pipe to a program that prints its input and always succeeds.
     pub(in crate::facts) fn ends_in_viewer(&self) -> bool {
-        self.programs.last().is_some_and(|it| {
-            it.joint == Joint::Pipe && matches!(name(it), "head" | "tail" | "cat" | "tee" | "less")
-        })
+        self.programs.last().is_some_and(|it| it.joint == Joint::Pipe && VIEWERS.contains(&name(it)))
     }
 }
 

@@ -13,6 +13,10 @@ static COUNT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static TAP: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
 
+/// Tests that passed, of all (ExUnit 1.20).
+static SHARE: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^Result: (\d+)/(\d+) passed\s*$"));
+
 /// Files with tests of which some failed (vitest, jest).
 static FILES_FAILED: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\s*Test (?:Files|Suites):?\s+([1-9]\d*) failed\b"));
@@ -68,7 +72,11 @@ pub(super) fn counts_in(text: &str) -> Option<Counts> {
         };
         Some((what.to_owned(), it.get(2)?.as_str().parse().ok()?))
     });
-    let mut totals: Vec<(String, u64)> = tap.collect();
+    let share = SHARE.captures_iter(text).last().and_then(|it| {
+        let (passed, all) = (it.get(1)?.as_str().parse().ok()?, it.get(2)?.as_str().parse::<u64>().ok()?);
+        Some([("passed".to_owned(), passed), ("failed".to_owned(), all.saturating_sub(passed))])
+    });
+    let mut totals: Vec<(String, u64)> = share.map_or_else(|| tap.collect(), Vec::from);
     if totals.is_empty() {
         let lines: Vec<&str> = text
             .lines()
@@ -190,6 +198,7 @@ mod tests {
             ("Test Suites: 3 passed, 3 total\nTests:       9 passed, 9 total", "9 passed", false),
             ("===== 1 failed, 3 passed in 0.12s =====", "1 failed, 3 passed", true),
             ("✖ 10 problems (0 errors, 10 warnings)", "10 problems, 0 errors, 10 warnings", false),
+            ("Finished in 0.1 seconds\n\nResult: 23/24 passed\nFailed: 1 test", "23 passed, 1 failed", true),
             (" 4 pass\n 0 fail\nRan 4 tests across 1 file.", "4 pass, 0 fail", false),
             ("- 3 failed tests are left", "", false),
             ("#12 Mend 3 failing tests", "", false),

@@ -259,6 +259,8 @@ impl Evidence<'_> {
             // A failed test or compiler error counts, whatever ran after it.
             _ if kind.is_some_and(|it| it < ErrorLine::Message) => Some(false),
             _ if self.hidden => None,
+            // The lines that it was to find may be its failures.
+            _ if !has_result && !first.is_empty() && self.parsed.filters_a_check() => None,
             Some(_) => Some(has_result || kind.is_none_or(|it| it < ErrorLine::Mark)),
             None if kind.is_some_and(|it| it != ErrorLine::Phrase) => Some(false),
             // The result of a script or pipe is unknown.
@@ -437,6 +439,7 @@ mod tests {
         for (command, text, exit, expected) in [
             ("gauge check | grep dial | wc -l", "18\n", 0, "Some(true) Some(0) 18"),
             ("gauge check | grep -ic dial", "0", 1, "None Some(1) 0"),
+            ("gauge check | grep -A 3 failure | head -9", "a failure\n  dial", 0, "None None "),
             ("git rev-list --count main", "7", 0, "Some(true) Some(0) 7"),
             ("gauge check | grep -c dial; ls", "18\na.rs", 0, "Some(true) Some(0) "),
             ("gauge print", "18", 0, "Some(true) Some(0) "),
