@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::estimate::{self, Heuristic};
 use super::exact::{self, Encoding};
 use super::media;
-use super::middle::{ceil, floor};
 use super::rates::{Maker, Rates};
 use super::reports::reports;
 use super::{Categories, Estimator, Filled, Method, MethodKind, Tokenizer, shape};
@@ -178,19 +177,6 @@ impl TokenCounter {
         }
     }
 
-    /// A long beginning of a text that has at most `tokens` tokens, cut between characters.
-    pub fn head<'a>(&self, text: &'a str, tokens: u64) -> &'a str {
-        let at = longest(text.len(), |len| self.str(&text[..floor(text, len)]) <= tokens);
-        &text[..floor(text, at)]
-    }
-
-    /// A long end of a text that has at most `tokens` tokens, cut between characters.
-    pub fn tail<'a>(&self, text: &'a str, tokens: u64) -> &'a str {
-        let from = |len: usize| ceil(text, text.len() - len);
-        let len = longest(text.len(), |len| self.str(&text[from(len)..]) <= tokens);
-        &text[from(len)..]
-    }
-
     /// Tokens of a part with its own frame.
     pub fn part(&self, part: &Part) -> u64 {
         match self.basis {
@@ -222,9 +208,9 @@ impl TokenCounter {
         (usage.reasoning == 0 && (1..=Usage::MOST).contains(&usage.output)).then_some(usage.output)
     }
 
-    /// What a context with that history holds.
-    pub fn filled(&self, history: &History) -> Filled {
-        let messages: u64 = self.messages(history.messages()).iter().sum();
+    /// What a context holds whose messages are of these sizes.
+    pub fn filled(&self, sizes: &[u64]) -> Filled {
+        let messages: u64 = sizes.iter().sum();
         Filled { overhead: self.overhead, messages: messages.saturating_sub(self.hidden) }
     }
 
@@ -455,19 +441,6 @@ fn count_ahead(encoding: Encoding, history: &History) {
             text.measured(Measure::Exact, |_| count);
         }
     }
-}
-
-/// A length up to `len` that fits: the longest, where longer never fits better.
-fn longest(len: usize, fits: impl Fn(usize) -> bool) -> usize {
-    if fits(len) {
-        return len;
-    }
-    let (mut short, mut long) = (0, len);
-    while short + 1 < long {
-        let middle = short.midpoint(long);
-        if fits(middle) { short = middle } else { long = middle }
-    }
-    short
 }
 
 #[cfg(test)]

@@ -75,8 +75,13 @@ pub(crate) fn rows() -> Rows {
         let limits = ModelLimits { window: Some(33_900), output: Some(64_000), ..ModelLimits::default() };
         for (failures, expected) in [(2, true), (3, false)] {
             let moment = Moment { failures, ..Moment::default() };
-            let found =
-                compaction::plan::verdict(&history, counter.filled(&history), &profile, &limits, &moment);
+            let found = compaction::plan::verdict(
+                &history,
+                counter.filled(&counter.messages(history.messages())),
+                &profile,
+                &limits,
+                &moment,
+            );
             assert_eq!(found.due, expected, "{}", found.reason);
         }
     });

@@ -369,7 +369,7 @@ fn next(name: &str, cases: [(Option<u64>, bool); 3]) {
         let limits = ModelLimits { window: Some(1_000), window_given: true, next, ..ModelLimits::default() };
         let found = compaction::plan::verdict(
             &history,
-            counter.filled(&history),
+            counter.filled(&counter.messages(history.messages())),
             &profile,
             &limits,
             &compaction::plan::Moment::default(),

@@ -201,7 +201,7 @@ fn reactive(out: &mut Rows) {
             let counter = super::counter(&profile, &history);
             epitome::compaction::plan::verdict(
                 &history,
-                counter.filled(&history),
+                counter.filled(&counter.messages(history.messages())),
                 &profile,
                 &ModelLimits::default(),
                 &Moment::default(),
@@ -240,7 +240,7 @@ fn reactive(out: &mut Rows) {
             let counter = super::counter(&profile, &history);
             epitome::compaction::plan::verdict(
                 &history,
-                counter.filled(&history),
+                counter.filled(&counter.messages(history.messages())),
                 &profile,
                 &ModelLimits::default(),
                 &moment,

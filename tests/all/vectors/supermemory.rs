@@ -13,7 +13,13 @@ fn verdict(name: &str, tokens: usize, window: Option<u64>, moment: Moment) -> co
     let history: History = history(vec![user(&"x".repeat(tokens * 4)), model("")]);
     let counter = super::counter(&profile, &history);
     let limits = ModelLimits { window, window_given: window.is_some(), ..ModelLimits::default() };
-    compaction::plan::verdict(&history, counter.filled(&history), &profile, &limits, &moment)
+    compaction::plan::verdict(
+        &history,
+        counter.filled(&counter.messages(history.messages())),
+        &profile,
+        &limits,
+        &moment,
+    )
 }
 
 pub(crate) fn rows() -> Rows {
@@ -99,7 +105,7 @@ pub(crate) fn rows() -> Rows {
         assert!(
             !compaction::plan::verdict(
                 &history,
-                counter.filled(&history),
+                counter.filled(&counter.messages(history.messages())),
                 &profile,
                 &limits,
                 &Moment::default()
