@@ -73,7 +73,7 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
         }
         To::File(path) => {
             answer.handle = Some(archive::archive(engine, opened, ask, result)?.session);
-            write(path, opened, ask, &outcome.history, &mut answer.warnings)?;
+            answer.warnings.extend(write(path, opened, ask, &outcome.history)?);
             answer.status = Status::Pruned;
             answer.output = Some(path.display().to_string());
         }
@@ -100,14 +100,9 @@ fn apply(
     answer: &mut PruneAnswer,
 ) -> Result<()> {
     let archived = archive::archive(engine, opened, ask, result)?;
-    let installed = write_back::install(
-        engine,
-        opened,
-        &outcome.history,
-        Job::Prune,
-        &archived.compaction,
-        &mut answer.warnings,
-    )?;
+    let (installed, warnings) =
+        write_back::install(engine, opened, &outcome.history, Job::Prune, &archived.compaction)?;
+    answer.warnings.extend(warnings);
     answer.handle = Some(archived.session);
     answer.status = Status::Pruned;
     answer.output = Some(installed.output);
@@ -118,14 +113,16 @@ fn apply(
     Ok(())
 }
 
-fn write(path: &Path, opened: &Opened, ask: &Ask, after: &History, warnings: &mut Vec<String>) -> Result<()> {
+/// Writes the pruned history to a file; returns what its format cannot say.
+fn write(path: &Path, opened: &Opened, ask: &Ask, after: &History) -> Result<Vec<String>> {
     if let Some(api) = ask.messages_as {
         let (bytes, _) = sessions::wire::messages_of(after, Some(opened.session.format), api);
-        return crate::files::install(path, &bytes);
+        return crate::files::install(path, &bytes).map(|()| Vec::new());
     }
-    let written = readback::written(opened, after, Mode::Patch, warnings)?;
+    let written = readback::written(opened, after, Mode::Patch)?;
     let content = written.over(&*opened.source);
-    crate::files::install_from(path, &mut Reading::of(&content)).map(drop)
+    crate::files::install_from(path, &mut Reading::of(&content))?;
+    Ok(written.warnings)
 }
 
 /// Requests up to which the loss of a cache is not reported.

@@ -90,60 +90,14 @@ impl Store {
             delete_item(&transaction, id)?;
             out.expired += 1;
         }
-        let also_others = !retention.originals_only;
-        if let Some(before) = retention.before.filter(|_| also_others) {
-            for id in ids(&transaction, OLD_COMPACTIONS, before)? {
-                delete_item(&transaction, id)?;
-                out.compactions += 1;
-            }
-        }
         if let Some(before) = retention.before {
-            for id in ids(&transaction, OLD_ORIGINALS, before)? {
-                out.sessions.extend(gone(&transaction, id)?);
-                out.bytes += delete_original(&transaction, id)?;
-                out.originals += 1;
-            }
-        }
-        if let Some(before) = retention.before.filter(|_| also_others) {
-            let superseded = "SELECT i.id FROM item i JOIN memory m ON m.item = i.id
-                              WHERE i.at < ?1 AND m.superseded IS NOT NULL ORDER BY i.id";
-            for id in ids(&transaction, superseded, before)? {
-                for id in ids(&transaction, LINE, id)? {
-                    delete_item(&transaction, id)?;
-                    out.memories += 1;
-                }
-            }
-            out.expired += transaction
-                .execute("DELETE FROM mark WHERE at < ?1", [before])
-                .map_err(failed(DELETING))? as u64;
-        }
-        if let Some(before) = retention.before {
-            out.expired += transaction
-                .execute("DELETE FROM audit WHERE at < ?1", [before])
-                .map_err(failed(DELETING))? as u64;
+            delete_old(&transaction, before, retention.originals_only, &mut out)?;
         }
         out.bytes += sweep_unnamed(&transaction)?;
         if let Some(max) = retention.max_bytes {
-            let mut stored = sum_of_packs(&transaction)?;
-            while stored > max {
-                if let Some(id) = ids(&transaction, &format!("{OLD_ORIGINALS} LIMIT 1"), i64::MAX)?.first() {
-                    out.sessions.extend(gone(&transaction, *id)?);
-                    let freed = delete_original(&transaction, *id)?;
-                    stored = stored.saturating_sub(freed);
-                    out.bytes += freed;
-                    out.originals += 1;
-                    continue;
-                }
-                let oldest = match retention.before.is_none() && also_others {
-                    true => {
-                        ids(&transaction, &format!("{OLD_COMPACTIONS} LIMIT 1"), i64::MAX)?.first().copied()
-                    }
-                    false => None,
-                };
-                let Some(id) = oldest else { break };
-                delete_item(&transaction, id)?;
-                out.compactions += 1;
-            }
+            // With an age given, newer compactions stay.
+            let also_compactions = retention.before.is_none() && !retention.originals_only;
+            delete_down_to(&transaction, max, also_compactions, &mut out)?;
         }
         let empty = "DELETE FROM conversation WHERE NOT EXISTS (SELECT 1 FROM passage WHERE passage.conversation = conversation.id)";
         transaction.execute(empty, params![]).map_err(failed(DELETING))?;
@@ -287,6 +241,75 @@ const OLD_ORIGINALS: &str = "SELECT id FROM item WHERE sort = 'original' AND at 
 /// Compactions that are not pinned, oldest first.
 const OLD_COMPACTIONS: &str = "SELECT id FROM item WHERE sort = 'compaction' AND at < ?1
      AND NOT EXISTS (SELECT 1 FROM pinned WHERE pinned.item = item.id) ORDER BY at, id";
+
+/// Memories that a newer one replaced.
+const SUPERSEDED: &str = "SELECT i.id FROM item i JOIN memory m ON m.item = i.id
+     WHERE i.at < ?1 AND m.superseded IS NOT NULL ORDER BY i.id";
+
+/// Deletes what is older than `before`, compactions first: they hold originals.
+fn delete_old(
+    transaction: &Transaction<'_>,
+    before: i64,
+    originals_only: bool,
+    out: &mut Collected,
+) -> Result<()> {
+    let execute =
+        |sql| transaction.execute(sql, [before]).map(|count| count as u64).map_err(failed(DELETING));
+    if !originals_only {
+        for id in ids(transaction, OLD_COMPACTIONS, before)? {
+            delete_item(transaction, id)?;
+            out.compactions += 1;
+        }
+    }
+    for id in ids(transaction, OLD_ORIGINALS, before)? {
+        collect_original(transaction, id, out)?;
+    }
+    if !originals_only {
+        for id in ids(transaction, SUPERSEDED, before)? {
+            for id in ids(transaction, LINE, id)? {
+                delete_item(transaction, id)?;
+                out.memories += 1;
+            }
+        }
+        out.expired += execute("DELETE FROM mark WHERE at < ?1")?;
+    }
+    out.expired += execute("DELETE FROM audit WHERE at < ?1")?;
+    Ok(())
+}
+
+/// Deletes the oldest until no more than `max` bytes are stored: originals that no compaction holds, then compactions,
+/// which lets go of more originals.
+fn delete_down_to(
+    transaction: &Transaction<'_>,
+    max: u64,
+    also_compactions: bool,
+    out: &mut Collected,
+) -> Result<()> {
+    let oldest = |such: &str| -> Result<Option<i64>> {
+        Ok(ids(transaction, &format!("{such} LIMIT 1"), i64::MAX)?.first().copied())
+    };
+    let mut stored = sum_of_packs(transaction)?;
+    while stored > max {
+        if let Some(id) = oldest(OLD_ORIGINALS)? {
+            stored = stored.saturating_sub(collect_original(transaction, id, out)?);
+        } else if also_compactions && let Some(id) = oldest(OLD_COMPACTIONS)? {
+            delete_item(transaction, id)?;
+            out.compactions += 1;
+        } else {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes an original and counts it. Returns the bytes this frees.
+fn collect_original(transaction: &Transaction<'_>, id: i64, out: &mut Collected) -> Result<u64> {
+    out.sessions.extend(gone(transaction, id)?);
+    let freed = delete_original(transaction, id)?;
+    out.bytes += freed;
+    out.originals += 1;
+    Ok(freed)
+}
 
 /// An original as what goes with it, if it is a session.
 fn gone(connection: &Connection, id: i64) -> Result<Option<Gone>> {

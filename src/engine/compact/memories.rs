@@ -72,25 +72,15 @@ pub(crate) fn recalled(engine: &Engine, history: &History, ask: &Ask) -> Vec<Str
     notes.map(|it| it.content.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// Remembers a summary for the project, where the profile does.
-pub(crate) fn remember(
-    engine: &Engine,
-    opened: &Opened,
-    ask: &Ask,
-    summary: Option<&str>,
-    warnings: &mut Vec<String>,
-) {
-    let (Some(rule), Some(summary)) = (&ask.profile.remember, summary) else { return };
+/// Remembers a summary for the project, where the profile does. Returns why that failed, if it did.
+pub(crate) fn remember(engine: &Engine, opened: &Opened, ask: &Ask, summary: Option<&str>) -> Option<String> {
+    let (rule, summary) = (ask.profile.remember.as_ref()?, summary?);
     let history = &opened.session.history;
-    let Some(session) = history.meta.session.as_deref() else { return };
+    let session = history.meta.session.as_deref()?;
     if summary.chars().count() < rule.least_chars {
-        return;
+        return None;
     }
-    if let Err(error) = engine.store.remember(
-        &engine.memory_scope(history),
-        &NewMemory::summary(session, summary),
-        engine.now,
-    ) {
-        warnings.push(format!("the summary could not be remembered: {error}"));
-    }
+    let memory = NewMemory::summary(session, summary);
+    let remembered = engine.store.remember(&engine.memory_scope(history), &memory, engine.now);
+    remembered.err().map(|error| format!("the summary could not be remembered: {error}"))
 }

@@ -318,8 +318,7 @@ impl Undo<'_> {
         path: &Path,
         later: usize,
     ) -> Result<Done> {
-        let mut warnings = Vec::new();
-        let written = readback::written(opened, after, reach.mode, &mut warnings)?;
+        let written = readback::written(opened, after, reach.mode)?;
         let mut done = self.done(RestoreStatus::Restored, path.display());
         match (reach.way, &written.file_name) {
             (Way::Beside, Some(name)) => {
@@ -333,7 +332,7 @@ impl Undo<'_> {
             }
         }
         done.id = written.session.unwrap_or(done.id);
-        Ok(Done { later, warnings, ..done })
+        Ok(Done { later, warnings: written.warnings, ..done })
     }
 
     /// Outputs that were replaced where they stand: their old bytes again, nothing else.
@@ -408,8 +407,7 @@ impl Undo<'_> {
         let after = History::new(all, self.session.history.meta.clone());
         let source: Box<dyn Source + Send> = Box::new(self.source.clone());
         let opened = Opened { source, session: self.session.clone(), path: None, cwd: None, live: false };
-        let mut warnings = Vec::new();
-        let written = readback::written(&opened, &after, Mode::New, &mut warnings)?;
+        let written = readback::written(&opened, &after, Mode::New)?;
         let bytes = written.bytes(&*opened.source)?;
         let id = written.session.unwrap_or_default();
         let output = match (&old, &written.file_name) {
@@ -424,7 +422,7 @@ impl Undo<'_> {
             }
             (Location::File(path), None) => path.display().to_string(),
         };
-        Ok(Done { status: RestoreStatus::Restored, id, output, later: count, warnings })
+        Ok(Done { status: RestoreStatus::Restored, id, output, later: count, warnings: written.warnings })
     }
 
     /// The old session, made anew if it is gone.

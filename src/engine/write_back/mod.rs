@@ -205,15 +205,15 @@ pub(crate) fn cooling_down(engine: &Engine, history: &History, profile_seconds: 
     })
 }
 
-/// Puts `after` in the place of `opened`. `compaction`: the handle under which it was archived.
+/// Puts `after` in the place of `opened`; also returns what its user should know. `compaction`: the handle under which
+/// it was archived.
 pub(crate) fn install(
     engine: &Engine,
     opened: &Opened,
     after: &History,
     job: Job,
     compaction: &str,
-    warnings: &mut Vec<String>,
-) -> Result<Installed> {
+) -> Result<(Installed, Vec<String>)> {
     let target = Target::of(engine, opened)?;
     let Target { agent, place, live, .. } = &target;
     let reach = agent.reach(job, *live, target.export)?;
@@ -225,7 +225,8 @@ pub(crate) fn install(
     let fresh = place.open(opened.session.format)?;
     target.expect_known_version(&fresh)?;
     let (after, grown) = rebased(&opened.session.history, &fresh.session.history, after)?;
-    let written = readback::written(&fresh, &after, reach.mode, warnings)?;
+    let written = readback::written(&fresh, &after, reach.mode)?;
+    let mut warnings = written.warnings.clone();
     let new_id = written.session.clone().unwrap_or(id);
     let path = match (place, reach.way, &written.file_name) {
         (Location::File(path), Way::Beside, Some(name)) => path.with_file_name(name),
@@ -264,7 +265,8 @@ pub(crate) fn install(
     }
     let resume = target.resume(engine, &path, &new_id, cwd.as_deref());
     let next = next(reach.takes_effect, *live, written.session.is_some(), &resume);
-    Ok(Installed { output, session_id: new_id, resume, takes_effect: reach.takes_effect, next })
+    let installed = Installed { output, session_id: new_id, resume, takes_effect: reach.takes_effect, next };
+    Ok((installed, warnings))
 }
 
 /// What an undo will compare the session with.
