@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use foldhash::HashMap;
 
-use super::line::{Line, Reader};
+use super::line::{LineReader, RowLine};
 use super::load::loaded;
 use super::row::{Row, RowKind};
 use super::{ROW_TYPES, SIDE_TYPES};
@@ -89,7 +89,7 @@ impl Index {
     /// Looks at the lines that begin in a range; with `keep`, what rows say is read, and kept as that leaves it.
     fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
         let mut index = Self::default();
-        let mut reader = Reader::new(keep, 0);
+        let mut reader = LineReader::new(keep, 0);
         let mut model: Option<Arc<str>> = None;
         index.lines = each_line_in(source, range, |number, record, bytes| {
             let at = index.records.len() as u32;
@@ -208,7 +208,7 @@ impl Index {
         self.times = derive::widened(self.times, at);
     }
 
-    fn take(&mut self, number: u64, record: u32, line: &mut Line<'_>) -> Result<(), String> {
+    fn take(&mut self, number: u64, record: u32, line: &mut RowLine<'_>) -> Result<(), String> {
         let Some(kind) = line.kind.as_deref() else {
             return Err("expected a type, found none; not used".into());
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::assemble::{Assembled, Assembly, Item, Live, Origin, drop_orphans};
+use super::assemble::{Assembled, Assembly, LiveRow, Origin, RowItem, drop_orphans};
 use super::chain::Index;
 use super::load::load;
 use super::row::RowKind;
@@ -60,7 +60,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
                 model = loaded.model.or(model);
                 let (record, uuid, time) = (row.record, &row.uuid, row.at);
                 let origin = || Origin { row: at, record, uuid: uuid.clone(), at: time };
-                items.extend(loaded.item.map(|item| Live { origin: origin(), item }));
+                items.extend(loaded.item.map(|item| LiveRow { origin: origin(), item }));
             }
             Err(what) => index.notes.push(Note { line: row.line, what }),
         }
@@ -148,7 +148,9 @@ fn past(source: &dyn Source, index: &Index) -> Result<Vec<(Option<usize>, PastCo
                 }
                 waits = false;
                 let item = load(source, &index.records, row, &|_, _| None)?.ok().and_then(|it| it.item);
-                if let (Some((of, past)), Some(Item::Summary(parts))) = (out.last_mut(), item.map(|it| *it)) {
+                if let (Some((of, past)), Some(RowItem::Summary(parts))) =
+                    (out.last_mut(), item.map(|it| *it))
+                {
                     past.summary = Message::new(Role::User, Kind::Summary, parts).plain();
                     *of = Some(at);
                 }

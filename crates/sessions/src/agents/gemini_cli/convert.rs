@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use super::ACK;
 use super::journal::{Journal, JournalEntry};
-use super::part::Piece;
+use super::part::ReadPart;
 use super::record::{RecordDraft, is_snapshot};
 use crate::Note;
 use history::{Kind, Message, Part, Role};
 
 /// A live message and where it came from.
-pub(super) struct Live {
+pub(super) struct LiveMessage {
     pub(super) message: Message,
     /// What of the record became this message.
     pub(super) role: Which,
@@ -50,7 +50,7 @@ pub(super) enum Which {
 }
 
 /// All live messages. What cannot be read becomes a note. Where they came from only if it is asked.
-pub(super) fn converted(journal: &mut Journal, origins: bool) -> Vec<Live> {
+pub(super) fn converted(journal: &mut Journal, origins: bool) -> Vec<LiveMessage> {
     let mut all = Messages { origins, ..Messages::default() };
     for mut entry in std::mem::take(&mut journal.entries) {
         match std::mem::take(&mut entry.item.draft) {
@@ -75,7 +75,7 @@ pub(super) fn converted(journal: &mut Journal, origins: bool) -> Vec<Live> {
 
 #[derive(Default)]
 struct Messages {
-    live: Vec<Live>,
+    live: Vec<LiveMessage>,
     /// Function responses since the last model message: the client stores them twice, and after each resume once more.
     answered: HashMap<Arc<str>, usize>,
     origins: bool,
@@ -92,7 +92,7 @@ struct MessageInfo {
 
 impl Messages {
     /// Adds a message, without the responses that the turn already has.
-    fn push(&mut self, entry: &JournalEntry, mut pieces: Vec<Piece>, said: MessageInfo) {
+    fn push(&mut self, entry: &JournalEntry, mut pieces: Vec<ReadPart>, said: MessageInfo) {
         let here = self.live.len();
         let item = &entry.item;
         let mut repeated = BTreeSet::new();
@@ -161,7 +161,7 @@ impl Messages {
             wire_len: u32::try_from(wire_len).ok(),
             ..Message::new(if model { Role::Assistant } else { Role::User }, kind, parts)
         };
-        self.live.push(Live { message, role: said.role, snapshot: said.snapshot, origin });
+        self.live.push(LiveMessage { message, role: said.role, snapshot: said.snapshot, origin });
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashSet};
 
 use super::line::{JournalLine, Seen, Set};
-use super::part::{Reader, Wanted};
+use super::part::{RecordReader, Wanted};
 use super::record::{JournalItem, RecordDraft};
 use crate::parse::cursor::Cursor;
 use crate::parse::lines;
@@ -177,7 +177,7 @@ impl Journal {
         let mut journal = Self { document: absolute(messages), ..Self::default() };
         journal.updated = fields.get("lastUpdated").and_then(absolute);
         journal.know(fields.iter().map(|(name, raw)| (name.to_owned(), raw.to_owned())));
-        let mut reader = Reader::new(wanted);
+        let mut reader = RecordReader::new(wanted);
         for raw in list(messages)? {
             let at = absolute(raw)?;
             let number = journal.records.len() as u32;

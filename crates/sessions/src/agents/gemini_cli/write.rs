@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::convert::{JournalOrigin, Live, Which, read_kind};
+use super::convert::{JournalOrigin, LiveMessage, Which, read_kind};
 use super::part::API;
 use super::record::{SNAPSHOT, starts_ignored};
 use super::{KIND_FIELD, KINDS, Read};
@@ -221,7 +221,7 @@ fn responses(
 
 struct Writer<'a> {
     source: &'a dyn Source,
-    live: &'a [Live],
+    live: &'a [LiveMessage],
     /// The id of the session that was read.
     old: &'a str,
     ms: i64,
@@ -259,7 +259,7 @@ impl Writer<'_> {
         KINDS.iter().find(|(_, kind)| *kind == message.kind && seen != *kind).map(|(name, _)| *name)
     }
 
-    fn origin(&self, message: &Message) -> Option<(&Live, &JournalOrigin)> {
+    fn origin(&self, message: &Message) -> Option<(&LiveMessage, &JournalOrigin)> {
         let live = self.live.get(message.from? as usize)?;
         Some((live, live.origin.as_ref()?))
     }
