@@ -66,7 +66,6 @@ impl SeatRequest {
     }
 }
 
-/// What is to be compacted.
 pub enum Conversation {
     /// A session of the agent, by its id.
     Session(Format, String),

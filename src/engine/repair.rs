@@ -113,7 +113,6 @@ pub fn repair(
     })
 }
 
-/// What was written, and where.
 #[derive(Default)]
 struct Written {
     /// Of the archived original.

@@ -20,9 +20,7 @@ named! {
         #[default]
         System = "system, tools, context",
         Summary = "summaries",
-        /// What the user said.
         User = "user",
-        /// What the model said.
         Assistant = "assistant",
         Reasoning = "reasoning",
         Calls = "tool calls",
@@ -61,7 +59,6 @@ named! {
     }
 }
 
-/// A message, before or after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportEntry {
     /// Its number in the original; nothing for one that was made.
@@ -89,7 +86,6 @@ pub struct TimelineMark {
 }
 
 named! {
-    /// What became of a fact.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Remains {
         /// Neither in the result nor in the archive.

@@ -116,7 +116,6 @@ impl Row {
         quantile(self.done().map(|it| it.tokens.1 as f64 / it.tokens.0.max(1) as f64).collect(), 0.5)
     }
 
-    /// Median milliseconds.
     pub fn millis(&self) -> Option<f64> {
         quantile(self.done().map(|it| it.millis).collect(), 0.5)
     }

@@ -13,8 +13,8 @@ use super::handle::identity;
 use super::item::{ENTRY, ItemPlace, NewItem, chosen, entry_of, item, missing, put_item, put_place};
 use super::search::words::indexed;
 use super::{
-    Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, NewCompaction, Original, Range, Removed,
-    Scope, SearchExtent, SessionOrigin, Slice, Stored, What, range, unwrapped,
+    Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, Original, Range, Removed, Scope,
+    SearchExtent, SessionOrigin, Slice, Stored, What, range, unwrapped,
 };
 use crate::store::Store;
 use crate::store::search::index;
@@ -291,24 +291,21 @@ fn try_put_all(
         stored.handles.push(handle);
         stored.digests.push(it.content.digest);
     }
-    if let Some(new) = &batch.compaction {
-        stored.compaction =
-            Some(put_compaction(&transaction, scope, batch, new, &stored.handles, &ids, redactor)?);
-    }
+    stored.compaction = put_compaction(&transaction, scope, batch, &stored.handles, &ids, redactor)?;
     transaction.commit().map_err(failed(STORING))?;
     Ok(Some(stored))
 }
 
-/// Stores a compaction of originals with these handles and ids.
+/// Stores the compaction of a batch, if it has one: of originals with these handles and ids.
 fn put_compaction(
     transaction: &Transaction<'_>,
     scope: &Scope,
     batch: &Batch<'_>,
-    new: &NewCompaction,
     handles: &[Handle],
     ids: &[i64],
     redactor: &Redactor,
-) -> Result<Handle> {
+) -> Result<Option<Handle>> {
+    let Some(new) = &batch.compaction else { return Ok(None) };
     let pairs = || batch.originals.iter().zip(handles);
     let kept = Kept {
         session: batch.session.clone(),
@@ -370,7 +367,7 @@ fn put_compaction(
         put_place(transaction, id, &place)?;
         index::index(transaction, id, &indexed(&summary))?;
     }
-    Ok(handle)
+    Ok(Some(handle))
 }
 
 fn put_original(

@@ -101,7 +101,6 @@ pub struct Stored {
 /// Something that a compaction removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removed {
-    /// Where its bytes are.
     pub handle: Handle,
     #[serde(rename = "kind")]
     pub what: What,
@@ -140,7 +139,6 @@ pub enum AppliedMode {
     Repair,
 }
 
-/// A compaction that was stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
     pub handle: Handle,

@@ -53,7 +53,6 @@ pub struct TokenCounter {
 /// Minimum number of messages per thread: measuring that many again takes most of a millisecond.
 pub const MIN_MESSAGES_PER_THREAD: usize = 4096;
 
-/// What counts a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Basis {
     /// By shape, with the maker's rates.
@@ -229,7 +228,6 @@ impl TokenCounter {
         media::refused(media, self.maker, count)
     }
 
-    /// How the figures are got.
     pub fn method(&self) -> &Method {
         &self.method
     }

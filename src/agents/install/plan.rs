@@ -38,7 +38,6 @@ pub struct InstallRequest {
 pub struct FileChange {
     pub path: PathBuf,
     pub before: Option<String>,
-    /// As it will be.
     pub after: Option<String>,
 }
 

@@ -36,7 +36,6 @@ use history::error::{Error, Hint, Result};
 use history::parallel;
 use sessions::{self, Format, Mode};
 
-/// A compaction under way.
 pub(crate) struct CompactJob<'a> {
     engine: &'a Engine,
     opened: &'a Opened,

@@ -219,7 +219,6 @@ fn one(connection: &Connection, id: i64) -> Result<Memory> {
         .map_err(failed(READING))
 }
 
-/// The text of a memory.
 pub(in crate::store) fn content(connection: &Connection, id: i64) -> Result<String> {
     one(connection, id).map(|it| it.content)
 }

@@ -67,7 +67,6 @@ pub(in crate::store) fn unindex(transaction: &Transaction<'_>, item: i64) -> Res
 pub(in crate::store) struct FoundBy {
     /// The tables, of which one has the rows: `i` (item) or `s` (passage).
     pub(in crate::store) from: &'static str,
-    /// The column with their ids.
     pub(in crate::store) id: &'static str,
     pub(in crate::store) condition: String,
     /// Its parameters, which follow those of the query.

@@ -370,21 +370,19 @@ fn within(
     }
     // In a small budget, an answer that is cut leaves half of what the summary did not need to what one looks up.
     let spare = if allowed < SMALLEST { most.saturating_sub(summary) / 2 } else { 0 };
-    let (mut tail, mut left) = fitting(draft, head, room);
-    let Some(prompt) = prompt.filter(|it| *it < tail) else {
-        if let Some(at) =
-            answer.filter(|it| *it < tail && answer::shorten(draft, *it, room.saturating_sub(spare)))
-        {
-            (tail, left) = fitting(draft, at, room);
-        }
-        let why = format!("the newest whole units within {room} tokens stay");
-        let max_tokens = budget(left, draft.items.get(tail).and_then(|it| draft.message(it)));
-        return Ok(KeptRegion { tail, context, max_tokens, reserved, ..plain(step, why) });
+    let (tail, left) = fitting(draft, head, room);
+    let (LastTurn { words, tail, left }, why) = if let Some(prompt) = prompt.filter(|it| *it < tail) {
+        let turn = last_turn(draft, prompt, answer.map(|it| (it, spare)), room, left);
+        let kept =
+            if turn.words.is_some() { "its prompt and its newest units" } else { "what fits of its answer" };
+        let room = room.saturating_sub(turn.words.as_ref().map_or(0, |it| draft.size(it)));
+        (turn, format!("the last turn exceeds the budget: {kept} within {room} tokens stay"))
+    } else {
+        let cut = answer.filter(|it| *it < tail && answer::shorten(draft, *it, room.saturating_sub(spare)));
+        let (tail, left) = cut.map_or((tail, left), |at| fitting(draft, at, room));
+        let turn = LastTurn { words: None, tail, left };
+        (turn, format!("the newest whole units within {room} tokens stay"))
     };
-    let LastTurn { words, tail, left } = last_turn(draft, prompt, answer.map(|it| (it, spare)), room, left);
-    let kept = if words.is_some() { "its prompt and its newest units" } else { "what fits of its answer" };
-    let room = room.saturating_sub(words.as_ref().map_or(0, |it| draft.size(it)));
-    let why = format!("the last turn exceeds the budget: {kept} within {room} tokens stay");
     let first = words.as_ref().or(draft.items.get(tail)).and_then(|it| draft.message(it));
     let max_tokens = budget(left, first);
     Ok(KeptRegion {
@@ -415,9 +413,10 @@ fn acknowledgement(draft: &Draft<'_>, step: &Summarize) -> u64 {
     step.layout.iter().map(said).sum()
 }
 
-/// A last turn that does not fit whole.
+/// What stays of the end.
 struct LastTurn {
-    /// Its prompt, word for word if it can; nothing where it was answered and is in the summary alone.
+    /// The prompt of a last turn that does not fit whole, word for word if it can; nothing where it was answered and is
+    /// in the summary alone.
     words: Option<Segment>,
     /// Where the newest units begin that still fit.
     tail: usize,
@@ -425,7 +424,7 @@ struct LastTurn {
     left: u64,
 }
 
-/// `answer`: where the turn was answered, and tokens that it does not get if it is cut; `room`: tokens for the end;
+/// A last turn that does not fit whole. `answer`: where the turn was answered, and tokens that it does not get if it is cut; `room`: tokens for the end;
 /// `left`: of these, what no whole unit took.
 fn last_turn(
     draft: &mut Draft<'_>,

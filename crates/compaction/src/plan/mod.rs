@@ -93,7 +93,6 @@ pub struct PlanRequest<'a> {
     pub exclude_tools: &'a [String],
     /// Only the outputs of these calls.
     pub only: &'a [String],
-    /// What the model takes.
     pub limits: ModelLimits<'a>,
     /// A stored summary of this session.
     pub snapshot: Option<Snapshot<'a>>,
@@ -214,7 +213,6 @@ pub struct Need {
     pub from: usize,
     /// Message after the last.
     pub to: usize,
-    /// Tokens that it may take.
     pub max_tokens: u64,
     /// Tokens that it could have taken before its size was known: since then the kept end has its part, and what is
     /// left has no other use. Nothing before.

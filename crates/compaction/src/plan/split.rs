@@ -10,7 +10,6 @@ use tokens::TokenCounter;
 /// Where a profile would cut, and what else would be possible.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Split {
-    /// The plan it comes from.
     #[serde(skip)]
     pub plan: Plan,
     /// Messages before the cut; nothing where there is no place.
@@ -21,7 +20,6 @@ pub struct Split {
     pub alternatives: Vec<usize>,
 }
 
-/// Finds the cut of a profile.
 pub fn find(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>, moment: &Moment) -> Split {
     let plan = plan(history, counter, request, moment);
     let split = plan.split;

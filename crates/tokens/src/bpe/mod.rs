@@ -14,7 +14,6 @@ use twox_hash::XxHash3_128;
 
 /// A vocabulary, and the pattern that goes with it.
 pub(super) struct Vocabulary {
-    /// The id of each byte.
     bytes: &'static [u8],
     /// Two neighbouring ids and what they merge to.
     pairs: Table<8>,
@@ -86,7 +85,6 @@ impl Vocabulary {
         Self { bytes, pairs, short, long, is_cased }
     }
 
-    /// How many tokens a text has.
     pub(super) fn count(&self, text: &str) -> usize {
         if self.is_cased { self.count_by::<true>(text) } else { self.count_by::<false>(text) }
     }

@@ -195,7 +195,6 @@ pub(super) struct Assembly {
     out: Assembled,
 }
 
-/// What became of the rows.
 #[derive(Default)]
 pub(super) struct Assembled {
     pub(super) messages: Vec<Message>,
@@ -237,7 +236,6 @@ impl Assembly {
         Self { out, ..Self::default() }
     }
 
-    /// The next live row.
     pub(super) fn take(&mut self, LiveRow { origin, item }: LiveRow) {
         let piece = |kind, parts| MessagePiece { origin: Some(origin), reply: 0, kind, parts };
         match *item {
@@ -282,7 +280,6 @@ impl Assembly {
         }
     }
 
-    /// All that the rows became.
     pub(super) fn done(mut self) -> Assembled {
         self.flush();
         self.out

@@ -228,18 +228,7 @@ impl Index {
         let Some(uuid) = line.uuid.as_deref() else {
             return Err(format!("expected a uuid on {kind:?}, found none; not used"));
         };
-        let kind = match (kind, line.subtype.as_deref()) {
-            ("user", _) => RowKind::User {
-                meta: line.meta,
-                summary: line.summary,
-                result: line.message.as_ref().is_some_and(|it| it.has_result),
-            },
-            ("assistant", _) => RowKind::Assistant { api_error: line.api_error },
-            ("attachment", _) => RowKind::Attachment,
-            ("system", Some("local_command")) => RowKind::LocalCommand,
-            ("system", Some("compact_boundary")) => RowKind::Boundary,
-            _ => RowKind::Link,
-        };
+        let kind = row_kind(kind, line);
         self.known = true;
         let session = shared(line.session.as_deref(), self.session.as_ref());
         self.session = session.or_else(|| self.session.take());
@@ -278,6 +267,21 @@ impl Index {
             uuid,
         });
         Ok(())
+    }
+}
+
+fn row_kind(kind: &str, line: &RowLine<'_>) -> RowKind {
+    match (kind, line.subtype.as_deref()) {
+        ("user", _) => RowKind::User {
+            meta: line.meta,
+            summary: line.summary,
+            result: line.message.as_ref().is_some_and(|it| it.has_result),
+        },
+        ("assistant", _) => RowKind::Assistant { api_error: line.api_error },
+        ("attachment", _) => RowKind::Attachment,
+        ("system", Some("local_command")) => RowKind::LocalCommand,
+        ("system", Some("compact_boundary")) => RowKind::Boundary,
+        _ => RowKind::Link,
     }
 }
 

@@ -102,7 +102,6 @@ impl RowContent<'_> {
     }
 }
 
-/// Reads one line after another.
 pub(super) struct LineReader<'k> {
     /// Without anything that stands for them, only the place of rows is read.
     pub(super) texts: Texts<'k>,

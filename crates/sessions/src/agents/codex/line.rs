@@ -52,7 +52,6 @@ pub(super) enum LineContent {
     UserMessage,
     /// That something was said that the user wrote, which begins no turn.
     UserItem,
-    /// Nothing that a replay needs.
     Nothing,
 }
 

@@ -41,7 +41,6 @@ pub(super) struct ReadPart {
     pub(super) len: u64,
     /// The client takes it for nothing if nothing else is there.
     pub(super) blank: bool,
-    /// A thought of the model's.
     pub(super) is_thought: bool,
     /// A signature stands beside it.
     pub(super) is_signed: bool,

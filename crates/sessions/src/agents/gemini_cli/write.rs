@@ -352,31 +352,8 @@ impl Writer<'_> {
         {
             let text = text_json::mend(&self.source.bytes(at.clone())?).into_owned();
             if let Some(fields) = Fields::of(&text) {
-                let tools: Vec<Fields> =
-                    fields.list("toolCalls").unwrap_or_default().into_iter().filter_map(Fields::of).collect();
-                let ids: Vec<String> = tools.iter().filter_map(|it| it.text("id")).collect();
-                let embedded = in_order(&results, &ids);
-                let embeds = embedded.is_some();
-                let mut embedded = embedded.into_iter().flatten();
-                let tools: Vec<String> = tools
-                    .iter()
-                    .map(|it| {
-                        let result = it.text("id").and_then(|_| embedded.next()?).map(text_json::compact);
-                        it.with(&[("result", result.as_deref())])
-                    })
-                    .collect();
                 self.ids.insert(id.clone());
-                let kind = kind.map(quoted);
-                let (tools, had) = (array(&tools), fields.get("toolCalls").is_some());
-                let record = fields.with(&[
-                    ("tokens", None),
-                    (
-                        "toolCalls",
-                        if as_is { fields.get("toolCalls") } else { Some(tools.as_str()).filter(|_| had) },
-                    ),
-                    (KIND_FIELD, kind.as_deref().or(fields.get(KIND_FIELD))),
-                ]);
-                return Ok((record, embeds || as_is));
+                return Ok(same_model_record(&fields, &results, as_is, kind));
             }
         }
         let at = derive::time(message.at.unwrap_or(self.ms));
@@ -493,4 +470,34 @@ fn respond(raw: &mut Value, new: &Output) {
     if new.media.is_empty() {
         body.remove("parts");
     }
+}
+
+/// A model record as it stands, without its tokens, and whether the answers stand in it.
+fn same_model_record(
+    fields: &Fields<'_>,
+    results: &[(String, Vec<Value>)],
+    as_is: bool,
+    kind: Option<&str>,
+) -> (String, bool) {
+    let tools: Vec<Fields> =
+        fields.list("toolCalls").unwrap_or_default().into_iter().filter_map(Fields::of).collect();
+    let ids: Vec<String> = tools.iter().filter_map(|it| it.text("id")).collect();
+    let embedded = in_order(results, &ids);
+    let embeds = embedded.is_some();
+    let mut embedded = embedded.into_iter().flatten();
+    let tools: Vec<String> = tools
+        .iter()
+        .map(|it| {
+            let result = it.text("id").and_then(|_| embedded.next()?).map(text_json::compact);
+            it.with(&[("result", result.as_deref())])
+        })
+        .collect();
+    let kind = kind.map(quoted);
+    let (tools, had) = (array(&tools), fields.get("toolCalls").is_some());
+    let record = fields.with(&[
+        ("tokens", None),
+        ("toolCalls", if as_is { fields.get("toolCalls") } else { Some(tools.as_str()).filter(|_| had) }),
+        (KIND_FIELD, kind.as_deref().or(fields.get(KIND_FIELD))),
+    ]);
+    (record, embeds || as_is)
 }
