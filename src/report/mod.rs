@@ -168,12 +168,9 @@ impl Page {
         out
     }
 
-    fn total(&self, entries: &[ReportEntry]) -> u64 {
-        entries.iter().map(|it| it.tokens.iter().sum::<u64>()).sum()
-    }
-
     fn figures(&self, out: &mut String) {
-        let (before, after) = (self.total(&self.before), self.total(&self.after));
+        let total = |of: &[ReportEntry]| of.iter().flat_map(|it| &it.tokens).sum::<u64>();
+        let (before, after) = (total(&self.before), total(&self.after));
         out.push_str("<section class=\"figures\">\n");
         let box_of = |out: &mut String, big: String, small: String, gauge: String| {
             let _ = writeln!(

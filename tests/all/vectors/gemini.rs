@@ -1,7 +1,7 @@
 //! Gemini CLI: the split, the estimates, the budget of outputs, the mask, the statuses, the tables.
 
 use epitome::compaction;
-use epitome::compaction::plan::{Cause, ModelLimits};
+use epitome::compaction::plan::{Cause, ModelLimits, share_split};
 use epitome::compaction::profile::{NextRule, Pass};
 use epitome::history::Message;
 use epitome::history::error::Hint;
@@ -39,7 +39,7 @@ fn fr(chars: usize) -> String {
 
 fn split(contents: &[String], share: f64) -> usize {
     if contents.is_empty() {
-        return compaction::plan::json_share_split(&[], share);
+        return share_split(&[], &[], share);
     }
     let history = read(&format!("[{}]", contents.join(",")), Format::GEMINI);
     let messages: Vec<&Message> = history.messages().iter().collect();
@@ -47,7 +47,12 @@ fn split(contents: &[String], share: f64) -> usize {
     for (message, content) in messages.iter().zip(contents) {
         assert_eq!(compaction::plan::json_len(message), content.encode_utf16().count() as u64, "{content}");
     }
-    compaction::plan::json_share_split(&messages, share)
+    json_share_split(&messages, share)
+}
+
+fn json_share_split(messages: &[&Message], share: f64) -> usize {
+    let sizes: Vec<u64> = messages.iter().map(|it| compaction::plan::json_len(it)).collect();
+    share_split(messages, &sizes, share)
 }
 
 pub(crate) fn rows() -> Rows {
@@ -198,7 +203,7 @@ fn compress(out: &mut Rows) {
             );
             // The walk stops at the prompt before which 70 % stand.
             let messages: Vec<&Message> = history.messages().iter().collect();
-            assert_eq!(plan.split, Some(compaction::plan::json_share_split(&messages, 0.7)));
+            assert_eq!(plan.split, Some(json_share_split(&messages, 0.7)));
             assert_eq!((plan.split, after.len()), (Some(142), 60));
         });
         row(out, format!("gemini.compress.inflated.{name}"), move || {

@@ -35,7 +35,7 @@ pub use collapse::transcript;
 pub use draft::{Segment, json_len};
 pub use mark::{end_mark, ends_here, made_with};
 pub use outcome::{PlanOutcome, Rejected, Splice, apply, behind};
-pub use split::{Split, find as find_split, json_share_split};
+pub use split::{Split, find as find_split, share_split};
 pub use trigger::{Gate, ModelLimits, Verdict, passes, threshold, verdict};
 
 use draft::Draft;

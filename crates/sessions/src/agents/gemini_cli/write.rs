@@ -238,7 +238,7 @@ impl Writer<'_> {
         let mut index = 0;
         while let Some(message) = messages.get(index) {
             let before = index.checked_sub(1).and_then(|it| messages.get(it));
-            let kind = self.kind(before, message);
+            let kind = kind_name(before, message);
             if message.role == Role::Assistant {
                 let answers = messages.get(index + 1).filter(|it| answers(message, it));
                 let as_is = messages.get(index + 1).is_some_and(|it| self.is_rest(message, it));
@@ -251,12 +251,6 @@ impl Writer<'_> {
             index += 1;
         }
         Ok(out)
-    }
-
-    /// The name of the kind, where the record has to say it.
-    fn kind(&self, before: Option<&Message>, message: &Message) -> Option<&'static str> {
-        let seen = read_kind(before, message.role == Role::Assistant, &message.parts);
-        KINDS.iter().find(|(_, kind)| *kind == message.kind && seen != *kind).map(|(name, _)| *name)
     }
 
     fn origin(&self, message: &Message) -> Option<(&LiveMessage, &JournalOrigin)> {
@@ -470,6 +464,12 @@ fn respond(raw: &mut Value, new: &Output) {
     if new.media.is_empty() {
         body.remove("parts");
     }
+}
+
+/// The name of a message's kind, where its record has to say it.
+fn kind_name(before: Option<&Message>, message: &Message) -> Option<&'static str> {
+    let seen = read_kind(before, message.role == Role::Assistant, &message.parts);
+    KINDS.iter().find(|(_, kind)| *kind == message.kind && seen != *kind).map(|(name, _)| *name)
 }
 
 /// A model record as it stands, without its tokens, and whether the answers stand in it.
