@@ -1,23 +1,14 @@
-//! Deletes what is old, and checks what is stored.
-
-use std::collections::BTreeMap;
+//! Deletes what is old.
 
 use serde::Serialize;
 
-use super::content::chunks::{LARGEST_CHUNK, consists_of, open, sound};
-use super::content::{Packer, put_content, put_packs, sweep};
-use super::database::sql::{
-    Connection, Optional as _, Row, Transaction, failed, locked, params, write, write_all,
-};
-use super::item::delete_item;
-use super::memory::remembered::LINE;
-use super::{Handle, unwrapped};
+use super::{DELETING, ids, sum_of_packs};
 use crate::store::Store;
-use crate::store::content::pack;
-use crate::store::database::schema;
+use crate::store::content::{pack, sweep};
+use crate::store::database::sql::{Connection, Optional as _, Row, Transaction, failed, params, write_all};
+use crate::store::item::delete_item;
+use crate::store::memory::remembered::LINE;
 use history::error::Result;
-
-const DELETING: &str = "deleting what is old";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
@@ -55,30 +46,6 @@ pub struct Collected {
     pub bytes: u64,
 }
 
-/// What an integrity check found.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Checked {
-    /// Originals all of whose bytes were read and compared with their digests.
-    pub originals: u64,
-    /// What is wrong, a sentence each; empty when all is well.
-    pub problems: Vec<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
-pub struct Stats {
-    /// How many of each (`session`, `message`, `output`, `compaction`, `memory`).
-    pub items: BTreeMap<String, u64>,
-    /// Bytes of the originals, each content once.
-    pub bytes: u64,
-    /// What they take compressed.
-    pub stored_bytes: u64,
-    /// Originals that [`Store::rewrite_old_format`](super::Store::rewrite_old_format) would store anew.
-    pub old_format: u64,
-    /// Size of the database file; 0 in memory.
-    pub file_bytes: u64,
-    pub version: u32,
-}
-
 impl Store {
     /// Deletes what is old; with `dry_run` only reports what it would.
     pub fn collect(&self, retention: &Retention, at: i64, dry_run: bool) -> Result<Collected> {
@@ -106,130 +73,6 @@ impl Store {
             pack::sweep_objects(connection, at)?;
         }
         Ok(out)
-    }
-
-    /// Stores originals anew that an older version stored in another way; how many. To be killed in between loses
-    /// nothing.
-    pub fn rewrite_old_format(&self) -> Result<u64> {
-        let store = &self.pool;
-        let doing = "storing originals anew";
-        let old: Vec<(String, i64, String)> = locked(store)
-            .query_map(
-                "SELECT min(i.handle), c.id, c.owner FROM content c JOIN item i ON i.content = c.id
-                 WHERE c.id IN (SELECT p.content FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1)
-                 GROUP BY c.id ORDER BY c.id",
-                [LARGEST_CHUNK as i64],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-            )
-            .map_err(failed(doing))?;
-        let mut moved = 0;
-        for (handle, content, owner) in old {
-            let mut packer = Packer::new(store, &owner);
-            let reader = || open(store, handle.parse()?, content);
-            let is_damaged = || {
-                reader()
-                    .and_then(|mut it| std::io::copy(&mut it, &mut std::io::sink()).map_err(unwrapped))
-                    .is_err()
-            };
-            let prepared = match reader().and_then(|mut it| packer.add(&mut it)) {
-                Ok(prepared) => prepared,
-                Err(_) if is_damaged() => continue,
-                Err(error) => return Err(error),
-            };
-            let packs = packer.finish();
-            let mut connection = locked(store);
-            let transaction = write(&mut connection, &owner, doing)?;
-            // One that another process has deleted meanwhile is not brought back.
-            let is_there = transaction
-                .exists(
-                    "SELECT 1 FROM content WHERE id = ?1 AND owner = ?2 AND sha = ?3",
-                    params![content, owner, prepared.digest.0],
-                )
-                .map_err(failed(doing))?;
-            put_packs(&transaction, &owner, &packs)?;
-            if is_there && put_content(&transaction, &owner, &prepared)?.is_some() {
-                transaction.commit().map_err(failed(doing))?;
-                moved += 1;
-            }
-        }
-        Ok(moved)
-    }
-
-    /// Gives freed space back to the disk.
-    pub fn vacuum(&self) -> Result<()> {
-        let connection = &*self.lock();
-        let doing = "giving space back";
-        match connection {
-            Connection::Sqlite(it) => schema::vacuum(it).map_err(schema::failed(doing)),
-            // PostgreSQL does it by itself.
-            #[cfg(feature = "team")]
-            Connection::Postgres(_) => Ok(()),
-        }
-    }
-
-    /// Checks the database and, if `deep`, reads every original.
-    pub fn check(&self, deep: bool) -> Result<Checked> {
-        let store = &self.pool;
-        let doing = "checking the store";
-        let mut out = Checked::default();
-        let contents = {
-            let connection = locked(store);
-            match &*connection {
-                Connection::Sqlite(it) => out.problems = schema::check(it).map_err(schema::failed(doing))?,
-                // PostgreSQL holds to its constraints.
-                #[cfg(feature = "team")]
-                Connection::Postgres(_) => {}
-            }
-            if !deep {
-                return Ok(out);
-            }
-            let sql = "SELECT min(handle), content FROM item WHERE content IS NOT NULL GROUP BY content ORDER BY content";
-            let contents: Vec<(String, i64)> = connection
-                .query_map(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))
-                .map_err(failed(doing))?;
-            contents
-        };
-        // What many originals share is read once; one that does not hold together so is read itself, which says what is
-        // wrong.
-        let sound = sound(store)?;
-        for (handle, content) in contents {
-            let whole = handle.parse::<Handle>().and_then(|handle| {
-                if consists_of(&locked(store), handle, content, &sound) {
-                    return Ok(());
-                }
-                let mut reader = open(store, handle, content)?;
-                std::io::copy(&mut reader, &mut std::io::sink()).map(drop).map_err(unwrapped)
-            });
-            match whole {
-                Ok(()) => out.originals += 1,
-                Err(error) => out.problems.push(error.full()),
-            }
-        }
-        Ok(out)
-    }
-
-    pub fn stats(&self) -> Result<Stats> {
-        let file = self.directory.as_ref().and_then(|it| std::fs::metadata(it.join(schema::FILE)).ok());
-        let connection = &*self.lock();
-        let items: Vec<(String, i64)> = connection
-            .query_map("SELECT what, count(DISTINCT item) FROM place GROUP BY what", params![], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .map_err(failed("counting what is stored"))?;
-        Ok(Stats {
-            items: items.into_iter().map(|(what, count)| (what, u64::try_from(count).unwrap_or(0))).collect(),
-            bytes: sum(connection, "SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM content")?,
-            stored_bytes: sum_of_packs(connection)?,
-            old_format: ids(
-                connection,
-                "SELECT count(DISTINCT p.content) FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1",
-                LARGEST_CHUNK as i64,
-            )?
-            .first()
-            .map_or(0, |it| it.unsigned_abs()),
-            file_bytes: file.map_or(0, |it| it.len()),
-            version: connection.version(),
-        })
     }
 }
 
@@ -332,21 +175,6 @@ fn gone(connection: &Connection, id: i64) -> Result<Option<Gone>> {
         )
         .optional()
         .map_err(failed(DELETING))
-}
-
-fn ids(connection: &Connection, sql: &str, parameter: i64) -> Result<Vec<i64>> {
-    connection.query_map(sql, [parameter], |row| row.get(0)).map_err(failed(DELETING))
-}
-
-fn sum(connection: &Connection, sql: &str) -> Result<u64> {
-    let sum: i64 =
-        connection.query_row(sql, params![], |row| row.get(0)).map_err(failed("summing up the store"))?;
-    Ok(u64::try_from(sum).unwrap_or(0))
-}
-
-fn sum_of_packs(connection: &Connection) -> Result<u64> {
-    let bytes = connection.pack_bytes();
-    sum(connection, &format!("SELECT CAST(coalesce(sum({bytes}), 0) AS BIGINT) FROM pack"))
 }
 
 /// Deletes an original with the content that nothing else has. Returns the bytes this frees.
