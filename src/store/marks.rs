@@ -1,8 +1,8 @@
 //! Small things that outlive a process: marks and asks.
 
+use super::archive::item::{NewItem, item, put_item, signed};
 use super::database::sql::{Connection, Optional as _, failed, params, write};
 use super::handle::identity;
-use super::item::{NewItem, item, put_item, signed};
 use super::{Handle, Scope};
 use crate::store::Store;
 use history::error::{Error, ErrorKind, Result};

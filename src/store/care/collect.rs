@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::{DELETING, ids, sum_of_packs};
 use crate::store::Store;
+use crate::store::archive::item::delete_item;
 use crate::store::content::{pack, sweep};
 use crate::store::database::sql::{Connection, Optional as _, Row, Transaction, failed, params, write_all};
-use crate::store::item::delete_item;
 use crate::store::memory::remembered::LINE;
 use history::error::Result;
 

@@ -15,9 +15,9 @@ use std::ops::Range;
 use fastcdc::v2020::StreamCDC;
 use sha2::{Digest as _, Sha256};
 
+use crate::store::archive::item::signed;
 use crate::store::database::sql::{Optional as _, Pool, Transaction, failed, locked, params, write};
 use crate::store::handle::identity;
-use crate::store::item::signed;
 use crate::store::{Body, Digest, Scope};
 use chunks::{LARGEST_CHUNK, PACK, Packs, SEARCHED, SMALLEST_CHUNK, find};
 use history::error::{Error, ErrorKind, Result};

@@ -9,9 +9,9 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::store::Store;
+use crate::store::archive::item::{ENTRY, entry_of};
 use crate::store::content::chunks;
 use crate::store::database::sql::{Connection, Optional as _, Pool, Row, failed, locked, params, write};
-use crate::store::item::{ENTRY, entry_of};
 use crate::store::memory::remembered;
 use crate::store::{Entry, Scope, Snippet, What, archive};
 use history::error::{Error, Result};

@@ -369,16 +369,9 @@ fn op_message(op: &compaction::plan::Op) -> Option<usize> {
 fn next(name: &str, cases: [(Option<u64>, bool); 3]) {
     let profile = profile(name);
     let history = history(vec![user(&"x".repeat(2080)), model("")]);
-    let counter = super::counter(&profile, &history);
     for (next, expected) in cases {
         let limits = ModelLimits { window: Some(1_000), window_given: true, next, ..ModelLimits::default() };
-        let found = compaction::plan::verdict(
-            &history,
-            counter.filled(&counter.messages(history.messages())),
-            &profile,
-            &limits,
-            &compaction::plan::Moment::default(),
-        );
+        let found = super::verdict(&profile, &history, &limits, &compaction::plan::Moment::default());
         assert_eq!(found.due, expected, "{next:?}: {}", found.reason);
         assert_eq!(found.hint, next.is_none().then_some(Hint::GiveNext), "{}", found.reason);
     }

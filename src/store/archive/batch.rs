@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Digest, Handle, What};
+use crate::store::{Digest, Handle, What};
 use sessions::Source;
 
 #[derive(Clone, Copy)]
@@ -113,7 +113,7 @@ pub struct Removed {
     pub tokens: u64,
 }
 
-/// What became of a compaction; set by [`Store::finish`](super::Store::finish).
+/// What became of a compaction; set by [`Store::finish`](crate::store::Store::finish).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
     pub path: Option<String>,

@@ -1,25 +1,28 @@
 //! Originals and compactions in the database.
 
+pub(in crate::store) mod batch;
+pub(in crate::store) mod item;
+
 use std::io::{BufReader, Read};
 
 use serde::{Deserialize, Serialize};
 
-use super::content::chunks::{corrupted, open};
-use super::content::{Packer, Prepared, put_content, put_packs};
-use super::database::sql::{
+use crate::store::Store;
+use crate::store::content::chunks::{corrupted, open};
+use crate::store::content::{Packer, Prepared, put_content, put_packs};
+use crate::store::database::sql::{
     Connection, Optional as _, Pool, Row, SqlResult, Transaction, failed, locked, params, write,
 };
-use super::handle::identity;
-use super::item::{ENTRY, ItemPlace, NewItem, chosen, entry_of, item, missing, put_item, put_place};
-use super::search::words::indexed;
-use super::{
+use crate::store::handle::identity;
+use crate::store::search::index;
+use crate::store::search::words::indexed;
+use crate::store::{
     Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, Original, Range, Removed, Scope,
     SearchExtent, SessionOrigin, Slice, Stored, What, range, unwrapped,
 };
-use crate::store::Store;
-use crate::store::search::index;
 use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
+use item::{ENTRY, ItemPlace, NewItem, chosen, entry_of, item, missing, put_item, put_place};
 
 const STORING: &str = "archiving originals";
 const READING: &str = "reading the archive";
@@ -217,12 +220,12 @@ impl Store {
                     format!("reading {}: expected an original, {found}", item.handle),
                 )
             })?;
-            item = super::item::item(&locked(connection), scope, original.as_str())?;
+            item = item::item(&locked(connection), scope, original.as_str())?;
         }
         match (item.content, item.sort.as_str()) {
             (Some(content), _) => Ok(Box::new(open(connection, item.handle, content)?)),
             (None, "memory") => {
-                let content = super::memory::remembered::content(&locked(connection), item.id)?;
+                let content = crate::store::memory::remembered::content(&locked(connection), item.id)?;
                 Ok(Box::new(std::io::Cursor::new(content.into_bytes())))
             }
             (None, _) => Err(missing(item.handle)),
