@@ -304,27 +304,47 @@ fn allowed(draft: &Draft<'_>, budget: Budget) -> Result<u64, Reason> {
     Ok(allowed)
 }
 
-/// As much of the end as a budget leaves beside the summary.
-fn within(
-    draft: &mut Draft<'_>,
+/// The end of a history, which a budget has to leave room for.
+struct End {
+    prompt: Option<usize>,
+    /// Where the model answers the last prompt.
+    answer: Option<usize>,
+    /// Tokens of what the model says to a summary that a prompt follows.
+    ack: u64,
+}
+
+/// A budget, divided between what stands in front, the summary and the end. In tokens.
+struct Division {
+    allowed: u64,
+    /// Whether what clients put in front stays.
+    context: bool,
+    /// What the summary may take, and what it takes where that is known.
+    most: u64,
+    summary: u64,
+    /// What is left for the end.
+    room: u64,
+}
+
+fn divided(
+    draft: &Draft<'_>,
     step: &Summarize,
     budget: Budget,
     head: usize,
-) -> Result<KeptRegion, Reason> {
+    end: &End,
+) -> Result<Division, Reason> {
     let (total, mut allowed) = (draft.tokens(), allowed(draft, budget)?);
     let refuse = |code, text| Err(Reason::new(code, text));
     // What clients put in front, they put in front again; it stays unless it crowds out the conversation.
     let fixed = total_of(draft, 0..head);
     let context = fixed <= allowed / 5;
     let fixed = if context { fixed } else { 0 };
-    let prompt = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt));
-    let end = waiting(draft, prompt);
-    let needed = fixed + end + SMALLEST_SUMMARY;
-    if end > 0 && allowed < needed {
+    let waits = waiting(draft, end.prompt);
+    let needed = fixed + waits + SMALLEST_SUMMARY;
+    if waits > 0 && allowed < needed {
         if draft.request.budget.is_some() {
             let text = format!(
                 "{allowed} tokens; the call at the end waits for its output and has to stay: with its prompt, it takes \
-                 {end}; the least budget that holds it is {needed}"
+                 {waits}; the least budget that holds it is {needed}"
             );
             return refuse("budget_too_small", text);
         }
@@ -332,29 +352,18 @@ fn within(
     }
     let share = (allowed as f64 * budget.summary) as u64;
     let most = if draft.request.budget.is_some() { share } else { share.min(step.summary.max_tokens) };
-    let most = most.min(allowed.saturating_sub(fixed + end));
-    let answer = answer::position(draft).filter(|it| prompt.is_none_or(|prompt| prompt < *it));
-    let ack = acknowledgement(draft, step);
+    let most = most.min(allowed.saturating_sub(fixed + waits));
     // What answers the last request goes before what one looks things up in, if that keeps it whole.
-    let most = match answer.filter(|_| draft.request.keep.is_none()) {
+    let most = match end.answer.filter(|_| draft.request.keep.is_none()) {
         Some(answer) => {
-            let asked = prompt.map_or(0, |it| draft.size(&draft.items[it]));
-            let end = asked + total_of(draft, answer..draft.items.len()) + ack;
-            let left = allowed.saturating_sub(fixed + end).min(most);
+            let asked = end.prompt.map_or(0, |it| draft.size(&draft.items[it]));
+            let whole = asked + total_of(draft, answer..draft.items.len()) + end.ack;
+            let left = allowed.saturating_sub(fixed + whole).min(most);
             if left >= most * MIN_SUMMARY_PERCENT / 100 { left } else { most }
         }
         None => most,
     };
     let summary = draft.request.summary_tokens.map_or(most, |it| it.min(allowed));
-    // What the end leaves goes back to the summary: units are whole, lines are small.
-    let known = draft.request.summary_tokens.is_some();
-    let reserved = known.then_some(most);
-    let cap = if draft.request.budget.is_some() { allowed } else { most.max(summary) };
-    let budget = |left: u64, first: Option<&Message>| {
-        let ack = if first.is_some_and(|it| it.role == Role::User) { ack } else { 0 };
-        let room = (summary + left).saturating_sub(ack);
-        if known { room.min(cap) } else { room.min(summary) }
-    };
     let Some(mut room) = allowed.checked_sub(fixed + summary) else {
         let text =
             format!("{allowed} tokens; context before the first prompt takes {fixed}, the summary {summary}");
@@ -368,6 +377,29 @@ fn within(
         let text = format!("{total} tokens; the end that is to stay takes {room}, and a summary {summary}");
         return refuse("too_small", text);
     }
+    Ok(Division { allowed, context, most, summary, room })
+}
+
+/// As much of the end as a budget leaves beside the summary.
+fn within(
+    draft: &mut Draft<'_>,
+    step: &Summarize,
+    budget: Budget,
+    head: usize,
+) -> Result<KeptRegion, Reason> {
+    let prompt = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt));
+    let answer = answer::position(draft).filter(|it| prompt.is_none_or(|prompt| prompt < *it));
+    let end = End { prompt, answer, ack: acknowledgement(draft, step) };
+    let Division { allowed, context, most, summary, room } = divided(draft, step, budget, head, &end)?;
+    // What the end leaves goes back to the summary: units are whole, lines are small.
+    let known = draft.request.summary_tokens.is_some();
+    let reserved = known.then_some(most);
+    let cap = if draft.request.budget.is_some() { allowed } else { most.max(summary) };
+    let budget = |left: u64, first: Option<&Message>| {
+        let ack = if first.is_some_and(|it| it.role == Role::User) { end.ack } else { 0 };
+        let room = (summary + left).saturating_sub(ack);
+        if known { room.min(cap) } else { room.min(summary) }
+    };
     // In a small budget, an answer that is cut leaves half of what the summary did not need to what one looks up.
     let spare = if allowed < SMALLEST { most.saturating_sub(summary) / 2 } else { 0 };
     let (tail, left) = fitting(draft, head, room);
@@ -402,7 +434,6 @@ fn waiting(draft: &Draft<'_>, prompt: Option<usize>) -> u64 {
     if waiting == 0 { 0 } else { waiting + asked }
 }
 
-/// Tokens of what the model says to a summary that a prompt follows.
 fn acknowledgement(draft: &Draft<'_>, step: &Summarize) -> u64 {
     let said = |it: &Slot| match it {
         Slot::AckPrompt(text) => {
