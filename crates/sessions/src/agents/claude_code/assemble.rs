@@ -23,55 +23,28 @@ pub(super) struct Origin {
     pub(super) at: Option<i64>,
 }
 
-/// What a row says.
-pub(super) enum RowItem {
+pub(super) struct RowItem {
+    pub(super) says: RowSays,
+    pub(super) parts: Vec<Part>,
+}
+
+/// What the parts of a row are.
+pub(super) enum RowSays {
     /// A block or more of a response.
     Reply {
         response: Arc<str>,
-        parts: Vec<Part>,
         usage: Option<Usage>,
         model: Option<Arc<str>>,
     },
     /// Tools' results, and what stands beside them in the row.
-    Results {
-        parts: Vec<Part>,
-        kind: Kind,
-    },
-    Summary(Vec<Part>),
+    Results(Kind),
+    Summary,
     /// In the order of the rows: the user's words, or the client's among them.
-    Words {
-        parts: Vec<Part>,
-        kind: Kind,
-    },
+    Words(Kind),
     /// What the client sends in front of the user's words.
-    Before(Vec<Part>),
+    Before,
     /// What the client sends as `system` behind them.
-    After(Vec<Part>),
-}
-
-impl RowItem {
-    /// What it is made of.
-    pub(super) fn parts_mut(&mut self) -> &mut Vec<Part> {
-        match self {
-            Self::Reply { parts, .. }
-            | Self::Results { parts, .. }
-            | Self::Summary(parts)
-            | Self::Words { parts, .. }
-            | Self::Before(parts)
-            | Self::After(parts) => parts,
-        }
-    }
-
-    fn parts(&self) -> &[Part] {
-        match self {
-            Self::Reply { parts, .. }
-            | Self::Results { parts, .. }
-            | Self::Summary(parts)
-            | Self::Words { parts, .. }
-            | Self::Before(parts)
-            | Self::After(parts) => parts,
-        }
-    }
+    After,
 }
 
 /// What the client drops without a word: results whose call is gone, calls whose result is (but those of the
@@ -81,7 +54,7 @@ pub(super) fn drop_orphans(items: &mut Vec<LiveRow>) {
     let numbers: HashSet<usize> = gone.iter().map(|it| it.0).collect();
     for number in numbers {
         let mut place = 0;
-        items[number].item.parts_mut().retain(|_| {
+        items[number].item.parts.retain(|_| {
             place += 1;
             !gone.contains(&(number, place - 1))
         });
@@ -102,9 +75,9 @@ fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
     // several may alternate: they become messages in the order in which they began.
     let (mut running, mut begun) = (None, HashSet::new());
     for (number, LiveRow { item, .. }) in items.iter().enumerate() {
-        let parts = item.parts();
-        match &**item {
-            RowItem::Reply { response, .. } => {
+        let parts = &item.parts;
+        match &item.says {
+            RowSays::Reply { response, .. } => {
                 // The one that runs is not looked up at each row, but entered when the list begins anew.
                 if (running != Some(response) || begun.is_empty()) && begun.insert(response) {
                     running = Some(response);
@@ -120,7 +93,7 @@ fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
                     }
                 }
             }
-            RowItem::Results { .. } => {
+            RowSays::Results(_) => {
                 for (place, part) in parts.iter().enumerate() {
                     let Part::Output(output) = part else { continue };
                     let answered = last.take_if(|it| it.0 == &*output.id).map(|it| it.1);
@@ -135,14 +108,14 @@ fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
                     }
                 }
             }
-            RowItem::Words { .. } | RowItem::Summary(_) => {
+            RowSays::Words(_) | RowSays::Summary => {
                 running = None;
                 begun.clear();
             }
-            RowItem::Before(_) | RowItem::After(_) => begun.clear(),
+            RowSays::Before | RowSays::After => begun.clear(),
         }
     }
-    let runs = |number: usize| matches!(&*items[number].item, RowItem::Reply { response, .. } if Some(response) == running);
+    let runs = |number: usize| matches!(&items[number].item.says, RowSays::Reply { response, .. } if Some(response) == running);
     let unanswered = calls.iter().filter(|it| !it.3 && !runs(it.0)).map(|it| (it.0, it.1));
     gone.extend(unanswered.collect::<Vec<_>>());
     gone
@@ -153,8 +126,8 @@ fn drop_lone_reasoning(items: &mut Vec<LiveRow>) {
     // Thinking stays where the rest of its response does: whether there is one, for responses of which some row has none.
     let says = |parts: &[Part]| parts.iter().any(|it| !matches!(it, Part::Reasoning(_)));
     let replies = || {
-        items.iter().filter_map(|it| match &*it.item {
-            RowItem::Reply { response, parts, .. } => Some((response, says(parts))),
+        items.iter().filter_map(|it| match &it.item.says {
+            RowSays::Reply { response, .. } => Some((response, says(&it.item.parts))),
             _ => None,
         })
     };
@@ -167,15 +140,9 @@ fn drop_lone_reasoning(items: &mut Vec<LiveRow>) {
             }
         }
     }
-    items.retain(|it| match &*it.item {
-        RowItem::Reply { response, parts, .. } => {
-            !parts.is_empty() && (says(parts) || spoken.get(response) == Some(&true))
-        }
-        RowItem::Results { parts, .. }
-        | RowItem::Summary(parts)
-        | RowItem::Words { parts, .. }
-        | RowItem::Before(parts)
-        | RowItem::After(parts) => !parts.is_empty(),
+    items.retain(|LiveRow { item, .. }| {
+        let goes = |response| !says(&item.parts) && spoken.get(response) != Some(&true);
+        !item.parts.is_empty() && !matches!(&item.says, RowSays::Reply { response, .. } if goes(response))
     });
 }
 
@@ -238,8 +205,9 @@ impl Assembly {
 
     pub(super) fn take(&mut self, LiveRow { origin, item }: LiveRow) {
         let piece = |kind, parts| MessagePiece { origin: Some(origin), reply: 0, kind, parts };
-        match *item {
-            RowItem::Reply { response, parts, usage, model } => {
+        let RowItem { says, parts } = *item;
+        match says {
+            RowSays::Reply { response, usage, model } => {
                 // Blocks of one response belong together, also where results came in between.
                 let only_results = self.before.is_empty() && self.words.is_empty() && self.after.is_empty();
                 let known = self.reply(&response).filter(|_| only_results);
@@ -260,15 +228,15 @@ impl Assembly {
                 reply.late |= !self.results.is_empty();
                 self.said.push(MessagePiece { reply: number, ..piece(Kind::Said, parts) });
             }
-            RowItem::Summary(parts) => {
+            RowSays::Summary => {
                 // What is attached after a summary stays after it, so that the summary is the first of all.
                 self.flush();
                 self.push(Role::User, Kind::Summary, &mut [piece(Kind::Summary, parts)]);
             }
-            RowItem::Results { parts, kind } => self.results.push(piece(kind, parts)),
-            RowItem::Before(parts) => self.before.push(piece(Kind::Context, parts)),
-            RowItem::Words { parts, kind } => self.words.push(piece(kind, parts)),
-            RowItem::After(parts) => self.after.push(piece(Kind::Context, parts)),
+            RowSays::Results(kind) => self.results.push(piece(kind, parts)),
+            RowSays::Before => self.before.push(piece(Kind::Context, parts)),
+            RowSays::Words(kind) => self.words.push(piece(kind, parts)),
+            RowSays::After => self.after.push(piece(Kind::Context, parts)),
         }
     }
 

@@ -51,7 +51,7 @@ impl Index {
             let behind = source.len() - from;
             bounded.fetch_or(part.boundary().is_some(), Relaxed);
             let loaded = part.rows.iter_mut().filter_map(|it| it.loaded.as_mut()?.as_mut().ok());
-            data.share(loaded.filter_map(|it| it.item.as_mut()).flat_map(|it| it.parts_mut()));
+            data.share(loaded.filter_map(|it| it.item.as_mut()).flat_map(|it| &mut it.parts));
             parts.push(part);
             if all || !bounded.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
                 return true;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::assemble::RowItem;
+use super::assemble::{RowItem, RowSays};
 use super::blocks::is_blank;
 use super::line::{Attached, LineReader, RowContent, RowLine};
 use super::row::{Loaded, Row, RowKind};
@@ -77,11 +77,11 @@ pub(super) fn loaded(
         }
         RowKind::LocalCommand => {
             let parts = line.content.take().into_iter().map(Part::Text).collect();
-            Some(RowItem::Words { parts, kind: Kind::Context })
+            Some(RowItem { says: RowSays::Words(Kind::Context), parts })
         }
         RowKind::Attachment => {
             let mut item = attachment(&line.attached)?;
-            let parts = item.iter_mut().flat_map(RowItem::parts_mut);
+            let parts = item.iter_mut().flat_map(|it| &mut it.parts);
             parts.for_each(|it| texts.hold(it));
             item
         }
@@ -94,21 +94,22 @@ fn reply(response: Arc<str>, model: Option<Arc<str>>, usage: Option<Usage>, part
     let synthetic = model.as_deref() == Some(SYNTHETIC);
     let usage = usage.filter(|it| !synthetic && it.context() > 0);
     let model = model.filter(|_| !synthetic);
-    let item = RowItem::Reply { response, parts, usage, model: model.clone().filter(|_| usage.is_some()) };
-    Loaded { item: Some(Box::new(item)), model }
+    let says = RowSays::Reply { response, usage, model: model.clone().filter(|_| usage.is_some()) };
+    Loaded { item: Some(Box::new(RowItem { says, parts })), model }
 }
 
 /// What a user's row says.
 fn words(said: RowContent<'_>, meta: bool, summary: bool) -> RowItem {
     let kind = if meta { Kind::Context } else { said.kind() };
     let parts = said.parts;
-    if parts.iter().any(|it| matches!(it, Part::Output(_))) {
-        RowItem::Results { parts, kind }
+    let says = if parts.iter().any(|it| matches!(it, Part::Output(_))) {
+        RowSays::Results(kind)
     } else if summary || said.is_summary && matches!(&*parts, [Part::Text(_)]) {
-        RowItem::Summary(parts)
+        RowSays::Summary
     } else {
-        RowItem::Words { parts, kind }
-    }
+        RowSays::Words(kind)
+    };
+    RowItem { says, parts }
 }
 
 fn attachment(attached: &Attached<'_>) -> std::result::Result<Option<RowItem>, String> {
@@ -122,7 +123,7 @@ fn attachment(attached: &Attached<'_>) -> std::result::Result<Option<RowItem>, S
     let queued = || fields.text("commandMode").is_none_or(|it| it == "prompt" || it == "task-notification");
     if kind == "queued_command" && queued() {
         let said = reader.parts(fields.get("prompt").unwrap_or_default());
-        return Ok(Some(RowItem::Words { kind: said.kind(), parts: said.parts }));
+        return Ok(Some(RowItem { says: RowSays::Words(said.kind()), parts: said.parts }));
     }
     let user = attached.role.as_deref() == Some("user");
     let texts: Vec<Part> = match attached.rendered {
@@ -148,7 +149,7 @@ fn attachment(attached: &Attached<'_>) -> std::result::Result<Option<RowItem>, S
         }
     };
     if user {
-        return Ok(Some(RowItem::Before(texts)));
+        return Ok(Some(RowItem { says: RowSays::Before, parts: texts }));
     }
     // As `system` it is sent without the tag that marks it elsewhere.
     let bare = |part: Part| match part {
@@ -159,5 +160,6 @@ fn attachment(attached: &Attached<'_>) -> std::result::Result<Option<RowItem>, S
         }
         other => other,
     };
-    Ok(Some(RowItem::After(texts.into_iter().map(bare).filter(|it| !is_blank(it)).collect())))
+    let parts = texts.into_iter().map(bare).filter(|it| !is_blank(it)).collect();
+    Ok(Some(RowItem { says: RowSays::After, parts }))
 }

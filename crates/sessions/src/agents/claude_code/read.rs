@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::assemble::{Assembled, Assembly, LiveRow, Origin, RowItem, drop_orphans};
+use super::assemble::{Assembled, Assembly, LiveRow, Origin, RowItem, RowSays, drop_orphans};
 use super::chain::Index;
 use super::load::load;
 use super::row::RowKind;
@@ -154,7 +154,7 @@ fn past(source: &dyn Source, index: &Index) -> Result<Vec<(Option<usize>, PastCo
                 }
                 waits = false;
                 let item = load(source, &index.records, row, &|_, _| None)?.ok().and_then(|it| it.item);
-                if let (Some((of, past)), Some(RowItem::Summary(parts))) =
+                if let (Some((of, past)), Some(RowItem { says: RowSays::Summary, parts })) =
                     (out.last_mut(), item.map(|it| *it))
                 {
                     past.summary = Message::new(Role::User, Kind::Summary, parts).plain();
