@@ -1,4 +1,4 @@
-//! What is left to the user's own hand.
+//! What the user does by hand: settings to copy for clients that we do not edit, and servers to take out first.
 
 use std::path::Path;
 

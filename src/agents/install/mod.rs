@@ -24,7 +24,7 @@ use std::path::Path;
 use history::error::{Error, ErrorKind, Result};
 
 pub use by_hand::snippet;
-pub use ours::{command, is_our_file, with_program};
+pub(super) use ours::{command, is_our_file, with_program};
 pub use plan::{FileChange, InstallPlan, InstallRequest, Made, MadeInFiles, install, uninstall};
 pub(super) use registration::{MISSING_AND_REMINDER, REMINDER};
 pub use registration::{Plugins, Registration, SeatSetting, SettingsStyle, StatusLineSetting, registration};

@@ -1,4 +1,4 @@
-//! How what we put in place is known again.
+//! How we recognise what we put in place.
 
 use std::path::Path;
 

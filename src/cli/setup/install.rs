@@ -8,9 +8,7 @@ use serde_json::json;
 use super::gateway;
 use crate::agents::install::apply::{differ, put_in, take_out};
 use crate::agents::install::records::Records;
-use crate::agents::install::{
-    self, FileChange, InstallPlan, InstallRequest, Made, MadeInFiles, Registration, is_our_file,
-};
+use crate::agents::install::{self, FileChange, InstallPlan, InstallRequest, Made, Registration};
 use crate::agents::{self, AgentRef, pi};
 use crate::cli::Screen;
 use crate::config::Config;
@@ -225,20 +223,7 @@ pub(in crate::cli) fn uninstall(
 
 /// pi has no MCP: all there is is the extension.
 fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &mut Screen<'_>) -> Result<u8> {
-    let folder = pi::folder(&config.agents);
-    if program.is_some() && !folder.exists() {
-        let what =
-            format!("pi is not installed here: expected {}, found nothing; start it once", folder.display());
-        return Err(Error::new(ErrorKind::Refused, what));
-    }
-    let (path, text) = pi::extension(&folder, program.unwrap_or(Path::new("")));
-    let before = std::fs::read_to_string(&path).ok();
-    if before.as_deref().is_some_and(|it| !is_our_file(it)) {
-        let what = "expected no extension of our name, or ours, found another; rename it";
-        return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
-    }
-    let change = FileChange { path, before, after: program.map(|_| text) };
-    let plan = InstallPlan { changes: vec![change], made: MadeInFiles::new() };
+    let plan = pi::plan(&config.agents, program)?;
     match program {
         _ if dry_run => {}
         Some(_) => put_in(&config.data_dir, pi::NAME, &plan)?,

@@ -1,4 +1,4 @@
-//! A session put back, by how its compaction was written.
+//! Puts a session back, in the way that fits how its compaction was written.
 
 use std::fmt;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What was written, as an undo will compare it with what it finds.
+//! The fingerprint of what was written, by which an undo knows whether it still stands there.
 
 use serde::{Deserialize, Serialize};
 

@@ -318,8 +318,9 @@ struct Division {
     allowed: u64,
     /// Whether what clients put in front stays.
     context: bool,
-    /// What the summary may take, and what it takes where that is known.
+    /// What the summary may take.
     most: u64,
+    /// What it takes where that is known; else the same.
     summary: u64,
     /// What is left for the end.
     room: u64,
