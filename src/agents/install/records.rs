@@ -65,7 +65,7 @@ impl Records {
     }
 }
 
-/// Records as they were written until 25 November 2026: what was made as a text each, folders as one more agent.
+/// Records as written until 25 November 2026: each thing made is a text, and the folders are under one more agent.
 fn of_texts(text: &str) -> Option<Records> {
     let mut agents: BTreeMap<String, BTreeMap<String, Vec<String>>> = serde_json::from_str(text).ok()?;
     let folders = agents.remove("folders").unwrap_or_default().into_keys().collect();

@@ -12,8 +12,8 @@ use tokens::Estimator;
 /// Maximum tokens (o200k) that pinned rules take in a summary.
 const PINNED: u64 = 1_000;
 
-/// What is carried word for word: what the caller says, and the rules that are pinned for user and project, the
-/// newest first, as far as they fit.
+/// What a summary repeats word for word: what the caller passed, then the rules pinned for user and project, newest
+/// first, as far as they fit.
 pub(crate) fn pins(engine: &Engine, history: &History, said: &[String]) -> Result<Vec<String>> {
     let mut out = said.to_vec();
     let mut left = PINNED;

@@ -62,7 +62,7 @@ struct Ready<'a> {
 
 /// What becomes of an original's words.
 enum Words {
-    /// They are in the index already, or are those of other originals: a session's are its messages'.
+    /// The words are in the index already, or those of other originals stand for them: for a session, its messages'.
     None,
     Now(String),
     /// The next search puts them there.

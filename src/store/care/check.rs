@@ -37,8 +37,8 @@ pub struct Stats {
 }
 
 impl Store {
-    /// Stores originals anew that an older version stored in another way; how many. To be killed in between loses
-    /// nothing.
+    /// Stores anew the originals that an older version stored in another way; how many. Nothing is lost if the process
+    /// is killed meanwhile.
     pub fn rewrite_old_format(&self) -> Result<u64> {
         let store = &self.pool;
         let doing = "storing originals anew";
@@ -118,7 +118,7 @@ impl Store {
                 .map_err(failed(doing))?;
             contents
         };
-        // What many originals share is read once; one that does not hold together so is read itself, which says what is
+        // Chunks that originals share are read once. An original that fails by them is read by itself, to say what is
         // wrong.
         let sound = sound(store)?;
         for (handle, content) in contents {

@@ -201,9 +201,8 @@ fn delete_original(transaction: &Transaction<'_>, id: i64) -> Result<u64> {
     sweep(transaction, chunks)
 }
 
-/// Deletes chunks that a process wrote which ended before it stored what they are of, and packs whose chunks were
-/// stored anew. Returns the bytes this frees. A process that is still about to use them finds them gone and writes them
-/// again.
+/// Deletes chunks left by a process that ended before it stored their content, and packs whose chunks were stored anew.
+/// Returns the bytes this frees. A process that is still about to use them finds them gone and writes them again.
 fn sweep_unnamed(transaction: &Transaction<'_>) -> Result<u64> {
     let unnamed =
         "SELECT id FROM chunk WHERE id >= ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE part.chunk = chunk.id)";

@@ -107,8 +107,7 @@ pub struct Found {
     pub partial: bool,
 }
 
-/// Puts the words into the index that were left to the next search, some at a time, so that no other process waits
-/// long.
+/// Indexes the words that were left to the next search, some at a time, so that no other process waits long.
 fn catch_up(store: &Pool, owner: &str) -> Result<()> {
     loop {
         let sql = "SELECT i.id, i.content, coalesce((SELECT what FROM place p WHERE p.item = i.id AND what <> 'session' LIMIT 1), '')
