@@ -123,7 +123,8 @@ fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
 
 /// Drops replies that hold nothing but reasoning, and items that hold nothing.
 fn drop_lone_reasoning(items: &mut Vec<LiveRow>) {
-    // Thinking stays where the rest of its response does: whether there is one, for responses of which some row has none.
+    // Thinking stays where another row of its response says something. Looked up only for responses that have a row of
+    // thinking alone.
     let says = |parts: &[Part]| parts.iter().any(|it| !matches!(it, Part::Reasoning(_)));
     let replies = || {
         items.iter().filter_map(|it| match &it.item.says {

@@ -44,7 +44,7 @@ impl Index {
         let bounded = AtomicBool::new(false);
         let all = coverage == Coverage::Whole || source.len() <= LOOKED_AT_WHOLE;
         let look = |range| Self::within(source, range, Some(keep).filter(|_| !bounded.load(Relaxed)));
-        // Where it was last asked whether they are enough: again when there is a quarter more.
+        // Offset at the last check whether the rows are enough; checked again when a quarter more was read.
         let mut asked = source.len();
         let mut data = SharedData::default();
         let from = backwards(source, look, |mut part: Self, from| {

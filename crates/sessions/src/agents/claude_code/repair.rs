@@ -44,7 +44,7 @@ pub(super) fn chain(source: &dyn Source, found: &mut Findings<'_>) -> Result<()>
     let before = |at: usize| (0..at).rev().find(|it| is_main(it) && !matches!(rows[*it].kind, RowKind::Link));
     let is_message =
         |it: usize| is_main(&it) && matches!(rows[it].kind, RowKind::User { .. } | RowKind::Assistant { .. });
-    // RowRepair that only report something may hang in the air, if nothing else hangs on them.
+    // Rows that only report something may lack a parent, if no other row hangs on them.
     let mut carries: Vec<bool> = rows.iter().map(|it| !matches!(it.kind, RowKind::Link)).collect();
     for at in (0..rows.len()).rev() {
         if let Some(parent) = parents[at] {

@@ -162,7 +162,7 @@ impl Rollout {
         self.entries.iter().any(|it| matches!(it, RolloutEntry::Compacted { has_history: true, .. }))
     }
 
-    /// Whether a history is found in it that nothing before can change, and everything else about the session.
+    /// Whether it holds a history that nothing before it can change, and all else that is read of a session.
     fn is_enough(&self) -> bool {
         self.survivors().1 && self.turn_context.is_some() && self.window.is_some()
     }

@@ -99,7 +99,7 @@ pub(super) fn journal(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
         let id = if is_hex { format!("{begin}{}", &id[8..]) } else { id };
         let time = time.unwrap_or_else(|| derive::time(0));
         found.note(Damage::MissingHeader, at, format!("no sessionId; {id} is made from the file's name"));
-        // Which project it is of is known by the folder alone; the client opens no session without a hash.
+        // Only the folder tells its project, and the client opens no session without a hash.
         let project = project_hash(&Meta::default());
         let header = json!({
             "sessionId": id, "projectHash": project, "startTime": time, "lastUpdated": time, "kind": "main",
