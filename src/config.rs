@@ -130,7 +130,6 @@ pub struct Config {
     pub agents: Env,
     /// Commands of the user's around a compaction.
     pub hooks: UserHooks,
-    /// Where the values came from.
     pub origins: BTreeMap<&'static str, ValueOrigin>,
 }
 
@@ -242,6 +241,33 @@ fn store_at(place: PathBuf, blobs: &str, environment: &Environment) -> StoreAt {
     }
 }
 
+/// `path` is `default` unless the user has named another.
+fn chosen_store(
+    path: &str,
+    default: &str,
+    blobs: &str,
+    persistence: &str,
+    environment: &Environment,
+) -> Result<StoreAt> {
+    let is_one_place = path == "none" || is_database(path) || Path::new(path).is_absolute();
+    if path != default && !is_one_place {
+        let what = format!(
+            "store.path: expected an absolute path, found {path:?}, which would be another store in every directory"
+        );
+        return Err(Error::new(ErrorKind::Arguments, what));
+    }
+    match persistence {
+        // What people write who want none.
+        "disk" if path == "none" => Ok(StoreAt::Nowhere),
+        "disk" => Ok(store_at(PathBuf::from(path), blobs, environment)),
+        "none" => Ok(StoreAt::Nowhere),
+        other => {
+            let what = format!("store.persistence: expected \"disk\" or \"none\", found {other:?}");
+            Err(Error::new(ErrorKind::Arguments, what))
+        }
+    }
+}
+
 fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -> Result<Config> {
     let data_dir = environment.data_dir();
     let mut origins = BTreeMap::new();
@@ -259,25 +285,9 @@ fn resolve(written: ConfigFile, environment: Environment, config_dir: PathBuf) -
     let path = written.store.path.map(|it| it.display().to_string());
     let default = data_dir.display().to_string();
     let path = choose("store.path", "EPITOME_STORE", path, &default);
-    let is_one_place = path == "none" || is_database(&path) || Path::new(&path).is_absolute();
-    if path != default && !is_one_place {
-        let what = format!(
-            "store.path: expected an absolute path, found {path:?}, which would be another store in every directory"
-        );
-        return Err(Error::new(ErrorKind::Arguments, what));
-    }
     let blobs = choose("store.blobs", "EPITOME_BLOBS", written.store.blobs, "");
     let persistence = choose("store.persistence", "EPITOME_PERSISTENCE", written.store.persistence, "disk");
-    let store = match persistence.as_str() {
-        // What people write who want none.
-        "disk" if path == "none" => StoreAt::Nowhere,
-        "disk" => store_at(PathBuf::from(path), &blobs, &environment),
-        "none" => StoreAt::Nowhere,
-        other => {
-            let what = format!("store.persistence: expected \"disk\" or \"none\", found {other:?}");
-            return Err(Error::new(ErrorKind::Arguments, what));
-        }
-    };
+    let store = chosen_store(&path, &default, &blobs, &persistence, &environment)?;
     let mut hooks =
         UserHooks { before: written.hooks.before, after: written.hooks.after, ..UserHooks::default() };
     if let Some(seconds) = written.hooks.timeout_seconds {

@@ -195,7 +195,8 @@ pub fn split_point() -> Vec<Row> {
     };
     let split = || {
         weigh(TextSize::of);
-        plan::json_share_split(&messages, 0.7) as u64
+        let sizes: Vec<u64> = messages.iter().map(|it| plan::json_len(it)).collect();
+        plan::share_split(&messages, &sizes, 0.7) as u64
     };
     let estimate = || {
         weigh(TextSize::plain);

@@ -44,7 +44,7 @@ pub struct Around<'a> {
     pub setting: &'a dyn Fn(&str) -> Option<Value>,
     /// The context window of a model, in tokens.
     pub window: &'a dyn Fn(&str) -> Option<u64>,
-    /// The session of this agent that a hook noted for one of the processes that lead here.
+    /// The session of this agent that a hook noted for one of the processes above this one.
     pub caller: &'a dyn Fn() -> Option<String>,
 }
 
@@ -66,7 +66,6 @@ impl SeatRequest {
     }
 }
 
-/// What is to be compacted.
 pub enum Conversation {
     /// A session of the agent, by its id.
     Session(Format, String),

@@ -74,7 +74,6 @@ named! {
 }
 
 impl Status {
-    /// Whether nothing was done.
     pub fn is_nothing(self) -> bool {
         matches!(self, Self::Noop | Self::Rejected)
     }

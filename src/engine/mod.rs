@@ -106,8 +106,8 @@ impl Engine {
         Ok(Self { config, store, now, listener: None, face: Face::Library, hint_words: |_| String::new() })
     }
 
-    /// The same for commands that only look: where the store cannot be opened, what needs none is done all the same,
-    /// and what would be kept is refused with the reason.
+    /// The same for commands that only look. Where the store cannot be opened, all that needs none still works; keeping
+    /// something is refused with the reason.
     ///
     /// # Errors
     ///
@@ -181,7 +181,7 @@ impl Engine {
         if history.meta.cwd.is_some() { self.scope(history) } else { self.project() }
     }
 
-    /// The projects that this directory may be the one of: itself and what it is a link to.
+    /// The projects that this directory may belong to: by its path as given, and by its real path.
     pub(crate) fn projects(&self) -> Vec<Scope> {
         let cwd = self.config.agents.cwd.clone();
         let real = std::fs::canonicalize(&cwd).ok().filter(|it| *it != cwd);

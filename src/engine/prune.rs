@@ -65,15 +65,44 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
         answer.warnings.extend(lost_cache(&cost));
     }
     let result = PlanResult { plan: &plan, tokens: outcome.tokens, summary: None, score: None };
+    deliver(engine, opened, ask, result, &outcome, &mut answer)?;
+    if let Some(handle) = &answer.handle {
+        let (scope, session) = (engine.scope(measured.history), measured.history.meta.session.as_deref());
+        engine.audit(AuditVerb::Prune, &scope, session, Some(handle));
+    }
+    Ok(answer)
+}
+
+/// Archives the session, and puts the pruned one where it was asked for.
+fn deliver(
+    engine: &Engine,
+    opened: &Opened,
+    ask: &Ask,
+    result: PlanResult<'_>,
+    outcome: &PlanOutcome,
+    answer: &mut PruneAnswer,
+) -> Result<()> {
     match &ask.to {
-        To::Session => apply(engine, opened, ask, result, &outcome, &mut answer)?,
+        To::Session => {
+            let archived = archive::archive(engine, opened, ask, result)?;
+            let (installed, warnings) =
+                write_back::install(engine, opened, &outcome.history, Job::Prune, &archived.compaction)?;
+            answer.warnings.extend(warnings);
+            answer.handle = Some(archived.session);
+            answer.status = Status::Pruned;
+            answer.output = Some(installed.output);
+            answer.session_id = Some(installed.session_id);
+            answer.resume = Some(installed.resume);
+            answer.takes_effect = Some(installed.takes_effect);
+            answer.next = installed.next;
+        }
         // The caller will apply the edits: the originals must be archived by then.
         To::Bytes => {
             answer.handle = Some(archive::archive(engine, opened, ask, result)?.session);
         }
         To::File(path) => {
             answer.handle = Some(archive::archive(engine, opened, ask, result)?.session);
-            write(path, opened, ask, &outcome.history, &mut answer.warnings)?;
+            answer.warnings.extend(write(path, opened, ask, &outcome.history)?);
             answer.status = Status::Pruned;
             answer.output = Some(path.display().to_string());
         }
@@ -83,49 +112,19 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
             return Err(Error::new(ErrorKind::Arguments, what));
         }
     }
-    if let Some(handle) = &answer.handle {
-        let (scope, session) = (engine.scope(measured.history), measured.history.meta.session.as_deref());
-        engine.audit(AuditVerb::Prune, &scope, session, Some(handle));
-    }
-    Ok(answer)
-}
-
-/// Archives the session and puts the pruned one in its place.
-fn apply(
-    engine: &Engine,
-    opened: &Opened,
-    ask: &Ask,
-    result: PlanResult<'_>,
-    outcome: &PlanOutcome,
-    answer: &mut PruneAnswer,
-) -> Result<()> {
-    let archived = archive::archive(engine, opened, ask, result)?;
-    let installed = write_back::install(
-        engine,
-        opened,
-        &outcome.history,
-        Job::Prune,
-        &archived.compaction,
-        &mut answer.warnings,
-    )?;
-    answer.handle = Some(archived.session);
-    answer.status = Status::Pruned;
-    answer.output = Some(installed.output);
-    answer.session_id = Some(installed.session_id);
-    answer.resume = Some(installed.resume);
-    answer.takes_effect = Some(installed.takes_effect);
-    answer.next = installed.next;
     Ok(())
 }
 
-fn write(path: &Path, opened: &Opened, ask: &Ask, after: &History, warnings: &mut Vec<String>) -> Result<()> {
+/// Writes the pruned history to a file; returns what its format cannot say.
+fn write(path: &Path, opened: &Opened, ask: &Ask, after: &History) -> Result<Vec<String>> {
     if let Some(api) = ask.messages_as {
         let (bytes, _) = sessions::wire::messages_of(after, Some(opened.session.format), api);
-        return crate::files::install(path, &bytes);
+        return crate::files::install(path, &bytes).map(|()| Vec::new());
     }
-    let written = readback::written(opened, after, Mode::Patch, warnings)?;
+    let written = readback::written(opened, after, Mode::Patch)?;
     let content = written.over(&*opened.source);
-    crate::files::install_from(path, &mut Reading::of(&content)).map(drop)
+    crate::files::install_from(path, &mut Reading::of(&content))?;
+    Ok(written.warnings)
 }
 
 /// Requests up to which the loss of a cache is not reported.

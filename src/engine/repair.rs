@@ -65,7 +65,7 @@ pub fn repair(
 ) -> Result<RepairAnswer> {
     let unread = open::open_unread(engine, what, format, agent)?;
     let (format, source) = (unread.session.format, &*unread.source);
-    // What a handle is depends on the project, which the mended session says.
+    // A handle depends on the project, which only the mended session tells.
     let first = sessions::repair::repair(source, format, &|_| String::new())?;
     let session = mended_session(&first.mended(source), format)?;
     let opened = unread.read_as(session);
@@ -113,7 +113,6 @@ pub fn repair(
     })
 }
 
-/// What was written, and where.
 #[derive(Default)]
 struct Written {
     /// Of the archived original.
@@ -160,7 +159,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
     Ok(Written { handle: Some(handle), output: Some(output), resume: Some(resume) })
 }
 
-/// Archives the session as it is and what notes took the place of: the handle of the session, and the one that undoes.
+/// Archives the session as it is, and what notes replaced. Returns the handle of the session, and the one that undoes.
 fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> Result<(String, String)> {
     let source = &*opened.source;
     let slices: Vec<SourceRange<'_>> =
@@ -273,7 +272,8 @@ fn compared(file: &File, original: &mut dyn Read) -> Result<(bool, Option<u8>)> 
     }
 }
 
-/// What was wrong with a session that was compacted: the compacted one is made of what was read of it, and is without.
+/// What was wrong with a session that was compacted. The compacted one was made from what could be read, and has none of
+/// that damage.
 pub(crate) fn left_behind(opened: &Opened) -> Result<Option<String>> {
     let format = opened.session.format;
     if !format.is_repaired() || opened.source.len() > JUDGED {

@@ -74,7 +74,6 @@ struct RequestBody<'a> {
     model: Option<String>,
 }
 
-/// A request that was understood.
 #[derive(Debug)]
 pub struct RecognisedRequest {
     /// The compaction it asks for, if it does.

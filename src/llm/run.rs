@@ -35,7 +35,6 @@ pub trait Clock {
     fn wait(&self, ms: u64) -> Local<'_, ()>;
 }
 
-/// What a progress callback gets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// A request was sent: number of the part and about how many there are, if there are parts.

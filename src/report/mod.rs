@@ -20,9 +20,7 @@ named! {
         #[default]
         System = "system, tools, context",
         Summary = "summaries",
-        /// What the user said.
         User = "user",
-        /// What the model said.
         Assistant = "assistant",
         Reasoning = "reasoning",
         Calls = "tool calls",
@@ -61,7 +59,6 @@ named! {
     }
 }
 
-/// A message, before or after.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportEntry {
     /// Its number in the original; nothing for one that was made.
@@ -89,7 +86,6 @@ pub struct TimelineMark {
 }
 
 named! {
-    /// What became of a fact.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
     pub enum Remains {
         /// Neither in the result nor in the archive.
@@ -172,12 +168,9 @@ impl Page {
         out
     }
 
-    fn total(&self, entries: &[ReportEntry]) -> u64 {
-        entries.iter().map(|it| it.tokens.iter().sum::<u64>()).sum()
-    }
-
     fn figures(&self, out: &mut String) {
-        let (before, after) = (self.total(&self.before), self.total(&self.after));
+        let total = |of: &[ReportEntry]| of.iter().flat_map(|it| &it.tokens).sum::<u64>();
+        let (before, after) = (total(&self.before), total(&self.after));
         out.push_str("<section class=\"figures\">\n");
         let box_of = |out: &mut String, big: String, small: String, gauge: String| {
             let _ = writeln!(

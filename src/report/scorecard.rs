@@ -106,17 +106,11 @@ impl Row {
         self.done().filter(|it| it.tokens.1 > it.budget).count()
     }
 
-    /// Sessions that came out no smaller than they were.
-    pub fn grown(&self) -> usize {
-        self.done().filter(|it| it.tokens.1 >= it.tokens.0).count()
-    }
-
     /// Tokens after, as a share of those before: the median.
     pub fn size(&self) -> Option<f64> {
         quantile(self.done().map(|it| it.tokens.1 as f64 / it.tokens.0.max(1) as f64).collect(), 0.5)
     }
 
-    /// Median milliseconds.
     pub fn millis(&self) -> Option<f64> {
         quantile(self.done().map(|it| it.millis).collect(), 0.5)
     }

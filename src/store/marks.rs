@@ -1,8 +1,8 @@
 //! Small things that outlive a process: marks and asks.
 
+use super::archive::item::{NewItem, item, put_item, signed};
 use super::database::sql::{Connection, Optional as _, failed, params, write};
 use super::handle::identity;
-use super::item::{NewItem, item, put_item, signed};
 use super::{Handle, Scope};
 use crate::store::Store;
 use history::error::{Error, ErrorKind, Result};
@@ -18,7 +18,7 @@ pub struct Mark {
     pub at: i64,
 }
 
-/// Sets a mark, where `only` (SQL) holds for one that is there; whether it did.
+/// Sets a mark. One that is there is replaced only where `only` (SQL) holds. Returns whether it was set.
 fn put(connection: &Connection, scope: &Scope, name: &str, value: &str, at: i64, only: &str) -> Result<bool> {
     let sql = format!(
         "INSERT INTO mark (owner, project, name, value, at) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -35,7 +35,7 @@ pub(super) fn mark(connection: &Connection, scope: &Scope, name: &str, value: &s
 }
 
 impl Store {
-    /// Puts down what `new` makes of the value that stands there. Processes that do it at once wait for each other.
+    /// Replaces a mark by what `new` makes of it. Concurrent processes wait for each other.
     pub fn update_mark(&self, scope: &Scope, name: &str, new: &dyn Fn(Option<Mark>) -> Mark) -> Result<()> {
         let connection = &mut *self.lock();
         let doing = "counting";
@@ -45,14 +45,13 @@ impl Store {
         transaction.commit().map_err(failed(doing))
     }
 
-    /// Puts a value down where another one stands, or none; whether it did. Of two processes that do it at once, one
-    /// does.
+    /// Sets a mark unless it has this value already; whether it did. Of two concurrent callers, one does.
     pub fn mark_anew(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<bool> {
         let connection = &*self.lock();
         put(connection, scope, name, value, at, "WHERE mark.value <> excluded.value")
     }
 
-    /// Takes it away; whether it was there. Of two processes that do it at once, one does.
+    /// Removes a mark; whether it was there. Of two concurrent callers, one removes it.
     pub fn unmark(&self, scope: &Scope, name: &str) -> Result<bool> {
         let connection = &*self.lock();
         let gone = connection
@@ -97,7 +96,7 @@ impl Store {
         })
     }
 
-    /// Puts down a value under a name within the project, such as `compacted/SESSION`.
+    /// Sets the mark of a name within the project, such as `compacted/SESSION`.
     pub fn mark(&self, scope: &Scope, name: &str, value: &str, at: i64) -> Result<()> {
         mark(&self.lock(), scope, name, value, at)
     }
@@ -112,7 +111,7 @@ impl Store {
         put_ask(&mut self.lock(), scope, state, at)
     }
 
-    /// The same for a preview, which is shown all the same: a store that another process holds is not waited for.
+    /// The same for a preview. It is shown in any case, so a store that another process holds is not waited for.
     pub fn put_preview(&self, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
         self.if_free(|connection| put_ask(connection, scope, state, at))
     }

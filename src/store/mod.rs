@@ -11,30 +11,28 @@
 
 mod archive;
 pub mod audit;
-mod batch;
 mod care;
 mod content;
 mod counts;
 mod database;
 pub mod handle;
-mod item;
 mod marks;
 pub mod memory;
 mod place;
 pub mod range;
 pub mod search;
 
-pub use audit::{AuditEntry, AuditVerb, Face};
-pub use batch::{
+pub use archive::batch::{
     Applied, AppliedMode, Batch, Body, Compaction, FactTally, NewCompaction, Original, Removed,
     SessionOrigin, Stored,
 };
+pub use archive::item::{Entry, What};
+pub use audit::{AuditEntry, AuditVerb, Face};
 pub use care::{Checked, Collected, Gone, Retention, Stats};
 pub use content::{BodyReader, unwrapped};
 pub use counts::Counts;
 pub use database::Store;
 pub use handle::{Digest, Handle, Scope};
-pub use item::{Entry, What};
 pub use marks::Mark;
 pub use memory::{Imported, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Tidied};
 pub use place::{StoreAt, TeamStore};

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use epitome::history::{History, Kind, Message};
+use epitome::history::{History, Message};
 use epitome::tokens::{TokenCounter, Tokenizer};
 
 use crate::corpus;
-use crate::predicted_growth::{AGENTS, histories, start};
+use crate::predicted_growth::{AGENTS, histories, reports};
 
 /// Errors as shares of the reported context, each with the margin that was claimed, as a share too.
 #[derive(Default)]
@@ -72,13 +72,7 @@ fn context_is_within_its_margin() {
 impl Row {
     fn measure(&mut self, history: &History) {
         let messages = history.messages();
-        let reports: Vec<(usize, usize, u64)> = messages
-            .iter()
-            .enumerate()
-            .filter(|(_, it)| it.kind == Kind::Said)
-            .filter_map(|(index, it)| it.usage.map(|usage| (start(messages, index), index, usage.sent())))
-            .filter(|it| it.2 > 0)
-            .collect();
+        let reports = reports(messages);
         let Some(&(last, _, sent)) = reports.last() else { return };
         self.sessions += 1;
         let counter = TokenCounter::new(history, Tokenizer::Auto, None);

@@ -113,17 +113,22 @@ pub(crate) fn histories(folder: &Path, read: Read, boundary: Option<&str>) -> Ve
     out
 }
 
-/// Relative error of the growth by ours and by chars/4, and of the context by ours, for each pair of reports one and
-/// ten requests apart.
-fn predictions(history: &History) -> Vec<(usize, [f64; 3])> {
-    let messages = history.messages();
-    let reports: Vec<(usize, usize, u64)> = messages
+/// Of each reported request: where it begins and ends among the messages, and the tokens that it sent.
+pub(crate) fn reports(messages: &[Message]) -> Vec<(usize, usize, u64)> {
+    messages
         .iter()
         .enumerate()
         .filter(|(_, it)| it.kind == Kind::Said)
         .filter_map(|(index, it)| it.usage.map(|usage| (start(messages, index), index, usage.sent())))
         .filter(|it| it.2 > 0)
-        .collect();
+        .collect()
+}
+
+/// Relative error of the growth by ours and by chars/4, and of the context by ours, for each pair of reports one and
+/// ten requests apart.
+fn predictions(history: &History) -> Vec<(usize, [f64; 3])> {
+    let messages = history.messages();
+    let reports = reports(messages);
     // Measures all texts once; the copies below share what was found.
     TokenCounter::new(history, Tokenizer::Auto, None);
     let chars4: Vec<u64> = messages.iter().map(chars4).collect();

@@ -14,7 +14,6 @@ pub struct Charge {
     pub dollars: f64,
 }
 
-/// What some requests came to.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Amounts {
     pub requests: usize,

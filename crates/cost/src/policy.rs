@@ -34,7 +34,6 @@ pub struct Remainder {
     pub maximum: u64,
 }
 
-/// What a policy comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PolicyRun {
     pub amounts: Amounts,

@@ -167,7 +167,6 @@ pub struct Opaque {
     pub raw: Text,
 }
 
-/// A piece of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Part {
     Text(Text),
@@ -228,7 +227,6 @@ impl Usage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     pub role: Role,
-    /// Why it is there.
     pub kind: Kind,
     /// What it is made of, in order.
     pub parts: Vec<Part>,

@@ -295,19 +295,7 @@ pub fn actions_in(call: &Call, shell_dir: Option<&str>) -> Vec<Action> {
             let to = ["destination", "to", "new_path"].iter().find_map(|key| input.get(key)?.as_str());
             vec![Action { to: to.map(Into::into), ..located(Meaning::Rename, &input) }]
         }
-        Meaning::Read
-        | Meaning::Edit
-        | Meaning::Create
-        | Meaning::Delete
-        | Meaning::Attend
-        | Meaning::Search
-        | Meaning::List
-        | Meaning::Plan
-        | Meaning::Ask
-        | Meaning::Fetch
-        | Meaning::Delegate
-        | Meaning::Deliver
-        | Meaning::Other => vec![located(meaning, &input)],
+        _ => vec![located(meaning, &input)],
     }
 }
 

@@ -10,12 +10,12 @@ use crate::{Keep, Mode, Session, Source, Written};
 use history::History;
 use history::error::Result;
 
-/// How a session is written down. A small value: a reference to its module's `Row`.
+/// How a session is written down. A small value: a reference to its module's `FormatRow`.
 #[derive(Clone, Copy)]
-pub struct Format(pub(crate) &'static Row);
+pub struct Format(pub(crate) &'static FormatRow);
 
 /// One format, as its module describes it.
-pub(crate) struct Row {
+pub(crate) struct FormatRow {
     /// The name used in arguments and JSON.
     pub(crate) name: &'static str,
     /// The API whose messages its agent sends.

@@ -84,7 +84,6 @@ impl Origins {
         self.ends.push(self.records.len() as u32);
     }
 
-    /// How many messages there are.
     pub fn len(&self) -> usize {
         self.ends.len()
     }

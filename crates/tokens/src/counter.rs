@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::estimate::{self, Heuristic};
 use super::exact::{self, Encoding};
 use super::media;
-use super::middle::{ceil, floor};
 use super::rates::{Maker, Rates};
 use super::reports::reports;
 use super::{Categories, Estimator, Filled, Method, MethodKind, Tokenizer, shape};
@@ -54,7 +53,6 @@ pub struct TokenCounter {
 /// Minimum number of messages per thread: measuring that many again takes most of a millisecond.
 pub const MIN_MESSAGES_PER_THREAD: usize = 4096;
 
-/// What counts a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Basis {
     /// By shape, with the maker's rates.
@@ -178,19 +176,6 @@ impl TokenCounter {
         }
     }
 
-    /// A long beginning of a text that has at most `tokens` tokens, cut between characters.
-    pub fn head<'a>(&self, text: &'a str, tokens: u64) -> &'a str {
-        let at = longest(text.len(), |len| self.str(&text[..floor(text, len)]) <= tokens);
-        &text[..floor(text, at)]
-    }
-
-    /// A long end of a text that has at most `tokens` tokens, cut between characters.
-    pub fn tail<'a>(&self, text: &'a str, tokens: u64) -> &'a str {
-        let from = |len: usize| ceil(text, text.len() - len);
-        let len = longest(text.len(), |len| self.str(&text[from(len)..]) <= tokens);
-        &text[from(len)..]
-    }
-
     /// Tokens of a part with its own frame.
     pub fn part(&self, part: &Part) -> u64 {
         match self.basis {
@@ -222,9 +207,9 @@ impl TokenCounter {
         (usage.reasoning == 0 && (1..=Usage::MOST).contains(&usage.output)).then_some(usage.output)
     }
 
-    /// What a context with that history holds.
-    pub fn filled(&self, history: &History) -> Filled {
-        let messages: u64 = self.messages(history.messages()).iter().sum();
+    /// What a context holds whose messages are of these sizes.
+    pub fn filled(&self, sizes: &[u64]) -> Filled {
+        let messages: u64 = sizes.iter().sum();
         Filled { overhead: self.overhead, messages: messages.saturating_sub(self.hidden) }
     }
 
@@ -243,7 +228,6 @@ impl TokenCounter {
         media::refused(media, self.maker, count)
     }
 
-    /// How the figures are got.
     pub fn method(&self) -> &Method {
         &self.method
     }
@@ -455,19 +439,6 @@ fn count_ahead(encoding: Encoding, history: &History) {
             text.measured(Measure::Exact, |_| count);
         }
     }
-}
-
-/// A length up to `len` that fits: the longest, where longer never fits better.
-fn longest(len: usize, fits: impl Fn(usize) -> bool) -> usize {
-    if fits(len) {
-        return len;
-    }
-    let (mut short, mut long) = (0, len);
-    while short + 1 < long {
-        let middle = short.midpoint(long);
-        if fits(middle) { short = middle } else { long = middle }
-    }
-    short
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Builder;
 
 use super::bpe::{self, Vocabulary};
-use super::middle::{ceil, floor};
 use history::parallel;
 use twox_hash::XxHash3_128;
 
@@ -129,16 +128,6 @@ pub fn keep_on(shelf: impl Shelf + 'static) {
 
 static SHELF: OnceLock<Box<dyn Shelf>> = OnceLock::new();
 
-/// The longest beginning of a text that has at most `tokens` tokens, cut between characters.
-pub fn head(encoding: Encoding, text: &str, tokens: u64) -> &str {
-    cut(encoding, text, tokens, |bounds, most| &text[..floor(text, bounds[most])])
-}
-
-/// The longest end of a text that has at most `tokens` tokens, cut between characters.
-pub fn tail(encoding: Encoding, text: &str, tokens: u64) -> &str {
-    cut(encoding, text, tokens, |bounds, most| &text[ceil(text, bounds[bounds.len() - 1 - most])..])
-}
-
 /// Below this many bytes counting costs less than remembering.
 const REMEMBERED_FROM: usize = 64;
 /// As many as a table of 131,072 slots takes, 3.3 MB. A server reaches it within minutes and stays there: a larger
@@ -201,39 +190,12 @@ fn vocabulary(encoding: Encoding) -> &'static Vocabulary {
     }
 }
 
-/// A piece of `text` with at most `tokens` tokens. `piece` takes that many of the tokens, given where each one ends
-/// (first 0). What was cut out may count differently by itself, so it is counted again and cut further.
-fn cut<'a>(
-    encoding: Encoding,
-    text: &'a str,
-    tokens: u64,
-    piece: impl Fn(&[usize], usize) -> &'a str,
-) -> &'a str {
-    let mut most = usize::try_from(tokens).unwrap_or(usize::MAX);
-    // A token has at least one byte.
-    if text.len() <= most {
-        return text;
-    }
-    let mut bounds = vec![0];
-    bounds.extend(vocabulary(encoding).ends(text));
-    if bounds.len() - 1 <= most {
-        return text;
-    }
-    loop {
-        let found = piece(&bounds, most);
-        let over = vocabulary(encoding).count(found).saturating_sub(tokens as usize);
-        if over == 0 {
-            return found;
-        }
-        most = most.saturating_sub(over);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::middle::ceil;
 
     fn peer(encoding: Encoding) -> &'static bpe_openai::Tokenizer {
         match encoding {
@@ -274,9 +236,11 @@ mod tests {
             for text in texts {
                 for (from, _) in text.char_indices() {
                     let text = &text[from..];
-                    let found = fresh(encoding, text);
-                    assert_eq!(found, peer(encoding).count(text) as u64, "{encoding:?}: {text:?}");
-                    assert_eq!(vocabulary(encoding).ends(text).len() as u64, found, "{encoding:?}: {text:?}");
+                    assert_eq!(
+                        fresh(encoding, text),
+                        peer(encoding).count(text) as u64,
+                        "{encoding:?}: {text:?}"
+                    );
                 }
             }
         }
@@ -300,18 +264,6 @@ mod tests {
             }
         }
 
-        #[test]
-        fn pieces_fit_and_are_pieces(text in "\\PC{0,120}", tokens in 0u64..40) {
-            for encoding in BOTH {
-                let (head, tail) = (head(encoding, &text, tokens), tail(encoding, &text, tokens));
-                prop_assert!(text.starts_with(head) && text.ends_with(tail));
-                prop_assert!(count(encoding, head) <= tokens && count(encoding, tail) <= tokens);
-                if count(encoding, &text) <= tokens {
-                    prop_assert_eq!(head, &text);
-                    prop_assert_eq!(tail, &text);
-                }
-            }
-        }
     }
 
     #[test]
@@ -340,16 +292,6 @@ mod tests {
             assert_eq!(count(Encoding::O200k, text), counted);
             assert_eq!(known.get(&key(Encoding::O200k, text)), (!text.is_empty()).then_some(&counted));
         }
-    }
-
-    #[test]
-    fn cuts_at_a_budget() {
-        let text = "The quick brown fox jumps over the lazy dog";
-        assert_eq!(head(Encoding::O200k, text, 3), "The quick brown");
-        assert_eq!(tail(Encoding::O200k, text, 2), " lazy dog");
-        assert_eq!((head(Encoding::O200k, text, 0), tail(Encoding::O200k, text, 0)), ("", ""));
-        assert_eq!(head(Encoding::O200k, "😀😀", 1), "😀");
-        assert_eq!(head(Encoding::O200k, text, u64::MAX), text);
     }
 
     /// A megabyte of what makes tokenizers quadratic. There is no clock here: a quadratic one would not end.

@@ -121,7 +121,6 @@ impl Tokenizer {
         if name == "auto" { Ok(Self::Auto) } else { Estimator::named(name).map(Self::Fixed) }
     }
 
-    /// The name that [`Self::named`] takes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -189,7 +188,6 @@ pub struct Categories {
     /// System prompt and tools, system messages, and what the client put in.
     pub system: u64,
     pub user: u64,
-    /// What the model said.
     pub assistant: u64,
     pub reasoning: u64,
     pub tool_calls: u64,

@@ -7,7 +7,6 @@ use history::{History, Kind, Message, Role, Usage};
 /// What a provider counted for one request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Report {
-    /// The message that carries it.
     pub(super) message: usize,
     /// The first message of that response: everything before was sent.
     pub(super) start: usize,

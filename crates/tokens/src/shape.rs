@@ -137,7 +137,6 @@ fn after<const BY: u32>(now: u64, before: u64) -> u64 {
     (now << BY) | (before >> (u64::BITS - BY))
 }
 
-/// How often each feature occurs.
 #[derive(Default)]
 struct FeatureCounts {
     words: u64,

@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::by_hand::registered_by_hand;
+use super::ours::is_our_command;
+use super::status_line::with_status_line;
 use super::{
-    FileChange, InstallRequest, Made, MadeInFiles, NAME, Registration, SeatSetting, SettingsStyle,
-    is_our_command, registered_by_hand, text_of,
+    FileChange, InstallRequest, Made, MadeInFiles, NAME, Registration, SeatSetting, SettingsStyle, text_of,
 };
 use crate::agents::settings;
 use history::error::{Error, ErrorKind, Result};
@@ -45,12 +47,36 @@ impl Edits {
         Ok(())
     }
 
-    /// Edits a JSON file that may be changed already, or may have to be made.
-    pub(super) fn json(
+    /// Puts the hooks, what puts us in the agent's place, and the status line into JSON settings.
+    pub(super) fn hooks(
         &mut self,
-        path: &Path,
-        with: impl FnOnce(&str, &mut Vec<Made>) -> Option<String>,
+        file: &Path,
+        of: &Registration,
+        hook: fn(program: &Path) -> Value,
+        seat: &SeatSetting,
+        wanted: &InstallRequest,
     ) -> Result<()> {
+        self.json(file, |text, made| {
+            let mut text = without_hooks(text, of);
+            if wanted.hooks {
+                for (event, _) in of.events {
+                    text = with_hook(&text, event, &hook(&wanted.program), made)?;
+                }
+            }
+            if wanted.seat {
+                text = match seat {
+                    SeatSetting::Switch(variable) => switched_on(&text, variable, made)?,
+                    SeatSetting::Hook { event, hook } => {
+                        with_hook(&text, event, &hook(&wanted.program), made)?
+                    }
+                };
+            }
+            with_status_line(text, of, wanted)
+        })
+    }
+
+    /// Edits a JSON file that may be changed already, or may have to be made.
+    fn json(&mut self, path: &Path, with: impl FnOnce(&str, &mut Vec<Made>) -> Option<String>) -> Result<()> {
         let made = self.made.entry(path.display().to_string()).or_default();
         let change = match self.files.remove(path) {
             Some(change) => change,
@@ -82,8 +108,14 @@ impl Edits {
     }
 }
 
+fn with_hook(text: &str, event: &str, hook: &Value, made: &mut Vec<Made>) -> Option<String> {
+    let text = section_of(text, &[], "hooks", "{}", made)?;
+    let text = section_of(&text, &["hooks"], event, "[]", made)?;
+    settings::push(&text, &["hooks", event], &hook.to_string())
+}
+
 /// Settings with an environment variable set to `"1"`, unless the user has said something about it.
-pub(super) fn switched_on(text: &str, variable: &str, made: &mut Vec<Made>) -> Option<String> {
+fn switched_on(text: &str, variable: &str, made: &mut Vec<Made>) -> Option<String> {
     let text = section_of(text, &[], "env", "{}", made)?;
     if settings::get(&text, &["env", variable]).is_some() {
         return Some(text);
@@ -93,13 +125,7 @@ pub(super) fn switched_on(text: &str, variable: &str, made: &mut Vec<Made>) -> O
 }
 
 /// The text with a section of that name, made if it was not there.
-pub(super) fn section_of(
-    text: &str,
-    path: &[&str],
-    name: &str,
-    empty: &str,
-    made: &mut Vec<Made>,
-) -> Option<String> {
+fn section_of(text: &str, path: &[&str], name: &str, empty: &str, made: &mut Vec<Made>) -> Option<String> {
     let whole = [path, &[name]].concat();
     if settings::get(text, &whole).is_some() {
         return Some(text.to_owned());

@@ -1,5 +1,7 @@
-use super::super::{ALL, named};
+use std::path::PathBuf;
+
 use super::*;
+use crate::agents::{ALL, AgentRef, Env, named};
 
 const JSON: [&str; 12] = [
     "{}",
@@ -52,17 +54,17 @@ fn round(env: &Env, config: &Path, agent: AgentRef, hooks: bool, seat: bool) -> 
             }
         }
     };
-    let (changes, made) = install(env, config, of, &wanted).unwrap();
+    let InstallPlan { changes, made } = install(env, config, of, &wanted).unwrap();
     write(&changes);
     let plugin = is_plugin(of) && seat;
     assert_eq!(installed(env, config, of), (true, hooks || plugin), "{agent:?}");
     assert_eq!(seated(env, config, of), seat && of.seat_explained.is_some(), "{agent:?}");
-    let (again, more) = install(env, config, of, &wanted).unwrap();
-    assert!(again.iter().all(|it| it.before == it.after), "{agent:?} {again:?}");
-    assert!(more.values().all(Vec::is_empty), "{more:?}");
+    let again = install(env, config, of, &wanted).unwrap();
+    assert!(again.changes.iter().all(|it| it.before == it.after), "{agent:?} {again:?}");
+    assert!(again.made.values().all(Vec::is_empty), "{again:?}");
     // A newer one, elsewhere, takes its place.
     let moved = InstallRequest { program: "/new/epitome".into(), ours: true, ..wanted };
-    write(&install(env, config, of, &moved).unwrap().0);
+    write(&install(env, config, of, &moved).unwrap().changes);
     let undone = uninstall(env, config, of, &made).unwrap();
     write(&undone);
     assert_eq!(installed(env, config, of), (false, false));

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use super::{
-    FileChange, InstallRequest, Made, MadeInFiles, NAME, Registration, command, is_our_command,
-    registered_by_hand, text_of,
-};
+use super::by_hand::registered_by_hand;
+use super::ours::{command, is_our_command};
+use super::{FileChange, InstallRequest, Made, MadeInFiles, NAME, Registration, text_of};
 use crate::agents::settings::sections;
 use history::error::{Error, ErrorKind, Result};
 

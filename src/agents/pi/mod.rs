@@ -1,16 +1,16 @@
 //! pi: an extension in its folder, whose event `session_before_compact` takes one text for what stands before the messages
 //! that it keeps. It has no MCP.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Env;
-use super::install::with_program;
+use super::install::{FileChange, InstallPlan, MadeInFiles, is_our_file, with_program};
 use super::seat::{Around, Conversation, Given, Seat, SeatRequest, SeatSession};
 use history::Message;
-use history::error::Result;
+use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 
 /// The name used in arguments and in the log.
@@ -18,13 +18,25 @@ pub const NAME: &str = "pi";
 
 const EXTENSION: &str = include_str!("extension.ts");
 
-pub fn folder(env: &Env) -> PathBuf {
-    env.home.join(".pi")
-}
-
-/// The extension's file in its folder, and what it holds.
-pub fn extension(folder: &Path, program: &Path) -> (PathBuf, String) {
-    (folder.join("agent/extensions/epitome.ts"), with_program(EXTENSION, program))
+/// What installing changes: the extension, which calls `program`; without one, what uninstalling changes.
+///
+/// # Errors
+/// [`ErrorKind::Refused`] where pi is not on this machine, or another's extension has our name.
+pub fn plan(env: &Env, program: Option<&Path>) -> Result<InstallPlan> {
+    let folder = env.home.join(".pi");
+    if program.is_some() && !folder.exists() {
+        let what =
+            format!("pi is not installed here: expected {}, found nothing; start it once", folder.display());
+        return Err(Error::new(ErrorKind::Refused, what));
+    }
+    let path = folder.join("agent/extensions/epitome.ts");
+    let before = std::fs::read_to_string(&path).ok();
+    if before.as_deref().is_some_and(|it| !is_our_file(it)) {
+        let what = "expected no extension of our name, or ours, found another; rename it";
+        return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
+    }
+    let after = program.map(|it| with_program(EXTENSION, it));
+    Ok(InstallPlan { changes: vec![FileChange { path, before, after }], made: MadeInFiles::new() })
 }
 
 pub struct PiSeat;

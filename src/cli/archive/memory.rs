@@ -10,8 +10,8 @@ use crate::config::byte_size;
 use crate::engine::values::timestamp;
 use crate::engine::{Engine, keep};
 use crate::store::{
-    Entry, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Query, Retention, SearchExtent, Tidied,
-    What, memory,
+    Collected, Entry, Memory, MemoryFilter, MemoryKind, MemoryScope, NewMemory, Query, Retention,
+    SearchExtent, Tidied, What, memory,
 };
 use history::error::{Error, ErrorKind, Result};
 use sessions::derive;
@@ -362,6 +362,15 @@ fn collect(engine: &Engine, retention: &Retention, dry_run: bool, screen: &mut S
         return Ok(());
     }
     merged(&tidied, dry_run, screen)?;
+    collected(&gone, dry_run, screen)?;
+    if retention.before.is_none() && retention.max_bytes.is_none() {
+        let note = "nothing archived is deleted without --before 90d or --max-bytes 2GB";
+        screen.note(&screen.paint.faint(note))?;
+    }
+    Ok(())
+}
+
+fn collected(gone: &Collected, dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
     let (deleted, freed) = if dry_run { ("would be deleted", "would free") } else { ("deleted", "freed") };
     screen.line(&format!(
         "{deleted}: {} compactions, {} originals, {} superseded memories, {} expired marks; {freed} {}",
@@ -379,10 +388,6 @@ fn collect(engine: &Engine, retention: &Retention, dry_run: bool, screen: &mut S
     if gone.sessions.len() > SESSIONS_NAMED {
         let more = gone.sessions.len() - SESSIONS_NAMED;
         screen.note(&format!("  … and {more} more sessions (--json lists all)"))?;
-    }
-    if retention.before.is_none() && retention.max_bytes.is_none() {
-        let note = "nothing archived is deleted without --before 90d or --max-bytes 2GB";
-        screen.note(&screen.paint.faint(note))?;
     }
     Ok(())
 }

@@ -121,39 +121,39 @@ pub(in crate::cli) fn run(
     let keys = KEYS.into_iter().filter(|it| config.environment.get(it).is_some()).collect();
     let folder = config.config_dir.parent().map_or_else(|| config.config_dir.clone(), Path::to_owned);
     let env = &config.agents;
-    let setting = |from: &str| config.agent_setting(from);
     let is_listed = |it: &AgentRef| it.info().registration.is_some() || it.home(env).exists();
-    let mut found = Vec::new();
-    for agent in agents::ALL.into_iter().filter(is_listed) {
-        let (server, hooks) =
-            agent.info().registration.map_or((false, false), |it| install::installed(env, &folder, it));
-        let sessions = agents::list(env, Some(agent), None).len();
-        let home = agent.home(env);
-        if (sessions > 0 || home.exists()) && !server && agent.info().registration.is_some() {
-            problems.push(Problem::new(
-                format!("{} is installed, but Epitome is not registered with it", agent.info().title),
-                format!("epitome install {}", agent.name()),
-            ));
-        }
-        let (seat, seat_last) = seat(&config, &folder, agent, &mut problems);
-        let own_compaction = agent.own_compaction(&setting);
-        let folder =
-            if home.exists() { home.display().to_string() } else { format!("{} (none)", home.display()) };
-        found.push(AgentState {
-            agent: agent.name(),
-            sessions,
-            server,
-            hooks,
-            seat,
-            seat_last,
-            own_compaction,
-            folder,
-        });
-    }
+    let listed = agents::ALL.into_iter().filter(is_listed);
+    let agents = listed.map(|it| state(&config, &folder, it, &mut problems)).collect();
     problems.extend(agents::ALL.into_iter().flat_map(|it| it.known_problems(env, &folder)));
     let store = archive(&config, now, arguments, store_path, &mut problems)?;
-    let answer = DoctorAnswer { config: values, agents: found, keys, store, problems };
+    let answer = DoctorAnswer { config: values, agents, keys, store, problems };
     screen.answer(&answer, show)
+}
+
+/// What is registered with an agent, and who compacts in it. `folder`: that of the user's configurations.
+fn state(config: &Config, folder: &Path, agent: AgentRef, problems: &mut Vec<Problem>) -> AgentState {
+    let env = &config.agents;
+    let registration = agent.info().registration;
+    let (server, hooks) = registration.map_or((false, false), |it| install::installed(env, folder, it));
+    let sessions = agents::list(env, Some(agent), None).len();
+    let home = agent.home(env);
+    if (sessions > 0 || home.exists()) && !server && registration.is_some() {
+        problems.push(Problem::new(
+            format!("{} is installed, but Epitome is not registered with it", agent.info().title),
+            format!("epitome install {}", agent.name()),
+        ));
+    }
+    let (seat, seat_last) = seat(config, folder, agent, problems);
+    AgentState {
+        agent: agent.name(),
+        sessions,
+        server,
+        hooks,
+        seat,
+        seat_last,
+        own_compaction: agent.own_compaction(&|from| config.agent_setting(from)),
+        folder: format!("{}{}", home.display(), if home.exists() { "" } else { " (none)" }),
+    }
 }
 
 /// Whether the archive is whole; with `--fix` it is brought up to date first.

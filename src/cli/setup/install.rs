@@ -6,10 +6,9 @@ use clap::Args;
 use serde_json::json;
 
 use super::gateway;
-use crate::agents::install::put::{differ, put_in, records, take_out};
-use crate::agents::install::{
-    self, FileChange, InstallRequest, Made, MadeInFiles, Registration, is_our_file,
-};
+use crate::agents::install::apply::{differ, put_in, take_out};
+use crate::agents::install::records::Records;
+use crate::agents::install::{self, FileChange, InstallPlan, InstallRequest, Made, Registration};
 use crate::agents::{self, AgentRef, pi};
 use crate::cli::Screen;
 use crate::config::Config;
@@ -73,7 +72,7 @@ pub(in crate::cli) fn install(
     }
     let (agent, of) = named(&arguments.agent)?;
     install::expect_agent(&config.agents, &folder(config), agent)?;
-    let ours = records(&config.data_dir).agents.contains_key(agent.name());
+    let ours = Records::read(&config.data_dir).agents.contains_key(agent.name());
     let wanted = InstallRequest {
         program,
         hooks: !arguments.no_hooks,
@@ -84,21 +83,11 @@ pub(in crate::cli) fn install(
         compact_at: arguments.compact_at.unwrap_or(0),
         status_line: arguments.statusline,
     };
-    let (mut changes, mut made) = install::install(&config.agents, &folder(config), of, &wanted)?;
-    match (&arguments.gateway, changes.first_mut()) {
-        (Some(url), Some(settings)) => gateway::put(settings, url)?,
-        (None, _) if agent.info().has_gateway && arguments.no_seat => {
-            gateway::take_out(config, &mut changes, false);
-        }
-        _ => {}
-    }
-    if arguments.prompts {
-        changes.extend(prompts(config, agent, of, &mut made));
-    }
+    let plan = plan(config, arguments, agent, of, &wanted)?;
     if !arguments.dry_run {
-        put_in(&config.data_dir, agent.name(), &changes, made)?;
+        put_in(&config.data_dir, agent.name(), &plan)?;
     }
-    show(screen, &changes, arguments.dry_run)?;
+    show(screen, &plan.changes, arguments.dry_run)?;
     if agent.info().has_gateway && arguments.no_seat {
         gateway::open_capsules(config, arguments.dry_run, screen)?;
     }
@@ -115,6 +104,28 @@ pub(in crate::cli) fn install(
     }
     explain(&wanted, of, agent, arguments.gateway.as_deref(), screen)?;
     Ok(0)
+}
+
+/// What installing changes, with the gateway and the prompts.
+fn plan(
+    config: &Config,
+    arguments: &InstallArgs,
+    agent: AgentRef,
+    of: &Registration,
+    wanted: &InstallRequest,
+) -> Result<InstallPlan> {
+    let mut plan = install::install(&config.agents, &folder(config), of, wanted)?;
+    match (&arguments.gateway, plan.changes.first_mut()) {
+        (Some(url), Some(settings)) => gateway::put(settings, url)?,
+        (None, _) if agent.info().has_gateway && arguments.no_seat => {
+            gateway::take_out(config, &mut plan.changes, false);
+        }
+        _ => {}
+    }
+    if arguments.prompts {
+        add_prompts(config, agent, of, &mut plan);
+    }
+    Ok(plan)
 }
 
 /// Refuses an option that the agent has no use for.
@@ -188,7 +199,7 @@ pub(in crate::cli) fn uninstall(
         return install_pi(config, None, arguments.dry_run, screen);
     }
     let (agent, of) = named(&arguments.agent)?;
-    let made = records(&config.data_dir).agents.remove(agent.name()).unwrap_or_default();
+    let made = Records::read(&config.data_dir).agents.remove(agent.name()).unwrap_or_default();
     let mut changes = install::uninstall(&config.agents, &folder(config), of, &made)?;
     let prompts = of.prompts.map(|it| it(&config.agents, &folder(config)));
     for path in made.keys().map(PathBuf::from).filter(|it| it.parent() == prompts.as_deref()) {
@@ -212,25 +223,13 @@ pub(in crate::cli) fn uninstall(
 
 /// pi has no MCP: all there is is the extension.
 fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &mut Screen<'_>) -> Result<u8> {
-    let folder = pi::folder(&config.agents);
-    if program.is_some() && !folder.exists() {
-        let what =
-            format!("pi is not installed here: expected {}, found nothing; start it once", folder.display());
-        return Err(Error::new(ErrorKind::Refused, what));
-    }
-    let (path, text) = pi::extension(&folder, program.unwrap_or(Path::new("")));
-    let before = std::fs::read_to_string(&path).ok();
-    if before.as_deref().is_some_and(|it| !is_our_file(it)) {
-        let what = "expected no extension of our name, or ours, found another; rename it";
-        return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
-    }
-    let changes = vec![FileChange { path, before, after: program.map(|_| text) }];
+    let plan = pi::plan(&config.agents, program)?;
     match program {
         _ if dry_run => {}
-        Some(_) => put_in(&config.data_dir, pi::NAME, &changes, MadeInFiles::new())?,
-        None => take_out(&config.data_dir, pi::NAME, &changes)?,
+        Some(_) => put_in(&config.data_dir, pi::NAME, &plan)?,
+        None => take_out(&config.data_dir, pi::NAME, &plan.changes)?,
     }
-    show(screen, &changes, dry_run)?;
+    show(screen, &plan.changes, dry_run)?;
     if !screen.json && program.is_some() {
         screen.note("seat  /compact and automatic compaction are answered by Epitome; no model is asked")?;
         screen.note("seat  the original is archived first; pi's session file keeps everything")?;
@@ -239,13 +238,10 @@ fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &m
     Ok(0)
 }
 
-/// The server's prompts as files. One of that name that is not ours stays as it is.
-fn prompts(config: &Config, agent: AgentRef, of: &Registration, made: &mut MadeInFiles) -> Vec<FileChange> {
-    let Some(folder) = of.prompts.map(|it| it(&config.agents, &folder(config))) else {
-        return Vec::new();
-    };
-    let known = records(&config.data_dir).agents.remove(agent.name()).unwrap_or_default();
-    let mut out = Vec::new();
+/// Adds the server's prompts as files. One of that name that is not ours stays as it is.
+fn add_prompts(config: &Config, agent: AgentRef, of: &Registration, plan: &mut InstallPlan) {
+    let Some(folder) = of.prompts.map(|it| it(&config.agents, &folder(config))) else { return };
+    let known = Records::read(&config.data_dir).agents.remove(agent.name()).unwrap_or_default();
     for (name, text) in crate::mcp::prompt_files(&config.config_dir.join("prompts")) {
         let path = folder.join(name);
         let place = path.display().to_string();
@@ -253,10 +249,9 @@ fn prompts(config: &Config, agent: AgentRef, of: &Registration, made: &mut MadeI
         if before.is_some() && !known.contains_key(&place) {
             continue;
         }
-        made.insert(place, vec![Made::File]);
-        out.push(FileChange { path, before, after: Some(text) });
+        plan.made.insert(place, vec![Made::File]);
+        plan.changes.push(FileChange { path, before, after: Some(text) });
     }
-    out
 }
 
 fn named(name: &str) -> Result<(AgentRef, &'static Registration)> {

@@ -29,7 +29,7 @@ impl Attempt {
     }
 }
 
-/// What is read from a history without a model, when it is first asked for and once for all that is made of it.
+/// What is read from a history without a model: computed when first asked for, then shared by all attempts.
 #[derive(Debug, Default)]
 pub struct HistoryFacts {
     pub(crate) ledger: OnceLock<Ledger>,
@@ -37,7 +37,7 @@ pub struct HistoryFacts {
 }
 
 impl HistoryFacts {
-    /// Both at once: each reads the whole history, and neither may see the other's.
+    /// Facts and probes in parallel: each reads the whole history, and neither may use what the other found.
     pub(crate) fn read(&self, history: &History, whole: &History) -> &Ledger {
         parallel::join(|| _ = self.probes(whole), || self.ledger(history)).1
     }
@@ -151,7 +151,7 @@ pub(crate) fn make(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, p
         None => summary(it, step, plan, Some(header)),
     };
     let end = |plan: &Plan| plan::end_mark(&plan::behind(measured.whole(), plan));
-    // As long as the real one can be: no number of tokens has more digits.
+    // As long as the real header can get.
     let blank_for = |plan: &Plan| header(it, 9_999, 1.0, end(plan));
     let mut blank = blank_for(&plan);
     let reserved = plan.need.as_ref().map_or(0, |it| it.max_tokens);

@@ -183,7 +183,7 @@ impl Compacted {
         self.accepted().map(|it| &it.attempt.outcome.history)
     }
 
-    /// What survived, if there is something that it can have survived in: also of a result that was rejected.
+    /// What survived, wherever there is a result, be it a rejected one.
     pub fn score(&self) -> Option<&Score> {
         let rejected = || match &self.outcome {
             CompactOutcome::Rejected(it) => it.attempt(),

@@ -12,8 +12,8 @@ use tokens::Estimator;
 /// Maximum tokens (o200k) that pinned rules take in a summary.
 const PINNED: u64 = 1_000;
 
-/// What is carried word for word: what the caller says, and the rules that are pinned for user and project, the
-/// newest first, as far as they fit.
+/// What a summary repeats word for word: what the caller passed, then the rules pinned for user and project, newest
+/// first, as far as they fit.
 pub(crate) fn pins(engine: &Engine, history: &History, said: &[String]) -> Result<Vec<String>> {
     let mut out = said.to_vec();
     let mut left = PINNED;
@@ -72,25 +72,15 @@ pub(crate) fn recalled(engine: &Engine, history: &History, ask: &Ask) -> Vec<Str
     notes.map(|it| it.content.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
 }
 
-/// Remembers a summary for the project, where the profile does.
-pub(crate) fn remember(
-    engine: &Engine,
-    opened: &Opened,
-    ask: &Ask,
-    summary: Option<&str>,
-    warnings: &mut Vec<String>,
-) {
-    let (Some(rule), Some(summary)) = (&ask.profile.remember, summary) else { return };
+/// Remembers a summary for the project, where the profile does. Returns why that failed, if it did.
+pub(crate) fn remember(engine: &Engine, opened: &Opened, ask: &Ask, summary: Option<&str>) -> Option<String> {
+    let (rule, summary) = (ask.profile.remember.as_ref()?, summary?);
     let history = &opened.session.history;
-    let Some(session) = history.meta.session.as_deref() else { return };
+    let session = history.meta.session.as_deref()?;
     if summary.chars().count() < rule.least_chars {
-        return;
+        return None;
     }
-    if let Err(error) = engine.store.remember(
-        &engine.memory_scope(history),
-        &NewMemory::summary(session, summary),
-        engine.now,
-    ) {
-        warnings.push(format!("the summary could not be remembered: {error}"));
-    }
+    let memory = NewMemory::summary(session, summary);
+    let remembered = engine.store.remember(&engine.memory_scope(history), &memory, engine.now);
+    remembered.err().map(|error| format!("the summary could not be remembered: {error}"))
 }

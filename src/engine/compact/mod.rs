@@ -36,7 +36,6 @@ use history::error::{Error, Hint, Result};
 use history::parallel;
 use sessions::{self, Format, Mode};
 
-/// A compaction under way.
 pub(crate) struct CompactJob<'a> {
     engine: &'a Engine,
     opened: &'a Opened,
@@ -174,13 +173,13 @@ fn planned_and_done(
 fn outcome(job: &mut CompactJob<'_>, plan: Plan) -> Result<CompactOutcome, Ended> {
     let CompactJob { engine, opened, ask, measured, .. } = *job;
     if !plan.act {
-        let carried = match ask.to {
-            // There is nothing to compact, but it is to go over all the same.
-            To::Agent(agent) => {
-                Some(carry::carry(engine, opened, measured.history, agent, &mut job.warnings)?)
-            }
-            To::Plan | To::File(_) | To::Bytes | To::Session => None,
-        };
+        let mut carried = None;
+        // There is nothing to compact, but it is to go over all the same.
+        if let To::Agent(agent) = ask.to {
+            let (installed, warnings) = carry::carry(engine, opened, measured.history, agent)?;
+            carried = Some(installed);
+            job.warnings.extend(warnings);
+        }
         let reason = engine.hinted(plan.reason.text, plan.reason.hint);
         return Ok(CompactOutcome::Noop { code: plan.reason.code, reason, carried });
     }
@@ -321,7 +320,6 @@ fn begin(job: &CompactJob<'_>) -> Result<(), Ended> {
 /// outcome as messages of an API, which is what is written where one was named.
 fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result<(String, Delivered)> {
     let CompactJob { engine, opened, ask, .. } = *job;
-    let warnings = &mut job.warnings;
     let (after, summary) = (&attempt.outcome.history, attempt.summary.as_deref());
     let result = PlanResult {
         plan: &attempt.plan,
@@ -332,45 +330,56 @@ fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result
     let archived = archive::archive(engine, opened, ask, result)?;
     if !engine.store.keeps() {
         let what = "nothing is archived (store.persistence = \"none\"): the handles in the result cannot be restored";
-        warnings.push(what.to_owned());
+        job.warnings.push(what.to_owned());
     }
-    let written = |warnings: &mut Vec<String>| match ask.messages_as {
-        Some(_) => Ok(messages),
-        None => readback::written(opened, after, Mode::New, warnings)?.bytes(&*opened.source),
-    };
-    let output = match &ask.to {
-        To::File(path) => {
-            crate::files::install(path, &written(warnings)?)?;
-            Delivered::File(path.display().to_string())
+    let written = || -> Result<_> {
+        if ask.messages_as.is_some() {
+            return Ok((messages, Vec::new()));
         }
-        To::Plan | To::Bytes => Delivered::Bytes(written(warnings)?),
-        To::Agent(agent) => Delivered::Session(carry::carry(engine, opened, after, *agent, warnings)?),
+        let written = readback::written(opened, after, Mode::New)?;
+        Ok((written.bytes(&*opened.source)?, written.warnings))
+    };
+    let (output, warnings) = match &ask.to {
+        To::File(path) => {
+            let (bytes, warnings) = written()?;
+            crate::files::install(path, &bytes)?;
+            (Delivered::File(path.display().to_string()), warnings)
+        }
+        To::Plan | To::Bytes => {
+            let (bytes, warnings) = written()?;
+            (Delivered::Bytes(bytes), warnings)
+        }
+        To::Agent(agent) => {
+            let (installed, warnings) = carry::carry(engine, opened, after, *agent)?;
+            (Delivered::Session(installed), warnings)
+        }
         To::Session => {
             let job = if attempt.only_outputs() { Job::Prune } else { Job::Compact };
-            let it = write_back::install(engine, opened, after, job, &archived.compaction, warnings)?;
+            let (installed, mut warnings) =
+                write_back::install(engine, opened, after, job, &archived.compaction)?;
             warnings.extend(crate::engine::repair::left_behind(opened).unwrap_or_else(|error| {
                 Some(format!("whether the session was damaged could not be looked up: {}", error.full()))
             }));
-            Delivered::Session(it)
+            (Delivered::Session(installed), warnings)
         }
     };
+    job.warnings.extend(warnings);
     Ok((archived.session, output))
 }
 
 /// Notes for later calls what a compaction that was written tells. What could not be noted is a warning.
 fn note(job: &mut CompactJob<'_>, accepted: &Accepted, output: &Delivered) {
     let CompactJob { engine, opened, ask, measured, .. } = *job;
-    let warnings = &mut job.warnings;
     let Accepted { attempt, written, .. } = accepted;
     if let Delivered::Session(installed) = output {
         note_overhead(engine, measured.history, measured.counter.overhead(), &installed.session_id);
     }
-    memories::remember(engine, opened, ask, attempt.summary.as_deref(), warnings);
+    job.warnings.extend(memories::remember(engine, opened, ask, attempt.summary.as_deref()));
     if let (Some(written), Some(need)) = (written, &attempt.plan.need)
         && measured.history.meta.session.is_some()
         && let Err(error) = request::keep_snapshot(engine, measured.history, need.to, written)
     {
-        warnings.push(format!("the summary could not be kept for the next time: {error}"));
+        job.warnings.push(format!("the summary could not be kept for the next time: {error}"));
     }
 }
 

@@ -72,7 +72,8 @@ pub(crate) struct State {
 /// Tokens of the first line, which stands above every summary.
 const HEADER: u64 = 80;
 
-/// Has the summary of a plan written as is asked; what a model of the calling agent must write first ends it.
+/// Gets the summary of a plan from whoever is to write it. Ends the job where that is the calling agent's own model,
+/// which answers with a second call.
 pub(crate) fn draft(job: &CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> Result<SummaryDraft, Ended> {
     let CompactJob { engine, ask, measured, .. } = *job;
     let Some(need) = &plan.need else { return Ok(SummaryDraft::default()) };

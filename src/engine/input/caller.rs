@@ -6,7 +6,7 @@ use crate::engine::archive::marks::caller_mark;
 use crate::store::Scope;
 use history::error::Result;
 
-/// The processes that lead here, from now on, speak for this session: a server that the agent starts finds it so.
+/// Notes that the processes above this one belong to the session, so that a server which the agent starts finds it.
 pub(crate) fn note(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<()> {
     for process in crate::config::ancestors() {
         let value = format!("{} {}", event.agent.name(), event.session);
@@ -15,7 +15,7 @@ pub(crate) fn note(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<
     Ok(())
 }
 
-/// The session that a hook noted for one of the processes that lead here.
+/// The session that a hook noted for one of the processes above this one.
 pub(crate) fn noted(engine: &Engine, agent: &str) -> Option<String> {
     let scope = engine.project();
     crate::config::ancestors().into_iter().find_map(|process| {

@@ -191,7 +191,7 @@ fn open_named(
     open_found(reader, &session_by_id(engine, name, agent)?, format)
 }
 
-/// What is archived of a session says where it lies to calls from other directories.
+/// The archive notes where a session lies, and is read from other directories too.
 fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| {
         Error::new(ErrorKind::Io, "finding the session's directory").at_path(path).because(error)
@@ -246,8 +246,8 @@ fn named_session(engine: &Engine, name: &str, agent: Option<&str>) -> Result<Fou
     })
 }
 
-/// Those of these sessions that were compacted, or undone, into another one of them, and which: the user goes on in the
-/// new one. Not where the old one was used since.
+/// Of these sessions, those that go on in another one: their ids, each with the id of the session that a compaction or
+/// an undo made of it. Not where the old one was used since.
 pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, String> {
     // Of a session that does not say its directory, none is noted.
     let nowhere = engine.shared();
@@ -269,7 +269,7 @@ pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, St
     compacted.chain(undone).filter(goes_on).collect()
 }
 
-/// Without those that go on in another one of them.
+/// Leaves out those that go on in another one of them.
 fn without_continued(engine: &Engine, mut found: Vec<FoundSession>) -> Vec<FoundSession> {
     if found.len() < 2 {
         return found;

@@ -23,7 +23,7 @@ struct StoredSnapshot {
     digest: String,
 }
 
-/// The same ask; when it obeys the profile's own trigger, as the agent's own settings would have the profile.
+/// The ask; where it obeys the profile's own trigger, with the agent's own settings applied to the profile.
 pub(crate) fn honoured(engine: &Engine, ask: &Ask) -> Ask {
     let mut ask = ask.clone();
     if ask.options.auto {
@@ -85,7 +85,7 @@ fn failures(engine: &Engine, history: &History) -> u32 {
     mark.and_then(|it| it.value.parse().ok()).unwrap_or(0)
 }
 
-/// Counts a compaction that ran by itself: a failure more, or none any more.
+/// Counts failures of automatic compactions: one more, or back to none.
 pub(crate) fn count_failure(engine: &Engine, history: &History, failed: bool) -> Result<()> {
     let Some(session) = history.meta.session.as_deref() else { return Ok(()) };
     let (scope, name) = (engine.scope(history), failed_mark(session));

@@ -51,7 +51,7 @@ fn flag(json: &str) -> Result<bool, String> {
     }
 }
 
-/// A list of texts, also as a text of JSON; another text is a list of one, and is split at commas if `split`.
+/// A list of texts. A single text counts as one too: read as JSON if it is a list there, else split at commas if `split`.
 fn texts(json: &str, split: bool) -> Result<Vec<String>, String> {
     if json.starts_with('[') {
         return listed(json).ok_or_else(|| wrong("a list of texts", json));
@@ -70,7 +70,7 @@ fn listed(json: &str) -> Option<Vec<String>> {
     serde_json::from_str(&history::json::mend(json.trim().as_bytes())).ok()
 }
 
-/// The text of a JSON string; half an emoji in it is no reason to refuse the rest.
+/// The text of a JSON string; lone surrogates in it are replaced.
 pub(crate) fn decoded(json: &str) -> Option<String> {
     serde_json::from_str(&history::json::mend(json.as_bytes())).ok()
 }

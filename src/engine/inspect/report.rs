@@ -140,6 +140,34 @@ fn entry(counter: &TokenCounter, tools: &HashMap<&str, &str>, message: &Message,
     ];
     let most = tokens.iter().enumerate().max_by_key(|(at, tokens)| (**tokens, std::cmp::Reverse(*at)));
     let category = most.map_or(Category::System, |(at, _)| Category::ALL[at]);
+    let summary = message.kind == Kind::Summary;
+    let (mut who, text) = said(message, tools);
+    let text = if summary { message.plain() } else { text };
+    let role = match (message.kind, message.role) {
+        (Kind::Summary, _) => "summary",
+        (Kind::Context, _) => "context",
+        (Kind::Marker | Kind::Continue, _) => "client",
+        (_, Role::System) => "system",
+        (_, Role::User) => "user",
+        (_, Role::Assistant) => "assistant",
+        (_, Role::Tool) => "output",
+    };
+    who.dedup();
+    who.truncate(3);
+    let who = if who.is_empty() { role.to_owned() } else { format!("{role} · {}", who.join(", ")) };
+    ReportEntry {
+        number: message.from.map(|it| it as usize),
+        who,
+        category,
+        tokens,
+        text: secrets::mask(&text).into_owned(),
+        fate,
+        summary,
+    }
+}
+
+/// The tools that a message calls or has outputs of, and the beginnings of its parts.
+fn said<'a>(message: &'a Message, tools: &HashMap<&str, &'a str>) -> (Vec<&'a str>, String) {
     let mut who: Vec<&str> = Vec::new();
     let mut text = String::new();
     for part in &message.parts {
@@ -164,31 +192,7 @@ fn entry(counter: &TokenCounter, tools: &HashMap<&str, &str>, message: &Message,
             text.extend(piece.chars().take(LONG));
         }
     }
-    let summary = message.kind == Kind::Summary;
-    if summary {
-        text = message.plain();
-    }
-    let role = match (message.kind, message.role) {
-        (Kind::Summary, _) => "summary",
-        (Kind::Context, _) => "context",
-        (Kind::Marker | Kind::Continue, _) => "client",
-        (_, Role::System) => "system",
-        (_, Role::User) => "user",
-        (_, Role::Assistant) => "assistant",
-        (_, Role::Tool) => "output",
-    };
-    who.dedup();
-    who.truncate(3);
-    let who = if who.is_empty() { role.to_owned() } else { format!("{role} · {}", who.join(", ")) };
-    ReportEntry {
-        number: message.from.map(|it| it as usize),
-        who,
-        category,
-        tokens,
-        text: secrets::mask(&text).into_owned(),
-        fate,
-        summary,
-    }
+    (who, text)
 }
 
 /// All facts of the history and what became of them.

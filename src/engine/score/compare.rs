@@ -87,7 +87,7 @@ impl CompareRow {
     }
 }
 
-/// Why two profiles come to the same here, but for some tokens: what they differ in all the same.
+/// Why two profiles give the same result here although they differ, and in what they do.
 fn difference(one: &Profile, other: &Profile, tokens: u64) -> String {
     let mut in_what = Vec::new();
     if one.passes != other.passes {

@@ -65,7 +65,7 @@ fn truth(it: score::Truth) -> TruthInfo {
     TruthInfo { open: count(it.open), outcomes: count(it.outcomes), rules: count(it.rules), wrong: it.wrong }
 }
 
-/// Which messages of a session a handle brings back that stands in `after` and is known to the archive here.
+/// For each message of a session, whether a handle in `after` that this archive knows brings it back.
 fn behind_handles(engine: &Engine, before: &Opened, after: &[Message]) -> Vec<bool> {
     let messages = before.session.history.messages();
     let whole = before.source.whole().unwrap_or_default();

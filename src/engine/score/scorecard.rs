@@ -53,27 +53,21 @@ pub fn scorecard(
     card.sessions = subjects.iter().map(|it| (it.name.clone(), it.tokens)).collect();
     let profiles = profiles::all_built_in()?;
     let planted: Vec<Subject> = (1..=8).map(|seed| planted(engine, seed, ask)).collect();
+    let mut add = |way: &str, percent: u64, trial: &dyn Fn(&Subject) -> Trial| {
+        for (rows, subjects) in [(&mut card.rows, &subjects), (&mut card.planted, &planted)] {
+            let trials = subjects.iter().map(trial).collect();
+            rows.push(Row { way: way.to_owned(), percent: Some(percent), trials });
+        }
+    };
     for percent in PERCENTS {
         for profile in &profiles {
             progress(&format!("{} at {percent} %", profile.name));
             let ask = Ask { profile: profile.clone(), ..ask.clone() };
-            let row = |subjects: &[Subject]| Row {
-                way: profile.name.clone(),
-                percent: Some(percent),
-                trials: subjects.iter().map(|it| trial(engine, it, &ask, Some(percent))).collect(),
-            };
-            card.rows.push(row(&subjects));
-            card.planted.push(row(&planted));
+            add(&profile.name, percent, &|it| trial(engine, it, &ask, Some(percent)));
         }
         for way in Baseline::ALL {
             progress(&format!("{} at {percent} %", way.name()));
-            let row = |subjects: &[Subject]| Row {
-                way: way.name().to_owned(),
-                percent: Some(percent),
-                trials: subjects.iter().map(|it| baseline(engine, it, way, ask, percent)).collect(),
-            };
-            card.rows.push(row(&subjects));
-            card.planted.push(row(&planted));
+            add(way.name(), percent, &|it| baseline(engine, it, way, ask, percent));
         }
     }
     if let Some(profile) = profiles.first() {

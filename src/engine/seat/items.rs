@@ -34,7 +34,7 @@ pub struct ItemsDone {
     pub handle: Option<String>,
 }
 
-/// Compacts items into one text. Archived is the client's own file where it is known, else what came.
+/// Compacts items into one text. The client's own file is archived where it is known, else the items.
 ///
 /// # Errors
 /// As [`seat::seat`], and [`ErrorKind::Input`] if `items` is not an array of items or messages.

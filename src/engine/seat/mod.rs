@@ -173,7 +173,8 @@ struct SeatPlan {
     score: Option<Score>,
 }
 
-/// The new history: by the profile, or by it within three quarters of what there is, or as plainly as can be.
+/// The new history: by the profile; failing that by the profile within three quarters of the size; failing that the
+/// plainest one.
 fn seated(request: &AttemptRequest<'_>, plan: Plan) -> SeatPlan {
     let AttemptRequest { engine, measured, ask, .. } = *request;
     if measured.tokens <= SMALL {
@@ -192,8 +193,8 @@ fn seated(request: &AttemptRequest<'_>, plan: Plan) -> SeatPlan {
     small(request)
 }
 
-/// A context that no plan makes smaller: the summary's first line, what goes in it if anything goes, and the newest
-/// units word for word.
+/// For a context that no plan makes smaller: the summary's first line, a summary of what goes, if anything does, and the
+/// newest units word for word.
 fn small(request: &AttemptRequest<'_>) -> SeatPlan {
     let AttemptRequest { engine, measured, ask, .. } = *request;
     let history = measured.history;
@@ -257,8 +258,9 @@ fn note_seat(engine: &Engine, original: &Opened, compaction: &str) -> Result<()>
     }
 }
 
-/// The profile with its share taken of the model's window: a user may compact long before that is full, and need not go
-/// down to a share of the little there is. Where the conversation is larger, the window is, too.
+/// The profile with its share taken of the model's window instead of the conversation: a user may compact long before
+/// the window is full, and a share of little would leave almost nothing. A window smaller than the conversation counts
+/// as that large.
 fn within_window(mut profile: Profile, window: Option<u64>, tokens: u64) -> Profile {
     let times = window.map_or(1.0, |it| it as f64 / tokens.max(1) as f64).max(1.0);
     for pass in &mut profile.passes {
@@ -283,7 +285,7 @@ fn without_request(history: History) -> History {
     History::new(messages, meta)
 }
 
-/// Whether a history is what we answered last: two compactions in a row.
+/// Whether a history is our own last answer and nothing more: a second compaction in a row.
 fn nothing_new(history: &History) -> bool {
     let messages = history.messages();
     let Some(at) = messages.iter().rposition(|it| it.kind == history::Kind::Summary) else { return false };
@@ -291,7 +293,7 @@ fn nothing_new(history: &History) -> bool {
     plan::ends_here(&messages[at], behind) || !behind.iter().any(|it| it.kind == history::Kind::Said)
 }
 
-/// With the end of an earlier answer as messages again, each under its place as its number.
+/// The history with the verbatim end of an earlier answer as messages again, and all messages numbered by place.
 fn numbered(history: History) -> History {
     let history = verbatim::expanded(&history).map_or(history, |it| it.0);
     let meta = history.meta.clone();

@@ -15,14 +15,13 @@ use tokens::Estimator;
 /// Maximum tokens (o200k) of a brief.
 const BRIEF: u64 = 3_000;
 
-/// Makes a new session of `agent` that starts with `after`.
+/// Makes a new session of `agent` that starts with `after`; also returns what that agent's format cannot say.
 pub(crate) fn carry(
     engine: &Engine,
     opened: &Opened,
     after: &History,
     agent: AgentRef,
-    warnings: &mut Vec<String>,
-) -> Result<Installed> {
+) -> Result<(Installed, Vec<String>)> {
     let to = agent.format();
     let cwd = opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
     let cwd = cwd.unwrap_or_else(|| engine.config.agents.cwd.clone());
@@ -34,7 +33,6 @@ pub(crate) fn carry(
     let written = sessions::carry(&*opened.source, &opened.session, after, to)?;
     let again = sessions::read(&written.over(&*opened.source), Some(to))?;
     crate::engine::write_back::readback::check_carried(after, &again.history)?;
-    warnings.extend(written.warnings.iter().cloned());
     let id = written.session.clone().unwrap_or_default();
     let name = written.file_name.clone().unwrap_or_default();
     let env = &engine.config.agents;
@@ -49,13 +47,14 @@ pub(crate) fn carry(
         None => reach::resume_file(env, agent, &path, &id, Some(&cwd)),
     };
     let next = Next::user(format!("Go on with: {resume}"));
-    Ok(Installed {
+    let installed = Installed {
         output: path.display().to_string(),
         session_id: id,
         resume,
         takes_effect: TakesEffect::OnResume,
         next,
-    })
+    };
+    Ok((installed, written.warnings))
 }
 
 /// A brief of a session, ordered by a goal: the first prompt of a new one.
@@ -114,8 +113,7 @@ pub fn hand_off(
         Text::new("Understood. I will go on from there."),
     );
     let after = History::new(vec![message, answer], opened.session.history.meta.clone());
-    let mut warnings = Vec::new();
-    let it = carry(engine, opened, &after, agent, &mut warnings)?;
+    let (it, warnings) = carry(engine, opened, &after, agent)?;
     Ok(crate::answers::HandoffAnswer {
         brief: brief.to_owned(),
         tokens: Estimator::O200k.text(brief),

@@ -33,7 +33,6 @@ pub(crate) struct Manifest {
     pub(crate) session: String,
     /// The name of the session's file.
     pub(crate) file: String,
-    /// Where it was started.
     pub(crate) directory: Option<String>,
     /// The user's home there.
     pub(crate) home: String,

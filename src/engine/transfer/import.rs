@@ -1,6 +1,6 @@
 //! A session put where its agent finds it: one that was exported, or a file of an agent.
 
-use std::io::{BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Component, Path, PathBuf};
 
 use super::{beside, movable};
@@ -36,12 +36,22 @@ struct Arrived<'a> {
     source: Box<dyn Source + Send + 'a>,
     beside: Vec<(String, Box<dyn Source + Send + 'a>)>,
     sub_agents: Vec<(ContainerSubAgent, Box<dyn Source + Send + 'a>)>,
+    /// Where it was exported: holds what was archived of it.
+    unpacked: Option<&'a Unpacked>,
 }
 
 /// Where an import puts a session and those of its sub-agents.
 struct Places {
     path: PathBuf,
     sub_agents: Vec<PathBuf>,
+}
+
+struct Imported {
+    installed: Installed,
+    /// Fields that named another directory.
+    directories_changed: u64,
+    originals: usize,
+    warnings: Vec<String>,
 }
 
 /// Puts a session where its agent finds it: one that was exported, or a file of an agent.
@@ -54,7 +64,7 @@ pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswe
     if !container::is_container(&file) {
         let opened = read(Box::new(file), None, Some(path.to_owned()))
             .map_err(|error| Error::new(error.kind(), error.detail()).at_path(path))?;
-        return put(engine, loose(opened, path)?, to, None);
+        return put(engine, &loose(opened, path)?, to);
     }
     let unpacked = container::unpack(path, &engine.config.data_dir)?;
     let manifest = &unpacked.manifest;
@@ -74,8 +84,9 @@ pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswe
         source: Box::new(unpacked.body(0)),
         beside: beside.collect(),
         sub_agents: sub_agents.collect(),
+        unpacked: Some(&unpacked),
     };
-    put(engine, arrived, to, Some(&unpacked))
+    put(engine, &arrived, to)
 }
 
 /// A session file that was not exported, of any agent that sessions can be moved to.
@@ -97,60 +108,109 @@ fn loose(opened: Opened, path: &Path) -> Result<Arrived<'static>> {
         beside: beside.into_iter().map(|(name, it)| (name, Box::new(it) as Box<dyn Source + Send>)).collect(),
         sub_agents: Vec::new(),
         source: opened.source,
+        unpacked: None,
     })
 }
 
-fn put(
-    engine: &Engine,
-    arrived: Arrived<'_>,
-    to: &ImportTo,
-    unpacked: Option<&Unpacked>,
-) -> Result<ImportAnswer> {
-    let cwd = target(engine, &arrived, to)?;
+fn put(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<ImportAnswer> {
+    let cwd = target(engine, arrived, to)?;
     let scope = engine.scope_of(cwd.display().to_string());
-    let mut warnings = Vec::new();
-    let directories = directories(engine, &arrived, &cwd)?;
+    let directories = directories(engine, arrived, &cwd)?;
     let agent = to.agent.unwrap_or(arrived.agent);
-    let (installed, moved, originals) = if agent == arrived.agent {
-        // First what may refuse it: then nothing was archived.
-        let places = places(engine, &arrived, &cwd)?;
-        refuse_others(&arrived, &places, &directories)?;
-        let originals = archive(engine, &scope, &arrived, &places, unpacked)?;
-        let (installed, moved) = place_files(engine, &arrived, &cwd, &places, &directories, &mut warnings)?;
-        (installed, moved, originals)
+    let imported = if agent == arrived.agent {
+        as_it_is(engine, arrived, &cwd, &scope, &directories)?
     } else {
-        let mut moved =
-            Moved::new(BufReader::new(store::Body::Source(&*arrived.source).reader()), &directories);
-        let mut bytes = Vec::new();
-        moved.read_to_end(&mut bytes).map_err(store::unwrapped)?;
-        let fields = moved.fields;
-        let source = Box::new(sessions::MemorySource::new(arrived.file.as_str(), bytes));
-        let opened = Opened { cwd: Some(cwd.clone()), ..read(source, Some(arrived.agent.format()), None)? };
-        let files = arrived.sub_agents.iter().map(|(it, _)| PathBuf::from(&it.file));
-        let places = Places { path: PathBuf::from(&arrived.file), sub_agents: files.collect() };
-        let originals = archive(engine, &scope, &arrived, &places, unpacked)?;
-        if !arrived.sub_agents.is_empty() {
-            warnings.push(format!(
-                "the sessions of {} sub-agents stay in the file: they go on in {} alone",
-                arrived.sub_agents.len(),
-                arrived.agent.info().title
-            ));
-        }
-        let installed = carry::carry(engine, &opened, &opened.session.history, agent, &mut warnings)?;
-        (installed, fields, originals)
+        carried(engine, arrived, agent, &cwd, &scope, &directories)?
     };
+    let Imported { installed, directories_changed, originals, warnings } = imported;
     engine.audit(AuditVerb::Import, &scope, Some(&installed.session_id), None);
     Ok(ImportAnswer {
         agent: agent.name().to_owned(),
         session_id: installed.session_id,
         output: installed.output,
         directory: cwd.display().to_string(),
-        directories_changed: moved,
+        directories_changed,
         originals,
         resume: installed.resume,
         next: installed.next,
         warnings,
     })
+}
+
+/// Puts the session's files where its own agent finds them.
+fn as_it_is(
+    engine: &Engine,
+    arrived: &Arrived<'_>,
+    cwd: &Path,
+    scope: &Scope,
+    directories: &Directories,
+) -> Result<Imported> {
+    // First what may refuse it: then nothing was archived.
+    let places = places(engine, arrived, cwd)?;
+    refuse_others(arrived, &places, directories)?;
+    let originals = archive(engine, scope, arrived, &places)?;
+    let (mut directories_changed, mut mentions) = (0, 0);
+    for (path, source) in files(arrived, &places) {
+        if let Some(folder) = path.parent() {
+            crate::files::make_folder(folder, "making the folder of a session")?;
+        }
+        let mut moved = moved(source, directories);
+        crate::files::create_from(&path, &mut moved)?;
+        directories_changed += moved.fields;
+        mentions += moved.mentions;
+    }
+    let old = arrived.directory.as_deref().unwrap_or_default();
+    let mentioned =
+        || format!("{mentions} records still mention {old}; the conversation itself is not changed");
+    let (env, agent, path) = (&engine.config.agents, arrived.agent, &places.path);
+    let resume = match agent.place(env, cwd, &arrived.file)? {
+        Some(_) => reach::resume(env, agent, &arrived.id, Some(cwd)),
+        None => reach::resume_files(env, agent, &places.sub_agents, path, &arrived.id, Some(cwd)),
+    };
+    let installed = Installed {
+        output: path.display().to_string(),
+        session_id: arrived.id.clone(),
+        next: Next::user(format!("Go on with: {resume}")),
+        resume,
+        takes_effect: TakesEffect::OnResume,
+    };
+    let warnings = (mentions > 0).then(mentioned).into_iter().collect();
+    Ok(Imported { installed, directories_changed, originals, warnings })
+}
+
+/// Makes a session of another agent.
+fn carried(
+    engine: &Engine,
+    arrived: &Arrived<'_>,
+    agent: AgentRef,
+    cwd: &Path,
+    scope: &Scope,
+    directories: &Directories,
+) -> Result<Imported> {
+    let mut moved = moved(&*arrived.source, directories);
+    let mut bytes = Vec::new();
+    moved.read_to_end(&mut bytes).map_err(store::unwrapped)?;
+    let source = Box::new(sessions::MemorySource::new(arrived.file.as_str(), bytes));
+    let opened = Opened { cwd: Some(cwd.to_owned()), ..read(source, Some(arrived.agent.format()), None)? };
+    let files = arrived.sub_agents.iter().map(|(it, _)| PathBuf::from(&it.file));
+    let places = Places { path: PathBuf::from(&arrived.file), sub_agents: files.collect() };
+    let originals = archive(engine, scope, arrived, &places)?;
+    let mut warnings = Vec::new();
+    if !arrived.sub_agents.is_empty() {
+        warnings.push(format!(
+            "the sessions of {} sub-agents stay in the file: they go on in {} alone",
+            arrived.sub_agents.len(),
+            arrived.agent.info().title
+        ));
+    }
+    let (installed, lost) = carry::carry(engine, &opened, &opened.session.history, agent)?;
+    warnings.extend(lost);
+    Ok(Imported { installed, directories_changed: moved.fields, originals, warnings })
+}
+
+/// A file with its directories moved.
+fn moved<'a>(source: &'a (dyn Source + Send), directories: &'a Directories) -> Moved<'a, impl BufRead> {
+    Moved::new(BufReader::new(store::Body::Source(source).reader()), directories)
 }
 
 /// The directory in which the session goes on.
@@ -245,8 +305,7 @@ fn files<'a>(
 /// Fails if a different file lies where one of the session's goes.
 fn refuse_others(arrived: &Arrived<'_>, places: &Places, directories: &Directories) -> Result<()> {
     for (path, source) in files(arrived, places) {
-        let mut moved = Moved::new(BufReader::new(store::Body::Source(source).reader()), directories);
-        if crate::files::holds_other(&path, &mut moved)? {
+        if crate::files::holds_other(&path, &mut moved(source, directories))? {
             let what = "expected no file of that name, found another one; nothing was imported";
             return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
         }
@@ -255,14 +314,8 @@ fn refuse_others(arrived: &Arrived<'_>, places: &Places, directories: &Directori
 }
 
 /// Stores the exported originals and compactions in the archive of this directory. Returns the number of originals.
-fn archive(
-    engine: &Engine,
-    scope: &Scope,
-    arrived: &Arrived<'_>,
-    places: &Places,
-    unpacked: Option<&Unpacked>,
-) -> Result<usize> {
-    let Some(unpacked) = unpacked else { return Ok(0) };
+fn archive(engine: &Engine, scope: &Scope, arrived: &Arrived<'_>, places: &Places) -> Result<usize> {
+    let Some(unpacked) = arrived.unpacked else { return Ok(0) };
     let mut count = 0;
     for it in &unpacked.manifest.compactions {
         let bodies: Vec<_> = it.originals.iter().map(|it| unpacked.body(it.body)).collect();
@@ -307,45 +360,4 @@ fn archive(
         }
     }
     Ok(count)
-}
-
-/// Writes the session's files. Returns how many fields named another directory.
-fn place_files(
-    engine: &Engine,
-    arrived: &Arrived<'_>,
-    cwd: &Path,
-    places: &Places,
-    directories: &Directories,
-    warnings: &mut Vec<String>,
-) -> Result<(Installed, u64)> {
-    let (mut fields, mut mentions) = (0, 0);
-    for (path, source) in files(arrived, places) {
-        if let Some(folder) = path.parent() {
-            crate::files::make_folder(folder, "making the folder of a session")?;
-        }
-        let mut moved = Moved::new(BufReader::new(store::Body::Source(source).reader()), directories);
-        crate::files::create_from(&path, &mut moved)?;
-        fields += moved.fields;
-        mentions += moved.mentions;
-    }
-    if mentions > 0 {
-        let old = arrived.directory.as_deref().unwrap_or_default();
-        warnings
-            .push(format!("{mentions} records still mention {old}; the conversation itself is not changed"));
-    }
-    let (env, agent, path) = (&engine.config.agents, arrived.agent, &places.path);
-    let resume = match agent.place(env, cwd, &arrived.file)? {
-        Some(_) => reach::resume(env, agent, &arrived.id, Some(cwd)),
-        None => reach::resume_files(env, agent, &places.sub_agents, path, &arrived.id, Some(cwd)),
-    };
-    let next = Next::user(format!("Go on with: {resume}"));
-    let output = path.display().to_string();
-    let installed = Installed {
-        output,
-        session_id: arrived.id.clone(),
-        resume,
-        takes_effect: TakesEffect::OnResume,
-        next,
-    };
-    Ok((installed, fields))
 }

@@ -4,110 +4,25 @@
 //! bytes come back. Where it went on, the original's messages and the later turns are written as the agent itself
 //! would go on. Where a new session was made, the old one was never touched.
 
+mod find;
+mod put_back;
+mod seat;
 pub(super) mod outcome;
-pub(super) mod seat;
 
-use std::fmt;
 use std::path::Path;
 
-use crate::agents::reach::{self, Job, Way};
-use crate::agents::{self, Database};
-use crate::answers::{Next, RestoreAnswer, RestoreStatus};
+use crate::agents::reach;
+use crate::answers::{Next, RestoreAnswer};
 use crate::engine::archive::marks::{compacted_mark, undone_mark};
-use crate::engine::input::open::{LOOKED_THROUGH, open_path};
-use crate::engine::undo::outcome::{Done, changed};
-use crate::engine::write_back::{Location, WrittenFingerprint, agent_of};
-use crate::engine::{Engine, Opened, repair, write_back::readback};
-use crate::files::Reading;
-use crate::store::{Applied, AppliedMode, AuditVerb, Compaction, Digest, Entry, Scope, What};
+use crate::engine::undo::outcome::Done;
+use crate::engine::write_back::agent_of;
+use crate::engine::{Engine, Opened, repair};
+use crate::store::{Applied, AppliedMode, AuditVerb, Compaction, Scope};
 use history::error::{Error, ErrorKind, Hint, Result};
-use history::{History, Message};
-use sessions::{self, Format, MemorySource, Mode, Session, Source};
+use put_back::Undo;
+use sessions::{Format, MemorySource};
 
-/// What was found in the archive.
-pub struct Archived {
-    pub scope: Scope,
-    pub entry: Entry,
-}
-
-/// What a handle, or `last`, names: `last` is the newest compaction of this directory.
-///
-/// # Errors
-///
-/// No such handle, or nothing compacted here.
-pub fn located(engine: &Engine, name: &str) -> Result<Archived> {
-    if name == "last" {
-        let (scope, compaction) = last(engine, |_| true)?;
-        let entry = engine.store.entry(&scope, compaction.handle.as_str())?;
-        return Ok(Archived { scope, entry });
-    }
-    let scope = engine.store.locate(name, &engine.config.owner)?;
-    let entry = engine.store.entry(&scope, name)?;
-    Ok(Archived { scope, entry })
-}
-
-/// The newest compaction of this directory that is wanted. The user is never in a sub-agent's session: its compactions
-/// are undone by their handles alone.
-fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope, Compaction)> {
-    let wanted = |it: &Compaction| {
-        if !wanted(it) {
-            return false;
-        }
-        let of_sub_agent = is_sub_agent(engine, &it.session.id);
-        if of_sub_agent {
-            tracing::warn!("{} is of a sub-agent: left as it is; name it to undo it", it.handle.as_str());
-        }
-        !of_sub_agent
-    };
-    let mut found: Option<(Scope, Compaction)> = None;
-    for scope in engine.projects() {
-        let newest = engine.store.compactions(&scope, None, LOOKED_THROUGH)?.into_iter().find(&wanted);
-        if let Some(newest) = newest
-            && found.as_ref().is_none_or(|(_, it)| it.at < newest.at)
-        {
-            found = Some((scope, newest));
-        }
-    }
-    found.ok_or_else(|| {
-        let what = "expected a compaction of this directory, found none; name one by its handle (`epitome sessions` \
-                    lists them), or go to the session's directory";
-        Error::new(ErrorKind::Arguments, what)
-    })
-}
-
-/// Whether another session started this one.
-fn is_sub_agent(engine: &Engine, session: &str) -> bool {
-    let found = agents::find(&engine.config.agents, session);
-    !found.is_empty() && found.iter().all(|it| it.parent.is_some())
-}
-
-/// The compaction that is to be undone: `last`, its own handle, or that of the session it replaced.
-fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> {
-    let (scope, compaction) = if name == "last" {
-        last(engine, |it| it.applied.is_some())?
-    } else {
-        let Archived { scope, entry } = located(engine, name)?;
-        let compaction = match entry.what {
-            What::Compaction => engine.store.compaction(&scope, name)?,
-            What::Session => {
-                let all = engine.store.compactions(&scope, None, LOOKED_THROUGH)?;
-                let of =
-                    |it: &Compaction| it.original.as_ref() == Some(&entry.handle) && it.applied.is_some();
-                all.into_iter().find(of).ok_or_else(|| never_applied(name))?
-            }
-            What::Message | What::Output | What::Memory => {
-                let what = format!(
-                    "{name}: expected a compaction to undo, found a {}; read it with recall",
-                    entry.what.name()
-                );
-                return Err(Error::new(ErrorKind::Arguments, what));
-            }
-        };
-        (scope, compaction)
-    };
-    let applied = compaction.applied.clone().ok_or_else(|| never_applied(name))?;
-    Ok((scope, compaction, applied))
-}
+pub use find::{Archived, located};
 
 /// Puts a session back as it was before a compaction or a prune; later turns stay.
 ///
@@ -116,7 +31,7 @@ fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> 
 /// [`Changed`](ErrorKind::Changed): the session was changed in other ways than by later turns; nothing was written
 /// then.
 pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
-    take_back(engine, applied(engine, name)?)
+    take_back(engine, find::applied(engine, name)?)
 }
 
 /// The same for the newest compaction of a session, or that it came from.
@@ -125,61 +40,16 @@ pub fn undo(engine: &Engine, name: &str) -> Result<RestoreAnswer> {
 ///
 /// As for [`undo`], and where nothing was compacted in this session.
 pub fn undo_of(engine: &Engine, opened: &Opened) -> Result<RestoreAnswer> {
-    let none = || {
-        let what = "undoing: expected a session that was compacted or pruned in place, found none; name what is to be \
-                    undone by its handle";
-        Error::new(ErrorKind::Arguments, what)
-    };
-    let history = &opened.session.history;
-    let id = history.meta.session.as_deref().ok_or_else(none)?;
-    let scope = engine.scope(history);
-    let all = engine.store.compactions(&scope, None, LOOKED_THROUGH)?;
-    let of_it = |it: Compaction| {
-        let applied = it.applied.clone()?;
-        let is_its = it.session.id == id || applied.session.as_deref() == Some(id);
-        is_its.then_some((it, applied))
-    };
-    let (compaction, applied) = all.into_iter().find_map(of_it).ok_or_else(none)?;
-    take_back(engine, (scope, compaction, applied))
+    take_back(engine, find::applied_of(engine, opened)?)
 }
 
 fn take_back(
     engine: &Engine,
     (scope, compaction, applied): (Scope, Compaction, Applied),
 ) -> Result<RestoreAnswer> {
-    let mark: WrittenFingerprint = serde_json::from_str(&applied.fingerprint).map_err(|error| {
-        Error::new(ErrorKind::Store, "undoing: expected to know what was written, found it unreadable")
-            .hint(Hint::RestoreCopy)
-            .because(error)
-    })?;
-    let format = Format::named(&compaction.session.format)?;
-    let agent = agent_of(format)?;
-    let mut done = match applied.mode {
-        // The original may be one that cannot be read.
-        AppliedMode::Repair => repair::undo_repair(engine, &scope, &compaction, &mark)?,
-        AppliedMode::Patch | AppliedMode::Append | AppliedMode::New | AppliedMode::Seat => {
-            let original = compaction.original.as_ref().ok_or_else(|| {
-                Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
-            })?;
-            let bytes = engine.store.restore(&scope, original.as_str())?;
-            let source = MemorySource::new("the archived original", bytes);
-            let session = sessions::read(&source, Some(format))?;
-            Undo { engine, compaction: &compaction, applied: &applied, mark, source, session }.run()?
-        }
-    };
-    // What was put back is put back, whatever can be noted of it.
-    let mut unnoted = Vec::new();
-    for id in [Some(compaction.session.id.as_str()), applied.session.as_deref(), Some(&done.id)]
-        .into_iter()
-        .flatten()
-    {
-        unnoted.extend(engine.store.unmark(&scope, &compacted_mark(id)).err());
-    }
-    if let Some(left) = applied.session.as_deref().filter(|it| *it != done.id) {
-        unnoted.extend(engine.store.mark(&scope, &undone_mark(left), &done.id, engine.now).err());
-    }
-    let unnoted = unnoted.iter().map(|it| format!("that it was undone could not be noted: {}", it.full()));
-    done.warnings.extend(unnoted);
+    let agent = agent_of(Format::named(&compaction.session.format)?)?;
+    let mut done = put_back(engine, &scope, &compaction, &applied)?;
+    done.warnings.extend(note(engine, &scope, &compaction, &applied, &done));
     engine.audit(AuditVerb::Undo, &scope, Some(&compaction.session.id), Some(compaction.handle.as_str()));
     let cwd = Some(scope.project.as_str()).filter(|it| !it.is_empty()).map(Path::new);
     let export = agent.info().database.is_some() && !done.output.contains('#');
@@ -200,242 +70,44 @@ fn take_back(
     })
 }
 
-/// Where an archived path leads, from whatever directory this is called.
-fn absolute(path: &str) -> Result<Location> {
-    let place = Location::of(Some(Path::new(path)))?;
-    if !place.path().is_absolute() {
-        let what = format!("undoing: expected the whole path of the session in the archive, found {path:?}");
-        return Err(Error::new(ErrorKind::Store, what).hint(Hint::RestoreCopy));
+fn put_back(engine: &Engine, scope: &Scope, compaction: &Compaction, applied: &Applied) -> Result<Done> {
+    let mark = serde_json::from_str(&applied.fingerprint).map_err(|error| {
+        Error::new(ErrorKind::Store, "undoing: expected to know what was written, found it unreadable")
+            .hint(Hint::RestoreCopy)
+            .because(error)
+    })?;
+    match applied.mode {
+        // The original may be one that cannot be read.
+        AppliedMode::Repair => repair::undo_repair(engine, scope, compaction, &mark),
+        AppliedMode::Patch | AppliedMode::Append | AppliedMode::New | AppliedMode::Seat => {
+            let original = compaction.original.as_ref().ok_or_else(|| {
+                Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
+            })?;
+            let bytes = engine.store.restore(scope, original.as_str())?;
+            let source = MemorySource::new("the archived original", bytes);
+            let session = sessions::read(&source, Some(Format::named(&compaction.session.format)?))?;
+            Undo { engine, compaction, applied, mark, source, session }.run()
+        }
     }
-    Ok(place)
 }
 
-/// Whether a session could not be read because it is not there.
-fn is_gone(place: &Location, error: &Error) -> bool {
-    match place {
-        Location::File(path) => !path.exists(),
-        // A database says so of a session that it does not hold.
-        Location::Rows(_, path, _) => !path.exists() || error.kind() == ErrorKind::Arguments,
+/// Notes that a compaction was undone; what could not be noted. What was put back is put back all the same.
+fn note(
+    engine: &Engine,
+    scope: &Scope,
+    compaction: &Compaction,
+    applied: &Applied,
+    done: &Done,
+) -> Vec<String> {
+    let mut unnoted = Vec::new();
+    for id in [Some(compaction.session.id.as_str()), applied.session.as_deref(), Some(&done.id)]
+        .into_iter()
+        .flatten()
+    {
+        unnoted.extend(engine.store.unmark(scope, &compacted_mark(id)).err());
     }
-}
-
-fn never_applied(name: &str) -> Error {
-    let what = format!(
-        "{name}: expected a compaction that was applied, found one that was only planned or written to a file; \
-                        nothing is to be undone"
-    );
-    Error::new(ErrorKind::Arguments, what)
-}
-
-/// A message that is written anew: what it had in the session as read is not carried on.
-fn fresh(message: &Message) -> Message {
-    Message { from: None, usage: None, wire_len: None, replaced: None, ..message.clone() }
-}
-
-pub(crate) struct Undo<'a> {
-    pub(crate) engine: &'a Engine,
-    pub(crate) compaction: &'a Compaction,
-    applied: &'a Applied,
-    mark: WrittenFingerprint,
-    pub(crate) source: MemorySource,
-    pub(crate) session: Session,
-}
-
-impl Undo<'_> {
-    fn run(&self) -> Result<Done> {
-        let written = self.applied.path.clone().unwrap_or_default();
-        let target = absolute(&written)?;
-        match (self.applied.mode, target) {
-            (AppliedMode::New, target) => self.leave(&target),
-            (AppliedMode::Seat, Location::Rows(database, path, id)) => self.seat_rows(database, &path, &id),
-            (AppliedMode::Seat, Location::File(path)) => self.seat_file(&path),
-            (_, Location::Rows(database, path, id)) => self.rows(database, &path, &id),
-            (AppliedMode::Append, Location::File(path)) => self.append(&path),
-            (AppliedMode::Patch | AppliedMode::Repair, Location::File(path)) => self.patch(&path),
-        }
+    if let Some(left) = applied.session.as_deref().filter(|it| *it != done.id) {
+        unnoted.extend(engine.store.mark(scope, &undone_mark(left), &done.id, engine.now).err());
     }
-
-    pub(crate) fn done(&self, status: RestoreStatus, output: impl fmt::Display) -> Done {
-        let id = self.compaction.session.id.clone();
-        Done { status, id, output: output.to_string(), later: 0, warnings: Vec::new() }
-    }
-
-    /// The original with the later turns, as messages: those that `now` still has keep their place in it.
-    fn after(&self, now: &Session) -> Result<(History, usize)> {
-        let messages = now.history.messages();
-        let said = messages.get(self.mark.archived()..).ok_or_else(|| {
-            let what = "undoing: expected at least the messages that were written, found fewer: the session was compacted or \
-                        rewound since; undo that first";
-            Error::new(ErrorKind::Changed, what).or_hint(Hint::RestoreCopy)
-        })?;
-        let mut next = 0;
-        let mut all: Vec<Message> = Vec::new();
-        for old in self.session.history.messages() {
-            let found = messages[next..].iter().position(|it| it.says_same(old));
-            let mut message = fresh(old);
-            if let Some(found) = found {
-                message = messages[next + found].clone();
-                next += found + 1;
-            }
-            all.push(message);
-        }
-        // What stood at the end of both was matched above.
-        let later: Vec<Message> =
-            said.iter().filter(|it| it.from.is_none_or(|it| it as usize >= next)).cloned().collect();
-        let count = later.len();
-        all.extend(later);
-        Ok((History::new(all, now.history.meta.clone()), count))
-    }
-
-    /// A compaction that was appended: the old bytes where nothing came since, else the old messages once more.
-    fn append(&self, path: &Path) -> Result<Done> {
-        let agent = agent_of(self.session.format)?;
-        let env = &self.engine.config.agents;
-        let path = &agent.current_file(env, &self.compaction.session.id, path);
-        let live = reach::is_live(env, agent, &self.compaction.session.id, path);
-        let export = agent.info().database.is_some();
-        let reach = agent.reach(Job::Restore, live, export)?;
-        let _claim = if live { None } else { Some(reach::claim(env, agent, &self.compaction.session.id)?) };
-        let now = open_path(path, Some(self.session.format))?;
-        let digest = Digest::of_source(&*now.source, now.source.len())?;
-        if digest == Digest::of_source(&self.source, self.source.len())? {
-            return Ok(self.done(RestoreStatus::Unchanged, path.display()));
-        }
-        if !live && self.mark.grown == 0 && digest.to_string() == self.mark.digest {
-            crate::files::replace_from(path, now.source.len(), &mut Reading::of(&self.source))?;
-            return Ok(self.done(RestoreStatus::Restored, path.display()));
-        }
-        let (after, later) = self.after(&now.session)?;
-        self.put_back(&now, &after, &reach, path, later)
-    }
-
-    /// Writes the messages as the agent itself would go on: in the file, or in a new one beside it.
-    fn put_back(
-        &self,
-        opened: &Opened,
-        after: &History,
-        reach: &reach::Reach,
-        path: &Path,
-        later: usize,
-    ) -> Result<Done> {
-        let mut warnings = Vec::new();
-        let written = readback::written(opened, after, reach.mode, &mut warnings)?;
-        let mut done = self.done(RestoreStatus::Restored, path.display());
-        match (reach.way, &written.file_name) {
-            (Way::Beside, Some(name)) => {
-                let beside = path.with_file_name(name);
-                crate::files::create(&beside, &written.bytes(&*opened.source)?, path)?;
-                done.output = beside.display().to_string();
-            }
-            _ => {
-                let content = written.over(&*opened.source);
-                crate::files::replace_from(path, opened.source.len(), &mut Reading::of(&content))?;
-            }
-        }
-        done.id = written.session.unwrap_or(done.id);
-        Ok(Done { later, warnings, ..done })
-    }
-
-    /// Outputs that were replaced where they stand: their old bytes again, nothing else.
-    fn patch(&self, path: &Path) -> Result<Done> {
-        let now = open_path(path, Some(self.session.format))?;
-        let len = self.source.len();
-        if now.source.len() < len || now.source.len() < self.mark.len {
-            return Err(changed(path));
-        }
-        let original = self.source.bytes(0..len)?;
-        let bytes = now.source.bytes(0..len)?;
-        if bytes == original {
-            return Ok(self.done(RestoreStatus::Unchanged, path.display()));
-        }
-        // Killed while it wrote, a record may be half of each; around those that it wrote, nothing may have changed.
-        let around = |over: &[(u64, u64)]| {
-            let starts = std::iter::once(0).chain(over.iter().map(|it| it.1 as usize));
-            let ends = over.iter().map(|it| it.0 as usize).chain([original.len()]);
-            starts.zip(ends).all(|(from, to)| original.get(from..to) == bytes.get(from..to))
-        };
-        let as_written = Digest::of(&now.source.bytes(0..self.mark.len)?).to_string() == self.mark.digest;
-        if !as_written && (self.mark.over.is_empty() || !around(&self.mark.over)) {
-            return Err(changed(path));
-        }
-        let range = |it: &sessions::Record| (it.range().start as usize, it.range().end as usize);
-        let edits: Vec<(u64, Vec<u8>)> = self
-            .session
-            .records
-            .iter()
-            .map(range)
-            .filter_map(|(from, to)| {
-                crate::files::differing(from as u64, bytes.get(from..to)?, original.get(from..to)?)
-            })
-            .collect();
-        crate::files::overwrite(path, &edits)?;
-        let later = now.session.history.messages().len().saturating_sub(self.mark.archived());
-        Ok(Done { later, ..self.done(RestoreStatus::Restored, path.display()) })
-    }
-
-    /// Rows of a database: those that were added go, those that were changed are what they were.
-    fn rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
-        let now = database.export(path, id)?;
-        let original = self.source.whole()?;
-        let output = agents::address(path, id);
-        let before = database.without(&now, &original, &self.mark.rows)?;
-        let ids = database.ids(&before);
-        if ids == database.ids(&now) && database.differing(&now, &before).is_empty() {
-            return Ok(self.done(RestoreStatus::Unchanged, &output));
-        }
-        database.change(path, &now, &before)?;
-        let known = database.ids(&original);
-        let later = ids.iter().filter(|it| database.is_message(it) && !known.contains(it)).count();
-        Ok(Done { later, ..self.done(RestoreStatus::Restored, &output) })
-    }
-
-    /// A session of its own: the old one was never touched. The messages of the new one follow it in a third.
-    fn leave(&self, target: &Location) -> Result<Done> {
-        let old = self.compaction.session.path.clone().unwrap_or_default();
-        let old = absolute(&old)?;
-        let later: Vec<Message> = match target.open(self.session.format) {
-            Ok(new) => new.session.history.messages().iter().skip(self.mark.archived()).cloned().collect(),
-            // Never written, or deleted since.
-            Err(error) if is_gone(target, &error) => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        if later.is_empty() {
-            return self.old(&old);
-        }
-        let mut all = self.session.history.messages().to_vec();
-        let count = later.len();
-        all.extend(later.into_iter().map(|it| Message { from: None, ..it }));
-        let after = History::new(all, self.session.history.meta.clone());
-        let source: Box<dyn Source + Send> = Box::new(self.source.clone());
-        let opened = Opened { source, session: self.session.clone(), path: None, cwd: None, live: false };
-        let mut warnings = Vec::new();
-        let written = readback::written(&opened, &after, Mode::New, &mut warnings)?;
-        let bytes = written.bytes(&*opened.source)?;
-        let id = written.session.unwrap_or_default();
-        let output = match (&old, &written.file_name) {
-            (Location::Rows(database, path, _), _) => {
-                database.change(path, &self.source.whole()?, &bytes)?;
-                agents::address(path, &id)
-            }
-            (Location::File(path), Some(name)) => {
-                let beside = path.with_file_name(name);
-                crate::files::create(&beside, &bytes, path)?;
-                beside.display().to_string()
-            }
-            (Location::File(path), None) => path.display().to_string(),
-        };
-        Ok(Done { status: RestoreStatus::Restored, id, output, later: count, warnings })
-    }
-
-    /// The old session, made anew if it is gone.
-    fn old(&self, old: &Location) -> Result<Done> {
-        match old {
-            Location::File(path) if path.exists() => Ok(self.done(RestoreStatus::Unchanged, path.display())),
-            Location::File(path) => {
-                crate::files::create(path, &self.source.whole()?, path)?;
-                Ok(self.done(RestoreStatus::Restored, path.display()))
-            }
-            Location::Rows(_, path, id) => Ok(self.done(RestoreStatus::Unchanged, agents::address(path, id))),
-        }
-    }
+    unnoted.iter().map(|it| format!("that it was undone could not be noted: {}", it.full())).collect()
 }

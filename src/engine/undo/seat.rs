@@ -11,7 +11,7 @@ use crate::answers::RestoreStatus;
 use crate::engine::Opened;
 use crate::engine::input::open::open_path;
 use crate::engine::undo::outcome::{Done, changed};
-use crate::engine::undo::{Undo, fresh};
+use crate::engine::undo::put_back::{Undo, fresh};
 use crate::engine::write_back::agent_of;
 use compaction::plan;
 use history::error::{Error, ErrorKind, Result};
@@ -72,7 +72,7 @@ impl Undo<'_> {
             Mode::New => Opened { source: Box::new(source), session, path: None, cwd: None, live: false },
             Mode::Append | Mode::Patch => now,
         };
-        self.put_back(&opened, &after, &reach, path, later.len())
+        self.write_messages(&opened, &after, &reach, path, later.len())
     }
 }
 

@@ -9,30 +9,21 @@ use history::{History, Message, Part};
 use sessions::{self, Mode, Piece, Written};
 
 /// `after` in the session's own format, read back before it is used.
-pub(crate) fn written(
-    opened: &Opened,
-    after: &History,
-    mode: Mode,
-    warnings: &mut Vec<String>,
-) -> Result<Written> {
+pub(crate) fn written(opened: &Opened, after: &History, mode: Mode) -> Result<Written> {
     let mut written = sessions::write(&*opened.source, &opened.session, after, mode)?;
     let again = sessions::read(&written.over(&*opened.source), Some(opened.session.format))?;
     check_read_back(after, &again.history)?;
-    match mended(opened, after, &written, warnings)? {
-        Some(bytes) => written.pieces = vec![Piece::New(bytes)],
-        None => warnings.extend(written.warnings.iter().cloned()),
+    if let Some((messages, lost)) = mended(opened, after, &written)? {
+        written.pieces = vec![Piece::New(messages)];
+        written.warnings = lost;
     }
     Ok(written)
 }
 
 /// Plain messages are written as they stood in the session. Where that breaks a rule of their API that the session did
-/// not break (a summary in front of a call, say), they are made anew, as for any other API.
-fn mended(
-    opened: &Opened,
-    after: &History,
-    written: &Written,
-    warnings: &mut Vec<String>,
-) -> Result<Option<Vec<u8>>> {
+/// not break (a summary in front of a call, say), they are made anew, as for any other API: the messages, and what that
+/// API cannot say.
+fn mended(opened: &Opened, after: &History, written: &Written) -> Result<Option<(Vec<u8>, Vec<String>)>> {
     let api = opened.session.format;
     if !api.is_wire() {
         return Ok(None);
@@ -48,10 +39,7 @@ fn mended(
     }
     let (messages, lost) = sessions::wire::messages_of(after, Some(api), api);
     match sessions::validate::check(api, &messages).first() {
-        None => {
-            warnings.extend(lost);
-            Ok(Some(messages))
-        }
+        None => Ok(Some((messages, lost))),
         Some(first) => {
             let what = format!("checking what was written: it breaks {first}; nothing was replaced");
             Err(Error::new(ErrorKind::Bug, what))

@@ -5,13 +5,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::tokens::TokenFile;
 use super::{ALL_BODIES, MAX_BODY, MAX_SESSIONS, Shared};
@@ -283,30 +284,8 @@ async fn pass(
         request.extensions_mut().insert(caller);
         return Ok(next.run(request).await);
     }
-    let too_large = || HttpRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, "expected a body of at most 64 MB");
-    let declared =
-        request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
-    if declared.is_some_and(|it| it > MAX_BODY) {
-        return Err(too_large());
-    }
-    // Who does not say how much comes may send as much as is allowed.
-    let room = declared.unwrap_or(MAX_BODY).div_ceil(1024) as u32;
-    let held = guard.bodies.clone().try_acquire_many_owned(room);
-    let mut held = held.map_err(|_| {
-        HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many large requests at once; try again")
-    })?;
-    let (mut parts, body) = request.into_parts();
-    let bytes = match tokio::time::timeout(ARRIVAL, to_bytes(body, MAX_BODY)).await {
-        Ok(Ok(bytes)) => bytes,
-        Ok(Err(_)) => return Err(too_large()),
-        Err(_) => {
-            return Err(HttpRefusal::new(StatusCode::REQUEST_TIMEOUT, "the request took too long to arrive"));
-        }
-    };
-    // A request is answered at once where the result comes on a stream: the call has the room until it is done, no more
-    // than came.
-    drop(held.split((room as usize).saturating_sub(bytes.len().div_ceil(1024))));
-    parts.extensions.insert(Caller { _body_permit: Some(Arc::new(held)), ..caller });
+    let (mut parts, bytes, permit) = gathered(guard, request).await?;
+    parts.extensions.insert(Caller { _body_permit: Some(Arc::new(permit)), ..caller });
     if parts.uri.path() == "/mcp" && !parts.headers.contains_key(SESSION) && opens_session(&bytes) {
         let open = shared.sessions.sessions.read().await.len();
         if open >= MAX_SESSIONS {
@@ -322,6 +301,37 @@ async fn pass(
         guard.opened(session, &owner, |id| open.contains_key(id));
     }
     Ok(response)
+}
+
+/// A request with its body, once that is there, and a permit for the room that it takes.
+async fn gathered(
+    guard: &Guard,
+    request: Request,
+) -> Result<(Parts, Bytes, OwnedSemaphorePermit), HttpRefusal> {
+    let too_large = || HttpRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, "expected a body of at most 64 MB");
+    let declared =
+        request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
+    if declared.is_some_and(|it| it > MAX_BODY) {
+        return Err(too_large());
+    }
+    // Who does not say how much comes may send as much as is allowed.
+    let room = declared.unwrap_or(MAX_BODY).div_ceil(1024) as u32;
+    let held = guard.bodies.clone().try_acquire_many_owned(room);
+    let mut held = held.map_err(|_| {
+        HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many large requests at once; try again")
+    })?;
+    let (parts, body) = request.into_parts();
+    let bytes = match tokio::time::timeout(ARRIVAL, to_bytes(body, MAX_BODY)).await {
+        Ok(Ok(bytes)) => bytes,
+        Ok(Err(_)) => return Err(too_large()),
+        Err(_) => {
+            return Err(HttpRefusal::new(StatusCode::REQUEST_TIMEOUT, "the request took too long to arrive"));
+        }
+    };
+    // A request is answered at once where the result comes on a stream: the call has the room until it is done, no more
+    // than came.
+    drop(held.split((room as usize).saturating_sub(bytes.len().div_ceil(1024))));
+    Ok((parts, bytes, held))
 }
 
 /// Who calls, where their token is known and they have not called too often. `expected` is said where there is no token.

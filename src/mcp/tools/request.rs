@@ -16,7 +16,6 @@ use sessions::Format;
 /// What the waiting client offers during a call.
 #[derive(Clone, Default)]
 pub(in crate::mcp) struct CallContext {
-    /// Progress callback and cancellation.
     pub(in crate::mcp) watch: Watch,
     /// Its own model, where it offers it.
     pub(in crate::mcp) sampling: Option<Sampling>,

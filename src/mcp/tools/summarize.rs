@@ -99,19 +99,7 @@ pub(in crate::mcp) fn call(
     let engine = state.engine(caller)?;
     let second = (arguments.text("handle")?, arguments.text("answer")?);
     if goal == Goal::Undo {
-        let undone = match second.0.as_deref() {
-            handle if !(arguments.has("session") || arguments.has("messages")) => {
-                engine::undo(&engine, handle.unwrap_or("last"))?
-            }
-            None => engine::undo_of(&engine, &state.open(&engine, arguments)?)?,
-            Some(_) => {
-                let what = "handle: expected with \"to\": \"undo\" either a handle or a session, found both; nothing was done";
-                return Err(Error::new(ErrorKind::Arguments, what));
-            }
-        };
-        let mut out = shorten::pick(&undone, &UNDONE)?;
-        shorten::fit(&mut out, WRITTEN, &names!(RestoreAnswer: warnings), &[], "");
-        return Ok(out);
+        return undo(state, &engine, arguments, second.0.as_deref());
     }
     let (made, opened) = match second {
         (Some(handle), Some(answer)) => {
@@ -146,6 +134,22 @@ pub(in crate::mcp) fn call(
     };
     let answer = answer(state, &engine, &opened, &ask, goal, &made)?;
     shown(answer, arguments, &opened, &ask, &made)
+}
+
+fn undo(state: &ServerState, engine: &Engine, arguments: &Arguments, handle: Option<&str>) -> Result<Answer> {
+    let undone = match handle {
+        handle if !(arguments.has("session") || arguments.has("messages")) => {
+            engine::undo(engine, handle.unwrap_or("last"))?
+        }
+        None => engine::undo_of(engine, &state.open(engine, arguments)?)?,
+        Some(_) => {
+            let what = "handle: expected with \"to\": \"undo\" either a handle or a session, found both; nothing was done";
+            return Err(Error::new(ErrorKind::Arguments, what));
+        }
+    };
+    let mut out = shorten::pick(&undone, &UNDONE)?;
+    shorten::fit(&mut out, WRITTEN, &names!(RestoreAnswer: warnings), &[], "");
+    Ok(out)
 }
 
 fn summarizer(engine: &Engine, arguments: &Arguments) -> Result<Choice> {

@@ -53,7 +53,7 @@ impl Packs {
         let ChunkPlace { pack, start, size } = place;
         let range = start as usize..start as usize + size as usize;
         let is_it = |bytes: &[u8]| bytes.get(range.clone()).is_some_and(|it| Digest::of(it) == *digest);
-        // A number is given again after its pack was deleted, so that what is unpacked here may be the one before.
+        // Numbers are used again after a pack was deleted: what is unpacked here may be an earlier pack of this number.
         match self.0.iter().position(|it| it.0 == pack) {
             Some(known) if is_it(&self.0[known].1) => self.0[known..].rotate_left(1),
             known => {

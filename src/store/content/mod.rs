@@ -15,9 +15,9 @@ use std::ops::Range;
 use fastcdc::v2020::StreamCDC;
 use sha2::{Digest as _, Sha256};
 
+use crate::store::archive::item::signed;
 use crate::store::database::sql::{Optional as _, Pool, Transaction, failed, locked, params, write};
 use crate::store::handle::identity;
-use crate::store::item::signed;
 use crate::store::{Body, Digest, Scope};
 use chunks::{LARGEST_CHUNK, PACK, Packs, SEARCHED, SMALLEST_CHUNK, find};
 use history::error::{Error, ErrorKind, Result};
@@ -281,8 +281,7 @@ fn put_parts(transaction: &Transaction<'_>, content: i64, chunks: &[i64]) -> Res
     Ok(())
 }
 
-/// Deletes those of these chunks that no content has, and the packs of which no chunk is left. Returns the bytes on
-/// disk that this frees.
+/// Deletes those of these chunks that no content has, and packs without a chunk. Returns the bytes this frees on disk.
 pub(in crate::store) fn sweep(
     transaction: &Transaction<'_>,
     chunks: impl IntoIterator<Item = i64>,
@@ -314,7 +313,7 @@ pub(in crate::store) fn sweep(
     Ok(freed)
 }
 
-/// The project's error, out of the one that a reader had to wrap it in; a new one around any other.
+/// Our error that a reader had to wrap in an I/O error; any other I/O error as the cause of a new one.
 pub fn unwrapped(error: std::io::Error) -> Error {
     match error.downcast::<Error>() {
         Ok(ours) => ours,

@@ -92,7 +92,7 @@ impl Store {
         }
     }
 
-    /// Does what is of use also where nothing is kept of it: a store that another process holds is not waited for.
+    /// Does what can do without being kept: a store that another process holds is not waited for.
     pub(in crate::store) fn if_free<T>(&self, does: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         self.storing()?;
         let mut connection = self.lock();

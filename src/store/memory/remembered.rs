@@ -2,9 +2,9 @@
 
 use super::duplicates;
 use crate::store::Store;
+use crate::store::archive::item::{Item, ItemPlace, NewItem, delete_item, item, put_item, put_place};
 use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, failed, odd, params, write};
 use crate::store::handle::identity;
-use crate::store::item::{Item, ItemPlace, NewItem, delete_item, item, put_item, put_place};
 use crate::store::search::index;
 use crate::store::search::words::indexed;
 use crate::store::{
@@ -219,7 +219,6 @@ fn one(connection: &Connection, id: i64) -> Result<Memory> {
         .map_err(failed(READING))
 }
 
-/// The text of a memory.
 pub(in crate::store) fn content(connection: &Connection, id: i64) -> Result<String> {
     one(connection, id).map(|it| it.content)
 }

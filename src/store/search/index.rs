@@ -67,7 +67,6 @@ pub(in crate::store) fn unindex(transaction: &Transaction<'_>, item: i64) -> Res
 pub(in crate::store) struct FoundBy {
     /// The tables, of which one has the rows: `i` (item) or `s` (passage).
     pub(in crate::store) from: &'static str,
-    /// The column with their ids.
     pub(in crate::store) id: &'static str,
     pub(in crate::store) condition: String,
     /// Its parameters, which follow those of the query.
@@ -169,7 +168,7 @@ pub(in crate::store) fn is_indexed(connection: &Connection, item: i64) -> Result
     connection.exists(sql, [item]).map_err(failed(INDEXING))
 }
 
-/// What of a content is for reading: of a message that is JSON its strings, else all of it.
+/// The readable text of a content: the strings of a message that is JSON, else all of it.
 pub(in crate::store) fn readable(head: &[u8], what: What) -> Cow<'_, str> {
     if what == What::Message && head.trim_ascii_start().starts_with(b"{") {
         let mended = history::json::mend(head);

@@ -9,9 +9,9 @@ use std::str::FromStr;
 use serde::Serialize;
 
 use crate::store::Store;
+use crate::store::archive::item::{ENTRY, entry_of};
 use crate::store::content::chunks;
 use crate::store::database::sql::{Connection, Optional as _, Pool, Row, failed, locked, params, write};
-use crate::store::item::{ENTRY, entry_of};
 use crate::store::memory::remembered;
 use crate::store::{Entry, Scope, Snippet, What, archive};
 use history::error::{Error, Result};
@@ -107,8 +107,7 @@ pub struct Found {
     pub partial: bool,
 }
 
-/// Puts the words into the index that were left to the next search, some at a time, so that no other process waits
-/// long.
+/// Indexes the words that were left to the next search, some at a time, so that no other process waits long.
 fn catch_up(store: &Pool, owner: &str) -> Result<()> {
     loop {
         let sql = "SELECT i.id, i.content, coalesce((SELECT what FROM place p WHERE p.item = i.id AND what <> 'session' LIMIT 1), '')

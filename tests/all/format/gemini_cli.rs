@@ -436,6 +436,10 @@ fn usage_that_no_model_has_is_not_believed() {
         let session = read(&source);
         let counter = TokenCounter::new(&session.history, Tokenizer::Auto, None);
         assert_eq!(counter.reported(), None, "{tokens}");
-        assert_eq!(counter.filled(&session.history), unreported.filled(&read(&plain).history), "{tokens}");
+        assert_eq!(
+            counter.filled(&counter.messages(session.history.messages())),
+            unreported.filled(&unreported.messages(read(&plain).history.messages())),
+            "{tokens}"
+        );
     }
 }

@@ -71,12 +71,10 @@ pub(crate) fn rows() -> Rows {
     row(&mut out, "claude.breaker.three", || {
         let history = history(vec![user(&"x".repeat(4_000)), model("y")]);
         let profile = profile(NAME);
-        let counter = super::counter(&profile, &history);
         let limits = ModelLimits { window: Some(33_900), output: Some(64_000), ..ModelLimits::default() };
         for (failures, expected) in [(2, true), (3, false)] {
             let moment = Moment { failures, ..Moment::default() };
-            let found =
-                compaction::plan::verdict(&history, counter.filled(&history), &profile, &limits, &moment);
+            let found = super::verdict(&profile, &history, &limits, &moment);
             assert_eq!(found.due, expected, "{}", found.reason);
         }
     });

@@ -1,7 +1,7 @@
 //! Gemini CLI: the split, the estimates, the budget of outputs, the mask, the statuses, the tables.
 
 use epitome::compaction;
-use epitome::compaction::plan::{Cause, ModelLimits};
+use epitome::compaction::plan::{Cause, ModelLimits, share_split};
 use epitome::compaction::profile::{NextRule, Pass};
 use epitome::history::Message;
 use epitome::history::error::Hint;
@@ -39,7 +39,7 @@ fn fr(chars: usize) -> String {
 
 fn split(contents: &[String], share: f64) -> usize {
     if contents.is_empty() {
-        return compaction::plan::json_share_split(&[], share);
+        return share_split(&[], &[], share);
     }
     let history = read(&format!("[{}]", contents.join(",")), Format::GEMINI);
     let messages: Vec<&Message> = history.messages().iter().collect();
@@ -47,7 +47,12 @@ fn split(contents: &[String], share: f64) -> usize {
     for (message, content) in messages.iter().zip(contents) {
         assert_eq!(compaction::plan::json_len(message), content.encode_utf16().count() as u64, "{content}");
     }
-    compaction::plan::json_share_split(&messages, share)
+    json_share_split(&messages, share)
+}
+
+fn json_share_split(messages: &[&Message], share: f64) -> usize {
+    let sizes: Vec<u64> = messages.iter().map(|it| compaction::plan::json_len(it)).collect();
+    share_split(messages, &sizes, share)
 }
 
 pub(crate) fn rows() -> Rows {
@@ -198,7 +203,7 @@ fn compress(out: &mut Rows) {
             );
             // The walk stops at the prompt before which 70 % stand.
             let messages: Vec<&Message> = history.messages().iter().collect();
-            assert_eq!(plan.split, Some(compaction::plan::json_share_split(&messages, 0.7)));
+            assert_eq!(plan.split, Some(json_share_split(&messages, 0.7)));
             assert_eq!((plan.split, after.len()), (Some(142), 60));
         });
         row(out, format!("gemini.compress.inflated.{name}"), move || {
@@ -364,16 +369,9 @@ fn op_message(op: &compaction::plan::Op) -> Option<usize> {
 fn next(name: &str, cases: [(Option<u64>, bool); 3]) {
     let profile = profile(name);
     let history = history(vec![user(&"x".repeat(2080)), model("")]);
-    let counter = super::counter(&profile, &history);
     for (next, expected) in cases {
         let limits = ModelLimits { window: Some(1_000), window_given: true, next, ..ModelLimits::default() };
-        let found = compaction::plan::verdict(
-            &history,
-            counter.filled(&history),
-            &profile,
-            &limits,
-            &compaction::plan::Moment::default(),
-        );
+        let found = super::verdict(&profile, &history, &limits, &compaction::plan::Moment::default());
         assert_eq!(found.due, expected, "{next:?}: {}", found.reason);
         assert_eq!(found.hint, next.is_none().then_some(Hint::GiveNext), "{}", found.reason);
     }

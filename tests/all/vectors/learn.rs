@@ -197,16 +197,8 @@ fn reactive(out: &mut Rows) {
     row(out, "learn.compact.threshold", || {
         let large = vec![user(&"x".repeat(49_900)), model("y")];
         let due = |messages| {
-            let (profile, history) = (profile(NAME), history(messages));
-            let counter = super::counter(&profile, &history);
-            epitome::compaction::plan::verdict(
-                &history,
-                counter.filled(&history),
-                &profile,
-                &ModelLimits::default(),
-                &Moment::default(),
-            )
-            .due
+            let history = history(messages);
+            super::verdict(&profile(NAME), &history, &ModelLimits::default(), &Moment::default()).due
         };
         assert!(!due(large.clone()));
         assert!(due([large, alternating(10)].concat()));
@@ -235,18 +227,7 @@ fn reactive(out: &mut Rows) {
     row(out, "learn.breaker.three", || {
         let moment = Moment { failures: 3, ..Moment::default() };
         let history = history(vec![user(&"x".repeat(60_000)), model("y")]);
-        let due = |name: &str| {
-            let profile = profile(name);
-            let counter = super::counter(&profile, &history);
-            epitome::compaction::plan::verdict(
-                &history,
-                counter.filled(&history),
-                &profile,
-                &ModelLimits::default(),
-                &moment,
-            )
-            .due
-        };
+        let due = |name| super::verdict(&profile(name), &history, &ModelLimits::default(), &moment).due;
         assert!(!due("learn-claude-code") && due(NAME));
     });
     row(out, "learn.order", || {

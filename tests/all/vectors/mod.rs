@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use epitome::compaction::plan::{
-    self, Cause, ModelLimits, Moment, Op, Plan, PlanOutcome, PlanRequest, Rejected, Segment,
+    self, Cause, ModelLimits, Moment, Op, Plan, PlanOutcome, PlanRequest, Rejected, Segment, Verdict,
 };
 use epitome::compaction::profile::Profile;
 use epitome::history::{Call, History, Kind, Message, Meta, Output, Part, Role, Text};
@@ -153,6 +153,17 @@ pub(crate) fn plan(profile: &Profile, history: &History, wish: Wish<'_>) -> Plan
 
 pub(crate) fn counter(profile: &Profile, history: &History) -> TokenCounter {
     TokenCounter::new(history, Tokenizer::Fixed(profile.estimator.unwrap_or(Estimator::Chars4)), Some(0))
+}
+
+pub(crate) fn verdict(
+    profile: &Profile,
+    history: &History,
+    limits: &ModelLimits<'_>,
+    moment: &Moment,
+) -> Verdict {
+    let counter = counter(profile, history);
+    let filled = counter.filled(&counter.messages(history.messages()));
+    plan::verdict(history, filled, profile, limits, moment)
 }
 
 pub(crate) fn apply(

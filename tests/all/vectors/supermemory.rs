@@ -11,9 +11,8 @@ const NEW: &str = "supermemory@2.0";
 fn verdict(name: &str, tokens: usize, window: Option<u64>, moment: Moment) -> compaction::plan::Verdict {
     let profile = profile(name);
     let history: History = history(vec![user(&"x".repeat(tokens * 4)), model("")]);
-    let counter = super::counter(&profile, &history);
     let limits = ModelLimits { window, window_given: window.is_some(), ..ModelLimits::default() };
-    compaction::plan::verdict(&history, counter.filled(&history), &profile, &limits, &moment)
+    super::verdict(&profile, &history, &limits, &moment)
 }
 
 pub(crate) fn rows() -> Rows {
@@ -94,18 +93,8 @@ pub(crate) fn rows() -> Rows {
         let mut answer = model("");
         answer.usage = Some(Usage { cache_write: 15_000, ..Usage::default() });
         let history = history(vec![user(&"x".repeat(360_000)), answer]);
-        let counter = super::counter(&profile, &history);
         let limits = ModelLimits { window: Some(100_000), ..ModelLimits::default() };
-        assert!(
-            !compaction::plan::verdict(
-                &history,
-                counter.filled(&history),
-                &profile,
-                &limits,
-                &Moment::default()
-            )
-            .due
-        );
+        assert!(!super::verdict(&profile, &history, &limits, &Moment::default()).due);
     });
     out
 }

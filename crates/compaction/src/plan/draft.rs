@@ -123,8 +123,7 @@ impl<'a> Draft<'a> {
 
     /// What the context held before any pass.
     pub(super) fn filled(&self) -> Filled {
-        let messages: u64 = self.sizes.iter().sum();
-        Filled { overhead: self.counter.overhead(), messages: messages.saturating_sub(self.counter.hidden()) }
+        self.counter.filled(&self.sizes)
     }
 
     /// Tokens of the messages as they were before any pass.

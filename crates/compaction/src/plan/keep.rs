@@ -304,27 +304,48 @@ fn allowed(draft: &Draft<'_>, budget: Budget) -> Result<u64, Reason> {
     Ok(allowed)
 }
 
-/// As much of the end as a budget leaves beside the summary.
-fn within(
-    draft: &mut Draft<'_>,
+/// The end of a history, which a budget has to leave room for.
+struct End {
+    prompt: Option<usize>,
+    /// Where the model answers the last prompt.
+    answer: Option<usize>,
+    /// Tokens of what the model says to a summary that a prompt follows.
+    ack: u64,
+}
+
+/// A budget, divided between what stands in front, the summary and the end. In tokens.
+struct Division {
+    allowed: u64,
+    /// Whether what clients put in front stays.
+    context: bool,
+    /// What the summary may take.
+    most: u64,
+    /// What it takes where that is known; else the same.
+    summary: u64,
+    /// What is left for the end.
+    room: u64,
+}
+
+fn divided(
+    draft: &Draft<'_>,
     step: &Summarize,
     budget: Budget,
     head: usize,
-) -> Result<KeptRegion, Reason> {
+    end: &End,
+) -> Result<Division, Reason> {
     let (total, mut allowed) = (draft.tokens(), allowed(draft, budget)?);
     let refuse = |code, text| Err(Reason::new(code, text));
     // What clients put in front, they put in front again; it stays unless it crowds out the conversation.
     let fixed = total_of(draft, 0..head);
     let context = fixed <= allowed / 5;
     let fixed = if context { fixed } else { 0 };
-    let prompt = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt));
-    let end = waiting(draft, prompt);
-    let needed = fixed + end + SMALLEST_SUMMARY;
-    if end > 0 && allowed < needed {
+    let waits = waiting(draft, end.prompt);
+    let needed = fixed + waits + SMALLEST_SUMMARY;
+    if waits > 0 && allowed < needed {
         if draft.request.budget.is_some() {
             let text = format!(
                 "{allowed} tokens; the call at the end waits for its output and has to stay: with its prompt, it takes \
-                 {end}; the least budget that holds it is {needed}"
+                 {waits}; the least budget that holds it is {needed}"
             );
             return refuse("budget_too_small", text);
         }
@@ -332,29 +353,18 @@ fn within(
     }
     let share = (allowed as f64 * budget.summary) as u64;
     let most = if draft.request.budget.is_some() { share } else { share.min(step.summary.max_tokens) };
-    let most = most.min(allowed.saturating_sub(fixed + end));
-    let answer = answer::position(draft).filter(|it| prompt.is_none_or(|prompt| prompt < *it));
-    let ack = acknowledgement(draft, step);
+    let most = most.min(allowed.saturating_sub(fixed + waits));
     // What answers the last request goes before what one looks things up in, if that keeps it whole.
-    let most = match answer.filter(|_| draft.request.keep.is_none()) {
+    let most = match end.answer.filter(|_| draft.request.keep.is_none()) {
         Some(answer) => {
-            let asked = prompt.map_or(0, |it| draft.size(&draft.items[it]));
-            let end = asked + total_of(draft, answer..draft.items.len()) + ack;
-            let left = allowed.saturating_sub(fixed + end).min(most);
+            let asked = end.prompt.map_or(0, |it| draft.size(&draft.items[it]));
+            let whole = asked + total_of(draft, answer..draft.items.len()) + end.ack;
+            let left = allowed.saturating_sub(fixed + whole).min(most);
             if left >= most * MIN_SUMMARY_PERCENT / 100 { left } else { most }
         }
         None => most,
     };
     let summary = draft.request.summary_tokens.map_or(most, |it| it.min(allowed));
-    // What the end leaves goes back to the summary: units are whole, lines are small.
-    let known = draft.request.summary_tokens.is_some();
-    let reserved = known.then_some(most);
-    let cap = if draft.request.budget.is_some() { allowed } else { most.max(summary) };
-    let budget = |left: u64, first: Option<&Message>| {
-        let ack = if first.is_some_and(|it| it.role == Role::User) { ack } else { 0 };
-        let room = (summary + left).saturating_sub(ack);
-        if known { room.min(cap) } else { room.min(summary) }
-    };
     let Some(mut room) = allowed.checked_sub(fixed + summary) else {
         let text =
             format!("{allowed} tokens; context before the first prompt takes {fixed}, the summary {summary}");
@@ -368,23 +378,44 @@ fn within(
         let text = format!("{total} tokens; the end that is to stay takes {room}, and a summary {summary}");
         return refuse("too_small", text);
     }
+    Ok(Division { allowed, context, most, summary, room })
+}
+
+/// As much of the end as a budget leaves beside the summary.
+fn within(
+    draft: &mut Draft<'_>,
+    step: &Summarize,
+    budget: Budget,
+    head: usize,
+) -> Result<KeptRegion, Reason> {
+    let prompt = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt));
+    let answer = answer::position(draft).filter(|it| prompt.is_none_or(|prompt| prompt < *it));
+    let end = End { prompt, answer, ack: acknowledgement(draft, step) };
+    let Division { allowed, context, most, summary, room } = divided(draft, step, budget, head, &end)?;
+    // What the end leaves goes back to the summary: units are whole, lines are small.
+    let known = draft.request.summary_tokens.is_some();
+    let reserved = known.then_some(most);
+    let cap = if draft.request.budget.is_some() { allowed } else { most.max(summary) };
+    let budget = |left: u64, first: Option<&Message>| {
+        let ack = if first.is_some_and(|it| it.role == Role::User) { end.ack } else { 0 };
+        let room = (summary + left).saturating_sub(ack);
+        if known { room.min(cap) } else { room.min(summary) }
+    };
     // In a small budget, an answer that is cut leaves half of what the summary did not need to what one looks up.
     let spare = if allowed < SMALLEST { most.saturating_sub(summary) / 2 } else { 0 };
-    let (mut tail, mut left) = fitting(draft, head, room);
-    let Some(prompt) = prompt.filter(|it| *it < tail) else {
-        if let Some(at) =
-            answer.filter(|it| *it < tail && answer::shorten(draft, *it, room.saturating_sub(spare)))
-        {
-            (tail, left) = fitting(draft, at, room);
-        }
-        let why = format!("the newest whole units within {room} tokens stay");
-        let max_tokens = budget(left, draft.items.get(tail).and_then(|it| draft.message(it)));
-        return Ok(KeptRegion { tail, context, max_tokens, reserved, ..plain(step, why) });
+    let (tail, left) = fitting(draft, head, room);
+    let (LastTurn { words, tail, left }, why) = if let Some(prompt) = prompt.filter(|it| *it < tail) {
+        let turn = last_turn(draft, prompt, answer.map(|it| (it, spare)), room, left);
+        let kept =
+            if turn.words.is_some() { "its prompt and its newest units" } else { "what fits of its answer" };
+        let room = room.saturating_sub(turn.words.as_ref().map_or(0, |it| draft.size(it)));
+        (turn, format!("the last turn exceeds the budget: {kept} within {room} tokens stay"))
+    } else {
+        let cut = answer.filter(|it| *it < tail && answer::shorten(draft, *it, room.saturating_sub(spare)));
+        let (tail, left) = cut.map_or((tail, left), |at| fitting(draft, at, room));
+        let turn = LastTurn { words: None, tail, left };
+        (turn, format!("the newest whole units within {room} tokens stay"))
     };
-    let LastTurn { words, tail, left } = last_turn(draft, prompt, answer.map(|it| (it, spare)), room, left);
-    let kept = if words.is_some() { "its prompt and its newest units" } else { "what fits of its answer" };
-    let room = room.saturating_sub(words.as_ref().map_or(0, |it| draft.size(it)));
-    let why = format!("the last turn exceeds the budget: {kept} within {room} tokens stay");
     let first = words.as_ref().or(draft.items.get(tail)).and_then(|it| draft.message(it));
     let max_tokens = budget(left, first);
     Ok(KeptRegion {
@@ -404,7 +435,6 @@ fn waiting(draft: &Draft<'_>, prompt: Option<usize>) -> u64 {
     if waiting == 0 { 0 } else { waiting + asked }
 }
 
-/// Tokens of what the model says to a summary that a prompt follows.
 fn acknowledgement(draft: &Draft<'_>, step: &Summarize) -> u64 {
     let said = |it: &Slot| match it {
         Slot::AckPrompt(text) => {
@@ -415,9 +445,10 @@ fn acknowledgement(draft: &Draft<'_>, step: &Summarize) -> u64 {
     step.layout.iter().map(said).sum()
 }
 
-/// A last turn that does not fit whole.
+/// What stays of the end.
 struct LastTurn {
-    /// Its prompt, word for word if it can; nothing where it was answered and is in the summary alone.
+    /// The prompt of a last turn that does not fit whole, word for word if it can; nothing where it was answered and is
+    /// in the summary alone.
     words: Option<Segment>,
     /// Where the newest units begin that still fit.
     tail: usize,
@@ -425,7 +456,7 @@ struct LastTurn {
     left: u64,
 }
 
-/// `answer`: where the turn was answered, and tokens that it does not get if it is cut; `room`: tokens for the end;
+/// A last turn that does not fit whole. `answer`: where the turn was answered, and tokens that it does not get if it is cut; `room`: tokens for the end;
 /// `left`: of these, what no whole unit took.
 fn last_turn(
     draft: &mut Draft<'_>,

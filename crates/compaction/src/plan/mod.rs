@@ -35,7 +35,7 @@ pub use collapse::transcript;
 pub use draft::{Segment, json_len};
 pub use mark::{end_mark, ends_here, made_with};
 pub use outcome::{PlanOutcome, Rejected, Splice, apply, behind};
-pub use split::{Split, find as find_split, json_share_split};
+pub use split::{Split, find as find_split, share_split};
 pub use trigger::{Gate, ModelLimits, Verdict, passes, threshold, verdict};
 
 use draft::Draft;
@@ -93,7 +93,6 @@ pub struct PlanRequest<'a> {
     pub exclude_tools: &'a [String],
     /// Only the outputs of these calls.
     pub only: &'a [String],
-    /// What the model takes.
     pub limits: ModelLimits<'a>,
     /// A stored summary of this session.
     pub snapshot: Option<Snapshot<'a>>,
@@ -214,7 +213,6 @@ pub struct Need {
     pub from: usize,
     /// Message after the last.
     pub to: usize,
-    /// Tokens that it may take.
     pub max_tokens: u64,
     /// Tokens that it could have taken before its size was known: since then the kept end has its part, and what is
     /// left has no other use. Nothing before.

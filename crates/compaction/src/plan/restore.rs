@@ -141,16 +141,7 @@ fn files<'a>(
                     Meaning::Delete | Meaning::Rename => {
                         paths.remove(&path);
                     }
-                    Meaning::Run
-                    | Meaning::Attend
-                    | Meaning::Search
-                    | Meaning::List
-                    | Meaning::Plan
-                    | Meaning::Ask
-                    | Meaning::Fetch
-                    | Meaning::Delegate
-                    | Meaning::Deliver
-                    | Meaning::Other => {}
+                    _ => {}
                 }
             }
         }

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use super::draft::json_len;
 use super::{Moment, Plan, PlanRequest, plan};
 use history::{History, Message, Role};
 use tokens::TokenCounter;
@@ -10,7 +9,6 @@ use tokens::TokenCounter;
 /// Where a profile would cut, and what else would be possible.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Split {
-    /// The plan it comes from.
     #[serde(skip)]
     pub plan: Plan,
     /// Messages before the cut; nothing where there is no place.
@@ -21,7 +19,6 @@ pub struct Split {
     pub alternatives: Vec<usize>,
 }
 
-/// Finds the cut of a profile.
 pub fn find(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>, moment: &Moment) -> Split {
     let plan = plan(history, counter, request, moment);
     let split = plan.split;
@@ -42,14 +39,9 @@ pub fn find(history: &History, counter: &TokenCounter, request: &PlanRequest<'_>
 }
 
 /// Gemini CLI's `findCompressSplitPoint`: the first user message without function responses before which at least
-/// `share` of the JSON characters stand; failing that everything, if the last message is the model's without a call;
-/// failing that the last such user message.
-pub fn json_share_split(messages: &[&Message], share: f64) -> usize {
-    let sizes: Vec<u64> = messages.iter().map(|it| json_len(it)).collect();
-    share_split(messages, &sizes, share)
-}
-
-pub(super) fn share_split(messages: &[&Message], sizes: &[u64], share: f64) -> usize {
+/// `share` of the `sizes` stand, which are characters of JSON there; failing that everything, if the last message is the
+/// model's without a call; failing that the last such user message.
+pub fn share_split(messages: &[&Message], sizes: &[u64], share: f64) -> usize {
     let target = sizes.iter().sum::<u64>() as f64 * share;
     let (mut last, mut before) = (0, 0);
     for (index, message) in messages.iter().enumerate() {

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use super::summary::{PromptFiles, SummarySpec};
 
-/// When a pass runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum When {
@@ -219,7 +218,6 @@ pub struct Summarize {
     /// Which messages are not shown to a model when they are too many for it.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub too_long: TooLong,
-    /// What stays beside the summary.
     pub keep: Keep,
     /// The new history, in order.
     pub layout: Vec<Slot>,
@@ -229,7 +227,6 @@ pub struct Summarize {
     /// The same, when the model refused the input; otherwise as when it ran by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub layout_overflow: Option<Vec<Slot>>,
-    /// How a model is asked.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub prompts: PromptFiles,
     pub summary: SummarySpec,

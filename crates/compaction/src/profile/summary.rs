@@ -12,7 +12,6 @@ use history::named;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SummarySpec {
-    /// Markdown headings or XML elements.
     #[serde(default, skip_serializing_if = "super::is_default")]
     pub shape: SummaryShape,
     /// With XML, the element around all sections.

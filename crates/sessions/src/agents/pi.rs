@@ -9,14 +9,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
-use crate::format::{Api, Row};
+use crate::format::{Api, FormatRow};
 use crate::parse::lines::each_line;
 use crate::requests::{Collector, each_row, text, time};
 use crate::{Format, Note, PastCompaction, Session, Source, derive, is_cleared};
 use history::error::{Error, ErrorKind, Result};
 use history::{Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Reasoning, Role, Usage};
 
-pub(crate) static ROW: Row = Row {
+pub(crate) static ROW: FormatRow = FormatRow {
     name: "pi",
     api: Api::Anthropic,
     is_signed: false,
@@ -75,7 +75,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     }
     let path = path(&entries, &mut notes);
     let compaction = path.iter().rposition(|it| entries[*it].value["type"] == "compaction");
-    let mut out = Reader { notes, ..Reader::default() };
+    let mut out = PiReader { notes, ..PiReader::default() };
     out.model = path.iter().rev().find_map(|it| model(&entries[*it].value));
     let mut past = Vec::new();
     for (place, index) in path.iter().enumerate() {
@@ -175,7 +175,7 @@ fn meta(entries: &[TreeEntry], model: Option<(String, String)>) -> Meta {
 }
 
 #[derive(Default)]
-struct Reader {
+struct PiReader {
     messages: Vec<(Message, u32)>,
     notes: Vec<Note>,
     model: Option<(String, String)>,
@@ -184,7 +184,7 @@ struct Reader {
     sent: BTreeSet<std::sync::Arc<str>>,
 }
 
-impl Reader {
+impl PiReader {
     fn entry(&mut self, entry: &TreeEntry) {
         let value = &entry.value;
         match value["type"].as_str() {

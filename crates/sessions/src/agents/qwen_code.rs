@@ -13,14 +13,14 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Value, json};
 
 use super::gemini_cli::ACK;
-use crate::format::{Api, Row};
+use crate::format::{Api, FormatRow};
 use crate::parse::lines::each_line;
 use crate::requests::{Collector, each_row, text, time};
 use crate::{Format, MemorySource, Note, PastCompaction, Session, Source, derive, wire};
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Kind, Meta, Role};
 
-pub(crate) static ROW: Row = Row {
+pub(crate) static ROW: FormatRow = FormatRow {
     name: "qwen-code",
     api: Api::Gemini,
     // It talks to many providers, so the signer is not known.

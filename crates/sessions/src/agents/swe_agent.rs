@@ -9,14 +9,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::format::{Api, Row};
+use crate::format::{Api, FormatRow};
 use crate::parse::document;
 use crate::wire::media_of_url;
 use crate::{Format, Note, Record, Session, Source};
 use history::error::{Error, ErrorKind, Result};
 use history::{Call, History, Kind, MediaKind, Message, Meta, Output, Part, Role};
 
-pub(crate) static ROW: Row = Row {
+pub(crate) static ROW: FormatRow = FormatRow {
     name: "swe-agent",
     api: Api::OpenAiChat,
     is_signed: false,
@@ -53,7 +53,7 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     let text = history::json::mend(&bytes);
     let history = document::open(&text, "history").filter(|it| !it.records.is_empty());
     let steps = document::open(&text, "trajectory");
-    let mut out = Reader::default();
+    let mut out = TrajectoryReader::default();
     let found = match (&history, &steps) {
         (Some(history), _) => history,
         (None, Some(steps)) => steps,
@@ -106,7 +106,7 @@ fn inner(value: &Value) -> Value {
 }
 
 #[derive(Default)]
-struct Reader {
+struct TrajectoryReader {
     messages: Vec<(Message, u32)>,
     notes: Vec<Note>,
     record: u32,
@@ -115,7 +115,7 @@ struct Reader {
     made: usize,
 }
 
-impl Reader {
+impl TrajectoryReader {
     fn note(&mut self, what: String) {
         self.notes.push(Note { line: u64::from(self.record) + 1, what });
     }

@@ -17,7 +17,6 @@ pub struct Child {
     pub span: Range<usize>,
 }
 
-/// What [`children`] found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Children {
     /// The children that are whole, in order.

@@ -34,13 +34,11 @@ pub(crate) type Stage = fn(&dyn Source, &mut Findings<'_>) -> Result<()>;
 /// The handle under which bytes are archived, for a note that stands in their place.
 pub type HandleOf<'a> = dyn Fn(&[u8]) -> String + 'a;
 
-/// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     pub damage: Damage,
     /// 1-based line of the file as it was.
     pub line: u64,
-    /// What was found there.
     pub detail: String,
 }
 
@@ -71,7 +69,6 @@ impl Repair {
     }
 }
 
-/// What a stage found.
 pub(crate) struct Findings<'a> {
     handle_of: &'a HandleOf<'a>,
     edits: Vec<(Range<u64>, Vec<u8>)>,

@@ -33,7 +33,6 @@ pub(crate) struct Pairs<T> {
     /// Ids that a call got, by the one that its result still names.
     renamed: HashMap<Box<str>, String>,
     suffixes: Suffixes,
-    /// How many calls there were.
     count: usize,
 }
 

@@ -46,7 +46,6 @@ pub fn check(api: Format, bytes: &[u8]) -> Vec<Violation> {
     found.0
 }
 
-/// The violations found so far.
 #[derive(Default)]
 struct Violations(Vec<Violation>);
 

@@ -27,7 +27,7 @@ use serde_json::value::RawValue;
 pub use self::sniff::sniff;
 pub use self::write::write;
 
-use super::format::{Api, Row};
+use super::format::{Api, FormatRow};
 use super::{Format, Note, PastCompaction, Record, Session, Source, refusal};
 use crate::agents::{gemini_cli, opencode};
 use crate::parse::spans::{self, Span};
@@ -144,8 +144,13 @@ fn signer(format: Format) -> Option<Api> {
     format.0.is_signed.then_some(format.0.api)
 }
 
-const fn row(name: &'static str, api: Api, is_signed: bool, read: fn(&dyn Source) -> Result<Session>) -> Row {
-    Row {
+const fn row(
+    name: &'static str,
+    api: Api,
+    is_signed: bool,
+    read: fn(&dyn Source) -> Result<Session>,
+) -> FormatRow {
+    FormatRow {
         name,
         api,
         is_signed,
@@ -160,13 +165,14 @@ const fn row(name: &'static str, api: Api, is_signed: bool, read: fn(&dyn Source
     }
 }
 
-pub(crate) static ANTHROPIC: Row = row("anthropic", Api::Anthropic, true, |it| read(it, Format::ANTHROPIC));
+pub(crate) static ANTHROPIC: FormatRow =
+    row("anthropic", Api::Anthropic, true, |it| read(it, Format::ANTHROPIC));
 // Many providers speak it, so the signer is not known.
-pub(crate) static OPENAI_CHAT: Row =
+pub(crate) static OPENAI_CHAT: FormatRow =
     row("openai-chat", Api::OpenAiChat, false, |it| read(it, Format::OPENAI_CHAT));
-pub(crate) static OPENAI_RESPONSES: Row =
+pub(crate) static OPENAI_RESPONSES: FormatRow =
     row("openai-responses", Api::OpenAiResponses, true, |it| read(it, Format::OPENAI_RESPONSES));
-pub(crate) static GEMINI: Row = row("gemini", Api::Gemini, true, |it| read(it, Format::GEMINI));
+pub(crate) static GEMINI: FormatRow = row("gemini", Api::Gemini, true, |it| read(it, Format::GEMINI));
 
 impl Api {
     fn read(self, value: &Value, number: usize, ids: &mut Ids) -> Option<(Role, Vec<Part>)> {

@@ -14,7 +14,6 @@ use twox_hash::XxHash3_128;
 
 /// A vocabulary, and the pattern that goes with it.
 pub(super) struct Vocabulary {
-    /// The id of each byte.
     bytes: &'static [u8],
     /// Two neighbouring ids and what they merge to.
     pairs: Table<8>,
@@ -86,30 +85,8 @@ impl Vocabulary {
         Self { bytes, pairs, short, long, is_cased }
     }
 
-    /// How many tokens a text has.
     pub(super) fn count(&self, text: &str) -> usize {
         if self.is_cased { self.count_by::<true>(text) } else { self.count_by::<false>(text) }
-    }
-
-    /// Where the tokens of a text end.
-    pub(super) fn ends(&self, text: &str) -> Vec<usize> {
-        let mut out = Vec::new();
-        let mut at = 0;
-        while at < text.len() {
-            let end = self.piece_end(text, at);
-            match self.look_up(text.as_bytes(), at, end) {
-                Piece::Token => out.push(end),
-                Piece::Merged(_) | Piece::Large => {
-                    self.merge(&text.as_bytes()[at..end], &mut |it| out.push(at + it));
-                }
-            }
-            at = end;
-        }
-        out
-    }
-
-    fn piece_end(&self, text: &str, at: usize) -> usize {
-        if self.is_cased { pieces::end::<true>(text, at) } else { pieces::end::<false>(text, at) }
     }
 
     fn count_by<const CASED: bool>(&self, text: &str) -> usize {
@@ -120,7 +97,7 @@ impl Vocabulary {
             out += match self.look_up(bytes, at, end) {
                 Piece::Token => 1,
                 Piece::Merged(key) => self.merged_count(&bytes[at..end], key),
-                Piece::Large => self.merge(&bytes[at..end], &mut |_| ()),
+                Piece::Large => self.merge(&bytes[at..end]),
             };
             at = end;
         }
@@ -161,8 +138,7 @@ impl Vocabulary {
             {
                 return ((second & COUNT) >> COUNT_AT) as usize;
             }
-            let count =
-                if piece.len() <= LANES { self.merge_few(piece) } else { self.merge(piece, &mut |_| ()) };
+            let count = if piece.len() <= LANES { self.merge_few(piece) } else { self.merge(piece) };
             if known.is_empty() {
                 *known = vec![[0; 2]; PLACES];
             }
@@ -222,13 +198,13 @@ impl Vocabulary {
         }
     }
 
-    /// How many tokens a piece has; `each` gets where they end.
+    /// How many tokens a piece has.
     ///
     /// It is merged stretch by stretch, so that the time is that of its length. Tokens are those of a text if and only
     /// if any two neighbours, merged by themselves, stay as they are. So the last tokens of a stretch, which what
     /// follows may change, are given up, the next stretch begins there, and where both meet it is tried. How far what
     /// follows reaches back is bounded by the vocabulary, so stretches get longer until it holds.
-    fn merge(&self, piece: &[u8], each: &mut dyn FnMut(usize)) -> usize {
+    fn merge(&self, piece: &[u8]) -> usize {
         let mut size = 64;
         let stretch = |begin: usize, size: usize| {
             let end = piece.len().min(begin + size);
@@ -250,7 +226,6 @@ impl Vocabulary {
                 let last = if kept == 1 { begin } else { ends[kept - 2] };
                 let then = stretch(end, size);
                 if stretch(last, then[0] - last) == [end, then[0]] {
-                    ends[..kept].iter().for_each(|it| each(*it));
                     tokens += kept;
                     (begin, ends) = (end, then);
                     break;
@@ -258,7 +233,6 @@ impl Vocabulary {
                 given_up *= 2;
             }
         }
-        ends.iter().for_each(|it| each(*it));
         tokens + ends.len()
     }
 
@@ -389,22 +363,9 @@ mod tests {
             let len = 1 + next(600);
             let text: String = (0..len).map(|_| from[next(from.len())]).collect();
             for (name, _, vocabulary, _) in peers() {
-                let mut ends = Vec::new();
-                let tokens = vocabulary.merge(text.as_bytes(), &mut |it| ends.push(it));
-                assert_eq!(ends, vocabulary.merge_all(text.as_bytes()), "{name}: {text:?}");
-                assert_eq!(tokens, ends.len());
+                let at_once = vocabulary.merge_all(text.as_bytes()).len();
+                assert_eq!(vocabulary.merge(text.as_bytes()), at_once, "{name}: {text:?}");
             }
-        }
-    }
-
-    #[test]
-    fn ends_are_as_many_as_are_counted() {
-        let text = "fn main() { println!(\"antidisestablishmentarianism — お誕生日おめでとう 12345\\n\"); }\r\n\r\n   \t x";
-        for (_, _, vocabulary, _) in peers() {
-            let ends = vocabulary.ends(text);
-            assert_eq!(ends.len(), vocabulary.count(text));
-            assert_eq!(ends.last(), Some(&text.len()));
-            assert!(ends.is_sorted_by(|a, b| a < b));
         }
     }
 }

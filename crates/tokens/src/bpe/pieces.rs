@@ -148,7 +148,7 @@ fn ending(bytes: &[u8], at: usize) -> usize {
 /// The end of what may follow punctuation.
 #[inline(always)]
 fn breaks<const CASED: bool>(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(b'\r' | b'\n') | Some(b'/') = bytes.get(at)
+    while let Some(b'\r' | b'\n' | b'/') = bytes.get(at)
         && (CASED || bytes[at] != b'/')
     {
         at += 1;

@@ -9,9 +9,9 @@ use crate::Origins;
 use history::{Kind, Message, Part, Role, Usage};
 
 /// A live row, understood: what goes into a message of it. The tree itself is large, and gone by then.
-pub(super) struct Live {
+pub(super) struct LiveRow {
     pub(super) origin: Origin,
-    pub(super) item: Box<Item>,
+    pub(super) item: Box<RowItem>,
 }
 
 /// Where a part of a message comes from.
@@ -23,65 +23,38 @@ pub(super) struct Origin {
     pub(super) at: Option<i64>,
 }
 
-/// What a row says.
-pub(super) enum Item {
+pub(super) struct RowItem {
+    pub(super) says: RowSays,
+    pub(super) parts: Vec<Part>,
+}
+
+/// What the parts of a row are.
+pub(super) enum RowSays {
     /// A block or more of a response.
     Reply {
         response: Arc<str>,
-        parts: Vec<Part>,
         usage: Option<Usage>,
         model: Option<Arc<str>>,
     },
     /// Tools' results, and what stands beside them in the row.
-    Results {
-        parts: Vec<Part>,
-        kind: Kind,
-    },
-    Summary(Vec<Part>),
+    Results(Kind),
+    Summary,
     /// In the order of the rows: the user's words, or the client's among them.
-    Words {
-        parts: Vec<Part>,
-        kind: Kind,
-    },
+    Words(Kind),
     /// What the client sends in front of the user's words.
-    Before(Vec<Part>),
+    Before,
     /// What the client sends as `system` behind them.
-    After(Vec<Part>),
-}
-
-impl Item {
-    /// What it is made of.
-    pub(super) fn parts_mut(&mut self) -> &mut Vec<Part> {
-        match self {
-            Self::Reply { parts, .. }
-            | Self::Results { parts, .. }
-            | Self::Summary(parts)
-            | Self::Words { parts, .. }
-            | Self::Before(parts)
-            | Self::After(parts) => parts,
-        }
-    }
-
-    fn parts(&self) -> &[Part] {
-        match self {
-            Self::Reply { parts, .. }
-            | Self::Results { parts, .. }
-            | Self::Summary(parts)
-            | Self::Words { parts, .. }
-            | Self::Before(parts)
-            | Self::After(parts) => parts,
-        }
-    }
+    After,
 }
 
 /// What the client drops without a word: results whose call is gone, calls whose result is (but those of the
 /// last response, which still run), blank texts of the model, and responses of which only thinking is left.
-pub(super) fn drop_orphans(items: &mut Vec<Live>) {
+pub(super) fn drop_orphans(items: &mut Vec<LiveRow>) {
     let gone = orphans(items);
     let numbers: HashSet<usize> = gone.iter().map(|it| it.0).collect();
     for number in numbers {
         let mut place = 0;
-        items[number].item.parts_mut().retain(|_| {
+        items[number].item.parts.retain(|_| {
             place += 1;
             !gone.contains(&(number, place - 1))
         });
@@ -91,7 +64,7 @@ pub(super) fn drop_orphans(items: &mut Vec<Live>) {
 
 /// Parts that the client does not send: results without their call, calls without their result, and blank texts. Each is
 /// the number of its item and its place there.
-fn orphans(items: &[Live]) -> HashSet<(usize, usize)> {
+fn orphans(items: &[LiveRow]) -> HashSet<(usize, usize)> {
     // Calls, each with the one of the same id before it that waits too: of several, a result answers the last.
     let mut calls: Vec<(usize, usize, Option<usize>, bool)> = Vec::new();
     let mut waiting: HashMap<&str, usize> = HashMap::new();
@@ -101,10 +74,10 @@ fn orphans(items: &[Live]) -> HashSet<(usize, usize)> {
     // The response that began last, while the user has said nothing after it; and all that began since then. Rows of
     // several may alternate: they become messages in the order in which they began.
     let (mut running, mut begun) = (None, HashSet::new());
-    for (number, Live { item, .. }) in items.iter().enumerate() {
-        let parts = item.parts();
-        match &**item {
-            Item::Reply { response, .. } => {
+    for (number, LiveRow { item, .. }) in items.iter().enumerate() {
+        let parts = &item.parts;
+        match &item.says {
+            RowSays::Reply { response, .. } => {
                 // The one that runs is not looked up at each row, but entered when the list begins anew.
                 if (running != Some(response) || begun.is_empty()) && begun.insert(response) {
                     running = Some(response);
@@ -120,7 +93,7 @@ fn orphans(items: &[Live]) -> HashSet<(usize, usize)> {
                     }
                 }
             }
-            Item::Results { .. } => {
+            RowSays::Results(_) => {
                 for (place, part) in parts.iter().enumerate() {
                     let Part::Output(output) = part else { continue };
                     let answered = last.take_if(|it| it.0 == &*output.id).map(|it| it.1);
@@ -135,26 +108,27 @@ fn orphans(items: &[Live]) -> HashSet<(usize, usize)> {
                     }
                 }
             }
-            Item::Words { .. } | Item::Summary(_) => {
+            RowSays::Words(_) | RowSays::Summary => {
                 running = None;
                 begun.clear();
             }
-            Item::Before(_) | Item::After(_) => begun.clear(),
+            RowSays::Before | RowSays::After => begun.clear(),
         }
     }
-    let runs = |number: usize| matches!(&*items[number].item, Item::Reply { response, .. } if Some(response) == running);
+    let runs = |number: usize| matches!(&items[number].item.says, RowSays::Reply { response, .. } if Some(response) == running);
     let unanswered = calls.iter().filter(|it| !it.3 && !runs(it.0)).map(|it| (it.0, it.1));
     gone.extend(unanswered.collect::<Vec<_>>());
     gone
 }
 
 /// Drops replies that hold nothing but reasoning, and items that hold nothing.
-fn drop_lone_reasoning(items: &mut Vec<Live>) {
-    // Thinking stays where the rest of its response does: whether there is one, for responses of which some row has none.
+fn drop_lone_reasoning(items: &mut Vec<LiveRow>) {
+    // Thinking stays where another row of its response says something. Looked up only for responses that have a row of
+    // thinking alone.
     let says = |parts: &[Part]| parts.iter().any(|it| !matches!(it, Part::Reasoning(_)));
     let replies = || {
-        items.iter().filter_map(|it| match &*it.item {
-            Item::Reply { response, parts, .. } => Some((response, says(parts))),
+        items.iter().filter_map(|it| match &it.item.says {
+            RowSays::Reply { response, .. } => Some((response, says(&it.item.parts))),
             _ => None,
         })
     };
@@ -167,15 +141,9 @@ fn drop_lone_reasoning(items: &mut Vec<Live>) {
             }
         }
     }
-    items.retain(|it| match &*it.item {
-        Item::Reply { response, parts, .. } => {
-            !parts.is_empty() && (says(parts) || spoken.get(response) == Some(&true))
-        }
-        Item::Results { parts, .. }
-        | Item::Summary(parts)
-        | Item::Words { parts, .. }
-        | Item::Before(parts)
-        | Item::After(parts) => !parts.is_empty(),
+    items.retain(|LiveRow { item, .. }| {
+        let goes = |response| !says(&item.parts) && spoken.get(response) != Some(&true);
+        !item.parts.is_empty() && !matches!(&item.says, RowSays::Reply { response, .. } if goes(response))
     });
 }
 
@@ -187,15 +155,14 @@ pub(super) struct Assembly {
     /// The replies by response, all but the last.
     by_response: HashMap<Arc<str>, usize>,
     /// What the rows of all replies say.
-    said: Vec<Piece>,
-    results: Vec<Piece>,
-    before: Vec<Piece>,
-    words: Vec<Piece>,
-    after: Vec<Piece>,
+    said: Vec<MessagePiece>,
+    results: Vec<MessagePiece>,
+    before: Vec<MessagePiece>,
+    words: Vec<MessagePiece>,
+    after: Vec<MessagePiece>,
     out: Assembled,
 }
 
-/// What became of the rows.
 #[derive(Default)]
 pub(super) struct Assembled {
     pub(super) messages: Vec<Message>,
@@ -215,7 +182,7 @@ struct Reply {
 }
 
 /// What a row says, or a part of that.
-struct Piece {
+struct MessagePiece {
     /// Nothing if the row stands in an earlier piece of the message already.
     origin: Option<Origin>,
     /// The reply that it belongs to, if any.
@@ -224,7 +191,7 @@ struct Piece {
     parts: Vec<Part>,
 }
 
-impl Piece {
+impl MessagePiece {
     fn row(&self) -> Option<usize> {
         self.origin.as_ref().map(|it| it.row)
     }
@@ -237,11 +204,11 @@ impl Assembly {
         Self { out, ..Self::default() }
     }
 
-    /// The next live row.
-    pub(super) fn take(&mut self, Live { origin, item }: Live) {
-        let piece = |kind, parts| Piece { origin: Some(origin), reply: 0, kind, parts };
-        match *item {
-            Item::Reply { response, parts, usage, model } => {
+    pub(super) fn take(&mut self, LiveRow { origin, item }: LiveRow) {
+        let piece = |kind, parts| MessagePiece { origin: Some(origin), reply: 0, kind, parts };
+        let RowItem { says, parts } = *item;
+        match says {
+            RowSays::Reply { response, usage, model } => {
                 // Blocks of one response belong together, also where results came in between.
                 let only_results = self.before.is_empty() && self.words.is_empty() && self.after.is_empty();
                 let known = self.reply(&response).filter(|_| only_results);
@@ -260,17 +227,17 @@ impl Assembly {
                     (reply.usage, reply.model) = (usage, model);
                 }
                 reply.late |= !self.results.is_empty();
-                self.said.push(Piece { reply: number, ..piece(Kind::Said, parts) });
+                self.said.push(MessagePiece { reply: number, ..piece(Kind::Said, parts) });
             }
-            Item::Summary(parts) => {
+            RowSays::Summary => {
                 // What is attached after a summary stays after it, so that the summary is the first of all.
                 self.flush();
                 self.push(Role::User, Kind::Summary, &mut [piece(Kind::Summary, parts)]);
             }
-            Item::Results { parts, kind } => self.results.push(piece(kind, parts)),
-            Item::Before(parts) => self.before.push(piece(Kind::Context, parts)),
-            Item::Words { parts, kind } => self.words.push(piece(kind, parts)),
-            Item::After(parts) => self.after.push(piece(Kind::Context, parts)),
+            RowSays::Results(kind) => self.results.push(piece(kind, parts)),
+            RowSays::Before => self.before.push(piece(Kind::Context, parts)),
+            RowSays::Words(kind) => self.words.push(piece(kind, parts)),
+            RowSays::After => self.after.push(piece(Kind::Context, parts)),
         }
     }
 
@@ -282,7 +249,6 @@ impl Assembly {
         }
     }
 
-    /// All that the rows became.
     pub(super) fn done(mut self) -> Assembled {
         self.flush();
         self.out
@@ -311,8 +277,8 @@ impl Assembly {
         (self.replies, self.said) = (replies, said);
 
         let mut results = std::mem::take(&mut self.results);
-        results.sort_by_key(Piece::row);
-        let beside = |it: &&Piece| it.parts.iter().any(|it| !matches!(it, Part::Output(_)));
+        results.sort_by_key(MessagePiece::row);
+        let beside = |it: &&MessagePiece| it.parts.iter().any(|it| !matches!(it, Part::Output(_)));
         // A result beside nothing but the client's own text starts no turn.
         let either = |a, b| if a == b { a } else { Kind::Said };
         let kind = results.iter().filter(beside).map(|it| it.kind).reduce(either).unwrap_or(Kind::Said);
@@ -336,7 +302,7 @@ impl Assembly {
     }
 
     /// Makes a message of pieces, if there are any.
-    fn push(&mut self, role: Role, kind: Kind, pieces: &mut [Piece]) {
+    fn push(&mut self, role: Role, kind: Kind, pieces: &mut [MessagePiece]) {
         let parts = joined(pieces);
         let origins = || pieces.iter().filter_map(|it| it.origin.as_ref());
         let Some(first) = origins().next() else { return };
@@ -354,20 +320,20 @@ impl Assembly {
 }
 
 /// What was said after a result stands before the calls.
-fn calls_last(pieces: &mut [Piece]) -> Vec<Piece> {
+fn calls_last(pieces: &mut [MessagePiece]) -> Vec<MessagePiece> {
     let (mut said, mut calls) = (Vec::new(), Vec::new());
-    for Piece { origin, reply, kind, parts } in pieces {
+    for MessagePiece { origin, reply, kind, parts } in pieces {
         let (of_calls, others): (Vec<_>, Vec<_>) =
             std::mem::take(parts).into_iter().partition(|it| matches!(it, Part::Call(_)));
         let again = origin.clone().filter(|_| others.is_empty());
-        said.push(Piece { origin: origin.take(), reply: *reply, kind: *kind, parts: others });
-        calls.push(Piece { origin: again, reply: *reply, kind: *kind, parts: of_calls });
+        said.push(MessagePiece { origin: origin.take(), reply: *reply, kind: *kind, parts: others });
+        calls.push(MessagePiece { origin: again, reply: *reply, kind: *kind, parts: of_calls });
     }
     said.into_iter().chain(calls).filter(|it| !it.parts.is_empty()).collect()
 }
 
 /// The parts of several pieces, no more room than they take.
-fn joined(pieces: &mut [Piece]) -> Vec<Part> {
+fn joined(pieces: &mut [MessagePiece]) -> Vec<Part> {
     let many: usize = pieces.iter().skip(1).map(|it| it.parts.len()).sum();
     let mut pieces = pieces.iter_mut();
     let mut out = pieces.next().map(|it| std::mem::take(&mut it.parts)).unwrap_or_default();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use foldhash::HashMap;
 
-use super::line::{Line, Reader};
+use super::line::{LineReader, RowLine};
 use super::load::loaded;
 use super::row::{Row, RowKind};
 use super::{ROW_TYPES, SIDE_TYPES};
@@ -44,14 +44,14 @@ impl Index {
         let bounded = AtomicBool::new(false);
         let all = coverage == Coverage::Whole || source.len() <= LOOKED_AT_WHOLE;
         let look = |range| Self::within(source, range, Some(keep).filter(|_| !bounded.load(Relaxed)));
-        // Where it was last asked whether they are enough: again when there is a quarter more.
+        // Offset at the last check whether the rows are enough; checked again when a quarter more was read.
         let mut asked = source.len();
         let mut data = SharedData::default();
         let from = backwards(source, look, |mut part: Self, from| {
             let behind = source.len() - from;
             bounded.fetch_or(part.boundary().is_some(), Relaxed);
             let loaded = part.rows.iter_mut().filter_map(|it| it.loaded.as_mut()?.as_mut().ok());
-            data.share(loaded.filter_map(|it| it.item.as_mut()).flat_map(|it| it.parts_mut()));
+            data.share(loaded.filter_map(|it| it.item.as_mut()).flat_map(|it| &mut it.parts));
             parts.push(part);
             if all || !bounded.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
                 return true;
@@ -89,7 +89,7 @@ impl Index {
     /// Looks at the lines that begin in a range; with `keep`, what rows say is read, and kept as that leaves it.
     fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
         let mut index = Self::default();
-        let mut reader = Reader::new(keep, 0);
+        let mut reader = LineReader::new(keep, 0);
         let mut model: Option<Arc<str>> = None;
         index.lines = each_line_in(source, range, |number, record, bytes| {
             let at = index.records.len() as u32;
@@ -208,7 +208,7 @@ impl Index {
         self.times = derive::widened(self.times, at);
     }
 
-    fn take(&mut self, number: u64, record: u32, line: &mut Line<'_>) -> Result<(), String> {
+    fn take(&mut self, number: u64, record: u32, line: &mut RowLine<'_>) -> Result<(), String> {
         let Some(kind) = line.kind.as_deref() else {
             return Err("expected a type, found none; not used".into());
         };
@@ -228,18 +228,7 @@ impl Index {
         let Some(uuid) = line.uuid.as_deref() else {
             return Err(format!("expected a uuid on {kind:?}, found none; not used"));
         };
-        let kind = match (kind, line.subtype.as_deref()) {
-            ("user", _) => RowKind::User {
-                meta: line.meta,
-                summary: line.summary,
-                result: line.message.as_ref().is_some_and(|it| it.has_result),
-            },
-            ("assistant", _) => RowKind::Assistant { api_error: line.api_error },
-            ("attachment", _) => RowKind::Attachment,
-            ("system", Some("local_command")) => RowKind::LocalCommand,
-            ("system", Some("compact_boundary")) => RowKind::Boundary,
-            _ => RowKind::Link,
-        };
+        let kind = row_kind(kind, line);
         self.known = true;
         let session = shared(line.session.as_deref(), self.session.as_ref());
         self.session = session.or_else(|| self.session.take());
@@ -278,6 +267,21 @@ impl Index {
             uuid,
         });
         Ok(())
+    }
+}
+
+fn row_kind(kind: &str, line: &RowLine<'_>) -> RowKind {
+    match (kind, line.subtype.as_deref()) {
+        ("user", _) => RowKind::User {
+            meta: line.meta,
+            summary: line.summary,
+            result: line.message.as_ref().is_some_and(|it| it.has_result),
+        },
+        ("assistant", _) => RowKind::Assistant { api_error: line.api_error },
+        ("attachment", _) => RowKind::Attachment,
+        ("system", Some("local_command")) => RowKind::LocalCommand,
+        ("system", Some("compact_boundary")) => RowKind::Boundary,
+        _ => RowKind::Link,
     }
 }
 

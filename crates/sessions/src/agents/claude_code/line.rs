@@ -15,7 +15,7 @@ use history::{Call, Kind, Media, Opaque, Output, Part, Reasoning, Text, Usage};
 
 /// A line, its texts as they are to be kept.
 #[derive(Default)]
-pub(super) struct Line<'a> {
+pub(super) struct RowLine<'a> {
     pub(super) kind: Option<Cow<'a, str>>,
     pub(super) uuid: Option<Cow<'a, str>>,
     pub(super) parent: Option<Cow<'a, str>>,
@@ -102,8 +102,7 @@ impl RowContent<'_> {
     }
 }
 
-/// Reads one line after another.
-pub(super) struct Reader<'k> {
+pub(super) struct LineReader<'k> {
     /// Without anything that stands for them, only the place of rows is read.
     pub(super) texts: Texts<'k>,
     held: Scratch,
@@ -132,14 +131,14 @@ struct Block<'a> {
     source: Option<MediaSource<'a>>,
 }
 
-impl<'k> Reader<'k> {
+impl<'k> LineReader<'k> {
     pub(super) fn new(keep: Option<&'k Keep<'k>>, at: u64) -> Self {
         Self { texts: Texts { keep, at }, held: Scratch::default(), joined: String::new(), parts: Vec::new() }
     }
 
     /// Reads a line, if it is an object that needs no mending.
-    pub(super) fn line<'a>(&mut self, line: &'a [u8]) -> Option<Line<'a>> {
-        let mut out = Line::default();
+    pub(super) fn line<'a>(&mut self, line: &'a [u8]) -> Option<RowLine<'a>> {
+        let mut out = RowLine::default();
         Cursor::whole(line, |it| it.object(|it, name| self.field(&mut out, it, name)))?;
         let Some(said) = &mut out.message else { return Some(out) };
         // Anywhere in it.
@@ -154,7 +153,7 @@ impl<'k> Reader<'k> {
         Some(out)
     }
 
-    fn field<'a>(&mut self, out: &mut Line<'a>, it: &mut Cursor<'a>, name: &str) -> Option<()> {
+    fn field<'a>(&mut self, out: &mut RowLine<'a>, it: &mut Cursor<'a>, name: &str) -> Option<()> {
         match name {
             "type" => out.kind = it.optional_string()?,
             "uuid" => out.uuid = it.optional_string()?,
@@ -478,8 +477,8 @@ mod tests {
     use super::*;
     use crate::parse::texts::WHOLE;
 
-    fn read<T>(line: &str, look: impl FnOnce(Line<'_>) -> T) -> Option<T> {
-        Reader::new(Some(WHOLE), 0).line(line.as_bytes()).map(look)
+    fn read<T>(line: &str, look: impl FnOnce(RowLine<'_>) -> T) -> Option<T> {
+        LineReader::new(Some(WHOLE), 0).line(line.as_bytes()).map(look)
     }
 
     fn parts(content: &str) -> (Vec<Part>, Kind) {

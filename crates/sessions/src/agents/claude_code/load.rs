@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::assemble::Item;
+use super::assemble::{RowItem, RowSays};
 use super::blocks::is_blank;
-use super::line::{Attached, Line, Reader, RowContent};
+use super::line::{Attached, LineReader, RowContent, RowLine};
 use super::row::{Loaded, Row, RowKind};
 use crate::parse::raw::{Fields, list};
 use crate::parse::texts::{Texts, WHOLE};
@@ -48,7 +48,7 @@ pub(super) fn load(
     let record = records[row.record as usize];
     let bytes = source.bytes(record.range())?;
     let text = json::mend(&bytes);
-    let mut reader = Reader::new(Some(keep), record.at);
+    let mut reader = LineReader::new(Some(keep), record.at);
     let mut line = reader.line(text.as_bytes());
     let line = line.get_or_insert_default();
     let model = line.message.as_ref().and_then(|it| it.model.as_deref()).map(Arc::from);
@@ -61,7 +61,7 @@ pub(super) fn load(
 /// What is missing.
 pub(super) fn loaded(
     row: &Row,
-    line: &mut Line<'_>,
+    line: &mut RowLine<'_>,
     model: Option<Arc<str>>,
     texts: Texts,
 ) -> std::result::Result<Loaded, String> {
@@ -77,11 +77,11 @@ pub(super) fn loaded(
         }
         RowKind::LocalCommand => {
             let parts = line.content.take().into_iter().map(Part::Text).collect();
-            Some(Item::Words { parts, kind: Kind::Context })
+            Some(RowItem { says: RowSays::Words(Kind::Context), parts })
         }
         RowKind::Attachment => {
             let mut item = attachment(&line.attached)?;
-            let parts = item.iter_mut().flat_map(Item::parts_mut);
+            let parts = item.iter_mut().flat_map(|it| &mut it.parts);
             parts.for_each(|it| texts.hold(it));
             item
         }
@@ -94,35 +94,36 @@ fn reply(response: Arc<str>, model: Option<Arc<str>>, usage: Option<Usage>, part
     let synthetic = model.as_deref() == Some(SYNTHETIC);
     let usage = usage.filter(|it| !synthetic && it.context() > 0);
     let model = model.filter(|_| !synthetic);
-    let item = Item::Reply { response, parts, usage, model: model.clone().filter(|_| usage.is_some()) };
-    Loaded { item: Some(Box::new(item)), model }
+    let says = RowSays::Reply { response, usage, model: model.clone().filter(|_| usage.is_some()) };
+    Loaded { item: Some(Box::new(RowItem { says, parts })), model }
 }
 
 /// What a user's row says.
-fn words(said: RowContent<'_>, meta: bool, summary: bool) -> Item {
+fn words(said: RowContent<'_>, meta: bool, summary: bool) -> RowItem {
     let kind = if meta { Kind::Context } else { said.kind() };
     let parts = said.parts;
-    if parts.iter().any(|it| matches!(it, Part::Output(_))) {
-        Item::Results { parts, kind }
+    let says = if parts.iter().any(|it| matches!(it, Part::Output(_))) {
+        RowSays::Results(kind)
     } else if summary || said.is_summary && matches!(&*parts, [Part::Text(_)]) {
-        Item::Summary(parts)
+        RowSays::Summary
     } else {
-        Item::Words { parts, kind }
-    }
+        RowSays::Words(kind)
+    };
+    RowItem { says, parts }
 }
 
-fn attachment(attached: &Attached<'_>) -> std::result::Result<Option<Item>, String> {
+fn attachment(attached: &Attached<'_>) -> std::result::Result<Option<RowItem>, String> {
     let Some(raw) = attached.attachment else { return Ok(None) };
     let Some(fields) = Fields::of(raw) else { return Ok(None) };
     // Looked at first, and held as they are.
-    let mut reader = Reader::new(Some(WHOLE), 0);
+    let mut reader = LineReader::new(Some(WHOLE), 0);
     let kind = fields.text("type").unwrap_or_default();
     // What the user typed while the model was at work, and what ended in the background. The client sends it wrapped in
     // a sentence of its own; here are the words alone.
     let queued = || fields.text("commandMode").is_none_or(|it| it == "prompt" || it == "task-notification");
     if kind == "queued_command" && queued() {
         let said = reader.parts(fields.get("prompt").unwrap_or_default());
-        return Ok(Some(Item::Words { kind: said.kind(), parts: said.parts }));
+        return Ok(Some(RowItem { says: RowSays::Words(said.kind()), parts: said.parts }));
     }
     let user = attached.role.as_deref() == Some("user");
     let texts: Vec<Part> = match attached.rendered {
@@ -148,7 +149,7 @@ fn attachment(attached: &Attached<'_>) -> std::result::Result<Option<Item>, Stri
         }
     };
     if user {
-        return Ok(Some(Item::Before(texts)));
+        return Ok(Some(RowItem { says: RowSays::Before, parts: texts }));
     }
     // As `system` it is sent without the tag that marks it elsewhere.
     let bare = |part: Part| match part {
@@ -159,5 +160,6 @@ fn attachment(attached: &Attached<'_>) -> std::result::Result<Option<Item>, Stri
         }
         other => other,
     };
-    Ok(Some(Item::After(texts.into_iter().map(bare).filter(|it| !is_blank(it)).collect())))
+    let parts = texts.into_iter().map(bare).filter(|it| !is_blank(it)).collect();
+    Ok(Some(RowItem { says: RowSays::After, parts }))
 }

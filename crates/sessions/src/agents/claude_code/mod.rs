@@ -29,9 +29,9 @@ pub use read::{read, scan};
 pub use write::write;
 
 use crate::Mode;
-use crate::format::{Api, Row};
+use crate::format::{Api, FormatRow};
 
-pub(crate) static ROW: Row = Row {
+pub(crate) static ROW: FormatRow = FormatRow {
     name: "claude-code",
     api: Api::Anthropic,
     is_signed: true,
@@ -84,7 +84,7 @@ pub use blocks::is_clients;
 pub fn sniff(first_lines: &str) -> bool {
     first_lines.trim_start_matches('\u{feff}').lines().map(str::trim).filter(|it| !it.is_empty()).any(
         |line| {
-            match line::Reader::new(None, 0).line(line.as_bytes()) {
+            match line::LineReader::new(None, 0).line(line.as_bytes()) {
                 Some(it) => match it.kind.as_deref() {
                     Some(kind) if ROW_TYPES.contains(&kind) => {
                         it.uuid.is_some()

@@ -83,8 +83,8 @@ pub(super) const ASIDE: &str = "epitome";
 /// Maximum bytes of its message that are repeated behind an output: the ends of lists and objects, `is_error`.
 const SAID_AGAIN: usize = 256;
 
-/// What is to stand from the start of `content` on so that it is `new` and the rest of the row is as it was. Nothing if
-/// there is no room, or if much of the message stands behind `content`.
+/// The bytes from the start of `content` on that make it `new` and leave the rest of the row as it was. Nothing if there
+/// is no room, or if much of the message stands behind `content`.
 fn set_aside(row: &str, content: &Range<usize>, new: &str) -> Option<String> {
     let message = place(row, Fields::of(row)?.get("message")?)?;
     let behind = row.get(content.end..message.end).filter(|it| it.len() <= SAID_AGAIN)?;

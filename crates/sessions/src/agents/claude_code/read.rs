@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::assemble::{Assembled, Assembly, Item, Live, Origin, drop_orphans};
+use super::assemble::{Assembled, Assembly, LiveRow, Origin, RowItem, RowSays, drop_orphans};
 use super::chain::Index;
 use super::load::load;
 use super::row::RowKind;
 use crate::parse::lines::Coverage;
-use crate::{Format, Keep, Note, PastCompaction, Session, Source};
+use crate::{Format, Keep, Note, Origins, PastCompaction, Session, Source};
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Kind, Message, Meta, Role};
 
@@ -60,7 +60,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
                 model = loaded.model.or(model);
                 let (record, uuid, time) = (row.record, &row.uuid, row.at);
                 let origin = || Origin { row: at, record, uuid: uuid.clone(), at: time };
-                items.extend(loaded.item.map(|item| Live { origin: origin(), item }));
+                items.extend(loaded.item.map(|item| LiveRow { origin: origin(), item }));
             }
             Err(what) => index.notes.push(Note { line: row.line, what }),
         }
@@ -71,14 +71,7 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
     let mut assembly = Assembly::new(items.len());
     items.into_iter().for_each(|it| assembly.take(it));
     let Assembled { messages, origins, summaries } = assembly.done();
-    let mut shell_dirs: Vec<(u32, Arc<str>)> = Vec::new();
-    for (number, records) in origins.iter().enumerate().filter(|_| !stood.is_empty()) {
-        let after = records.first().map_or(0, |first| stood.partition_point(|it| it.0 <= *first));
-        let Some((_, dir)) = after.checked_sub(1).and_then(|it| stood.get(it)) else { continue };
-        if shell_dirs.last().is_none_or(|it| it.1 != *dir) {
-            shell_dirs.push((number as u32, dir.clone()));
-        }
-    }
+    let shell_dirs = if stood.is_empty() { Vec::new() } else { shell_dirs(&stood, &origins) };
     let past = past.into_iter().map(|(row, past)| PastCompaction {
         message: row.and_then(|it| summaries.get(&it)).copied(),
         ..past
@@ -103,6 +96,19 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
         past: past.collect(),
         history: History::new(messages, meta),
     })
+}
+
+/// The messages from which on the shell stood in another directory, with it.
+fn shell_dirs(stood: &[(u32, Arc<str>)], origins: &Origins) -> Vec<(u32, Arc<str>)> {
+    let mut out: Vec<(u32, Arc<str>)> = Vec::new();
+    for (number, records) in origins.iter().enumerate() {
+        let after = records.first().map_or(0, |first| stood.partition_point(|it| it.0 <= *first));
+        let Some((_, dir)) = after.checked_sub(1).and_then(|it| stood.get(it)) else { continue };
+        if out.last().is_none_or(|it| it.1 != *dir) {
+            out.push((number as u32, dir.clone()));
+        }
+    }
+    out
 }
 
 /// The records from which on the shell stood in another directory, with it; none if it never left `cwd`.
@@ -148,7 +154,9 @@ fn past(source: &dyn Source, index: &Index) -> Result<Vec<(Option<usize>, PastCo
                 }
                 waits = false;
                 let item = load(source, &index.records, row, &|_, _| None)?.ok().and_then(|it| it.item);
-                if let (Some((of, past)), Some(Item::Summary(parts))) = (out.last_mut(), item.map(|it| *it)) {
+                if let (Some((of, past)), Some(RowItem { says: RowSays::Summary, parts })) =
+                    (out.last_mut(), item.map(|it| *it))
+                {
                     past.summary = Message::new(Role::User, Kind::Summary, parts).plain();
                     *of = Some(at);
                 }

@@ -44,7 +44,7 @@ pub(super) fn chain(source: &dyn Source, found: &mut Findings<'_>) -> Result<()>
     let before = |at: usize| (0..at).rev().find(|it| is_main(it) && !matches!(rows[*it].kind, RowKind::Link));
     let is_message =
         |it: usize| is_main(&it) && matches!(rows[it].kind, RowKind::User { .. } | RowKind::Assistant { .. });
-    // Rows that only report something may hang in the air, if nothing else hangs on them.
+    // Rows that only report something may lack a parent, if no other row hangs on them.
     let mut carries: Vec<bool> = rows.iter().map(|it| !matches!(it.kind, RowKind::Link)).collect();
     for at in (0..rows.len()).rev() {
         if let Some(parent) = parents[at] {
@@ -172,7 +172,7 @@ struct OpenCall {
     tool: String,
 }
 
-struct Rows<'a, 'f> {
+struct RowRepair<'a, 'f> {
     found: &'a mut Findings<'f>,
     pairs: Pairs<OpenCall>,
     album: Album,
@@ -194,7 +194,7 @@ struct LiveRow<'a> {
 pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
     let mut index = Index::places(source)?;
     let live = index.live();
-    let mut rows = Rows {
+    let mut rows = RowRepair {
         found,
         pairs: Pairs::default(),
         album: Album::default(),
@@ -224,7 +224,7 @@ pub(super) fn rows(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> 
         let whole = json::mend(&bytes);
         rows.look(&LiveRow { row, place, at: At { record, whole: &whole } });
     }
-    let Rows { found, mut pairs, album, unlinked, .. } = rows;
+    let RowRepair { found, mut pairs, album, unlinked, .. } = rows;
     let gone: HashSet<usize> = unlinked.into_iter().map(|it| live[it]).collect();
     unlink(source, &index, &gone, found)?;
     pairs.forget(|it| it.response == running);
@@ -321,7 +321,7 @@ fn answered(
     Ok(())
 }
 
-impl Rows<'_, '_> {
+impl RowRepair<'_, '_> {
     fn look(&mut self, live: &LiveRow<'_>) {
         let at = &live.at;
         let Some(fields) = Fields::of(at.whole) else { return };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::assemble::Item;
+use super::assemble::RowItem;
 use super::line::Compact;
 
 /// What a row is, as far as the tree is concerned.
@@ -45,6 +45,6 @@ pub(super) struct Row {
 
 /// What a row says.
 pub(super) struct Loaded {
-    pub(super) item: Option<Box<Item>>,
+    pub(super) item: Option<Box<RowItem>>,
     pub(super) model: Option<Arc<str>>,
 }

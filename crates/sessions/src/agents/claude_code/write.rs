@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::json as value;
 
 use super::blocks::block_of;
-use super::line::Reader;
+use super::line::LineReader;
 use super::load::SYNTHETIC;
 use super::patch::{ASIDE, changed, contents, patch, raw_blocks};
 use crate::parse::lines::{each_line, ends_whole};
@@ -54,7 +54,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     }
     match mode {
         Mode::Patch => patch(source, session, after),
-        Mode::New | Mode::Append => Rows::write(source, session, after, mode),
+        Mode::New | Mode::Append => NewRows::write(source, session, after, mode),
     }
 }
 
@@ -72,7 +72,7 @@ enum NewRow<'a> {
 type Envelope = Vec<(String, String)>;
 
 /// Rows under construction, one chain.
-struct Rows<'a> {
+struct NewRows<'a> {
     source: &'a dyn Source,
     session: &'a Session,
     /// Under which the rows are written.
@@ -90,7 +90,7 @@ struct Rows<'a> {
     automatic: bool,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> NewRows<'a> {
     fn write(
         source: &'a dyn Source,
         session: &'a Session,
@@ -354,7 +354,7 @@ fn new_rows<'a>(
             for &record in records {
                 let bytes = source.bytes(session.records[record as usize].range())?;
                 let text = json::mend(&bytes);
-                let mut reader = Reader::new(Some(WHOLE), 0);
+                let mut reader = LineReader::new(Some(WHOLE), 0);
                 let mut part = |raw: &str| reader.parts(&format!("[{raw}]")).parts.pop();
                 raw.extend(
                     raw_blocks(&text)

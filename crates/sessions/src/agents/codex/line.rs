@@ -12,7 +12,7 @@ use crate::parse::cursor::Cursor;
 use crate::parse::raw::{Fields, place};
 
 /// A line, as far as a replay needs it.
-pub(super) struct Line {
+pub(super) struct RolloutLine {
     pub(super) ordinal: Option<u64>,
     pub(super) at: Option<i64>,
     pub(super) payload: Payload,
@@ -52,7 +52,6 @@ pub(super) enum LineContent {
     UserMessage,
     /// That something was said that the user wrote, which begins no turn.
     UserItem,
-    /// Nothing that a replay needs.
     Nothing,
 }
 
@@ -61,13 +60,13 @@ impl Reader<'_> {
     ///
     /// # Errors
     /// What was found instead of a line of Codex's.
-    pub(super) fn line(&mut self, line: &[u8]) -> Result<Line, String> {
+    pub(super) fn line(&mut self, line: &[u8]) -> Result<RolloutLine, String> {
         Cursor::mended(line, |it| self.fields(it)).unwrap_or_else(|| {
             Err("expected a JSON object, found something else; the line is skipped".into())
         })
     }
 
-    fn fields(&mut self, it: &mut Cursor<'_>) -> Option<Result<Line, String>> {
+    fn fields(&mut self, it: &mut Cursor<'_>) -> Option<Result<RolloutLine, String>> {
         let (mut at, mut ordinal, mut tag, mut payload) = (None, None, None, None);
         it.object(|it, name| {
             match name {
@@ -93,7 +92,7 @@ impl Reader<'_> {
             payload = self.payload(&mut it.at(place), &tag)?;
         }
         let at = at.and_then(|it: Cow<'_, str>| derive::parse_time(&it));
-        Some(Ok(Line { ordinal, at, payload }))
+        Some(Ok(RolloutLine { ordinal, at, payload }))
     }
 
     fn payload(&mut self, it: &mut Cursor<'_>, tag: &str) -> Option<Payload> {
@@ -245,7 +244,7 @@ mod tests {
     use crate::parse::texts::WHOLE;
     use history::{Part, Role, Text};
 
-    fn read(line: &str) -> Result<Line, String> {
+    fn read(line: &str) -> Result<RolloutLine, String> {
         Reader::new(Some(WHOLE), 0).line(line.as_bytes())
     }
 

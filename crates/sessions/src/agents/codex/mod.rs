@@ -12,7 +12,7 @@ mod rollout;
 mod usage;
 mod write;
 
-use crate::format::{Api, Row};
+use crate::format::{Api, FormatRow};
 use crate::parse::lines::Coverage;
 use crate::parse::raw::Fields;
 use crate::{Format, Keep, Session, Source};
@@ -25,7 +25,7 @@ use rollout::Rollout;
 pub use items::{framed_summary, is_contextual, own_summary};
 pub use write::{fresh, write};
 
-pub(crate) static ROW: Row = Row {
+pub(crate) static ROW: FormatRow = FormatRow {
     name: "codex",
     api: Api::OpenAiResponses,
     is_signed: true,

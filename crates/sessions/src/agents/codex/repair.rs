@@ -171,7 +171,7 @@ pub(super) fn items(source: &dyn Source, found: &mut Findings<'_>) -> Result<()>
         }
         Ok(true)
     })?;
-    let mut items = Items { source, found, pairs: Pairs::default(), album: Album::default(), calls };
+    let mut items = ItemRepair { source, found, pairs: Pairs::default(), album: Album::default(), calls };
     each_line(source, |_, record, bytes| {
         if record.at < base {
             return Ok(true);
@@ -191,12 +191,12 @@ pub(super) fn items(source: &dyn Source, found: &mut Findings<'_>) -> Result<()>
         }
         Ok(true)
     })?;
-    let Items { found, album, .. } = items;
+    let ItemRepair { found, album, .. } = items;
     album.done(found);
     Ok(())
 }
 
-struct Items<'a, 'f> {
+struct ItemRepair<'a, 'f> {
     source: &'a dyn Source,
     found: &'a mut Findings<'f>,
     pairs: Pairs<()>,
@@ -205,7 +205,7 @@ struct Items<'a, 'f> {
     calls: HashSet<u64>,
 }
 
-impl Items<'_, '_> {
+impl ItemRepair<'_, '_> {
     /// `alone`: whether it stands on a line of its own.
     fn item(&mut self, at: &At<'_>, raw: &str, alone: bool) -> Result<()> {
         let Some(fields) = Fields::of(raw) else { return Ok(()) };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::item::Reader;
 use super::items::{Item, Live};
-use super::line::{Line, LineContent};
+use super::line::{LineContent, RolloutLine};
 use super::usage::Report;
 use crate::media::SharedData;
 use crate::parse::lines::{self, Coverage};
@@ -162,7 +162,7 @@ impl Rollout {
         self.entries.iter().any(|it| matches!(it, RolloutEntry::Compacted { has_history: true, .. }))
     }
 
-    /// Whether a history is found in it that nothing before can change, and everything else about the session.
+    /// Whether it holds a history that nothing before it can change, and all else that is read of a session.
     fn is_enough(&self) -> bool {
         self.survivors().1 && self.turn_context.is_some() && self.window.is_some()
     }
@@ -215,7 +215,13 @@ impl Rollout {
     }
 
     /// What a line says, or what is wrong with it. `at`: the line's number.
-    fn take(&mut self, line: Line, record: Record, at: u64, is_kept: bool) -> Result<RolloutEntry, String> {
+    fn take(
+        &mut self,
+        line: RolloutLine,
+        record: Record,
+        at: u64,
+        is_kept: bool,
+    ) -> Result<RolloutEntry, String> {
         let number = self.records.len() as u32;
         self.known += 1;
         self.max_ordinal = self.max_ordinal.max(line.ordinal);

@@ -35,18 +35,16 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     match mode {
         Mode::Patch => patch(source, &replayed, after),
         Mode::Append => {
-            let mut written = Written::default();
             let ms = newest(&rollout);
-            let compaction =
-                CompactedRow::of(source, session, &rollout, &replayed, after, ms, &mut written.warnings)?;
+            let compaction = CompactedRow::of(source, session, &rollout, &replayed, after, ms)?;
             let lines = lines(source, &rollout, &compaction, ms, rollout.paginated_from())?;
             let mut text = String::new();
             if !ends_whole(source)? {
                 text.push('\n');
             }
             text.push_str(&lines);
-            written.pieces = vec![Piece::Keep(0..source.len()), Piece::New(text.into_bytes())];
-            Ok(written)
+            let pieces = vec![Piece::Keep(0..source.len()), Piece::New(text.into_bytes())];
+            Ok(Written { pieces, warnings: compaction.warnings, ..Written::default() })
         }
         Mode::New => new_thread(source, session, &rollout, &replayed, after),
     }
@@ -110,6 +108,8 @@ struct CompactedRow {
     tokens: u64,
     windows: Option<Windows>,
     number: u64,
+    /// What of the history it cannot carry.
+    warnings: Vec<String>,
 }
 
 /// The ids by which Codex numbers its context windows.
@@ -127,8 +127,8 @@ impl CompactedRow {
         replayed: &Replayed,
         after: &History,
         ms: i64,
-        warnings: &mut Vec<String>,
     ) -> Result<Self> {
+        let mut warnings = Vec::new();
         let freeform: HashSet<&str> = after
             .messages()
             .iter()
@@ -151,7 +151,7 @@ impl CompactedRow {
                 Some(live) => copied(source, live, it)?,
                 None => None,
             };
-            let new = raw.map_or_else(|| items(it, &freeform, warnings), |it| vec![it]);
+            let new = raw.map_or_else(|| items(it, &freeform, &mut warnings), |it| vec![it]);
             let unseen = it.kind != read_back(it, &message);
             kinds.extend(
                 (history.len()..history.len() + new.len()).filter(|_| unseen).map(|at| (at, it.kind)),
@@ -161,22 +161,23 @@ impl CompactedRow {
         let system = session.history.meta.system.as_ref().map_or(0, |it| it.weight().bytes.div_ceil(4));
         let tokens = system + history.iter().map(|it| it.len().div_ceil(4) as u64).sum::<u64>();
         let (number, windows) = windows(source, session, rollout, ms, &message)?;
-        Ok(Self { message, history, kinds, tokens, windows, number })
+        Ok(Self { message, history, kinds, tokens, windows, number, warnings })
     }
 
     /// The same for a thread that nothing came before.
-    fn first(after: &History, warnings: &mut Vec<String>) -> Self {
+    fn first(after: &History) -> Self {
+        let mut warnings = Vec::new();
         let message = summary_of(after);
         let (mut history, mut kinds) = (Vec::new(), BTreeMap::new());
         for it in after.messages() {
-            let new = items(it, &|_| false, warnings);
+            let new = items(it, &|_| false, &mut warnings);
             let unseen = it.kind != read_back(it, &message);
             kinds.extend(
                 (history.len()..history.len() + new.len()).filter(|_| unseen).map(|at| (at, it.kind)),
             );
             history.extend(new);
         }
-        Self { message, history, kinds, tokens: 0, windows: None, number: 1 }
+        Self { message, history, kinds, tokens: 0, windows: None, number: 1, warnings }
     }
 
     fn payload(&self) -> String {
@@ -350,7 +351,6 @@ fn counted(payload: &Fields, tokens: u64) -> Option<String> {
 /// A thread of its own for the history of another agent: a `session_meta`, and the history as a compaction carries it;
 /// what only another API understands stays behind.
 pub fn fresh(session: &Session, after: &History) -> Written {
-    let mut written = Written::default();
     let meta = &after.meta;
     let ms = meta.times.map_or(0, |(_, last)| last + 1);
     let at = quoted(&derive::time(ms));
@@ -367,7 +367,7 @@ pub fn fresh(session: &Session, after: &History) -> Written {
         }
         messages.push(message);
     }
-    let compaction = CompactedRow::first(&History::new(messages, meta.clone()), &mut written.warnings);
+    let compaction = CompactedRow::first(&History::new(messages, meta.clone()));
     let mut lines =
         format!("{{\"timestamp\":{at},\"type\":\"compacted\",\"payload\":{}}}\n", compaction.payload());
     if let Some(said) = first_prompt {
@@ -384,10 +384,12 @@ pub fn fresh(session: &Session, after: &History) -> Written {
         "{{\"timestamp\":{at},\"type\":\"session_meta\",\"payload\":{{\"id\":{},\"timestamp\":{at},\"cwd\":{cwd},\"originator\":\"epitome\",\"cli_version\":\"0.169.0\",\"source\":\"exec\"}}}}\n",
         quoted(&id)
     );
-    written.pieces = vec![Piece::New(format!("{first}{lines}").into_bytes())];
-    written.file_name = Some(file_name(ms, &id));
-    written.session = Some(id);
-    written
+    Written {
+        pieces: vec![Piece::New(format!("{first}{lines}").into_bytes())],
+        file_name: Some(file_name(ms, &id)),
+        session: Some(id),
+        warnings: compaction.warnings,
+    }
 }
 
 fn file_name(ms: i64, id: &str) -> String {
@@ -410,10 +412,8 @@ fn new_thread(
         )
         .at(source.name(), None));
     };
-    let mut written = Written::default();
     let ms = newest(rollout);
-    let mut compaction =
-        CompactedRow::of(source, session, rollout, replayed, after, ms, &mut written.warnings)?;
+    let mut compaction = CompactedRow::of(source, session, rollout, replayed, after, ms)?;
     // A new thread opens its own windows.
     (compaction.number, compaction.windows) = (1, None);
     let old = session.history.meta.session.as_deref().unwrap_or_default();
@@ -453,10 +453,12 @@ fn new_thread(
             text.push('\n');
         }
     }
-    written.pieces = vec![Piece::New(text.into_bytes())];
-    written.file_name = Some(file_name(ms, &id));
-    written.session = Some(id);
-    Ok(written)
+    Ok(Written {
+        pieces: vec![Piece::New(text.into_bytes())],
+        file_name: Some(file_name(ms, &id)),
+        session: Some(id),
+        warnings: compaction.warnings,
+    })
 }
 
 /// The time of what is written: just after the newest record.

@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use super::ACK;
 use super::journal::{Journal, JournalEntry};
-use super::part::Piece;
-use super::record::{RecordDraft, is_snapshot};
+use super::part::ReadPart;
+use super::record::{JournalItem, RecordDraft, is_snapshot};
 use crate::Note;
 use history::{Kind, Message, Part, Role};
 
 /// A live message and where it came from.
-pub(super) struct Live {
+pub(super) struct LiveMessage {
     pub(super) message: Message,
     /// What of the record became this message.
     pub(super) role: Which,
@@ -50,7 +50,7 @@ pub(super) enum Which {
 }
 
 /// All live messages. What cannot be read becomes a note. Where they came from only if it is asked.
-pub(super) fn converted(journal: &mut Journal, origins: bool) -> Vec<Live> {
+pub(super) fn converted(journal: &mut Journal, origins: bool) -> Vec<LiveMessage> {
     let mut all = Messages { origins, ..Messages::default() };
     for mut entry in std::mem::take(&mut journal.entries) {
         match std::mem::take(&mut entry.item.draft) {
@@ -75,7 +75,7 @@ pub(super) fn converted(journal: &mut Journal, origins: bool) -> Vec<Live> {
 
 #[derive(Default)]
 struct Messages {
-    live: Vec<Live>,
+    live: Vec<LiveMessage>,
     /// Function responses since the last model message: the client stores them twice, and after each resume once more.
     answered: HashMap<Arc<str>, usize>,
     origins: bool,
@@ -92,34 +92,9 @@ struct MessageInfo {
 
 impl Messages {
     /// Adds a message, without the responses that the turn already has.
-    fn push(&mut self, entry: &JournalEntry, mut pieces: Vec<Piece>, said: MessageInfo) {
-        let here = self.live.len();
+    fn push(&mut self, entry: &JournalEntry, mut pieces: Vec<ReadPart>, said: MessageInfo) {
         let item = &entry.item;
-        let mut repeated = BTreeSet::new();
-        pieces.retain(|it| {
-            let Part::Output(output) = &it.part else { return true };
-            match self.answered.entry(output.id.clone()) {
-                Slot::Vacant(slot) => {
-                    slot.insert(here);
-                    true
-                }
-                // Within one message too: the client writes all responses of a batch into each call's result.
-                Slot::Occupied(slot) => {
-                    if *slot.get() != here {
-                        repeated.insert(*slot.get());
-                    }
-                    false
-                }
-            }
-        });
-        for first in repeated {
-            if let Some(origin) = self.live.get_mut(first).and_then(|it| it.origin.as_mut()) {
-                origin.also.push(item.at.clone());
-                if !origin.records.contains(&item.record) {
-                    origin.records.push(item.record);
-                }
-            }
-        }
+        self.drop_repeated(&mut pieces, item);
         // What is left besides repetitions may be nothing that the client would send.
         if pieces.is_empty() || (said.role == Which::User && pieces.iter().all(|it| it.blank)) {
             return;
@@ -154,14 +129,44 @@ impl Messages {
             (_, None) => told_kind(before, model, &parts, said.summary),
         };
         let message = Message {
-            from: Some(here as u32),
+            from: Some(self.live.len() as u32),
             id: item.id.clone(),
             at: item.time,
             usage: entry.usage.filter(|_| model),
             wire_len: u32::try_from(wire_len).ok(),
             ..Message::new(if model { Role::Assistant } else { Role::User }, kind, parts)
         };
-        self.live.push(Live { message, role: said.role, snapshot: said.snapshot, origin });
+        self.live.push(LiveMessage { message, role: said.role, snapshot: said.snapshot, origin });
+    }
+
+    /// Takes out the responses that the turn already has; where each stands first, it is noted that it is here too.
+    fn drop_repeated(&mut self, pieces: &mut Vec<ReadPart>, item: &JournalItem) {
+        let here = self.live.len();
+        let mut repeated = BTreeSet::new();
+        pieces.retain(|it| {
+            let Part::Output(output) = &it.part else { return true };
+            match self.answered.entry(output.id.clone()) {
+                Slot::Vacant(slot) => {
+                    slot.insert(here);
+                    true
+                }
+                // Within one message too: the client writes all responses of a batch into each call's result.
+                Slot::Occupied(slot) => {
+                    if *slot.get() != here {
+                        repeated.insert(*slot.get());
+                    }
+                    false
+                }
+            }
+        });
+        for first in repeated {
+            if let Some(origin) = self.live.get_mut(first).and_then(|it| it.origin.as_mut()) {
+                origin.also.push(item.at.clone());
+                if !origin.records.contains(&item.record) {
+                    origin.records.push(item.record);
+                }
+            }
+        }
     }
 }
 

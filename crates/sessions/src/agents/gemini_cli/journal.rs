@@ -7,7 +7,7 @@ use std::sync::Arc;
 use foldhash::{HashMap, HashSet};
 
 use super::line::{JournalLine, Seen, Set};
-use super::part::{Reader, Wanted};
+use super::part::{RecordReader, Wanted};
 use super::record::{JournalItem, RecordDraft};
 use crate::parse::cursor::Cursor;
 use crate::parse::lines;
@@ -93,7 +93,7 @@ impl Journal {
     /// Looks from the end backwards for the newest `$set.messages` that surely is a compaction, and then only at the
     /// first lines, at that one and at all that follow; at all if there is none, or the file is small.
     ///
-    /// A compaction it is if it leaves out a message that was in force just before. What survives one has lost what was
+    /// It is a compaction if it leaves out a message that was in force just before. What survives one has lost what was
     /// reported for it, so that nothing before it matters.
     pub(super) fn live_part(source: &dyn Source, wanted: Wanted) -> Result<Self> {
         let seen = Backwards::through(source, wanted, source.len() > crate::LOOKED_AT_WHOLE)?;
@@ -177,7 +177,7 @@ impl Journal {
         let mut journal = Self { document: absolute(messages), ..Self::default() };
         journal.updated = fields.get("lastUpdated").and_then(absolute);
         journal.know(fields.iter().map(|(name, raw)| (name.to_owned(), raw.to_owned())));
-        let mut reader = Reader::new(wanted);
+        let mut reader = RecordReader::new(wanted);
         for raw in list(messages)? {
             let at = absolute(raw)?;
             let number = journal.records.len() as u32;
@@ -338,7 +338,7 @@ struct Backwards {
     parts: Vec<Seen>,
     /// How far it got.
     from: u64,
-    /// Where the compaction stands at which it ended; nothing before it is in the parts.
+    /// Where the compaction stands that ended the search; nothing before it is in the parts.
     base: Option<u64>,
     /// The last `$set.messages` before the lines behind, and the ids that it puts in force.
     pending: Option<(u64, HashSet<Arc<str>>)>,
@@ -349,7 +349,7 @@ struct Backwards {
 }
 
 impl Backwards {
-    /// Through all of it, on all cores, or, if asked, only as far as to the newest compaction.
+    /// Reads all of it, on all cores, or, if asked, only back to the newest compaction.
     fn through(source: &dyn Source, wanted: Wanted, to_compaction: bool) -> Result<Self> {
         let mut all = Self::default();
         let look = |range| Seen::of(source, range, wanted);
@@ -364,8 +364,8 @@ impl Backwards {
         Ok(all)
     }
 
-    /// Takes from records what stands nowhere in the end. Whether the newest compaction was found, if that is asked;
-    /// the part then begins with it.
+    /// Drops records that later ones replace. With `to_compaction`, whether the newest compaction was found: the
+    /// part then begins with it.
     fn look(&mut self, part: &mut Seen, to_compaction: bool) -> bool {
         for index in (0..part.said.len()).rev() {
             let (_, record, Ok(line)) = &mut part.said[index] else { continue };

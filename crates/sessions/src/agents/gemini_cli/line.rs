@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::part::{Reader, Wanted};
+use super::part::{RecordReader, Wanted};
 use super::record::JournalItem;
 use crate::parse::cursor::Cursor;
 use crate::parse::lines;
@@ -65,7 +65,7 @@ pub(super) struct Seen {
 
 impl Seen {
     pub(super) fn of(source: &dyn Source, range: Range<u64>, wanted: Wanted) -> OrError<Self> {
-        let mut reader = Reader::new(wanted);
+        let mut reader = RecordReader::new(wanted);
         let mut said = Vec::new();
         let lines = lines::each_line_in(source, range, |number, record, bytes| {
             said.push((number, record, reader.line(bytes, record)));
@@ -75,7 +75,7 @@ impl Seen {
     }
 }
 
-impl Reader<'_> {
+impl RecordReader<'_> {
     fn line(&mut self, bytes: &[u8], record: Record) -> Result<JournalLine, String> {
         Cursor::mended(bytes, |it| self.fields(it, record)).unwrap_or_else(|| {
             Err("expected a JSON object, found something else; the line is skipped".into())

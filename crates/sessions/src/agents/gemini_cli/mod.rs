@@ -14,7 +14,7 @@ mod record;
 mod repair;
 mod write;
 
-use crate::format::{Api, Row};
+use crate::format::{Api, FormatRow};
 use crate::parse::document;
 use crate::parse::raw::Fields;
 use crate::parse::texts::WHOLE;
@@ -26,12 +26,12 @@ use serde_json::Value;
 
 pub use write::{fresh, write};
 
-use convert::{Live, converted};
+use convert::{LiveMessage, converted};
 use journal::Journal;
 use part::Wanted;
 use record::usage;
 
-pub(crate) static ROW: Row = Row {
+pub(crate) static ROW: FormatRow = FormatRow {
     name: "gemini-cli",
     api: Api::Gemini,
     is_signed: true,
@@ -72,7 +72,7 @@ pub fn sniff(first_lines: &str) -> bool {
 /// The journal, its live messages, and the compactions before the last.
 struct Read {
     journal: Journal,
-    live: Vec<Live>,
+    live: Vec<LiveMessage>,
     past: Vec<PastCompaction>,
 }
 

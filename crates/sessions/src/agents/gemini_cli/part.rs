@@ -35,13 +35,12 @@ const NAMED: [&str; 8] = [
 
 /// A part of a message.
 #[derive(Debug)]
-pub(super) struct Piece {
+pub(super) struct ReadPart {
     pub(super) part: Part,
     /// UTF-16 length of its compact JSON, as sent.
     pub(super) len: u64,
     /// The client takes it for nothing if nothing else is there.
     pub(super) blank: bool,
-    /// A thought of the model's.
     pub(super) is_thought: bool,
     /// A signature stands beside it.
     pub(super) is_signed: bool,
@@ -74,7 +73,7 @@ pub(super) struct Wanted<'a> {
 }
 
 /// Reads one record after another, and holds what it needs for that again and again.
-pub(super) struct Reader<'a> {
+pub(super) struct RecordReader<'a> {
     pub(super) texts: Texts<'a>,
     pub(super) held: Scratch,
     /// The JSON of each part is asked for.
@@ -83,13 +82,13 @@ pub(super) struct Reader<'a> {
     pub(super) shown: String,
 }
 
-impl<'w> Reader<'w> {
+impl<'w> RecordReader<'w> {
     pub(super) fn new(wanted: Wanted<'w>) -> Self {
         let texts = Texts { keep: Some(wanted.keep), at: 0 };
         Self { texts, held: Scratch::default(), raw: wanted.raw, shown: String::new() }
     }
 
-    pub(super) fn parts(&mut self, it: &mut Cursor<'_>) -> Option<Vec<Piece>> {
+    pub(super) fn parts(&mut self, it: &mut Cursor<'_>) -> Option<Vec<ReadPart>> {
         let mut parts = Vec::new();
         match it.peek()? {
             b'n' => it.pass()?,
@@ -102,7 +101,7 @@ impl<'w> Reader<'w> {
         Some(parts)
     }
 
-    fn part(&mut self, it: &mut Cursor<'_>) -> Option<Piece> {
+    fn part(&mut self, it: &mut Cursor<'_>) -> Option<ReadPart> {
         let from = self.shown.len();
         let (mut found, start) = (PartFields { from, ..PartFields::default() }, it.place());
         let len = match it.peek()? {
@@ -132,7 +131,7 @@ impl<'w> Reader<'w> {
             Part::Opaque(Opaque { api: API.into(), kind, raw: self.texts.of(&json) })
         };
         let raw = if self.raw { serde_json::from_str(&json()?).ok() } else { None };
-        Some(Piece {
+        Some(ReadPart {
             part,
             len,
             blank: self.shown[from..].trim().is_empty(),
@@ -280,8 +279,8 @@ impl<'w> Reader<'w> {
     }
 }
 
-pub(super) fn piece(part: Part, len: u64, raw: Option<Value>) -> Piece {
-    Piece { part, len, blank: false, is_thought: false, is_signed: false, raw: raw.map(Box::new) }
+pub(super) fn piece(part: Part, len: u64, raw: Option<Value>) -> ReadPart {
+    ReadPart { part, len, blank: false, is_thought: false, is_signed: false, raw: raw.map(Box::new) }
 }
 
 /// An output by its text before it was kept; its id is set later.

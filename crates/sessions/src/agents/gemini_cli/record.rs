@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::part::{NO_SIGNATURE, Piece, Reader, braced, id_len, piece, quoted};
+use super::part::{NO_SIGNATURE, ReadPart, RecordReader, braced, id_len, piece, quoted};
 use super::{KIND_FIELD, KINDS};
 use crate::parse::cursor::Cursor;
 use crate::{derive, refusal};
@@ -86,7 +86,7 @@ pub(super) enum RecordDraft {
     Nothing,
     /// A message of the user's.
     User {
-        parts: Vec<Piece>,
+        parts: Vec<ReadPart>,
         /// What the record says of its kind.
         kind: Option<Kind>,
         /// A text of it speaks of a snapshot.
@@ -95,7 +95,7 @@ pub(super) enum RecordDraft {
         summary: bool,
     },
     /// A turn of the model's: what it said, of which nothing is sent if it only thought, and the results of its calls.
-    Model { parts: Vec<Piece>, kind: Option<Kind>, results: Vec<Piece> },
+    Model { parts: Vec<ReadPart>, kind: Option<Kind>, results: Vec<ReadPart> },
     /// What is wrong with it.
     Unknown(String),
 }
@@ -114,18 +114,18 @@ pub(super) struct RecordFields<'a> {
     reported: Option<Reported>,
     content: Content,
     thinks: bool,
-    calls: Vec<Piece>,
-    results: Vec<Piece>,
+    calls: Vec<ReadPart>,
+    results: Vec<ReadPart>,
 }
 
 /// What stands under `content`.
 #[derive(Default)]
 struct Content {
-    parts: Vec<Piece>,
+    parts: Vec<ReadPart>,
     filled: bool,
 }
 
-impl Reader<'_> {
+impl RecordReader<'_> {
     /// What is known of a record before its fields come.
     pub(super) fn begin<'a>(&mut self, at: u64) -> RecordFields<'a> {
         self.texts.at = at;
@@ -194,7 +194,7 @@ impl Reader<'_> {
                     let mut parts = found.content.parts;
                     // What stands beside a tool's response is the tool's.
                     let own = !parts.iter().any(|it| matches!(it.part, Part::Output(_)));
-                    if let (Some("summary"), [Piece { part: Part::Text(text), .. }]) = (ours, &mut *parts)
+                    if let (Some("summary"), [ReadPart { part: Part::Text(text), .. }]) = (ours, &mut *parts)
                         && let Some(inner) = unframed(shown)
                     {
                         *text = self.texts.of(inner);
@@ -298,11 +298,11 @@ impl Reader<'_> {
 fn turn(
     content: Content,
     thinks: bool,
-    calls: Vec<Piece>,
-    results: Vec<Piece>,
+    calls: Vec<ReadPart>,
+    results: Vec<ReadPart>,
     kind: Option<Kind>,
 ) -> RecordDraft {
-    let is_call = |it: &Piece| matches!(it.part, Part::Call(_));
+    let is_call = |it: &ReadPart| matches!(it.part, Part::Call(_));
     let mut parts = if content.filled { content.parts } else { Vec::new() };
     let has_thoughts = parts.iter().any(|it| it.is_thought);
     let whole = has_thoughts || parts.iter().any(is_call);
@@ -328,7 +328,7 @@ fn turn(
 }
 
 /// Calls and responses without an id get one from name and number, the same on both sides, as the client does it.
-fn ready(mut pieces: Vec<Piece>) -> Vec<Piece> {
+fn ready(mut pieces: Vec<ReadPart>) -> Vec<ReadPart> {
     let mut counts: HashMap<Arc<str>, usize> = HashMap::new();
     for piece in &mut pieces {
         let (key, id, name) = match &mut piece.part {
@@ -382,7 +382,7 @@ fn unframed(text: &str) -> Option<&str> {
 }
 
 /// Marks the results of a call whose status is `cancelled`, if it was the user who did not want it.
-fn mark_refused(results: &mut [Piece]) {
+fn mark_refused(results: &mut [ReadPart]) {
     for piece in results {
         if let Part::Output(output) = &mut piece.part
             && output.failed
@@ -401,11 +401,11 @@ mod tests {
     use history::{Opaque, TextSize};
 
     fn look(json: &str) -> Option<JournalItem> {
-        let mut reader = Reader::new(Wanted { keep: WHOLE, raw: true });
+        let mut reader = RecordReader::new(Wanted { keep: WHOLE, raw: true });
         Cursor::mended(json.as_bytes(), |it| reader.message(it, 7)).and_then(Result::ok)
     }
 
-    fn pieces(draft: RecordDraft) -> (Vec<Piece>, Vec<Piece>) {
+    fn pieces(draft: RecordDraft) -> (Vec<ReadPart>, Vec<ReadPart>) {
         match draft {
             RecordDraft::User { parts, .. } => (parts, Vec::new()),
             RecordDraft::Model { parts, results, .. } => (parts, results),
@@ -416,7 +416,7 @@ mod tests {
     /// The JSON of what is sent; each part is as long as it says.
     fn sent(json: &str) -> String {
         let (parts, results) = pieces(look(json).unwrap().draft);
-        let json = |it: &Piece| {
+        let json = |it: &ReadPart| {
             let json = history::json::compact(it.raw.as_deref().unwrap());
             assert_eq!(it.len, TextSize::of(&json).utf16, "{json}");
             json

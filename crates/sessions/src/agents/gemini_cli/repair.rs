@@ -99,7 +99,7 @@ pub(super) fn journal(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
         let id = if is_hex { format!("{begin}{}", &id[8..]) } else { id };
         let time = time.unwrap_or_else(|| derive::time(0));
         found.note(Damage::MissingHeader, at, format!("no sessionId; {id} is made from the file's name"));
-        // Which project it is of is known by the folder alone; the client opens no session without a hash.
+        // Only the folder tells its project, and the client opens no session without a hash.
         let project = project_hash(&Meta::default());
         let header = json!({
             "sessionId": id, "projectHash": project, "startTime": time, "lastUpdated": time, "kind": "main",
@@ -177,7 +177,7 @@ pub(super) fn records(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
         if at.record.at < base || newest.get(&hash(id.as_bytes())).is_some_and(|it| *it != place) {
             return;
         }
-        let mut look = Look { found, album: &mut album, calls: &calls, answers: &answers };
+        let mut look = RecordRepair { found, album: &mut album, calls: &calls, answers: &answers };
         match fields.text("type").as_deref() {
             Some("gemini") => {
                 for raw in fields.list("toolCalls").unwrap_or_default() {
@@ -202,7 +202,7 @@ fn called(fields: &Fields) -> Vec<String> {
     tools.chain(parts).collect()
 }
 
-struct Look<'a, 'f> {
+struct RecordRepair<'a, 'f> {
     found: &'a mut Findings<'f>,
     album: &'a mut Album,
     /// Hashes of the ids of all calls, and of all that the user's records answer.
@@ -210,7 +210,7 @@ struct Look<'a, 'f> {
     answers: &'a HashSet<u64>,
 }
 
-impl Look<'_, '_> {
+impl RecordRepair<'_, '_> {
     fn call(&mut self, at: &At<'_>, raw: &str, is_last: bool) {
         let Some(call) = Fields::of(raw) else { return };
         let (id, tool) = (call.text("id").unwrap_or_default(), call.text("name").unwrap_or_default());

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::convert::{JournalOrigin, Live, Which, read_kind};
+use super::convert::{JournalOrigin, LiveMessage, Which, read_kind};
 use super::part::API;
 use super::record::{SNAPSHOT, starts_ignored};
 use super::{KIND_FIELD, KINDS, Read};
@@ -221,7 +221,7 @@ fn responses(
 
 struct Writer<'a> {
     source: &'a dyn Source,
-    live: &'a [Live],
+    live: &'a [LiveMessage],
     /// The id of the session that was read.
     old: &'a str,
     ms: i64,
@@ -238,7 +238,7 @@ impl Writer<'_> {
         let mut index = 0;
         while let Some(message) = messages.get(index) {
             let before = index.checked_sub(1).and_then(|it| messages.get(it));
-            let kind = self.kind(before, message);
+            let kind = kind_name(before, message);
             if message.role == Role::Assistant {
                 let answers = messages.get(index + 1).filter(|it| answers(message, it));
                 let as_is = messages.get(index + 1).is_some_and(|it| self.is_rest(message, it));
@@ -253,13 +253,7 @@ impl Writer<'_> {
         Ok(out)
     }
 
-    /// The name of the kind, where the record has to say it.
-    fn kind(&self, before: Option<&Message>, message: &Message) -> Option<&'static str> {
-        let seen = read_kind(before, message.role == Role::Assistant, &message.parts);
-        KINDS.iter().find(|(_, kind)| *kind == message.kind && seen != *kind).map(|(name, _)| *name)
-    }
-
-    fn origin(&self, message: &Message) -> Option<(&Live, &JournalOrigin)> {
+    fn origin(&self, message: &Message) -> Option<(&LiveMessage, &JournalOrigin)> {
         let live = self.live.get(message.from? as usize)?;
         Some((live, live.origin.as_ref()?))
     }
@@ -352,31 +346,8 @@ impl Writer<'_> {
         {
             let text = text_json::mend(&self.source.bytes(at.clone())?).into_owned();
             if let Some(fields) = Fields::of(&text) {
-                let tools: Vec<Fields> =
-                    fields.list("toolCalls").unwrap_or_default().into_iter().filter_map(Fields::of).collect();
-                let ids: Vec<String> = tools.iter().filter_map(|it| it.text("id")).collect();
-                let embedded = in_order(&results, &ids);
-                let embeds = embedded.is_some();
-                let mut embedded = embedded.into_iter().flatten();
-                let tools: Vec<String> = tools
-                    .iter()
-                    .map(|it| {
-                        let result = it.text("id").and_then(|_| embedded.next()?).map(text_json::compact);
-                        it.with(&[("result", result.as_deref())])
-                    })
-                    .collect();
                 self.ids.insert(id.clone());
-                let kind = kind.map(quoted);
-                let (tools, had) = (array(&tools), fields.get("toolCalls").is_some());
-                let record = fields.with(&[
-                    ("tokens", None),
-                    (
-                        "toolCalls",
-                        if as_is { fields.get("toolCalls") } else { Some(tools.as_str()).filter(|_| had) },
-                    ),
-                    (KIND_FIELD, kind.as_deref().or(fields.get(KIND_FIELD))),
-                ]);
-                return Ok((record, embeds || as_is));
+                return Ok(same_model_record(&fields, &results, as_is, kind));
             }
         }
         let at = derive::time(message.at.unwrap_or(self.ms));
@@ -493,4 +464,40 @@ fn respond(raw: &mut Value, new: &Output) {
     if new.media.is_empty() {
         body.remove("parts");
     }
+}
+
+/// The name of a message's kind, where its record has to say it.
+fn kind_name(before: Option<&Message>, message: &Message) -> Option<&'static str> {
+    let seen = read_kind(before, message.role == Role::Assistant, &message.parts);
+    KINDS.iter().find(|(_, kind)| *kind == message.kind && seen != *kind).map(|(name, _)| *name)
+}
+
+/// A model record as it stands, without its tokens, and whether the answers stand in it.
+fn same_model_record(
+    fields: &Fields<'_>,
+    results: &[(String, Vec<Value>)],
+    as_is: bool,
+    kind: Option<&str>,
+) -> (String, bool) {
+    let tools: Vec<Fields> =
+        fields.list("toolCalls").unwrap_or_default().into_iter().filter_map(Fields::of).collect();
+    let ids: Vec<String> = tools.iter().filter_map(|it| it.text("id")).collect();
+    let embedded = in_order(results, &ids);
+    let embeds = embedded.is_some();
+    let mut embedded = embedded.into_iter().flatten();
+    let tools: Vec<String> = tools
+        .iter()
+        .map(|it| {
+            let result = it.text("id").and_then(|_| embedded.next()?).map(text_json::compact);
+            it.with(&[("result", result.as_deref())])
+        })
+        .collect();
+    let kind = kind.map(quoted);
+    let (tools, had) = (array(&tools), fields.get("toolCalls").is_some());
+    let record = fields.with(&[
+        ("tokens", None),
+        ("toolCalls", if as_is { fields.get("toolCalls") } else { Some(tools.as_str()).filter(|_| had) }),
+        (KIND_FIELD, kind.as_deref().or(fields.get(KIND_FIELD))),
+    ]);
+    (record, embeds || as_is)
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::element::{Live, usage};
+use super::element::{LiveElement, usage};
 use super::make::{Change, Like, VERSION, file, no_tokens, say, slots, text};
 use super::read::Export;
 use crate::{Piece, Session, Written, derive};
@@ -122,7 +122,7 @@ impl<'m> Answers<'m> {
 
 struct SessionDraft<'a> {
     export: Option<&'a Export<'a>>,
-    live: Vec<Live>,
+    live: Vec<LiveElement>,
     /// The id of the session that is written.
     session: String,
     /// What all ids are derived from.

@@ -10,7 +10,7 @@ use crate::{is_cleared, refusal};
 use history::{Call, Kind, Media, MediaKind, Message, Output, Part, Reasoning, Role, Text, Usage};
 
 /// A message of the history and where it comes from.
-pub(super) struct Live {
+pub(super) struct LiveElement {
     pub message: Message,
     /// Number of the element.
     pub record: usize,
@@ -20,8 +20,8 @@ pub(super) struct Live {
 
 /// A user's element. Text that the client added (`synthetic`: files read on mention, plugin notes, "continue") is
 /// told apart from the user's words, so that one element can become several messages.
-pub(super) fn user(record: usize, info: &Value, parts: &[Value], out: &mut Vec<Live>) {
-    let mut open: Option<Live> = None;
+pub(super) fn user(record: usize, info: &Value, parts: &[Value], out: &mut Vec<LiveElement>) {
+    let mut open: Option<LiveElement> = None;
     for (index, part) in parts.iter().enumerate() {
         let Some((kind, part)) = user_part(part) else { continue };
         if let Some(done) = open.take_if(|it| it.message.kind != kind) {
@@ -31,7 +31,7 @@ pub(super) fn user(record: usize, info: &Value, parts: &[Value], out: &mut Vec<L
             let mut message = Message::new(Role::User, kind, Vec::new());
             message.id = info["id"].as_str().map(Into::into);
             message.at = info["time"]["created"].as_i64();
-            Live { message, record, parts: Vec::new() }
+            LiveElement { message, record, parts: Vec::new() }
         });
         live.message.parts.push(part);
         live.parts.push(index);
@@ -93,7 +93,7 @@ pub(super) fn assistant(
     parts: &[Value],
     same_model: bool,
     open: bool,
-    out: &mut Vec<Live>,
+    out: &mut Vec<LiveElement>,
 ) {
     let unsent = |it: &Value| matches!(it["type"].as_str(), Some("step-start" | "reasoning"));
     // Of answers that failed, only one that the user stopped is sent, if it got to say something.
@@ -109,7 +109,7 @@ pub(super) fn assistant(
         }
         message.id = info["id"].as_str().map(Into::into);
         message.at = at.as_i64();
-        Live { message, record, parts: Vec::new() }
+        LiveElement { message, record, parts: Vec::new() }
     };
     // OpenAI's reasoning items, of which each part repeats the encrypted content; it is sent once (AI SDK).
     let mut items: HashSet<&str> = HashSet::new();
@@ -160,14 +160,14 @@ pub(super) fn assistant(
     }
 }
 
-impl Live {
+impl LiveElement {
     fn push(&mut self, index: usize, part: Part) {
         self.message.parts.push(part);
         self.parts.push(index);
     }
 }
 
-fn flush(live: &mut Live, next: Live, out: &mut Vec<Live>) {
+fn flush(live: &mut LiveElement, next: LiveElement, out: &mut Vec<LiveElement>) {
     let done = std::mem::replace(live, next);
     if !done.message.parts.is_empty() {
         out.push(done);

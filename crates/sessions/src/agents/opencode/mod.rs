@@ -14,7 +14,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-use crate::format::{Api, Row};
+use crate::format::{Api, FormatRow};
 use crate::parse::document;
 use crate::requests::{Collector, each_message};
 use crate::{Format, Keep, Mode, Session, Source, Written};
@@ -24,7 +24,7 @@ use history::error::{Error, ErrorKind, Result};
 use serde_json::Value;
 
 // It talks to many providers, so the signer is not known.
-pub(crate) static ROW: Row = Row {
+pub(crate) static ROW: FormatRow = FormatRow {
     name: "opencode",
     api: Api::OpenAiChat,
     is_signed: false,

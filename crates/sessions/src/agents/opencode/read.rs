@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::element::{Live, assistant, is_completed, usage, user};
+use super::element::{LiveElement, assistant, is_completed, usage, user};
 use crate::parse::document;
 use crate::{Format, Keep, Note, PastCompaction, Record, Session, derive, hold};
 use history::error::{Error, ErrorKind, Result as OrError};
@@ -100,7 +100,7 @@ impl<'a> Export<'a> {
     }
 
     /// The messages that OpenCode would send next, in order. With `keep`, texts are as that holds them.
-    pub(super) fn live(&self, keep: Option<&Keep>) -> Vec<Live> {
+    pub(super) fn live(&self, keep: Option<&Keep>) -> Vec<LiveElement> {
         let order = self.order();
         let model = order.iter().rev().find_map(|it| model_of(&self.entries[it.0].info));
         let last = order.last().copied();
@@ -125,7 +125,7 @@ impl<'a> Export<'a> {
             }
             out
         };
-        let mut out: Vec<Live> = parallel::par_map(&order, MANY, said).into_iter().flatten().collect();
+        let mut out: Vec<LiveElement> = parallel::par_map(&order, MANY, said).into_iter().flatten().collect();
         // What a message before the summary reported was another context.
         let summary = out.iter().rposition(|it| it.message.kind == Kind::Summary);
         if let Some(summary) = summary {
@@ -248,7 +248,7 @@ impl<'a> Export<'a> {
     }
 
     /// Each marker whose summary is complete. The context before it is what the last answer before it reported.
-    fn past(&self, live: &[Live]) -> Vec<PastCompaction> {
+    fn past(&self, live: &[LiveElement]) -> Vec<PastCompaction> {
         let place: BTreeMap<usize, usize> =
             live.iter().enumerate().rev().map(|(at, it)| (it.record, at)).collect();
         let mut out = Vec::new();

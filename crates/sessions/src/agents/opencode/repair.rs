@@ -20,7 +20,7 @@ const INTERRUPTED: &str = "Tool execution aborted";
 /// Under this name stands the text of a row that is no JSON.
 const UNREADABLE: &str = "unreadable";
 
-struct Look<'a, 'f> {
+struct ElementRepair<'a, 'f> {
     at: At<'a>,
     found: &'a mut Findings<'f>,
     album: Album,
@@ -37,7 +37,7 @@ pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<
     let whole = json::mend(&bytes);
     let Some(export) = Fields::of(whole.trim()) else { return Ok(()) };
     let messages = export.list("messages").unwrap_or_default();
-    let mut look = Look {
+    let mut look = ElementRepair {
         at: At { record: Record { at: 0, len: whole.len() as u64 }, whole: &whole },
         found,
         album: Album::default(),
@@ -52,13 +52,13 @@ pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<
             gone.insert(number);
         }
     }
-    let Look { album, found, at, .. } = look;
+    let ElementRepair { album, found, at, .. } = look;
     found.remove(&at, &messages, &gone, "");
     album.done(found);
     Ok(())
 }
 
-impl Look<'_, '_> {
+impl ElementRepair<'_, '_> {
     /// A message; whether it stays.
     fn message(&mut self, raw: &str) -> bool {
         let place = self.at.range(raw).start;

@@ -1,25 +1,28 @@
 //! Originals and compactions in the database.
 
+pub(in crate::store) mod batch;
+pub(in crate::store) mod item;
+
 use std::io::{BufReader, Read};
 
 use serde::{Deserialize, Serialize};
 
-use super::content::chunks::{corrupted, open};
-use super::content::{Packer, Prepared, put_content, put_packs};
-use super::database::sql::{
+use crate::store::Store;
+use crate::store::content::chunks::{corrupted, open};
+use crate::store::content::{Packer, Prepared, put_content, put_packs};
+use crate::store::database::sql::{
     Connection, Optional as _, Pool, Row, SqlResult, Transaction, failed, locked, params, write,
 };
-use super::handle::identity;
-use super::item::{ENTRY, ItemPlace, NewItem, chosen, entry_of, item, missing, put_item, put_place};
-use super::search::words::indexed;
-use super::{
-    Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, NewCompaction, Original, Range, Removed,
-    Scope, SearchExtent, SessionOrigin, Slice, Stored, What, range, unwrapped,
-};
-use crate::store::Store;
+use crate::store::handle::identity;
 use crate::store::search::index;
+use crate::store::search::words::indexed;
+use crate::store::{
+    Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, Original, Range, Removed, Scope,
+    SearchExtent, SessionOrigin, Slice, Stored, What, range, unwrapped,
+};
 use history::error::{Error, ErrorKind, Result};
 use history::secrets::Redactor;
+use item::{ENTRY, ItemPlace, NewItem, chosen, entry_of, item, missing, put_item, put_place};
 
 const STORING: &str = "archiving originals";
 const READING: &str = "reading the archive";
@@ -59,7 +62,7 @@ struct Ready<'a> {
 
 /// What becomes of an original's words.
 enum Words {
-    /// They are in the index already, or are those of other originals: a session's are its messages'.
+    /// The words are in the index already, or those of other originals stand for them: for a session, its messages'.
     None,
     Now(String),
     /// The next search puts them there.
@@ -217,12 +220,12 @@ impl Store {
                     format!("reading {}: expected an original, {found}", item.handle),
                 )
             })?;
-            item = super::item::item(&locked(connection), scope, original.as_str())?;
+            item = item::item(&locked(connection), scope, original.as_str())?;
         }
         match (item.content, item.sort.as_str()) {
             (Some(content), _) => Ok(Box::new(open(connection, item.handle, content)?)),
             (None, "memory") => {
-                let content = super::memory::remembered::content(&locked(connection), item.id)?;
+                let content = crate::store::memory::remembered::content(&locked(connection), item.id)?;
                 Ok(Box::new(std::io::Cursor::new(content.into_bytes())))
             }
             (None, _) => Err(missing(item.handle)),
@@ -291,24 +294,21 @@ fn try_put_all(
         stored.handles.push(handle);
         stored.digests.push(it.content.digest);
     }
-    if let Some(new) = &batch.compaction {
-        stored.compaction =
-            Some(put_compaction(&transaction, scope, batch, new, &stored.handles, &ids, redactor)?);
-    }
+    stored.compaction = put_compaction(&transaction, scope, batch, &stored.handles, &ids, redactor)?;
     transaction.commit().map_err(failed(STORING))?;
     Ok(Some(stored))
 }
 
-/// Stores a compaction of originals with these handles and ids.
+/// Stores the compaction of a batch, if it has one: of originals with these handles and ids.
 fn put_compaction(
     transaction: &Transaction<'_>,
     scope: &Scope,
     batch: &Batch<'_>,
-    new: &NewCompaction,
     handles: &[Handle],
     ids: &[i64],
     redactor: &Redactor,
-) -> Result<Handle> {
+) -> Result<Option<Handle>> {
+    let Some(new) = &batch.compaction else { return Ok(None) };
     let pairs = || batch.originals.iter().zip(handles);
     let kept = Kept {
         session: batch.session.clone(),
@@ -370,7 +370,7 @@ fn put_compaction(
         put_place(transaction, id, &place)?;
         index::index(transaction, id, &indexed(&summary))?;
     }
-    Ok(handle)
+    Ok(Some(handle))
 }
 
 fn put_original(

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Digest, Handle, What};
+use crate::store::{Digest, Handle, What};
 use sessions::Source;
 
 #[derive(Clone, Copy)]
@@ -101,7 +101,6 @@ pub struct Stored {
 /// Something that a compaction removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removed {
-    /// Where its bytes are.
     pub handle: Handle,
     #[serde(rename = "kind")]
     pub what: What,
@@ -114,7 +113,7 @@ pub struct Removed {
     pub tokens: u64,
 }
 
-/// What became of a compaction; set by [`Store::finish`](super::Store::finish).
+/// What became of a compaction; set by [`Store::finish`](crate::store::Store::finish).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
     pub path: Option<String>,
@@ -140,7 +139,6 @@ pub enum AppliedMode {
     Repair,
 }
 
-/// A compaction that was stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compaction {
     pub handle: Handle,

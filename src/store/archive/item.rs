@@ -1,13 +1,13 @@
 //! Whatever has a handle, as the database knows it: whose it is, and where a session has it.
 
-use super::database::sql::{
+use crate::store::database::sql::{
     Connection, Optional as _, Row, SqlResult, Transaction, failed, odd, params, write,
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Digest, Handle, Scope};
 use crate::store::Store;
 use crate::store::search::index;
+use crate::store::{Digest, Handle, Scope};
 use history::error::{Error, ErrorKind, Hint, Result};
 use history::named;
 
@@ -53,26 +53,26 @@ pub struct Entry {
 }
 
 /// A row of `item` as its reader needs it.
-pub(super) struct Item {
-    pub(super) id: i64,
-    pub(super) handle: Handle,
-    pub(super) project: String,
-    pub(super) sort: String,
-    pub(super) content: Option<i64>,
+pub(in crate::store) struct Item {
+    pub(in crate::store) id: i64,
+    pub(in crate::store) handle: Handle,
+    pub(in crate::store) project: String,
+    pub(in crate::store) sort: String,
+    pub(in crate::store) content: Option<i64>,
 }
 
-pub(super) struct NewItem<'a> {
-    pub(super) scope: &'a Scope,
-    pub(super) sort: &'static str,
-    pub(super) identity: Digest,
-    pub(super) content: Option<i64>,
-    pub(super) tokens: Option<u64>,
-    pub(super) bytes: u64,
-    pub(super) at: i64,
+pub(in crate::store) struct NewItem<'a> {
+    pub(in crate::store) scope: &'a Scope,
+    pub(in crate::store) sort: &'static str,
+    pub(in crate::store) identity: Digest,
+    pub(in crate::store) content: Option<i64>,
+    pub(in crate::store) tokens: Option<u64>,
+    pub(in crate::store) bytes: u64,
+    pub(in crate::store) at: i64,
 }
 
 /// The handle that an identity has, or the first that is free for it.
-pub(super) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
+pub(in crate::store) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
     let find = "SELECT id, identity FROM item WHERE handle = ?1";
     for n in 0.. {
         let handle = Handle::nth(identity, n);
@@ -90,7 +90,10 @@ pub(super) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Hand
 }
 
 /// Inserts an item, or makes the one with the same identity new. Says whether it was there.
-pub(super) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Result<(i64, Handle, bool)> {
+pub(in crate::store) fn put_item(
+    transaction: &Transaction<'_>,
+    new: &NewItem<'_>,
+) -> Result<(i64, Handle, bool)> {
     let (handle, found) = chosen(transaction, &new.identity)?;
     if let Some(id) = found {
         transaction
@@ -124,16 +127,20 @@ pub(super) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Resu
 }
 
 /// Where a session has an item.
-pub(super) struct ItemPlace<'a> {
-    pub(super) session: &'a str,
-    pub(super) what: What,
-    pub(super) call_id: &'a str,
-    pub(super) tool: Option<&'a str>,
-    pub(super) message: Option<u32>,
-    pub(super) at: i64,
+pub(in crate::store) struct ItemPlace<'a> {
+    pub(in crate::store) session: &'a str,
+    pub(in crate::store) what: What,
+    pub(in crate::store) call_id: &'a str,
+    pub(in crate::store) tool: Option<&'a str>,
+    pub(in crate::store) message: Option<u32>,
+    pub(in crate::store) at: i64,
 }
 
-pub(super) fn put_place(transaction: &Transaction<'_>, item: i64, place: &ItemPlace<'_>) -> Result<()> {
+pub(in crate::store) fn put_place(
+    transaction: &Transaction<'_>,
+    item: i64,
+    place: &ItemPlace<'_>,
+) -> Result<()> {
     let sql = "INSERT INTO place (item, session, what, call_id, tool, message, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (item, session, what, call_id) DO UPDATE
                SET tool = excluded.tool, message = excluded.message, at = excluded.at WHERE place.at <= excluded.at";
@@ -155,7 +162,7 @@ pub(super) fn put_place(transaction: &Transaction<'_>, item: i64, place: &ItemPl
 }
 
 /// Counters in the database are signed; ours never reach the sign.
-pub(super) fn signed(it: u64) -> i64 {
+pub(in crate::store) fn signed(it: u64) -> i64 {
     i64::try_from(it).unwrap_or(i64::MAX)
 }
 
@@ -164,7 +171,7 @@ fn unsigned(it: i64) -> u64 {
 }
 
 /// The item of that handle, if the scope may see it.
-pub(super) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Result<Item> {
+pub(in crate::store) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Result<Item> {
     let item = owned(connection, handle, &scope.owner)?;
     if item.project == scope.project || item.project.is_empty() {
         return Ok(item);
@@ -240,7 +247,7 @@ impl Store {
     }
 }
 
-pub(super) fn missing(handle: Handle) -> Error {
+pub(in crate::store) fn missing(handle: Handle) -> Error {
     Error::new(
         ErrorKind::Arguments,
         format!("unknown handle {handle}; `epitome recall` lists the newest ones"),
@@ -248,17 +255,17 @@ pub(super) fn missing(handle: Handle) -> Error {
 }
 
 /// Deletes an item and what hangs on it, but not its content.
-pub(super) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> {
+pub(in crate::store) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> {
     index::unindex(transaction, id)?;
     transaction.execute("DELETE FROM item WHERE id = ?1", [id]).map_err(failed("deleting from the store"))?;
     Ok(())
 }
 
 /// The columns that [`entry_of`] reads.
-pub(super) const ENTRY: &str =
+pub(in crate::store) const ENTRY: &str =
     "i.handle, p.what, i.project, p.session, p.message, p.call_id, p.tool, i.tokens, i.bytes, i.at";
 
-pub(super) fn entry_of(row: &Row<'_>) -> SqlResult<Entry> {
+pub(in crate::store) fn entry_of(row: &Row<'_>) -> SqlResult<Entry> {
     let handle: String = row.get(0)?;
     let what: String = row.get(1)?;
     let filled = |it: String| Some(it).filter(|it| !it.is_empty());

@@ -1,45 +1,28 @@
-//! The changes put in place, all or none, with a record of what was made for them.
+//! Changes put in place, all or none, with a record of what was made for them.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
-
-use super::{FileChange, Made, MadeInFiles};
+use super::records::Records;
+use super::{FileChange, InstallPlan};
 use history::error::{Error, ErrorKind, Result};
 
-/// What installing made.
-#[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Records {
-    pub agents: BTreeMap<String, MadeInFiles>,
-    /// Folders that it made, for any of them.
-    folders: BTreeSet<String>,
-}
-
-/// The file that holds it, in our data directory (`data` below).
-const RECORDS: &str = "installed.json";
-
-/// Makes the changes. What is made for them is recorded first; if a change fails, that record is taken back.
-pub fn put_in(data: &Path, agent: &str, changes: &[FileChange], made: MadeInFiles) -> Result<()> {
+/// Makes the changes of a plan. What is made for them is recorded first, in our data directory `data`; if a change
+/// fails, that record is taken back.
+pub fn put_in(data: &Path, agent: &str, plan: &InstallPlan) -> Result<()> {
+    let changes = &plan.changes;
     writable(changes)?;
-    let before = records(data);
+    let before = Records::read(data);
     let mut after = before.clone();
-    let of_agent = after.agents.entry(agent.to_owned()).or_default();
-    for (file, made) in made {
-        let known = of_agent.entry(file).or_default();
-        known.extend(made.into_iter().filter(|it| !known.contains(it)).collect::<Vec<_>>());
+    after.add(agent, &plan.made);
+    for it in changes.iter().filter(|it| it.after.is_some()) {
+        after.add_folders_of(&target(&it.path));
     }
-    let files = changes.iter().filter(|it| it.after.is_some()).map(|it| target(&it.path));
-    for file in files.chain([data.join(RECORDS)]) {
-        let folders = file.ancestors().skip(1).take_while(|it| !it.exists());
-        after.folders.extend(folders.map(|it| it.display().to_string()));
-    }
-    write_records(data, &after)?;
+    after.write(data)?;
     let done = apply(changes);
     if done.is_err() {
         after.agents = before.agents;
     }
-    store_records(data, after)?;
+    after.settle(data)?;
     done
 }
 
@@ -47,56 +30,10 @@ pub fn put_in(data: &Path, agent: &str, changes: &[FileChange], made: MadeInFile
 pub fn take_out(data: &Path, agent: &str, changes: &[FileChange]) -> Result<()> {
     writable(changes)?;
     apply(changes)?;
-    let mut all = records(data);
+    let mut all = Records::read(data);
     all.agents.remove(agent);
-    store_records(data, all)
+    all.settle(data)
 }
-
-pub fn records(data: &Path) -> Records {
-    let text = std::fs::read_to_string(data.join(RECORDS)).unwrap_or_default();
-    serde_json::from_str(&text).ok().or_else(|| of_texts(&text)).unwrap_or_default()
-}
-
-/// Records as they were written until 25 November 2026: what was made as a text each, folders as one more agent.
-fn of_texts(text: &str) -> Option<Records> {
-    let mut agents: BTreeMap<String, BTreeMap<String, Vec<String>>> = serde_json::from_str(text).ok()?;
-    let folders = agents.remove("folders").unwrap_or_default().into_keys().collect();
-    let keys = |it: &str| it.split('/').map(str::to_owned).collect();
-    let made = |it: String| match (it.strip_prefix("{}"), it.strip_prefix('=')) {
-        _ if it.is_empty() => Made::File,
-        (Some(blank), _) => Made::Object(blank.to_owned()),
-        (None, Some(switch)) => Made::Switch(keys(switch)),
-        (None, None) => Made::Section(keys(&it)),
-    };
-    let in_files = |files: BTreeMap<String, Vec<String>>| {
-        files.into_iter().map(|(file, all)| (file, all.into_iter().map(made).collect())).collect()
-    };
-    Some(Records { agents: agents.into_iter().map(|(agent, it)| (agent, in_files(it))).collect(), folders })
-}
-
-/// Notes what is installed after a change, and removes the folders of ours that are empty now.
-fn store_records(data: &Path, mut records: Records) -> Result<()> {
-    let path = data.join(RECORDS);
-    if records.agents.is_empty() && path.exists() {
-        std::fs::remove_file(&path)
-            .map_err(|error| Error::new(ErrorKind::Io, RECORDING).at_path(&path).because(error))?;
-    }
-    // A folder sorts before those in it. Removing one that is not empty fails.
-    for folder in records.folders.iter().rev() {
-        let _ = std::fs::remove_dir(folder);
-    }
-    records.folders.retain(|it| Path::new(it).exists());
-    if records.agents.is_empty() { Ok(()) } else { write_records(data, &records) }
-}
-
-fn write_records(data: &Path, records: &Records) -> Result<()> {
-    let path = data.join(RECORDS);
-    crate::files::make_folder(data, RECORDING)?;
-    crate::files::install(&path, history::json::compact(records).as_bytes())
-}
-
-/// What an error of the file of records was about.
-const RECORDING: &str = "recording what is installed";
 
 pub fn differ(it: &&FileChange) -> bool {
     it.before != it.after
@@ -195,21 +132,5 @@ mod tests {
             [change("a", None, Some("ours")), change("b", Some("theirs"), None), change("c", None, Some(""))];
         apply(&changes).unwrap_err();
         assert_eq!((text("a"), text("b").as_deref()), (None, Some("theirs")));
-    }
-
-    #[test]
-    fn records_of_an_earlier_day_are_read() {
-        let text = r#"{"codex":{"/h/c.toml":[""]},"folders":{"/h/.epitome":[]},
-            "gemini-cli":{"/h/s.json":["{}\n","mcpServers/a","=env/X"]}}"#;
-        let records = of_texts(text).unwrap();
-        let keys = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect();
-        let made = [
-            Made::Object("\n".into()),
-            Made::Section(keys(&["mcpServers", "a"])),
-            Made::Switch(keys(&["env", "X"])),
-        ];
-        assert_eq!(records.agents["gemini-cli"]["/h/s.json"], made);
-        assert_eq!(records.agents["codex"]["/h/c.toml"], [Made::File]);
-        assert_eq!(records.folders, BTreeSet::from(["/h/.epitome".to_owned()]));
     }
 }

@@ -1,0 +1,169 @@
+//! What installing and uninstalling change, without changing anything yet.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::json::without_hooks;
+use super::ours::{is_our_file, with_program};
+use super::status_line::without_status_line;
+use super::toml::{is_our_section, toml_change};
+use super::{NAME, Registration, SettingsStyle, json::Edits, text_of};
+use crate::agents::Env;
+use crate::agents::settings::{self, sections};
+use history::error::{Error, ErrorKind, Result};
+
+#[derive(Debug, Clone)]
+pub struct InstallRequest {
+    pub program: PathBuf,
+    /// Whether hooks are registered too.
+    pub hooks: bool,
+    /// Whether we compact in the agent's place.
+    pub seat: bool,
+    /// Percent of the window from which the agent is to compact at the end of a turn; 0: only when it decides to.
+    pub compact_at: u8,
+    /// Whether the agent is to show our status line. One of an earlier install stays either way.
+    pub status_line: bool,
+    /// Whether the agent is to run the tools without asking.
+    pub trust: bool,
+    /// Whether what stands there under our name is known to be ours.
+    pub ours: bool,
+    /// No provider can be asked: every call is done within seconds.
+    pub offline: bool,
+}
+
+/// A file before and after. `None`: not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileChange {
+    pub path: PathBuf,
+    pub before: Option<String>,
+    pub after: Option<String>,
+}
+
+/// Something that installing had to make in a file of settings: uninstalling takes it out where nothing else came in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Made {
+    File,
+    /// The whole object, in a file that held only this white space.
+    Object(String),
+    /// An empty object or list at these keys.
+    Section(Vec<String>),
+    /// `"1"` at these keys.
+    Switch(Vec<String>),
+}
+
+/// By file.
+pub type MadeInFiles = BTreeMap<String, Vec<Made>>;
+
+/// What installing changes, and what it makes for that.
+#[derive(Debug)]
+pub struct InstallPlan {
+    pub changes: Vec<FileChange>,
+    pub made: MadeInFiles,
+}
+
+/// Plans an installation. `config`: the folder of user configurations.
+pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &InstallRequest) -> Result<InstallPlan> {
+    let (server, hooks) = (of.files)(env, config);
+    let mut edits = Edits::default();
+    match &of.style {
+        SettingsStyle::Toml => {
+            let change = toml_change(&server, of, wanted, &mut edits.made)?;
+            edits.files.insert(server, change);
+        }
+        SettingsStyle::Json { section, server: entry, hook, seat } => {
+            edits.server(&server, section, &entry(wanted), wanted, of.by_hand)?;
+            edits.hooks(&hooks, of, *hook, seat, wanted)?;
+        }
+        SettingsStyle::Plugin { section, server: entry, text } => {
+            edits.server(&server, section, &entry(wanted), wanted, of.by_hand)?;
+            edits.files.insert(hooks.clone(), plugin_change(hooks, text, wanted)?);
+        }
+    }
+    for (path, text) in (of.seat_files)(env, &wanted.program, wanted.compact_at) {
+        let before = text_of(&path)?;
+        if before.as_deref().is_some_and(|it| !is_our_file(it)) {
+            let what = "expected no file of that name, or ours, found another; rename it, or use --no-seat";
+            return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
+        }
+        if wanted.seat || before.is_some() {
+            edits.files.insert(path.clone(), FileChange { path, before, after: wanted.seat.then_some(text) });
+        }
+    }
+    Ok(InstallPlan { changes: edits.files.into_values().collect(), made: edits.made })
+}
+
+/// `text`: the plugin, with places for the program and the seat.
+fn plugin_change(path: PathBuf, text: &str, wanted: &InstallRequest) -> Result<FileChange> {
+    let before = text_of(&path)?;
+    if before.as_deref().is_some_and(|it| it.lines().next() != text.lines().next()) {
+        let what = "expected no plugin of our name, or ours, found another; rename it";
+        return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
+    }
+    let plugin = || {
+        let text = with_program(text, &wanted.program);
+        text.replace("\"@SEAT@\"", if wanted.seat { "true" } else { "false" })
+    };
+    Ok(FileChange { path, before, after: (wanted.hooks || wanted.seat).then(plugin) })
+}
+
+/// What uninstalling changes; `made` is what installing had to make.
+pub fn uninstall(env: &Env, config: &Path, of: &Registration, made: &MadeInFiles) -> Result<Vec<FileChange>> {
+    let (server, hooks) = (of.files)(env, config);
+    let is_plugin = |path: &Path| matches!(of.style, SettingsStyle::Plugin { .. }) && *path == hooks;
+    let mut out = Vec::new();
+    let mut paths = vec![server];
+    if !paths.contains(&hooks) {
+        paths.push(hooks.clone());
+    }
+    for path in paths {
+        let Some(before) = text_of(&path)?.filter(|it| !it.trim().is_empty()) else { continue };
+        let made = made.get(&path.display().to_string()).map(Vec::as_slice).unwrap_or_default();
+        let after = if is_plugin(&path) { None } else { without_ours(&path, &before, of, made)? };
+        if after.as_deref() != Some(&before) {
+            out.push(FileChange { path, before: Some(before), after });
+        }
+    }
+    for (path, _) in (of.seat_files)(env, Path::new(""), 0) {
+        if let Some(before) = text_of(&path)?.filter(|it| is_our_file(it)) {
+            out.push(FileChange { path, before: Some(before), after: None });
+        }
+    }
+    Ok(out)
+}
+
+/// Settings as they would be had we never been installed; nothing where the file was made for us.
+fn without_ours(path: &Path, before: &str, of: &Registration, made: &[Made]) -> Result<Option<String>> {
+    let mut after = match &of.style {
+        SettingsStyle::Toml => sections::remove(before, is_our_section),
+        SettingsStyle::Json { section, .. } | SettingsStyle::Plugin { section, .. } => {
+            settings::check(before).map_err(|error| error.at_path(path))?;
+            let text = without_status_line(without_hooks(before, of), of);
+            settings::remove(&text, &[section, NAME]).unwrap_or(text)
+        }
+    };
+    // What stands in another was made after it.
+    for it in made.iter().rev() {
+        after = without_made(&after, it).unwrap_or(after);
+    }
+    if !after.trim().is_empty() && after.replace(char::is_whitespace, "") != "{}" {
+        return Ok(Some(after));
+    }
+    let blank =
+        made.iter().find_map(|it| if let Made::Object(blank) = it { Some(blank.clone()) } else { None });
+    Ok(blank.or_else(|| (!made.contains(&Made::File)).then_some(after)))
+}
+
+/// The text without something that was made in it, if nothing else came into that.
+fn without_made(text: &str, made: &Made) -> Option<String> {
+    let (keys, untouched): (_, &[&str]) = match made {
+        Made::File | Made::Object(_) => return None,
+        Made::Section(keys) => (keys, &["{}", "[]"]),
+        Made::Switch(keys) => (keys, &["\"1\""]),
+    };
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let value = settings::get(text, &keys)?.replace(char::is_whitespace, "");
+    if untouched.contains(&value.as_str()) { settings::remove(text, &keys) } else { None }
+}

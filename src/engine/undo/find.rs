@@ -1,0 +1,120 @@
+//! Which compaction is meant: by a handle, by `last`, or by the session that it made or replaced.
+
+use crate::agents;
+use crate::engine::input::open::LOOKED_THROUGH;
+use crate::engine::{Engine, Opened};
+use crate::store::{Applied, Compaction, Entry, Scope, What};
+use history::error::{Error, ErrorKind, Result};
+
+/// What was found in the archive.
+pub struct Archived {
+    pub scope: Scope,
+    pub entry: Entry,
+}
+
+/// What a handle, or `last`, names: `last` is the newest compaction of this directory.
+///
+/// # Errors
+///
+/// No such handle, or nothing compacted here.
+pub fn located(engine: &Engine, name: &str) -> Result<Archived> {
+    if name == "last" {
+        let (scope, compaction) = last(engine, |_| true)?;
+        let entry = engine.store.entry(&scope, compaction.handle.as_str())?;
+        return Ok(Archived { scope, entry });
+    }
+    let scope = engine.store.locate(name, &engine.config.owner)?;
+    let entry = engine.store.entry(&scope, name)?;
+    Ok(Archived { scope, entry })
+}
+
+/// The newest compaction of this directory that is wanted. The user is never in a sub-agent's session: its compactions
+/// are undone by their handles alone.
+fn last(engine: &Engine, wanted: impl Fn(&Compaction) -> bool) -> Result<(Scope, Compaction)> {
+    let wanted = |it: &Compaction| {
+        if !wanted(it) {
+            return false;
+        }
+        let of_sub_agent = is_sub_agent(engine, &it.session.id);
+        if of_sub_agent {
+            tracing::warn!("{} is of a sub-agent: left as it is; name it to undo it", it.handle.as_str());
+        }
+        !of_sub_agent
+    };
+    let mut found: Option<(Scope, Compaction)> = None;
+    for scope in engine.projects() {
+        let newest = engine.store.compactions(&scope, None, LOOKED_THROUGH)?.into_iter().find(&wanted);
+        if let Some(newest) = newest
+            && found.as_ref().is_none_or(|(_, it)| it.at < newest.at)
+        {
+            found = Some((scope, newest));
+        }
+    }
+    found.ok_or_else(|| {
+        let what = "expected a compaction of this directory, found none; name one by its handle (`epitome sessions` \
+                    lists them), or go to the session's directory";
+        Error::new(ErrorKind::Arguments, what)
+    })
+}
+
+/// Whether another session started this one.
+fn is_sub_agent(engine: &Engine, session: &str) -> bool {
+    let found = agents::find(&engine.config.agents, session);
+    !found.is_empty() && found.iter().all(|it| it.parent.is_some())
+}
+
+/// The compaction that is to be undone: `last`, its own handle, or that of the session it replaced.
+pub(super) fn applied(engine: &Engine, name: &str) -> Result<(Scope, Compaction, Applied)> {
+    let (scope, compaction) = if name == "last" {
+        last(engine, |it| it.applied.is_some())?
+    } else {
+        let Archived { scope, entry } = located(engine, name)?;
+        let compaction = match entry.what {
+            What::Compaction => engine.store.compaction(&scope, name)?,
+            What::Session => {
+                let all = engine.store.compactions(&scope, None, LOOKED_THROUGH)?;
+                let of =
+                    |it: &Compaction| it.original.as_ref() == Some(&entry.handle) && it.applied.is_some();
+                all.into_iter().find(of).ok_or_else(|| never_applied(name))?
+            }
+            What::Message | What::Output | What::Memory => {
+                let what = format!(
+                    "{name}: expected a compaction to undo, found a {}; read it with recall",
+                    entry.what.name()
+                );
+                return Err(Error::new(ErrorKind::Arguments, what));
+            }
+        };
+        (scope, compaction)
+    };
+    let applied = compaction.applied.clone().ok_or_else(|| never_applied(name))?;
+    Ok((scope, compaction, applied))
+}
+
+/// The newest compaction of a session, or that it came from.
+pub(super) fn applied_of(engine: &Engine, opened: &Opened) -> Result<(Scope, Compaction, Applied)> {
+    let none = || {
+        let what = "undoing: expected a session that was compacted or pruned in place, found none; name what is to be \
+                    undone by its handle";
+        Error::new(ErrorKind::Arguments, what)
+    };
+    let history = &opened.session.history;
+    let id = history.meta.session.as_deref().ok_or_else(none)?;
+    let scope = engine.scope(history);
+    let all = engine.store.compactions(&scope, None, LOOKED_THROUGH)?;
+    let of_it = |it: Compaction| {
+        let applied = it.applied.clone()?;
+        let is_its = it.session.id == id || applied.session.as_deref() == Some(id);
+        is_its.then_some((it, applied))
+    };
+    let (compaction, applied) = all.into_iter().find_map(of_it).ok_or_else(none)?;
+    Ok((scope, compaction, applied))
+}
+
+fn never_applied(name: &str) -> Error {
+    let what = format!(
+        "{name}: expected a compaction that was applied, found one that was only planned or written to a file; \
+                        nothing is to be undone"
+    );
+    Error::new(ErrorKind::Arguments, what)
+}

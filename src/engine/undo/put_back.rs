@@ -1,0 +1,247 @@
+//! Puts a session back, in the way that fits how its compaction was written.
+
+use std::fmt;
+use std::path::Path;
+
+use crate::agents::reach::{self, Job, Way};
+use crate::agents::{self, Database};
+use crate::answers::RestoreStatus;
+use crate::engine::input::open::open_path;
+use crate::engine::undo::outcome::{Done, changed};
+use crate::engine::write_back::{Location, WrittenFingerprint, agent_of};
+use crate::engine::{Engine, Opened, write_back::readback};
+use crate::files::Reading;
+use crate::store::{Applied, AppliedMode, Compaction, Digest};
+use history::error::{Error, ErrorKind, Hint, Result};
+use history::{History, Message};
+use sessions::{self, MemorySource, Mode, Session, Source};
+
+pub(crate) struct Undo<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) compaction: &'a Compaction,
+    pub(super) applied: &'a Applied,
+    pub(super) mark: WrittenFingerprint,
+    pub(crate) source: MemorySource,
+    pub(crate) session: Session,
+}
+
+impl Undo<'_> {
+    pub(super) fn run(&self) -> Result<Done> {
+        let written = self.applied.path.clone().unwrap_or_default();
+        let target = absolute(&written)?;
+        match (self.applied.mode, target) {
+            (AppliedMode::New, target) => self.leave(&target),
+            (AppliedMode::Seat, Location::Rows(database, path, id)) => self.seat_rows(database, &path, &id),
+            (AppliedMode::Seat, Location::File(path)) => self.seat_file(&path),
+            (_, Location::Rows(database, path, id)) => self.rows(database, &path, &id),
+            (AppliedMode::Append, Location::File(path)) => self.append(&path),
+            (AppliedMode::Patch | AppliedMode::Repair, Location::File(path)) => self.patch(&path),
+        }
+    }
+
+    pub(crate) fn done(&self, status: RestoreStatus, output: impl fmt::Display) -> Done {
+        let id = self.compaction.session.id.clone();
+        Done { status, id, output: output.to_string(), later: 0, warnings: Vec::new() }
+    }
+
+    /// The original with the later turns, as messages: those that `now` still has keep their place in it.
+    fn after(&self, now: &Session) -> Result<(History, usize)> {
+        let messages = now.history.messages();
+        let said = messages.get(self.mark.archived()..).ok_or_else(|| {
+            let what = "undoing: expected at least the messages that were written, found fewer: the session was compacted or \
+                        rewound since; undo that first";
+            Error::new(ErrorKind::Changed, what).or_hint(Hint::RestoreCopy)
+        })?;
+        let mut next = 0;
+        let mut all: Vec<Message> = Vec::new();
+        for old in self.session.history.messages() {
+            let found = messages[next..].iter().position(|it| it.says_same(old));
+            let mut message = fresh(old);
+            if let Some(found) = found {
+                message = messages[next + found].clone();
+                next += found + 1;
+            }
+            all.push(message);
+        }
+        // What stood at the end of both was matched above.
+        let later: Vec<Message> =
+            said.iter().filter(|it| it.from.is_none_or(|it| it as usize >= next)).cloned().collect();
+        let count = later.len();
+        all.extend(later);
+        Ok((History::new(all, now.history.meta.clone()), count))
+    }
+
+    /// A compaction that was appended: the old bytes where nothing came since, else the old messages once more.
+    fn append(&self, path: &Path) -> Result<Done> {
+        let agent = agent_of(self.session.format)?;
+        let env = &self.engine.config.agents;
+        let path = &agent.current_file(env, &self.compaction.session.id, path);
+        let live = reach::is_live(env, agent, &self.compaction.session.id, path);
+        let export = agent.info().database.is_some();
+        let reach = agent.reach(Job::Restore, live, export)?;
+        let _claim = if live { None } else { Some(reach::claim(env, agent, &self.compaction.session.id)?) };
+        let now = open_path(path, Some(self.session.format))?;
+        let digest = Digest::of_source(&*now.source, now.source.len())?;
+        if digest == Digest::of_source(&self.source, self.source.len())? {
+            return Ok(self.done(RestoreStatus::Unchanged, path.display()));
+        }
+        if !live && self.mark.grown == 0 && digest.to_string() == self.mark.digest {
+            crate::files::replace_from(path, now.source.len(), &mut Reading::of(&self.source))?;
+            return Ok(self.done(RestoreStatus::Restored, path.display()));
+        }
+        let (after, later) = self.after(&now.session)?;
+        self.write_messages(&now, &after, &reach, path, later)
+    }
+
+    /// Writes the messages as the agent itself would go on: in the file, or in a new one beside it.
+    pub(super) fn write_messages(
+        &self,
+        opened: &Opened,
+        after: &History,
+        reach: &reach::Reach,
+        path: &Path,
+        later: usize,
+    ) -> Result<Done> {
+        let written = readback::written(opened, after, reach.mode)?;
+        let mut done = self.done(RestoreStatus::Restored, path.display());
+        match (reach.way, &written.file_name) {
+            (Way::Beside, Some(name)) => {
+                let beside = path.with_file_name(name);
+                crate::files::create(&beside, &written.bytes(&*opened.source)?, path)?;
+                done.output = beside.display().to_string();
+            }
+            _ => {
+                let content = written.over(&*opened.source);
+                crate::files::replace_from(path, opened.source.len(), &mut Reading::of(&content))?;
+            }
+        }
+        done.id = written.session.unwrap_or(done.id);
+        Ok(Done { later, warnings: written.warnings, ..done })
+    }
+
+    /// Outputs that were replaced where they stand: their old bytes again, nothing else.
+    fn patch(&self, path: &Path) -> Result<Done> {
+        let now = open_path(path, Some(self.session.format))?;
+        let len = self.source.len();
+        if now.source.len() < len || now.source.len() < self.mark.len {
+            return Err(changed(path));
+        }
+        let original = self.source.bytes(0..len)?;
+        let bytes = now.source.bytes(0..len)?;
+        if bytes == original {
+            return Ok(self.done(RestoreStatus::Unchanged, path.display()));
+        }
+        // Killed while it wrote, a record may be half of each; around those that it wrote, nothing may have changed.
+        let around = |over: &[(u64, u64)]| {
+            let starts = std::iter::once(0).chain(over.iter().map(|it| it.1 as usize));
+            let ends = over.iter().map(|it| it.0 as usize).chain([original.len()]);
+            starts.zip(ends).all(|(from, to)| original.get(from..to) == bytes.get(from..to))
+        };
+        let as_written = Digest::of(&now.source.bytes(0..self.mark.len)?).to_string() == self.mark.digest;
+        if !as_written && (self.mark.over.is_empty() || !around(&self.mark.over)) {
+            return Err(changed(path));
+        }
+        let range = |it: &sessions::Record| (it.range().start as usize, it.range().end as usize);
+        let edits: Vec<(u64, Vec<u8>)> = self
+            .session
+            .records
+            .iter()
+            .map(range)
+            .filter_map(|(from, to)| {
+                crate::files::differing(from as u64, bytes.get(from..to)?, original.get(from..to)?)
+            })
+            .collect();
+        crate::files::overwrite(path, &edits)?;
+        let later = now.session.history.messages().len().saturating_sub(self.mark.archived());
+        Ok(Done { later, ..self.done(RestoreStatus::Restored, path.display()) })
+    }
+
+    /// Rows of a database: those that were added go, those that were changed are what they were.
+    fn rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
+        let now = database.export(path, id)?;
+        let original = self.source.whole()?;
+        let output = agents::address(path, id);
+        let before = database.without(&now, &original, &self.mark.rows)?;
+        let ids = database.ids(&before);
+        if ids == database.ids(&now) && database.differing(&now, &before).is_empty() {
+            return Ok(self.done(RestoreStatus::Unchanged, &output));
+        }
+        database.change(path, &now, &before)?;
+        let known = database.ids(&original);
+        let later = ids.iter().filter(|it| database.is_message(it) && !known.contains(it)).count();
+        Ok(Done { later, ..self.done(RestoreStatus::Restored, &output) })
+    }
+
+    /// A session of its own: the old one was never touched. The messages of the new one follow it in a third.
+    fn leave(&self, target: &Location) -> Result<Done> {
+        let old = self.compaction.session.path.clone().unwrap_or_default();
+        let old = absolute(&old)?;
+        let later: Vec<Message> = match target.open(self.session.format) {
+            Ok(new) => new.session.history.messages().iter().skip(self.mark.archived()).cloned().collect(),
+            // Never written, or deleted since.
+            Err(error) if is_gone(target, &error) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        if later.is_empty() {
+            return self.old(&old);
+        }
+        let mut all = self.session.history.messages().to_vec();
+        let count = later.len();
+        all.extend(later.into_iter().map(|it| Message { from: None, ..it }));
+        let after = History::new(all, self.session.history.meta.clone());
+        let source: Box<dyn Source + Send> = Box::new(self.source.clone());
+        let opened = Opened { source, session: self.session.clone(), path: None, cwd: None, live: false };
+        let written = readback::written(&opened, &after, Mode::New)?;
+        let bytes = written.bytes(&*opened.source)?;
+        let id = written.session.unwrap_or_default();
+        let output = match (&old, &written.file_name) {
+            (Location::Rows(database, path, _), _) => {
+                database.change(path, &self.source.whole()?, &bytes)?;
+                agents::address(path, &id)
+            }
+            (Location::File(path), Some(name)) => {
+                let beside = path.with_file_name(name);
+                crate::files::create(&beside, &bytes, path)?;
+                beside.display().to_string()
+            }
+            (Location::File(path), None) => path.display().to_string(),
+        };
+        Ok(Done { status: RestoreStatus::Restored, id, output, later: count, warnings: written.warnings })
+    }
+
+    /// The old session, made anew if it is gone.
+    fn old(&self, old: &Location) -> Result<Done> {
+        match old {
+            Location::File(path) if path.exists() => Ok(self.done(RestoreStatus::Unchanged, path.display())),
+            Location::File(path) => {
+                crate::files::create(path, &self.source.whole()?, path)?;
+                Ok(self.done(RestoreStatus::Restored, path.display()))
+            }
+            Location::Rows(_, path, id) => Ok(self.done(RestoreStatus::Unchanged, agents::address(path, id))),
+        }
+    }
+}
+
+/// A message that is written anew: what it had in the session as read is not carried on.
+pub(super) fn fresh(message: &Message) -> Message {
+    Message { from: None, usage: None, wire_len: None, replaced: None, ..message.clone() }
+}
+
+/// Where an archived path leads, from whatever directory this is called.
+fn absolute(path: &str) -> Result<Location> {
+    let place = Location::of(Some(Path::new(path)))?;
+    if !place.path().is_absolute() {
+        let what = format!("undoing: expected the whole path of the session in the archive, found {path:?}");
+        return Err(Error::new(ErrorKind::Store, what).hint(Hint::RestoreCopy));
+    }
+    Ok(place)
+}
+
+/// Whether a session could not be read because it is not there.
+fn is_gone(place: &Location, error: &Error) -> bool {
+    match place {
+        Location::File(path) => !path.exists(),
+        // A database says so of a session that it does not hold.
+        Location::Rows(_, path, _) => !path.exists() || error.kind() == ErrorKind::Arguments,
+    }
+}

@@ -1,0 +1,155 @@
+//! Where an agent keeps a session, and whether it may be replaced there.
+
+use std::path::{Path, PathBuf};
+
+use crate::agents::reach::{self, Job};
+use crate::agents::{self, AgentRef, Database};
+use crate::engine::input::open::{open_database, open_path};
+use crate::engine::{Engine, Opened};
+use history::error::{Error, ErrorKind, Hint, Result};
+use sessions::Format;
+
+/// Bytes at the beginning of a session in which it says which version wrote it.
+const VERSION_IN: u64 = 262_144;
+
+pub(crate) enum Location {
+    File(PathBuf),
+    Rows(&'static dyn Database, PathBuf, String),
+}
+
+impl Location {
+    /// Of a session that was opened.
+    pub(crate) fn of(path: Option<&Path>) -> Result<Self> {
+        let Some(path) = path else {
+            let what = "applying: expected a session that an agent keeps, found messages";
+            return Err(Error::new(ErrorKind::Arguments, what).hint(Hint::WriteCopy));
+        };
+        let address = path.to_string_lossy();
+        Ok(match agents::split_address(&address).filter(|_| !path.exists()) {
+            Some((database, path, id)) => Self::Rows(database, path.to_owned(), id.to_owned()),
+            None => Self::File(path.to_owned()),
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        match self {
+            Self::File(path) | Self::Rows(_, path, _) => path,
+        }
+    }
+
+    /// Reads the session that is there now.
+    pub(crate) fn open(&self, format: Format) -> Result<Opened> {
+        match self {
+            Self::File(path) => open_path(path, Some(format)),
+            Self::Rows(database, path, id) => open_database(*database, path, id),
+        }
+    }
+}
+
+/// A session that an agent keeps, in a place where it may be replaced.
+pub(crate) struct Target {
+    pub(crate) agent: AgentRef,
+    pub(crate) place: Location,
+    /// Whether the session is in use, as far as is known.
+    pub(super) live: bool,
+    /// A file of an agent that keeps its sessions in a database: it is imported again.
+    pub(super) export: bool,
+}
+
+impl Target {
+    /// # Errors
+    ///
+    /// No agent keeps it, its agent would not find it where it is, it may not be replaced, or nothing is archived.
+    pub(crate) fn of(engine: &Engine, opened: &Opened) -> Result<Self> {
+        let agent = agent_of(opened.session.format)?;
+        let place = Location::of(opened.path.as_deref())?;
+        let export = agent.info().database.is_some() && matches!(place, Location::File(_));
+        if !engine.store.keeps() {
+            let what = "the configuration says that nothing is archived (persistence = \"none\"), and nothing is replaced \
+                        without its original";
+            return Err(Error::new(ErrorKind::Refused, what).hint(Hint::WriteCopy));
+        }
+        if !export {
+            in_reach(engine, agent, &place)?;
+        }
+        Ok(Self { agent, place, live: is_live(engine, opened), export })
+    }
+
+    /// Refuses a session that a newer version of the agent wrote than the form is known of.
+    pub(super) fn expect_known_version(&self, opened: &Opened) -> Result<()> {
+        let head = opened.source.bytes(0..opened.source.len().min(VERSION_IN))?;
+        let Some(version) = reach::newer(self.agent, &head) else { return Ok(()) };
+        let what = format!(
+            "applying: {} {version} wrote this session, which is newer than what its form is known of; look for a \
+             newer epitome",
+            self.agent.info().title
+        );
+        let refused = Error::new(ErrorKind::Refused, what).or_hint(Hint::WriteCopy);
+        Err(refused.at_path(self.place.path()))
+    }
+
+    /// One shell command that resumes it, from any directory.
+    pub(crate) fn resume(&self, engine: &Engine, path: &Path, id: &str, cwd: Option<&Path>) -> String {
+        let env = &engine.config.agents;
+        match self.export {
+            true => reach::resume_file(env, self.agent, path, id, cwd),
+            false => reach::resume(env, self.agent, id, cwd),
+        }
+    }
+}
+
+/// Whether a result of this kind could be written back, as far as is known without doing it.
+pub(crate) fn can_write_back(engine: &Engine, opened: &Opened, job: Job) -> bool {
+    let checked = Target::of(engine, opened).and_then(|it| {
+        it.agent.reach(job, it.live, it.export)?;
+        it.expect_known_version(opened)
+    });
+    checked.is_ok()
+}
+
+/// Only sessions that the agent itself would find, in files that may be replaced.
+pub(crate) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Result<()> {
+    let path = place.path();
+    let refused = |what: String| Error::new(ErrorKind::Refused, what).at_path(path);
+    let about = std::fs::symlink_metadata(path)
+        .map_err(|error| Error::new(ErrorKind::Input, "applying").at_path(path).because(error))?;
+    if about.is_symlink() {
+        let target = std::fs::read_link(path).unwrap_or_default();
+        return Err(refused(format!(
+            "applying would replace a symbolic link by a file; pass its target: {}",
+            target.display()
+        )));
+    }
+    if about.permissions().readonly() {
+        let what = "applying: the file may not be written (chmod u+w)".to_owned();
+        return Err(refused(what).or_hint(Hint::WriteCopy));
+    }
+    let env = &engine.config.agents;
+    if !reach::is_found(env, agent, path) {
+        let what = format!(
+            "applying: {} would not find it there; expected it below {}",
+            agent.info().title,
+            agent.home(env).display()
+        );
+        return Err(refused(what).hint(Hint::WriteCopy));
+    }
+    Ok(())
+}
+
+/// The agent that keeps sessions of this format.
+pub(crate) fn agent_of(format: Format) -> Result<AgentRef> {
+    agents::of_format(format).ok_or_else(|| {
+        let what = format!("applying: expected the session of an agent, found {}", format.name());
+        Error::new(ErrorKind::Arguments, what).hint(Hint::WriteCopy)
+    })
+}
+
+/// Whether the session is in use, as far as is known.
+pub(crate) fn is_live(engine: &Engine, opened: &Opened) -> bool {
+    let (Ok(agent), Ok(place)) = (agent_of(opened.session.format), Location::of(opened.path.as_deref()))
+    else {
+        return false;
+    };
+    let id = opened.session.history.meta.session.as_deref().unwrap_or_default();
+    opened.live || reach::is_live(&engine.config.agents, agent, id, place.path())
+}

@@ -1,0 +1,163 @@
+//! Checks what is stored, and stores anew what an older version stored in another way.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{ids, sum, sum_of_packs};
+use crate::store::content::chunks::{LARGEST_CHUNK, consists_of, open, sound};
+use crate::store::content::{Packer, put_content, put_packs};
+use crate::store::database::schema;
+use crate::store::database::sql::{Connection, failed, locked, params, write};
+use crate::store::{Handle, Store, unwrapped};
+use history::error::Result;
+
+/// What an integrity check found.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Checked {
+    /// Originals all of whose bytes were read and compared with their digests.
+    pub originals: u64,
+    /// What is wrong, a sentence each; empty when all is well.
+    pub problems: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Stats {
+    /// How many of each (`session`, `message`, `output`, `compaction`, `memory`).
+    pub items: BTreeMap<String, u64>,
+    /// Bytes of the originals, each content once.
+    pub bytes: u64,
+    /// What they take compressed.
+    pub stored_bytes: u64,
+    /// Originals that [`Store::rewrite_old_format`](super::Store::rewrite_old_format) would store anew.
+    pub old_format: u64,
+    /// Size of the database file; 0 in memory.
+    pub file_bytes: u64,
+    pub version: u32,
+}
+
+impl Store {
+    /// Stores anew the originals that an older version stored in another way; how many. Nothing is lost if the process
+    /// is killed meanwhile.
+    pub fn rewrite_old_format(&self) -> Result<u64> {
+        let store = &self.pool;
+        let doing = "storing originals anew";
+        let old: Vec<(String, i64, String)> = locked(store)
+            .query_map(
+                "SELECT min(i.handle), c.id, c.owner FROM content c JOIN item i ON i.content = c.id
+                 WHERE c.id IN (SELECT p.content FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1)
+                 GROUP BY c.id ORDER BY c.id",
+                [LARGEST_CHUNK as i64],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )
+            .map_err(failed(doing))?;
+        let mut moved = 0;
+        for (handle, content, owner) in old {
+            let mut packer = Packer::new(store, &owner);
+            let reader = || open(store, handle.parse()?, content);
+            let is_damaged = || {
+                reader()
+                    .and_then(|mut it| std::io::copy(&mut it, &mut std::io::sink()).map_err(unwrapped))
+                    .is_err()
+            };
+            let prepared = match reader().and_then(|mut it| packer.add(&mut it)) {
+                Ok(prepared) => prepared,
+                Err(_) if is_damaged() => continue,
+                Err(error) => return Err(error),
+            };
+            let packs = packer.finish();
+            let mut connection = locked(store);
+            let transaction = write(&mut connection, &owner, doing)?;
+            // One that another process has deleted meanwhile is not brought back.
+            let is_there = transaction
+                .exists(
+                    "SELECT 1 FROM content WHERE id = ?1 AND owner = ?2 AND sha = ?3",
+                    params![content, owner, prepared.digest.0],
+                )
+                .map_err(failed(doing))?;
+            put_packs(&transaction, &owner, &packs)?;
+            if is_there && put_content(&transaction, &owner, &prepared)?.is_some() {
+                transaction.commit().map_err(failed(doing))?;
+                moved += 1;
+            }
+        }
+        Ok(moved)
+    }
+
+    /// Gives freed space back to the disk.
+    pub fn vacuum(&self) -> Result<()> {
+        let connection = &*self.lock();
+        let doing = "giving space back";
+        match connection {
+            Connection::Sqlite(it) => schema::vacuum(it).map_err(schema::failed(doing)),
+            // PostgreSQL does it by itself.
+            #[cfg(feature = "team")]
+            Connection::Postgres(_) => Ok(()),
+        }
+    }
+
+    /// Checks the database and, if `deep`, reads every original.
+    pub fn check(&self, deep: bool) -> Result<Checked> {
+        let store = &self.pool;
+        let doing = "checking the store";
+        let mut out = Checked::default();
+        let contents = {
+            let connection = locked(store);
+            match &*connection {
+                Connection::Sqlite(it) => out.problems = schema::check(it).map_err(schema::failed(doing))?,
+                // PostgreSQL holds to its constraints.
+                #[cfg(feature = "team")]
+                Connection::Postgres(_) => {}
+            }
+            if !deep {
+                return Ok(out);
+            }
+            let sql = "SELECT min(handle), content FROM item WHERE content IS NOT NULL GROUP BY content ORDER BY content";
+            let contents: Vec<(String, i64)> = connection
+                .query_map(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))
+                .map_err(failed(doing))?;
+            contents
+        };
+        // Chunks that originals share are read once. An original that fails by them is read by itself, to say what is
+        // wrong.
+        let sound = sound(store)?;
+        for (handle, content) in contents {
+            let whole = handle.parse::<Handle>().and_then(|handle| {
+                if consists_of(&locked(store), handle, content, &sound) {
+                    return Ok(());
+                }
+                let mut reader = open(store, handle, content)?;
+                std::io::copy(&mut reader, &mut std::io::sink()).map(drop).map_err(unwrapped)
+            });
+            match whole {
+                Ok(()) => out.originals += 1,
+                Err(error) => out.problems.push(error.full()),
+            }
+        }
+        Ok(out)
+    }
+
+    pub fn stats(&self) -> Result<Stats> {
+        let file = self.directory.as_ref().and_then(|it| std::fs::metadata(it.join(schema::FILE)).ok());
+        let connection = &*self.lock();
+        let items: Vec<(String, i64)> = connection
+            .query_map("SELECT what, count(DISTINCT item) FROM place GROUP BY what", params![], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .map_err(failed("counting what is stored"))?;
+        Ok(Stats {
+            items: items.into_iter().map(|(what, count)| (what, u64::try_from(count).unwrap_or(0))).collect(),
+            bytes: sum(connection, "SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM content")?,
+            stored_bytes: sum_of_packs(connection)?,
+            old_format: ids(
+                connection,
+                "SELECT count(DISTINCT p.content) FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1",
+                LARGEST_CHUNK as i64,
+            )?
+            .first()
+            .map_or(0, |it| it.unsigned_abs()),
+            file_bytes: file.map_or(0, |it| it.len()),
+            version: connection.version(),
+        })
+    }
+}

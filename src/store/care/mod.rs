@@ -1,0 +1,28 @@
+//! Keeps the store in order: what is old goes, what is there is checked.
+
+mod check;
+mod collect;
+
+use crate::store::database::sql::{Connection, failed, params};
+use history::error::Result;
+
+pub use check::{Checked, Stats};
+pub use collect::{Collected, Gone, Retention};
+
+/// What an error was about.
+const DELETING: &str = "deleting what is old";
+
+fn ids(connection: &Connection, sql: &str, parameter: i64) -> Result<Vec<i64>> {
+    connection.query_map(sql, [parameter], |row| row.get(0)).map_err(failed(DELETING))
+}
+
+fn sum(connection: &Connection, sql: &str) -> Result<u64> {
+    let sum: i64 =
+        connection.query_row(sql, params![], |row| row.get(0)).map_err(failed("summing up the store"))?;
+    Ok(u64::try_from(sum).unwrap_or(0))
+}
+
+fn sum_of_packs(connection: &Connection) -> Result<u64> {
+    let bytes = connection.pack_bytes();
+    sum(connection, &format!("SELECT CAST(coalesce(sum({bytes}), 0) AS BIGINT) FROM pack"))
+}
