@@ -7,6 +7,12 @@ fn page(text: &str) -> String {
     summary(&history, &facts::read(&history), &spec(), 100_000, &[])
 }
 
+/// The page of a session that begins with another page.
+fn summary_of_page(page: &str) -> String {
+    let history = session(&format!("@summary\n{page}\n@user\nGo on.\n"));
+    summary(&history, &facts::read(&history), &spec(), 100_000, &[])
+}
+
 fn under(page: &str, title: &str) -> String {
     let rest = page.split_once(&format!("## {title}\n")).map_or("", |it| it.1);
     rest.split("\n## ").next().unwrap_or_default().to_owned()
@@ -53,6 +59,69 @@ fn an_error_that_is_printed_again_is_not_over() {
     let errors = under(&page, "Errors");
     let line = errors.lines().find(|it| it.contains("TS2322")).unwrap_or_default();
     assert!(line.contains("unresolved [#6]"), "{page}");
+}
+
+#[test]
+fn an_error_is_unresolved_only_while_nothing_was_done_that_may_have_ended_it() {
+    let failed = ("gauge calibrate", "gauge: Error: the needle is stuck\nexit code: 1");
+    for (after, told) in [
+        (&[][..], "unresolved [#2]"),
+        (&[("cat src/gauge.rs", "needle")], "unresolved [#2]"),
+        (&[("sed -i s/stuck/free/ src/gauge.rs", "")], "not seen since [#2]"),
+        (&[("gauge calibrate", "calibrated")], "resolved at #4 [#2]"),
+    ] {
+        let page = page(&runs(&[&[failed], after].concat()));
+        assert!(under(&page, "Errors").contains(told), "{after:?}\n{page}");
+        let again = summary_of_page(&page);
+        assert!(!under(&again, "Errors").contains("unresolved"), "{again}");
+    }
+}
+
+#[test]
+fn a_run_that_went_well_is_told_though_another_test_failed_later() {
+    let run = |name: &str| format!("cd plant && .venv/bin/python -m pytest -q tests/test_pump.py::{name}");
+    let failed = |name: &str| format!("FAILED tests/test_pump.py::{name}\n1 failed in 0.1s");
+    let (drain, fill) = (run("test_drain"), run("test_fill"));
+    let other = run("test_drain").replace("::test_drain", "");
+    let (first, second) = (failed("test_drain"), failed("test_fill"));
+    for (last, printed, told) in [
+        (fill.as_str(), second.as_str(), "a similar run went well at #4"),
+        // It is not known that the tests ran.
+        (
+            "cd plant && black --check . && uv run pytest",
+            "would reformat a.py",
+            "a similar run went well at #4",
+        ),
+        (other.as_str(), first.as_str(), "not seen since"),
+    ] {
+        let page = page(&runs(&[
+            (&drain, &first),
+            ("cd plant && uv run pytest tests/test_pump.py", "3 passed in 0.1s"),
+            (last, printed),
+        ]));
+        let errors = under(&page, "Errors");
+        let line = errors.lines().find(|it| it.ends_with("[#2]")).unwrap_or_default();
+        assert!(line.contains(told), "{last}\n{page}");
+    }
+}
+
+#[test]
+fn an_error_of_a_linter_is_over_once_it_lists_others() {
+    let place = |file: &str, rule: &str| {
+        format!(
+            "src/{file}:3:1 lint/{rule}  FIXABLE  ━━━━\n\n  × This is wrong.\n\nFound 1 error.\nexit code: 1"
+        )
+    };
+    let first = place("pump.ts", "style/useDrain");
+    for (then, over) in [
+        (place("valve.ts", "style/useDrain"), true),
+        (place("pump.ts", "style/usePipe"), true),
+        (place("pump.ts", "style/useDrain"), false),
+        (format!("Diagnostics not shown: 7.\n{}", place("valve.ts", "style/useDrain")), false),
+    ] {
+        let page = page(&runs(&[("npm run check", &first), ("npm run check", &then)]));
+        assert_eq!(under(&page, "Errors").contains("resolved at #4"), over, "{then}\n{page}");
+    }
 }
 
 #[test]
@@ -231,5 +300,50 @@ fn a_check_that_was_run_to_see_it_fail_is_told_so() {
         let call = serde_json::json!({ "command": "go test ./pump", "description": purpose });
         let page = page(&format!("@user\nMend the pump.\n@call Bash c\n{call}\n@out c failed\n{printed}\n"));
         assert!(under(&page, "Errors").contains(told), "{purpose}: {printed}\n{page}");
+    }
+}
+
+#[test]
+fn steps_of_an_earlier_summary_are_done_when_the_report_on_them_says_all() {
+    let long = "Build a chimney of red bricks, as high as the roof, with a lid against the rain.";
+    for (asked, report, over) in [
+        ("Go on.", "Implemented and checked all three repairs. The pump drains.", true),
+        ("can leave it", "All repairs are done.", true),
+        ("Go on.", "Done. The pump drains.", true),
+        ("Go on.", "The pump drains.", false),
+        ("Go on.", "Done. The valve is not oiled yet.", false),
+        (long, "All repairs are done.", false),
+    ] {
+        let page = page(&format!(
+            "@summary\n## Next steps\n- Oil the valve\n- Ask the user for a gauge\n- Push the branch\n- Run:\n```\nmake\n```\n@user\n{asked}\n@call Edit e\n{{\"file_path\":\"/repo/src/pump.rs\",\"old_string\":\"a\",\"new_string\":\"b\"}}\n@out e\nok\n@model\n{report}\n@user\nPaint the boiler green, and all pipes that lead to it from the cellar.\n@model\nI begin with the boiler.\n"
+        ));
+        assert_eq!(page.contains("done: Oil the valve [#4]"), over, "{asked} {report}\n{page}");
+        for left in ["Ask the user for a gauge", "Push the branch"] {
+            assert!(!page.contains(&format!("done: {left}")) && page.contains(left), "{page}");
+        }
+        assert!(!page.contains("Run:"), "{page}");
+    }
+}
+
+#[test]
+fn what_an_earlier_summary_saw_at_the_time_ends_with_a_commit_and_a_check() {
+    let summary = concat!(
+        "@summary\n## Notes\n- Current working tree has many changed files.\n",
+        "- The latest full suite has one failure: lid. This appeared after the hinge moved.\n",
+        "- The pump is blue.\n@user\nGo on.\n",
+    );
+    let run = |id: &str, command: &str, printed: &str| {
+        format!("@call Bash {id}\n{}\n@out {id}\n{printed}\n", serde_json::json!({ "command": command }))
+    };
+    let test = run("t", "cargo test", "test result: ok. 3 passed; 0 failed");
+    let commit = run("c", "git commit -m lid", "[main 1a2b3c4] lid\n 1 file changed");
+    for (work, tree, suite) in
+        [(String::new(), true, true), (test.clone(), true, false), (format!("{test}{commit}"), false, false)]
+    {
+        let page = page(&format!("{summary}{work}@model\nThe lid closes.\n"));
+        assert_eq!(page.contains("working tree has"), tree, "{page}");
+        assert_eq!(page.contains("one failure: lid"), suite, "{page}");
+        assert_eq!(page.contains("after the hinge moved"), suite, "{page}");
+        assert!(page.contains("The pump is blue."), "{page}");
     }
 }

@@ -189,6 +189,7 @@ fn write_slice(
         follows_up: pursued.is_some_and(|it| it.text.len() <= FOLLOW_UP),
         roots: roots(&items),
         errors_apart,
+        worked: line::last_work(ledger),
         words: ask.spec.words.clone(),
     };
     let quoted = items.iter().filter(|it| it.kind == LineKind::Quoted).count();

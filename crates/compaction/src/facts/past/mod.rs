@@ -329,8 +329,17 @@ impl SummaryReader<'_> {
         Some(said.map_or_else(|| line.to_owned(), |it| format!("{}- {}{text}", &line[..indent], it.1)))
     }
 
-    /// Drops the sentence that introduces the code block that follows.
+    /// Drops the sentence that introduces the code block that follows, and a step that says nothing without it: "Run:".
     fn unannounce(&mut self) {
+        let empty = |it: &&mut Fact| {
+            it.topic.is_open_step()
+                && it.message == self.number
+                && it.text.ends_with(':')
+                && it.text.split_whitespace().nth(1).is_none()
+        };
+        if self.facts.last_mut().filter(empty).is_some() {
+            self.facts.pop();
+        }
         let prose = |it: &&mut Fact| {
             matches!(it.topic, Topic::Findings | Topic::Current) && it.message == self.number
         };

@@ -14,7 +14,9 @@ use history::{History, Kind, Message, Role};
 
 /// A note in parentheses about what a finished step still waits for.
 pub(super) static PENDING_NOTE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"(?i)\s*\([^()]*\b(?:pending|blocked|not (?:yet )?committed|in progress)\b[^()]*\)")
+    AsciiFirstRegex::new(
+        r"(?i)\s*\([^()]*\b(?:pending|blocked|not (?:yet )?(?:committed|done|started|implemented|fixed)|in progress)\b[^()]*\)",
+    )
 });
 /// Words that describe the state of unfinished work.
 static TEMPORARY_STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -24,6 +26,20 @@ static TEMPORARY_STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"|\bnothing (?:(?:is|was|has been) )?(?:yet )?(?:committed|pushed|staged)|\bno commits? (?:(?:was|were) )?made\b",
         r"|\b(?:uncommitted|unsaved|unstaged|unpushed)\b|\bstaged (?:but|and ready)|\b(?:already|still) staged",
         r"|\bpending\s*(?:[.,;)]|$)|\bretry the (?:commit|push)\b|\b(?:half|partially)[- ]applied",
+    ))
+});
+/// What git showed at the time: until a commit.
+static STATE_OF_TREE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)^\W*(?:the )?current(?:ly)?\b[\w ,/-]{0,30}\b(?:work(?:ing)?[ -]?tree|changed files?|modified|untracked|git status|diff)\b",
+        r"|^\W*(?:the )?work(?:ing)?[ -]?tree (?:currently )?(?:has|contains|is)\b",
+    ))
+});
+/// How a check ended at the time: until one goes well.
+static CHECK_FAILED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)\b(?:latest|last|most recent|current) (?:[\w-]+ ){0,2}(?:suite|run|check|build|tests?)\b.{0,60}\b(?:fail\w*|errors?)\b",
+        r"|\btests? (?:is|are) (?:currently |still |now )?failing\b|^\W*currently\b.{0,80}\bfail(?:s|ing)\b",
     ))
 });
 static COMMIT_FAILED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -71,7 +87,14 @@ pub(super) fn last_statement(history: &History) -> usize {
 pub(super) fn remove_sentences(fact: &mut Fact, gone: impl Fn(&str) -> bool) -> bool {
     if gone(&fact.text) {
         fact.text.reword(|it| {
-            let left: Vec<&str> = sentences(it).into_iter().filter(|it| !gone(it)).collect();
+            // What points back to a sentence that is gone means nothing, unless it is an order.
+            let mut before = false;
+            let stays = |it: &&str| {
+                let back = before && CUES.back_reference.is_in(&Lowercased::of(it)) && polarity(it).is_none();
+                before = back || gone(it);
+                !before
+            };
+            let left: Vec<&str> = sentences(it).into_iter().filter(stays).collect();
             left.join(" ").trim_end_matches(';').to_owned()
         });
     }
@@ -87,7 +110,8 @@ pub(super) fn states_the_moment(sentence: &str) -> bool {
 /// Drops statements that were true only at the time of the summary.
 pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) {
     let worked = last_work(history, facts);
-    let commit = Evidence::of(facts).last_commit();
+    let evidence = Evidence::of(facts);
+    let (commit, check) = (evidence.last_commit(), evidence.last_check());
     let replied = history.last_prompt().unwrap_or(0);
     facts.retain_mut(|fact| {
         if fact.topic == Topic::Findings
@@ -102,6 +126,12 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         let step = fact.topic.is_open_step();
         if fact.topic == Topic::Done || step && fact.message < worked {
             fact.text.reword(|it| PENDING_NOTE.replace_all(it, "").into_owned());
+        }
+        let since = |last: Option<usize>| last.is_some_and(|it| it > fact.message);
+        let (committed, checked) = (since(commit), since(check));
+        let over = |it: &str| committed && STATE_OF_TREE.is_match(it) || checked && CHECK_FAILED.is_match(it);
+        if matches!(fact.topic, Topic::Findings | Topic::Errors) && !remove_sentences(fact, over) {
+            return false;
         }
         if fact.message >= worked {
             return true;

@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::evidence::{Evidence, FILE, only_runs};
+use super::superseded::says_remaining;
+use crate::facts::talk::{MAX_REPLY_BYTES, is_question, is_trivial};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
 use crate::facts::work::paths::file_name;
 use crate::facts::{Fact, Topic, Voice};
@@ -29,6 +32,22 @@ static ALL_STEPS_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?:tasks|steps|todos|items|phases|subtasks)\b(?: (?:are|have been|were|is|now|successfully|marked))* (?:done|completed?|finished)(?: successfully)?(?:\W*$|[,;:—–]| and | - )",
     ))
 });
+/// How a report begins that says the same of the work in hand, without the word for its parts.
+static WORK_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)^\W*(?:(?:(?:i|we)(?:['’]ve| have)? )?(?:now |successfully )?(?:implemented|completed|finished|fixed|resolved|addressed|applied|made|added|updated|enhanced|moved)(?: and \w+)? all\b",
+        r"|(?:all|everything)(?: (?:of|the|my|our|these|those))*(?: [\w-]+){0,4}? (?:(?:are|is|were|have been|has been|now|successfully) )*(?:fixed|done|completed?|implemented|finished|applied|addressed|resolved|in place)\b",
+        r"|(?:all )?done\b\W*(?:$|[.!]))",
+    ))
+});
+/// What such a report does not say of a step: that it was delivered, that others acted, that what is for later was done.
+static NOT_WORK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)^\W*(?:then |finally |also |need to |still )*(?:commit|push|merge|rebase|tag|deploy|release|publish)\b|\bgit (?:add|commit|push|tag|merge)\b",
+        r"|\b(?:commit|push|merg)(?:e|ed|ing)? (?:and|the|all|it|to|them|this|these|changes|everything|yet)\b|\bpull requests?\b|\bprs?\b",
+        r"|\b(?:await\w*|wait(?:s|ing)?|ask(?:s|ed)?|confirm\w*|approv\w*|users?|later|future|follow[- ]?ups?|optional(?:ly)?|backlog|out of scope|next (?:phase|session|release))\b",
+    ))
+});
 static TURNS_TO: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:now|next up|next|on to|moving (?:on )?to)\b"));
 
@@ -43,6 +62,8 @@ pub(super) struct Progress<'h> {
     all: Vec<(usize, Vec<String>)>,
     /// Reports that say that the whole plan is done.
     whole: Vec<usize>,
+    /// By the message of an earlier summary, the report that ends the work which goes on from it and says that all is done.
+    resumed: HashMap<usize, usize>,
     /// The files that the model announced to work on next, in order.
     turned: Vec<(usize, Vec<&'h str>)>,
 }
@@ -53,9 +74,15 @@ fn file_names(text: &str) -> Vec<&str> {
 
 impl<'h> Progress<'h> {
     pub(super) fn of(history: &'h History) -> Self {
-        let mut out = Self { done: HashMap::new(), all: Vec::new(), whole: Vec::new(), turned: Vec::new() };
-        let said = |it: &Message| it.role == Role::Assistant && it.kind == Kind::Said;
         let messages = history.messages();
+        let mut out = Self {
+            done: HashMap::new(),
+            all: Vec::new(),
+            whole: Vec::new(),
+            resumed: resumed(messages),
+            turned: Vec::new(),
+        };
+        let said = |it: &Message| it.role == Role::Assistant && it.kind == Kind::Said;
         for (number, message) in messages.iter().enumerate().filter(|it| said(it.1)) {
             let ends =
                 message.calls().next().is_none() && messages.get(number + 1).is_none_or(Message::is_prompt);
@@ -84,6 +111,11 @@ impl<'h> Progress<'h> {
         {
             return Some(*report);
         }
+        if step.voice() == Voice::Summary
+            && let Some(report) = self.resumed.get(&step.message).filter(|_| !NOT_WORK.is_match(&step.text))
+        {
+            return Some(*report);
+        }
         let files = file_names(&step.text);
         let unclear = |it: &&str| steps.get(it).is_none_or(|it| it.iter().any(|path| *path != it[0]));
         if files.is_empty() || only_runs(&step.text) || files.iter().any(unclear) {
@@ -107,6 +139,36 @@ impl<'h> Progress<'h> {
         let turned = self.turned.iter().find(turns).filter(|_| only).map(|it| it.0);
         all.into_iter().chain(turned).min()
     }
+}
+
+/// By the message of each summary, the report that ends the first turn behind it, if it says that all is done. A longer
+/// prompt between the two asks for something else.
+fn resumed(messages: &[Message]) -> HashMap<usize, usize> {
+    /// Sentences of a report in which it says so.
+    const FIRST: usize = 2;
+    let summaries = (0..messages.len()).filter(|it| messages[*it].kind == Kind::Summary);
+    let ends = |at: usize| {
+        let (message, next) = (&messages[at], messages.get(at + 1));
+        message.role == Role::Assistant
+            && message.kind == Kind::Said
+            && message.calls().next().is_none()
+            && next.is_none_or(Message::is_prompt)
+    };
+    let goes_on = |it: &Message| {
+        let prompt = it.plain();
+        is_trivial(&prompt) || prompt.len() <= MAX_REPLY_BYTES && !is_question(&prompt)
+    };
+    let finished = |summary: usize| {
+        let end = (summary + 1..messages.len()).find(|it| ends(*it))?;
+        let between = &messages[summary + 1..end];
+        let same = between.iter().all(|it| it.kind != Kind::Summary && (!it.is_prompt() || goes_on(it)));
+        let worked = between.iter().any(|it| it.calls().next().is_some());
+        let report = messages[end].plain();
+        let says = sentences(&report).into_iter().take(FIRST).any(|it| WORK_DONE.is_match(it));
+        let unfinished = CUES.unfinished.is_in(&Lowercased::of(&report)) || says_remaining(&report);
+        (same && worked && says && !unfinished).then_some((summary, end))
+    };
+    summaries.filter_map(finished).collect()
 }
 
 /// Closes the steps that the model said were done. Earlier steps of the same list that were active become unconfirmed.

@@ -453,7 +453,7 @@ fn is_superseded(fact: &Fact, over: &HashMap<&str, Vec<&ClosedTask>>) -> bool {
 }
 
 /// Whether a text says that something remains to be done.
-fn says_remaining(text: &str) -> bool {
+pub(super) fn says_remaining(text: &str) -> bool {
     CUES.remaining.is_in(&Lowercased::of(text))
 }
 

@@ -94,8 +94,8 @@ struct Work<'a> {
     pending_operations: HashMap<usize, HashSet<String>>,
     /// Failed commands that may be tried again.
     retries: Vec<resolution::Retry>,
-    /// Errors that a similar command's success may have ended, by name of the operation.
-    mended: HashMap<String, Vec<usize>>,
+    /// Errors that a similar command's success may have ended, by name of the operation that failed.
+    mended: HashMap<String, Vec<(usize, Operation)>>,
     uncommitted: git::uncommitted::Uncommitted,
     commits: git::commits::Commits,
     log: git::log::Log,
@@ -296,19 +296,25 @@ fn rolled_back(taken: &RolledBack, base: &str) -> String {
     format!("{turns} rolled back; what they changed may still be on disk: {}{more}", named.join(", "))
 }
 
-/// The same line from two commands is the same error: if one of them succeeded later, it is resolved.
+/// The same line from two commands is the same error: what became of one of them later became of both.
 fn same_errors(errors: &mut [Fact]) {
-    let mut gone: HashMap<String, usize> = HashMap::new();
+    let mut gone: HashMap<String, (usize, usize)> = HashMap::new();
     for error in errors.iter() {
-        if let Detail::Error { resolved: Some(at), .. } = error.detail {
+        if let Detail::Error { resolved, similar, .. } = error.detail
+            && (resolved.is_some() || similar.is_some())
+        {
             let newest = gone.entry(without_durations(&error.text).into_owned()).or_default();
-            *newest = at.max(*newest);
+            *newest = (newest.0.max(resolved.unwrap_or_default()), newest.1.max(similar.unwrap_or_default()));
         }
     }
     // Each edit that did not fit is one of its own.
     for error in errors.iter_mut().filter(|it| !resolution::is_misfit(&it.text)) {
-        if let Detail::Error { resolved: resolved @ None, .. } = &mut error.detail {
-            *resolved = gone.get(&*without_durations(&error.text)).copied().filter(|it| *it > error.message);
+        let at = error.message;
+        if let Detail::Error { resolved: resolved @ None, similar, .. } = &mut error.detail
+            && let Some(newest) = gone.get(&*without_durations(&error.text))
+        {
+            *resolved = Some(newest.0).filter(|it| *it > at);
+            *similar = similar.or(Some(newest.1).filter(|it| *it > at));
         }
     }
 }

@@ -8,7 +8,7 @@ use super::command::{self, Operation, ParsedCommand};
 use super::paths::{file_name, is_elsewhere};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
-use crate::facts::text::{clip, flat, is_machine_output, sentences};
+use crate::facts::text::{clip, flat, is_machine_output, sentences, without_durations};
 use crate::facts::{Detail, Fact};
 use history::Output;
 
@@ -54,6 +54,12 @@ const COMPILES: [&str; 5] = ["build", "check", "vet", "compile", "test"];
 static LOCATED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"^([^\s:(]+\.[A-Za-z]\w{0,4})[(:]\d+(?:[,:]\d+)?\)?:? (?:- )?(\S.*)$")
 });
+/// The rule of a linter behind the place: `lint/style/useDrain FIXABLE ━━━`.
+static RULE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"^([a-z]+(?:/[A-Za-z-]+){1,2})(?:\s+FIXABLE)?(?:: [×!]|\s*━|\s*$)")
+});
+/// What stands in the output of a checker that does not show all that it found.
+const CUT_SHORT: [&str; 2] = ["iagnostics not shown", "output truncated"];
 static ERROR_CODE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"\b[A-Z]{1,5}\d{3,5}\b"));
 /// How the messages of editing tools begin whose call did not fit the file, in lower case.
@@ -212,12 +218,22 @@ impl Work<'_> {
     pub(super) fn track_operations(&mut self, error: usize, command: &ParsedCommand) {
         /// Maximum errors of one operation.
         const KEPT: usize = 64;
-        for operation in command.failed_operations(&self.errors[error].text) {
-            // It went wrong again since.
-            for known in self.mended.remove(&operation.name).into_iter().flatten() {
+        let text = self.errors[error].text.to_string();
+        let failed = command.failed_operations(&text);
+        // Of several it is not known which one failed, nor which ran.
+        let certain = failed.len() == 1;
+        for operation in failed {
+            let known = self.mended.entry(operation.name.clone()).or_default();
+            let again = |it: &mut (usize, Operation)| {
+                certain && operation.covers(&it.1) && !is_of_other_test(&text, &self.errors[it.0].text)
+            };
+            let again: Vec<_> = known.extract_if(.., again).collect();
+            for (known, failed) in again {
                 if let Detail::Error { similar, .. } = &mut self.errors[known].detail {
                     *similar = None;
                 }
+                self.pending_operations.entry(known).or_default().insert(operation.name.clone());
+                self.errors_by_operation.entry(operation.name.clone()).or_default().push((known, failed));
             }
             self.pending_operations.entry(error).or_default().insert(operation.name.clone());
             let same = self.errors_by_operation.entry(operation.name.clone()).or_default();
@@ -257,7 +273,7 @@ impl Work<'_> {
         let (over, rest): (Vec<_>, _) =
             std::mem::take(same).into_iter().partition(|it| operation.covers(&it.1) && !elsewhere(it.0));
         *same = rest;
-        for (error, _) in over {
+        for (error, failed) in over {
             let Some(left) = self.pending_operations.get_mut(&error) else { continue };
             left.remove(name);
             if left.is_empty()
@@ -265,7 +281,7 @@ impl Work<'_> {
                 && let Detail::Error { similar, resolved: None, .. } = &mut self.errors[error].detail
             {
                 *similar = Some(number);
-                self.mended.entry(name.to_owned()).or_default().push(error);
+                self.mended.entry(name.to_owned()).or_default().push((error, failed));
             }
         }
     }
@@ -283,6 +299,7 @@ impl Work<'_> {
         if !output.lines().any(|it| located(it.trim()).is_some()) {
             return;
         }
+        let whole = !CUT_SHORT.iter().any(|it| output.contains(it));
         let here = command::directory(command);
         let ran = parsed.operations();
         for error in self.errors.iter_mut().rev().take(RECENT) {
@@ -299,6 +316,7 @@ impl Work<'_> {
                 // A syntax error may have kept it from being looked for.
                 *resolved = None;
             } else if resolved.is_none()
+                && whole
                 && parsed.shows_all(lines, |search| command::lets_through(search, text))
             {
                 *resolved = Some(number);
@@ -470,12 +488,22 @@ pub(super) fn is_wrong_call(output: &Output) -> bool {
 pub(super) fn located(error: &str) -> Option<(&str, &str)> {
     let found = LOCATED.captures(error)?;
     let (file, says) = (found.get(1)?.as_str(), found.get(2)?.as_str());
-    // A linter prints the place on a line of its own.
+    // A linter prints the rule beside the place, and what is wrong below it.
+    if let Some(rule) = RULE.captures(says).and_then(|it| it.get(1)) {
+        return Some((file, rule.as_str()));
+    }
     if says.contains(['×', '✖', '✗', '❌']) {
         return None;
     }
     let code = ERROR_CODE.find(says).map_or(says, |it| it.as_str());
     Some((file, code))
+}
+
+/// Whether two errors are failures of different tests, as runners name them.
+fn is_of_other_test(a: &str, b: &str) -> bool {
+    const MARKS: [&str; 5] = ["FAILED ", "--- FAIL: ", "(fail) ", "✖ ", "× "];
+    let named = MARKS.iter().any(|it| a.starts_with(it) && b.starts_with(it));
+    named && without_durations(a) != without_durations(b)
 }
 
 /// Whether two scripts are about the same: they share most of the words of the shorter one.

@@ -196,7 +196,10 @@ impl Work<'_> {
             let nothing =
                 outcome.result.as_deref() == Some(outcome::CHECKED_NOTHING) || outcome.says_failed();
             if !nothing && outcome.ok == Some(true)
-                || !nothing && !parsed.masks_exit_code() && !parsed.hides_failure()
+                || !nothing
+                    && outcome.exit.is_none_or(|it| it == 0)
+                    && !parsed.masks_exit_code()
+                    && !parsed.hides_failure()
             {
                 self.record_result(number, command, None);
             }

@@ -6,7 +6,7 @@ use super::quote::{cut, finished_plan, words};
 use super::script;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
-    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, Detail, Fact, FileOp, GOES_ON, Name, Outcome,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, Detail, Fact, FileOp, GOES_ON, Ledger, Name, Outcome,
     REPLIED_BELOW, REPOSITORY, Topic, UNREADABLE, Voice, is_read_only,
 };
 
@@ -43,6 +43,8 @@ pub(super) struct LineStyle {
     pub(super) below: Option<usize>,
     /// What is pursued now says little without the request before it.
     pub(super) follows_up: bool,
+    /// The message of the last call that changed something or ran a program.
+    pub(super) worked: Option<usize>,
     /// The system's words for ours.
     pub(super) words: BTreeMap<String, String>,
 }
@@ -136,7 +138,9 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
             came_to(outcome, (!style.errors_apart).then_some(chars.max(120)))
         )),
         Detail::Error { of, resolved, similar, excused } => {
-            let state = error_state(fact.message, *resolved, *similar, *excused);
+            // An earlier summary's error was not seen again; of others, what was done since may have ended them.
+            let unseen = fact.voice() == Voice::Summary || style.worked.is_some_and(|it| it > fact.message);
+            let state = error_state(fact.message, *resolved, *similar, *excused, unseen);
             single(error(fact, of.as_deref(), resolved.is_some(), &state, ended, chars))
         }
         Detail::Choice { asked, means, refused, superseded } => {
@@ -192,12 +196,28 @@ pub(super) fn apart_from_answer(line: &str) -> (&str, Option<&str>) {
     at.map_or((line, None), |at| (&line[..at], Some(&line[at..])))
 }
 
-/// What became of an error of message `at`.
+/// The message of the last call that changed something or ran a program, whatever came of it.
+pub(super) fn last_work(ledger: &Ledger) -> Option<usize> {
+    let works = |it: &&Fact| match &it.detail {
+        Detail::File { op, .. } => op.changes(),
+        Detail::Command { read_only, .. } => !read_only,
+        Detail::None
+        | Detail::Rule(_)
+        | Detail::Error { .. }
+        | Detail::Choice { .. }
+        | Detail::Name(_)
+        | Detail::Symbol { .. } => false,
+    };
+    ledger.facts.iter().filter(works).map(|it| it.message).max()
+}
+
+/// What became of an error of message `at`. `unseen`: nothing shows whether it still stands.
 fn error_state(
     at: usize,
     resolved: Option<usize>,
     similar: Option<usize>,
     excused: Option<(usize, &str)>,
+    unseen: bool,
 ) -> String {
     match (resolved, similar, excused) {
         (Some(by), _, _) if by != at => format!("resolved at #{by}"),
@@ -207,6 +227,7 @@ fn error_state(
         (None, Some(_), _) => "a similar run went well".into(),
         (None, None, Some((by, word))) if by != at => format!("called {word} at #{by}"),
         (None, None, Some((_, word))) => format!("called {word}"),
+        (None, None, None) if unseen => "not seen since".into(),
         (None, None, None) => "unresolved".into(),
     }
 }

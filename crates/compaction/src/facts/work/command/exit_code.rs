@@ -37,6 +37,14 @@ impl ParsedCommand {
         self.is_setup() && piped.find(|it| !VIEWERS.contains(it)).is_some_and(|it| FILTERS.contains(&it))
     }
 
+    /// Whether a program beside others exits with 1 where it finds nothing or a difference, so that the code may be its own:
+    /// `make && grep x y`.
+    pub(in crate::facts) fn looks_on_the_way(&self) -> bool {
+        const LOOKS: [&str; 11] =
+            ["grep", "egrep", "fgrep", "rg", "ls", "diff", "cmp", "test", "[", "which", "command"];
+        self.programs.len() > 1 && self.programs.iter().any(|it| LOOKS.contains(&name(it)))
+    }
+
     /// Whether it ends in a program that is there to succeed, so that its exit code says nothing of what ran before:
     /// `make || true`, `make; exit 0`.
     pub(in crate::facts) fn masks_exit_code(&self) -> bool {

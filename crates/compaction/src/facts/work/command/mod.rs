@@ -2,6 +2,7 @@
 
 mod exit_code;
 mod filters;
+mod git;
 mod operation;
 mod probe;
 mod read_only;
@@ -125,11 +126,22 @@ pub fn checks_or_delivers(command: &str) -> bool {
 pub(in crate::facts) struct ParsedCommand {
     programs: Vec<Program>,
     has_here_document: bool,
+    /// All here-documents are written to files or stand for a word.
+    only_writes_documents: bool,
 }
 
 impl ParsedCommand {
     pub(in crate::facts) fn of(command: &str) -> Self {
-        Self { programs: tools::programs(command), has_here_document: command.contains("<<") }
+        let programs = tools::programs(command);
+        let documents = command.matches("<<").count();
+        // The message of a commit is often given so.
+        let said = command.matches("$(cat <<").count();
+        let written = programs.iter().filter(|it| writes_document(&it.words)).count();
+        Self {
+            programs,
+            has_here_document: documents > 0,
+            only_writes_documents: said + written >= documents,
+        }
     }
 
     /// The words of each program.
@@ -145,12 +157,15 @@ impl ParsedCommand {
             && self.programs().all(|words| program_is_read_only(&words))
     }
 
-    /// The operations that may change something. None if it has a here-document.
+    /// The operations that may change something, without those that write here-documents. None if one is given to another
+    /// program.
     pub(in crate::facts) fn operations(&self) -> Vec<Operation> {
-        if self.has_here_document {
+        if !self.only_writes_documents {
             return Vec::new();
         }
-        self.programs().filter(|it| !program_is_read_only(it)).filter_map(|it| operation(&it)).collect()
+        let acts = |it: &&Program| !(self.has_here_document && writes_document(&it.words));
+        let words = self.programs.iter().filter(acts).map(|it| it.words.iter().map(String::as_str).collect());
+        words.filter(|it: &Vec<&str>| !program_is_read_only(it)).filter_map(|it| operation(&it)).collect()
     }
 
     /// What it does: each program with what it is given, without flags; what only looks counts only where nothing else is
@@ -366,16 +381,6 @@ impl ParsedCommand {
         self.programs().all(|it| it.first().is_some_and(|it| PRINTERS.contains(it)))
     }
 
-    /// The files of a revision that it prints: `git show main:src/a.rs`.
-    pub(in crate::facts) fn files_of_revision(&self) -> Vec<String> {
-        let shown = self.programs().filter_map(|words| match words[..] {
-            ["git", "show", what, ..] | ["git", "-C", _, "show", what, ..] => what.split_once(':'),
-            _ => None,
-        });
-        let shown = shown.filter(|it| !it.0.is_empty() && !it.0.starts_with('-') && !it.1.ends_with('/'));
-        shown.map(|it| it.1.to_owned()).filter(|it| it.contains('.') && !it.contains(['$', '*'])).collect()
-    }
-
     /// Whether it builds, checks or runs the project.
     pub(in crate::facts) fn is_setup(&self) -> bool {
         let is = |word: &str, known: &str| {
@@ -383,41 +388,6 @@ impl ParsedCommand {
         };
         self.programs()
             .any(|words| words.iter().take(4).any(|it| SETUP_WORDS.iter().any(|known| is(it, known))))
-    }
-
-    /// Whether it takes changes back, other than by `git reset --hard`.
-    pub(in crate::facts) fn discards_changes(&self) -> bool {
-        self.programs().any(|words| match words[..] {
-            ["git", "checkout", "--" | ".", ..]
-            | ["git", "checkout", _, "--", _, ..]
-            | ["git", "revert", _, ..] => true,
-            ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
-            _ => false,
-        })
-    }
-
-    /// The trees of the repository that it removes: `git worktree remove a`.
-    pub(in crate::facts) fn removed_trees(&self) -> impl Iterator<Item = &str> {
-        let trees = self.programs.iter().filter_map(|it| {
-            let at = it.words.iter().position(|it| it == "worktree").filter(|_| it.words[0] == "git")?;
-            let (_, given) = it.words[at + 1..].split_first().filter(|it| it.0 == "remove")?;
-            given.iter().find(|it| !it.starts_with('-'))
-        });
-        trees.map(String::as_str).filter(|it| !it.contains('$'))
-    }
-
-    /// Whether git prints paths from the root of the repository, wherever it runs.
-    pub(in crate::facts) fn prints_from_root(&self) -> bool {
-        const COMMANDS: [&str; 4] = ["diff", "log", "show", "stash"];
-        self.programs().any(|words| {
-            let does = |it: &[&str]| it.iter().take(3).any(|it| COMMANDS.contains(it));
-            words[0] == "git" && does(&words[1..]) && !words.contains(&"--relative")
-        })
-    }
-
-    /// Where its last program of git runs, from where the command begins; none if that is there.
-    pub(in crate::facts) fn git_directory(&self) -> Option<String> {
-        self.placed().filter(|it| it.0[0] == "git").last().and_then(|it| it.1)
     }
 
     /// Where what it prints was looked up, from where the command begins: nothing where some of it comes from elsewhere.
@@ -457,33 +427,14 @@ impl ParsedCommand {
             (words, dir)
         })
     }
+}
 
-    /// The files that it takes from git alone: `git rm --cached a.rs`.
-    pub(in crate::facts) fn untracked_files(&self) -> impl Iterator<Item = &str> {
-        let takes = |it: &&Program| {
-            let has = |word: &str| it.words.iter().any(|it| it == word);
-            it.words[0] == "git" && has("rm") && has("--cached")
-        };
-        let given = self.programs.iter().filter(takes).flat_map(|it| &it.words[1..]);
-        given.map(String::as_str).filter(|it| *it != "rm" && !it.starts_with('-'))
-    }
-
-    /// The files whose changes it discards, as far as it names them.
-    pub(in crate::facts) fn restored_files(&self) -> Vec<String> {
-        let named = |words: &[&str]| -> Vec<String> {
-            let named = words.iter().filter(|it| !it.starts_with('-') && **it != ".");
-            named.copied().map(str::to_owned).collect()
-        };
-        let files = self.programs().map(|words| match words[..] {
-            ["git", "checkout", "--", ref rest @ ..] | ["git", "checkout", _, "--", ref rest @ ..] => {
-                named(rest)
-            }
-            // A branch or a file: the caller knows the files.
-            ["git", "checkout", ref rest @ ..] if rest.iter().all(|it| !it.starts_with('-')) => named(rest),
-            ["git", "restore", ref rest @ ..] if !rest.contains(&"--staged") => named(rest),
-            _ => Vec::new(),
-        });
-        files.flatten().collect()
+/// Whether a program only writes what it is given to a file, as far as its words tell: `cat`, `tee a`.
+fn writes_document(words: &[String]) -> bool {
+    match words {
+        [head] => head == "cat",
+        [head, ..] => head == "tee",
+        [] => false,
     }
 }
 
@@ -545,7 +496,12 @@ mod tests {
         for (command, expected) in [
             ("cd a && CI=1 npm run check -s 2>&1 | grep -c error", "npm run check"),
             ("git -C /x fetch origin && git status", "git fetch"),
-            ("npx tsc --noEmit", "npx tsc"),
+            ("npx tsc --noEmit", "tsc"),
+            ("uv run python3.12 -m pytest -q a.py", "pytest"),
+            ("fnm exec --using=24 -- corepack pnpm exec vitest run", "vitest run"),
+            ("npx", "npx"),
+            ("cat > a.ts <<'E'\nrm x\nE\nnpm run check", "npm run check"),
+            ("git commit -m \"$(cat <<'E'\na.b\nE\n)\"", "git commit"),
             ("./gradlew :app:test", "gradlew"),
             ("python3 - <<'E'\nprint(1)\nE", ""),
         ] {

@@ -64,6 +64,12 @@ fn is_within(path: &str, of: &str) -> bool {
         it.to_owned()
     };
     let (path, of) = (plain(path), plain(of));
+    // All files of a kind in a directory.
+    if let Some((before, after)) = of.split_once('*') {
+        let file = path.split("::").next().unwrap_or(&path);
+        let matched = file.strip_prefix(before).and_then(|it| it.strip_suffix(after));
+        return matched.is_some_and(|it| !it.contains(['/', '*']));
+    }
     path.strip_prefix(&of).is_some_and(|it| it.is_empty() || it.starts_with(['/', ':']))
 }
 
@@ -71,11 +77,56 @@ fn is_within(path: &str, of: &str) -> bool {
 const NESTED_SUBCOMMANDS: [&str; 11] =
     ["run", "exec", "x", "pr", "issue", "release", "compose", "remote", "stash", "worktree", "submodule"];
 
+/// Programs that run another one, with the word that stands between the two.
+const RUNNERS: [(&str, Option<&str>); 14] = [
+    ("npx", None),
+    ("bunx", None),
+    ("corepack", None),
+    ("pnpm", Some("exec")),
+    ("pnpm", Some("dlx")),
+    ("yarn", Some("exec")),
+    ("npm", Some("exec")),
+    ("bun", Some("x")),
+    ("uv", Some("run")),
+    ("poetry", Some("run")),
+    ("bundle", Some("exec")),
+    ("fnm", Some("exec")),
+    ("mise", Some("exec")),
+    ("mise", Some("x")),
+];
+
+/// The words of the program that a runner starts: `pytest -q` of `uv run python -m pytest -q`.
+fn without_runner<'a, 'w>(words: &'a [&'w str]) -> &'a [&'w str] {
+    let mut words = words;
+    while let Some((head, rest)) = words.split_first() {
+        let name = file_name(head);
+        let after = RUNNERS.iter().find_map(|(runner, verb)| match verb {
+            _ if *runner != name => None,
+            Some(verb) => rest.strip_prefix(&[*verb]),
+            None => Some(rest),
+        });
+        let python = name.strip_prefix("python").filter(|it| !it.contains(char::is_alphabetic));
+        let inner = match (after, rest) {
+            (Some(after), _) => {
+                let flags = after.iter().take_while(|it| it.starts_with('-')).count();
+                &after[flags..]
+            }
+            (None, ["-m", module @ ..]) if python.is_some() => module,
+            (None, _) => return words,
+        };
+        if inner.is_empty() {
+            return words;
+        }
+        words = inner;
+    }
+    words
+}
+
 /// Maximum files and directories of one command.
 const MAX_TARGETS: usize = 64;
 
 pub(super) fn operation(words: &[&str]) -> Option<Operation> {
-    let (head, rest) = words.split_first()?;
+    let (head, rest) = without_runner(words).split_first()?;
     let rest = match rest {
         ["-C", _, rest @ ..] if *head == "git" => rest,
         rest => rest,
@@ -98,7 +149,9 @@ pub(super) fn operation(words: &[&str]) -> Option<Operation> {
     }
     let is_target = |it: &str| it.contains(['/', '.']);
     let whole = |it: &str| matches!(it, "." | "./" | "..." | "./...");
-    let targets = bare.filter(|it| is_target(it) && !whole(it)).take(MAX_TARGETS);
+    // What a commit is given is its message.
+    let given = bare.filter(|_| name != "git commit");
+    let targets = given.filter(|it| is_target(it) && !whole(it)).take(MAX_TARGETS);
     let targets = targets.map(|it| (*it).to_owned()).collect();
     let checks = name.split([' ', ':']).any(|it| SETUP_WORDS.contains(&it));
     let limits = if checks { limits(&rest[verbs..]) } else { Vec::new() };

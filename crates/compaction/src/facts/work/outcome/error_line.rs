@@ -87,6 +87,9 @@ static PROGRESS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     ))
 });
 
+/// Bytes of a line that states an error: a longer one is a page or a record.
+const LONGEST: usize = 4_000;
+
 /// The first line of the most certain kind.
 pub(super) fn error_line(text: &str) -> Option<(String, ErrorLine)> {
     for (kind, pattern) in ERROR_LINES.iter() {
@@ -97,6 +100,7 @@ pub(super) fn error_line(text: &str) -> Option<(String, ErrorLine)> {
             if !UNINFORMATIVE.is_match(line)
                 && !NUMBERED.is_match(line)
                 && !CODE.is_match(line)
+                && line.len() <= LONGEST
                 && !line.starts_with("0 errors")
                 && !line.contains("(0 errors, ")
                 && line.len() > 3

@@ -224,7 +224,8 @@ impl Evidence<'_> {
         let kind = self.error.as_ref().map(|it| it.1);
         let test_failed = kind == Some(ErrorLine::Test) || counts.is_some_and(|it| it.failed && it.tests);
         // A search without matches exits with 1, a look at what was removed with 2.
-        let nothing_found = self.missing_as_meant || self.exit == Some(1) && self.parsed.hides_failure();
+        let asks = self.parsed.hides_failure() || self.error.is_none() && self.parsed.looks_on_the_way();
+        let nothing_found = self.missing_as_meant || self.exit == Some(1) && asks;
         if nothing_found && kind.is_none() && !failures {
             return None;
         }
@@ -489,6 +490,9 @@ mod tests {
         };
         for (command, text, exit, reports, expected) in [
             ("make", "all is well", Some(254), true, Some(false)),
+            ("make && grep -c valve a.md", "all is well\n0", Some(1), true, None),
+            ("make && grep -c valve a.md", "a.c:3:1: error: no valve", Some(1), true, Some(false)),
+            ("make && make test", "all is well", Some(1), true, Some(false)),
             ("./run.sh", "PASS=35 FAIL=0", Some(0), true, Some(true)),
             ("git show", "a1b2c3d Mend the 3 fail screens", Some(0), true, Some(true)),
             ("node x.js | tail", "{ \"n\": 2, \"fail\": 1 }", Some(0), true, Some(true)),
@@ -568,5 +572,8 @@ mod tests {
         ] {
             assert_eq!(ok(command, text, exit, reports), expected, "{command}: {text}");
         }
+        // A page that quotes an error.
+        let page = format!("{}TypeError: no valve", "valve ".repeat(1_000));
+        assert_eq!(ok("browse a.html | head -9", &page, None, true), Some(true));
     }
 }

@@ -1,0 +1,78 @@
+//! What a command does to a repository.
+
+use super::{ParsedCommand, Program};
+
+impl ParsedCommand {
+    /// The files of a revision that it prints: `git show main:src/a.rs`.
+    pub(in crate::facts) fn files_of_revision(&self) -> Vec<String> {
+        let shown = self.programs().filter_map(|words| match words[..] {
+            ["git", "show", what, ..] | ["git", "-C", _, "show", what, ..] => what.split_once(':'),
+            _ => None,
+        });
+        let shown = shown.filter(|it| !it.0.is_empty() && !it.0.starts_with('-') && !it.1.ends_with('/'));
+        shown.map(|it| it.1.to_owned()).filter(|it| it.contains('.') && !it.contains(['$', '*'])).collect()
+    }
+
+    /// Whether it takes changes back, other than by `git reset --hard`.
+    pub(in crate::facts) fn discards_changes(&self) -> bool {
+        self.programs().any(|words| match words[..] {
+            ["git", "checkout", "--" | ".", ..]
+            | ["git", "checkout", _, "--", _, ..]
+            | ["git", "revert", _, ..] => true,
+            ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
+            _ => false,
+        })
+    }
+
+    /// The trees of the repository that it removes: `git worktree remove a`.
+    pub(in crate::facts) fn removed_trees(&self) -> impl Iterator<Item = &str> {
+        let trees = self.programs.iter().filter_map(|it| {
+            let at = it.words.iter().position(|it| it == "worktree").filter(|_| it.words[0] == "git")?;
+            let (_, given) = it.words[at + 1..].split_first().filter(|it| it.0 == "remove")?;
+            given.iter().find(|it| !it.starts_with('-'))
+        });
+        trees.map(String::as_str).filter(|it| !it.contains('$'))
+    }
+
+    /// Whether git prints paths from the root of the repository, wherever it runs.
+    pub(in crate::facts) fn prints_from_root(&self) -> bool {
+        const COMMANDS: [&str; 4] = ["diff", "log", "show", "stash"];
+        self.programs().any(|words| {
+            let does = |it: &[&str]| it.iter().take(3).any(|it| COMMANDS.contains(it));
+            words[0] == "git" && does(&words[1..]) && !words.contains(&"--relative")
+        })
+    }
+
+    /// Where its last program of git runs, from where the command begins; none if that is there.
+    pub(in crate::facts) fn git_directory(&self) -> Option<String> {
+        self.placed().filter(|it| it.0[0] == "git").last().and_then(|it| it.1)
+    }
+
+    /// The files that it takes from git alone: `git rm --cached a.rs`.
+    pub(in crate::facts) fn untracked_files(&self) -> impl Iterator<Item = &str> {
+        let takes = |it: &&Program| {
+            let has = |word: &str| it.words.iter().any(|it| it == word);
+            it.words[0] == "git" && has("rm") && has("--cached")
+        };
+        let given = self.programs.iter().filter(takes).flat_map(|it| &it.words[1..]);
+        given.map(String::as_str).filter(|it| *it != "rm" && !it.starts_with('-'))
+    }
+
+    /// The files whose changes it discards, as far as it names them.
+    pub(in crate::facts) fn restored_files(&self) -> Vec<String> {
+        let named = |words: &[&str]| -> Vec<String> {
+            let named = words.iter().filter(|it| !it.starts_with('-') && **it != ".");
+            named.copied().map(str::to_owned).collect()
+        };
+        let files = self.programs().map(|words| match words[..] {
+            ["git", "checkout", "--", ref rest @ ..] | ["git", "checkout", _, "--", ref rest @ ..] => {
+                named(rest)
+            }
+            // A branch or a file: the caller knows the files.
+            ["git", "checkout", ref rest @ ..] if rest.iter().all(|it| !it.starts_with('-')) => named(rest),
+            ["git", "restore", ref rest @ ..] if !rest.contains(&"--staged") => named(rest),
+            _ => Vec::new(),
+        });
+        files.flatten().collect()
+    }
+}
