@@ -9,7 +9,7 @@ use crate::store::Digest;
 use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::{Piece, Source as _, Written};
 
-/// What a restore needs to know of what was written. It is the fingerprint in [`Applied`].
+/// What a restore needs to know of what was written. It is the fingerprint in [`Applied`](crate::store::Applied).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct WrittenFingerprint {
     /// Bytes of the file.

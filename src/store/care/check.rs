@@ -29,7 +29,7 @@ pub struct Stats {
     pub bytes: u64,
     /// What they take compressed.
     pub stored_bytes: u64,
-    /// Originals that [`Store::rewrite_old_format`](super::Store::rewrite_old_format) would store anew.
+    /// Originals that [`Store::rewrite_old_format`] would store anew.
     pub old_format: u64,
     /// Size of the database file; 0 in memory.
     pub file_bytes: u64,
