@@ -195,7 +195,8 @@ const BRIEF: &[Tier] =
 
 const DETAILED: &[Tier] = &[
     tier(LineKind::Said, 140, 22),
-    tier(LineKind::Symbol, 80, 8),
+    tier(LineKind::Symbol, 80, 12),
+    tier(LineKind::Read, 200, 15),
     tier(LineKind::Command, 110, 30),
     tier(LineKind::Current, 240, 15),
     tier(LineKind::Said, 140, 35),
