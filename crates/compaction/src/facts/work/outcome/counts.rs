@@ -7,7 +7,7 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 /// Counts that test runners, linters and compilers print.
 static COUNT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
-        r"(?i)\b(\d+) (passed|passing|pass|failed|failing|failures?|fail|skipped|skip|pending|todo|errors?|warnings?|issues?|problems?|ignored)\b",
+        r"(?i)\b(\d+) (passed|passing|pass|failed|failing|failures?|fail|skipped|skip|pending|todo|errors?|warnings?|issues?|problems?|refactoring opportunities|ignored)\b",
     )
 });
 static TAP: LazyLock<AsciiFirstRegex> =
@@ -116,7 +116,8 @@ pub(super) fn counts_in(text: &str) -> Option<Counts> {
     let failed = totals.iter().any(|(what, number)| *number > 0 && fails(what));
     let tests = totals.iter().any(|(what, _)| what.starts_with("pass"));
     let any = totals.iter().any(|it| it.1 > 0) || files.is_some();
-    let issues = totals.iter().any(|(what, number)| *number > 0 && what.starts_with("issue"));
+    let issue = |what: &str| what.starts_with("issue") || what.starts_with("refactoring");
+    let issues = totals.iter().any(|(what, number)| *number > 0 && issue(what));
     let mut shown: Vec<String> = totals.iter().map(|(what, number)| format!("{number} {what}")).collect();
     // A file that could not be loaded has no tests that fail.
     if let Some(files) = files.filter(|_| !failed) {

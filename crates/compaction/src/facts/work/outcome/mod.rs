@@ -56,9 +56,13 @@ static RUNNING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// Errors of a shell or interpreter that could not start the command.
 static COULD_NOT_START: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
-        r"(?m)^\S.*: (?:No module named \S+|command not found|[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
+        r"(?m)^\S.*: (?:No module named \S+|command not found|[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$|^\S.*(?:: |\()(?:Operation not permitted|[Pp]ermission denied)\)?$",
     )
 });
+/// What OpenCode puts behind the output of a command that the user stopped.
+static ABORTED: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^<(?:shell|bash)_metadata>\nUser aborted the command$"));
+
 /// Reads the output of `command`. A reported exit code counts first; where it may be that of another program in a pipe
 /// or list, the runner's summary line is next. `reports`: an output that is not marked as failed means exit code 0.
 pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> Outcome {
@@ -80,10 +84,14 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let echoed = exit_code::echoed(command, &tail);
     let first = echoed.iter().copied().find(|it| *it != 0).or_else(|| echoed.last().copied());
     let compares = echoed.contains(&0) && first != Some(0) && !parsed.is_setup();
-    let printed = printed.or(first.filter(|_| !compares));
+    // The report of the shell is that of `echo`.
+    let printed = printed.filter(|it| *it != 0).or(first.filter(|_| !compares)).or(printed);
     let exit = printed.filter(|it| *it != 0).or(output.exit).or(printed);
     if let Some(found) = RUNNING.captures(&head) {
         return Outcome { exit, running: found.get(1).map(|it| it.as_str().into()), ..Outcome::default() };
+    }
+    if ABORTED.is_match(&tail) {
+        return Outcome::default();
     }
     // Codex's header is not the command's output.
     let again = parsed.repeats_tests();
@@ -233,7 +241,7 @@ impl Evidence<'_> {
             _ if self.marked_failed => return Some(false),
             Some(code) if code != 0 => return Some(false),
             // It ran to its end, and what it ran failed.
-            Some(_) if self.verdict.is_some() => return None,
+            Some(_) if self.verdict.is_some() && !self.masked => return None,
             Some(_) if !self.masked => return Some(true),
             _ => {}
         }
@@ -297,7 +305,7 @@ impl Evidence<'_> {
 
 /// Whether a program's output begins with a fatal error.
 pub(super) fn starts_as_fatal(output: &str) -> bool {
-    ["fatal: ", "error: "].iter().any(|it| output.trim_start().starts_with(it))
+    ["fatal: ", "error: ", "Error: "].iter().any(|it| output.trim_start().starts_with(it))
 }
 
 fn ends(text: &str) -> (&str, &str) {
@@ -540,6 +548,50 @@ mod tests {
             ("gauge run", "RESULT: FAIL  (1/2, mean: 50%)", Some(0), true, None),
             ("gauge run | tail -3", "RESULT: FAIL  (1/2, mean: 50%)", Some(0), true, Some(false)),
             ("gauge run", "RESULT: PASS  (2/2)", Some(0), true, Some(true)),
+            ("gauge get x | head -8", "Error: not_found\n\n  no such dial", None, true, Some(false)),
+            (
+                "gauge lint; echo EXIT:$?",
+                "Process exited with code 0\nOutput:\nno dial\nEXIT:1",
+                Some(0),
+                true,
+                Some(false),
+            ),
+            ("echo a | gauge", "error creating /tmp/a (Operation not permitted)", Some(0), true, Some(false)),
+            (
+                "gauge get x | sed s/a/b/",
+                "(no output)\n\n<shell_metadata>\nUser aborted the command\n</shell_metadata>",
+                None,
+                true,
+                None,
+            ),
+            (
+                "npx prettier --check . | tail -2",
+                "[warn] Code style issues found in 5 files.",
+                Some(0),
+                true,
+                Some(false),
+            ),
+            (
+                "npx tsx -e 'x' 2>&1 | tail -3",
+                "  warnings: []\n}\n\nNode.js v25.8.2",
+                None,
+                true,
+                Some(false),
+            ),
+            (
+                "npm run export; echo $?",
+                "Build failed with 5 errors:\nno room\n0",
+                Some(0),
+                true,
+                Some(false),
+            ),
+            (
+                "mix credo | tail -3",
+                "3 funs, found 1 warning, 3 refactoring opportunities.",
+                Some(0),
+                true,
+                None,
+            ),
             // Two programs are compared.
             ("old a; echo exit=$?; new a; echo exit=$?", "exit=0 size=7\nexit=9", None, true, None),
             ("old a; echo exit=$?; new a; echo exit=$?", "exit=9\nexit=9 size=", None, true, Some(false)),

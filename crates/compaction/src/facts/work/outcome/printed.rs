@@ -25,11 +25,13 @@ static CREATED: LazyLock<AsciiFirstRegex> =
 static PULL: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
 
-/// The verdict of a runner that failed, whatever its exit code: `RESULT: FAIL (1/2)`.
+/// The verdict of a program that failed, whatever exit code is left of it: `RESULT: FAIL (1/2)`; what prettier and
+/// esbuild say; the line with which Node.js ends after an exception.
 static VERDICT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
+    AsciiFirstRegex::new(concat!(
         r"(?m)^\W{0,4}(?:(?:[Oo]verall|[Ff]inal) )?(?:RESULT|Result|result|VERDICT|Verdict): *(?:FAIL|Fail)[a-zA-Z]*\b.*$",
-    )
+        r"|^\[warn\] Code style issues found in .*$|^Build failed with \d+ errors?:$|^Node\.js v\d+\.\d+\.\d+\s*\z",
+    ))
 });
 
 /// The line with which a runner says that what it ran failed.
