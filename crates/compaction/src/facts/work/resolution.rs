@@ -54,12 +54,6 @@ const COMPILES: [&str; 5] = ["build", "check", "vet", "compile", "test"];
 static LOCATED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"^([^\s:(]+\.[A-Za-z]\w{0,4})[(:]\d+(?:[,:]\d+)?\)?:? (?:- )?(\S.*)$")
 });
-/// The rule of a linter behind the place: `lint/style/useDrain FIXABLE ━━━`.
-static RULE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"^([a-z]+(?:/[A-Za-z-]+){1,2})(?:\s+FIXABLE)?(?:: [×!]|\s*━|\s*$)")
-});
-/// What stands in the output of a checker that does not show all that it found.
-const CUT_SHORT: [&str; 2] = ["iagnostics not shown", "output truncated"];
 static ERROR_CODE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"\b[A-Z]{1,5}\d{3,5}\b"));
 /// How the messages of editing tools begin whose call did not fit the file, in lower case.
@@ -299,7 +293,6 @@ impl Work<'_> {
         if !output.lines().any(|it| located(it.trim()).is_some()) {
             return;
         }
-        let whole = !CUT_SHORT.iter().any(|it| output.contains(it));
         let here = command::directory(command);
         let ran = parsed.operations();
         for error in self.errors.iter_mut().rev().take(RECENT) {
@@ -316,7 +309,6 @@ impl Work<'_> {
                 // A syntax error may have kept it from being looked for.
                 *resolved = None;
             } else if resolved.is_none()
-                && whole
                 && parsed.shows_all(lines, |search| command::lets_through(search, text))
             {
                 *resolved = Some(number);
@@ -488,10 +480,7 @@ pub(super) fn is_wrong_call(output: &Output) -> bool {
 pub(super) fn located(error: &str) -> Option<(&str, &str)> {
     let found = LOCATED.captures(error)?;
     let (file, says) = (found.get(1)?.as_str(), found.get(2)?.as_str());
-    // A linter prints the rule beside the place, and what is wrong below it.
-    if let Some(rule) = RULE.captures(says).and_then(|it| it.get(1)) {
-        return Some((file, rule.as_str()));
-    }
+    // A linter prints the place on a line of its own.
     if says.contains(['×', '✖', '✗', '❌']) {
         return None;
     }
