@@ -106,25 +106,6 @@ fn a_run_that_went_well_is_told_though_another_test_failed_later() {
 }
 
 #[test]
-fn an_error_of_a_linter_is_over_once_it_lists_others() {
-    let place = |file: &str, rule: &str| {
-        format!(
-            "src/{file}:3:1 lint/{rule}  FIXABLE  ━━━━\n\n  × This is wrong.\n\nFound 1 error.\nexit code: 1"
-        )
-    };
-    let first = place("pump.ts", "style/useDrain");
-    for (then, over) in [
-        (place("valve.ts", "style/useDrain"), true),
-        (place("pump.ts", "style/usePipe"), true),
-        (place("pump.ts", "style/useDrain"), false),
-        (format!("Diagnostics not shown: 7.\n{}", place("valve.ts", "style/useDrain")), false),
-    ] {
-        let page = page(&runs(&[("npm run check", &first), ("npm run check", &then)]));
-        assert_eq!(under(&page, "Errors").contains("resolved at #4"), over, "{then}\n{page}");
-    }
-}
-
-#[test]
 fn an_error_that_moved_to_another_line_is_told_once() {
     let page = page(&runs(&[
         ("npx tsc --noEmit | head -20", "src/pump.ts(3,1): error TS1005: ',' expected."),
@@ -345,5 +326,30 @@ fn what_an_earlier_summary_saw_at_the_time_ends_with_a_commit_and_a_check() {
         assert_eq!(page.contains("one failure: lid"), suite, "{page}");
         assert_eq!(page.contains("after the hinge moved"), suite, "{page}");
         assert!(page.contains("The pump is blue."), "{page}");
+    }
+}
+
+#[test]
+fn an_offer_ends_with_the_next_request() {
+    let said = "The pump leaks at the seal, because the ring is worn out and dry. If you want, I can replace the ring now.";
+    for (next, told) in
+        [("", true), ("@user\nPaint the boiler green, and all its pipes.\n@model\nI begin.\n", false)]
+    {
+        let page = page(&format!("@user\nWhy does the pump leak?\n@model\n{said}\n{next}"));
+        assert_eq!(page.contains("replace the ring"), told, "{page}");
+        assert!(page.contains("leaks at the seal"), "{page}");
+    }
+}
+
+#[test]
+fn a_file_that_only_a_reply_announced_is_made_by_the_write() {
+    let write = "@call write w\n{\"path\":\"tools/drain.sh\",\"content\":\"a\"}\n@out w\nSuccessfully wrote 1 bytes to tools/drain.sh\n";
+    for (before, told) in [
+        ("@model\nI put the script into tools/drain.sh.\n", "created: tools/drain.sh"),
+        ("@call bash b\n{\"command\":\"ls tools/*\"}\n@out b\ntools/drain.sh\n", "written: tools/drain.sh"),
+    ] {
+        let page =
+            page(&format!("@user\nDrain the boiler by a script.\n{before}{write}@model\nIt drains.\n"));
+        assert!(page.contains(told), "{page}");
     }
 }
