@@ -307,6 +307,16 @@ fn steps_of_an_earlier_summary_are_done_when_the_report_on_them_says_all() {
 }
 
 #[test]
+fn a_report_right_behind_a_summary_ends_the_turn_that_it_was_made_in() {
+    for (report, over) in [("Applied all repairs to the pump.", true), ("The pump drains.", false)] {
+        let page = page(&format!(
+            "@summary\n## Next steps\n- Oil the valve\n@model\n{report}\n@user\nPaint the boiler green, and all pipes that lead to it.\n@model\nI begin.\n"
+        ));
+        assert_eq!(page.contains("done: Oil the valve [#1]"), over, "{page}");
+    }
+}
+
+#[test]
 fn what_an_earlier_summary_saw_at_the_time_ends_with_a_commit_and_a_check() {
     let summary = concat!(
         "@summary\n## Notes\n- Current working tree has many changed files.\n",
@@ -351,5 +361,35 @@ fn a_file_that_only_a_reply_announced_is_made_by_the_write() {
         let page =
             page(&format!("@user\nDrain the boiler by a script.\n{before}{write}@model\nIt drains.\n"));
         assert!(page.contains(told), "{page}");
+    }
+}
+
+#[test]
+fn a_change_that_was_taken_back_to_see_a_test_fail_is_not_given_up() {
+    for (command, told) in [
+        ("git checkout -- src/pump.rs && cargo test pump", false),
+        (
+            "cp src/pump.rs /tmp/pump.rs; git checkout -- src/pump.rs; go test ./pump; cp /tmp/pump.rs src/pump.rs",
+            false,
+        ),
+        ("git checkout -- src/pump.rs && git status", true),
+    ] {
+        let page = page(&runs(&[(command, "ok")]));
+        assert_eq!(page.contains("changes discarded"), told, "{command}\n{page}");
+    }
+}
+
+#[test]
+fn what_a_check_found_on_the_way_ends_when_it_goes_well() {
+    let said =
+        "@model\nThe check found three style issues in the new code only, because the rules are strict.\n";
+    let check =
+        |printed: &str| format!("@call Bash c\n{{\"command\":\"npm run check\"}}\n@out c\n{printed}\n");
+    for (then, told) in [("Checked 9 files. No fixes applied.", false), ("exit code: 1", true)] {
+        let page = page(&format!(
+            "@user\nMend the pump.\n{said}{}@model\nThe pump drains well again.\n",
+            check(then)
+        ));
+        assert_eq!(page.contains("three style issues"), told, "{then}\n{page}");
     }
 }
