@@ -31,7 +31,7 @@ static TEMPORARY_STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// What git showed at the time: until a commit.
 static STATE_OF_TREE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
-        r"(?i)(?:^|[.!?;:] )\W*(?:the )?current(?:ly)?\b[\w ,/-]{0,30}\b(?:work(?:ing)?[ -]?tree|changed files?|modified|untracked|git status|diff)\b",
+        r"(?i)(?:^|[.!?;:] )\W*(?:the )?current(?:ly)?\b[\w ,:/-]{0,40}\b(?:work(?:ing)?[ -]?tree|changed files?|modified|untracked|git status|diff)\b",
         r"|(?:^|[.!?;:] )\W*(?:the )?work(?:ing)?[ -]?tree (?:currently )?(?:has|contains|is)\b",
     ))
 });
@@ -105,6 +105,11 @@ pub(super) fn remove_sentences(fact: &mut Fact, gone: impl Fn(&str) -> bool) -> 
         });
     }
     !fact.text.is_empty()
+}
+
+/// Whether a text says that something remains to be done.
+pub(super) fn says_remaining(text: &str) -> bool {
+    CUES.remaining.is_in(&Lowercased::of(text))
 }
 
 /// Whether a sentence tells the state of work that is not finished.
