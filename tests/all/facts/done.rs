@@ -393,3 +393,37 @@ fn what_a_check_found_on_the_way_ends_when_it_goes_well() {
         assert_eq!(page.contains("three style issues"), told, "{then}\n{page}");
     }
 }
+
+#[test]
+fn a_run_of_something_else_or_past_the_hooks_is_no_similar_one() {
+    let hook = "error: the pump leaks\nexit code: 1";
+    let commit = |flag: &str| format!("git commit {flag} -m \"$(cat <<'E'\npump\nE\n)\"");
+    let made = "[main 1a2b3c4] pump\n 1 file changed";
+    for (commands, told) in [
+        (
+            &[("git add a.rs && git commit -m \"$(cat <<'E'\npump\nE\n)\"", hook), (&*commit(""), made)][..],
+            true,
+        ),
+        (
+            &[
+                ("git add a.rs && git commit -m \"$(cat <<'E'\npump\nE\n)\"", hook),
+                (&*commit("--no-verify"), made),
+            ],
+            false,
+        ),
+        (
+            &[
+                ("plant wait pump", "Error: timeout"),
+                ("plant wait valve", "ok"),
+                ("plant wait lid", "Error: timeout"),
+                ("plant wait lid", "ok"),
+            ],
+            false,
+        ),
+    ] {
+        let page = page(&runs(commands));
+        let errors = under(&page, "Errors");
+        let line = errors.lines().find(|it| it.ends_with("[#2]")).unwrap_or_default();
+        assert_eq!(line.contains("a similar run went well"), told, "{commands:?}\n{page}");
+    }
+}

@@ -226,8 +226,11 @@ impl Work<'_> {
                 if let Detail::Error { similar, .. } = &mut self.errors[known].detail {
                     *similar = None;
                 }
-                self.pending_operations.entry(known).or_default().insert(operation.name.clone());
-                self.errors_by_operation.entry(operation.name.clone()).or_default().push((known, failed));
+                // Of another program the next run may be about something else.
+                if failed.checks() {
+                    self.pending_operations.entry(known).or_default().insert(operation.name.clone());
+                    self.errors_by_operation.entry(operation.name.clone()).or_default().push((known, failed));
+                }
             }
             self.pending_operations.entry(error).or_default().insert(operation.name.clone());
             let same = self.errors_by_operation.entry(operation.name.clone()).or_default();
@@ -241,6 +244,10 @@ impl Work<'_> {
     /// Records that `command` succeeded: errors whose operations have all succeeded since may be gone.
     pub(super) fn record_success(&mut self, number: usize, command: &str, parsed: &ParsedCommand) {
         let here = command::directory(command);
+        // The hook that failed did not run.
+        if parsed.skips_hooks() {
+            return;
+        }
         for operation in parsed.operations() {
             // A task runs those that are named after it: `lint` runs `lint:types`.
             let runs = |it: &&String| {

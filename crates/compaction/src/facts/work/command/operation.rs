@@ -50,6 +50,11 @@ impl Operation {
             .contains(&self.name.as_str())
     }
 
+    /// Whether it builds or checks, so that what it is given limits it.
+    pub(in crate::facts) fn checks(&self) -> bool {
+        self.name.split([' ', ':']).any(|it| SETUP_WORDS.contains(&it))
+    }
+
     fn tests(&self) -> bool {
         const TESTS: [&str; 6] = ["test", "tests", "pytest", "vitest", "jest", "nextest"];
         self.name.split(' ').any(|it| TESTS.contains(&it))
