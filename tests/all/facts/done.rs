@@ -106,25 +106,6 @@ fn a_run_that_went_well_is_told_though_another_test_failed_later() {
 }
 
 #[test]
-fn an_error_of_a_linter_is_over_once_it_lists_others() {
-    let place = |file: &str, rule: &str| {
-        format!(
-            "src/{file}:3:1 lint/{rule}  FIXABLE  ━━━━\n\n  × This is wrong.\n\nFound 1 error.\nexit code: 1"
-        )
-    };
-    let first = place("pump.ts", "style/useDrain");
-    for (then, over) in [
-        (place("valve.ts", "style/useDrain"), true),
-        (place("pump.ts", "style/usePipe"), true),
-        (place("pump.ts", "style/useDrain"), false),
-        (format!("Diagnostics not shown: 7.\n{}", place("valve.ts", "style/useDrain")), false),
-    ] {
-        let page = page(&runs(&[("npm run check", &first), ("npm run check", &then)]));
-        assert_eq!(under(&page, "Errors").contains("resolved at #4"), over, "{then}\n{page}");
-    }
-}
-
-#[test]
 fn an_error_that_moved_to_another_line_is_told_once() {
     let page = page(&runs(&[
         ("npx tsc --noEmit | head -20", "src/pump.ts(3,1): error TS1005: ',' expected."),
@@ -326,6 +307,16 @@ fn steps_of_an_earlier_summary_are_done_when_the_report_on_them_says_all() {
 }
 
 #[test]
+fn a_report_right_behind_a_summary_ends_the_turn_that_it_was_made_in() {
+    for (report, over) in [("Applied all repairs to the pump.", true), ("The pump drains.", false)] {
+        let page = page(&format!(
+            "@summary\n## Next steps\n- Oil the valve\n@model\n{report}\n@user\nPaint the boiler green, and all pipes that lead to it.\n@model\nI begin.\n"
+        ));
+        assert_eq!(page.contains("done: Oil the valve [#1]"), over, "{page}");
+    }
+}
+
+#[test]
 fn what_an_earlier_summary_saw_at_the_time_ends_with_a_commit_and_a_check() {
     let summary = concat!(
         "@summary\n## Notes\n- Current working tree has many changed files.\n",
@@ -345,5 +336,94 @@ fn what_an_earlier_summary_saw_at_the_time_ends_with_a_commit_and_a_check() {
         assert_eq!(page.contains("one failure: lid"), suite, "{page}");
         assert_eq!(page.contains("after the hinge moved"), suite, "{page}");
         assert!(page.contains("The pump is blue."), "{page}");
+    }
+}
+
+#[test]
+fn an_offer_ends_with_the_next_request() {
+    let said = "The pump leaks at the seal, because the ring is worn out and dry. If you want, I can replace the ring now.";
+    for (next, told) in
+        [("", true), ("@user\nPaint the boiler green, and all its pipes.\n@model\nI begin.\n", false)]
+    {
+        let page = page(&format!("@user\nWhy does the pump leak?\n@model\n{said}\n{next}"));
+        assert_eq!(page.contains("replace the ring"), told, "{page}");
+        assert!(page.contains("leaks at the seal"), "{page}");
+    }
+}
+
+#[test]
+fn a_file_that_only_a_reply_announced_is_made_by_the_write() {
+    let write = "@call write w\n{\"path\":\"tools/drain.sh\",\"content\":\"a\"}\n@out w\nSuccessfully wrote 1 bytes to tools/drain.sh\n";
+    for (before, told) in [
+        ("@model\nI put the script into tools/drain.sh.\n", "created: tools/drain.sh"),
+        ("@call bash b\n{\"command\":\"ls tools/*\"}\n@out b\ntools/drain.sh\n", "written: tools/drain.sh"),
+    ] {
+        let page =
+            page(&format!("@user\nDrain the boiler by a script.\n{before}{write}@model\nIt drains.\n"));
+        assert!(page.contains(told), "{page}");
+    }
+}
+
+#[test]
+fn a_change_that_was_taken_back_to_see_a_test_fail_is_not_given_up() {
+    for (command, told) in [
+        ("git checkout -- src/pump.rs && cargo test pump", false),
+        (
+            "cp src/pump.rs /tmp/pump.rs; git checkout -- src/pump.rs; go test ./pump; cp /tmp/pump.rs src/pump.rs",
+            false,
+        ),
+        ("git checkout -- src/pump.rs && git status", true),
+    ] {
+        let page = page(&runs(&[(command, "ok")]));
+        assert_eq!(page.contains("changes discarded"), told, "{command}\n{page}");
+    }
+}
+
+#[test]
+fn what_a_check_found_on_the_way_ends_when_it_goes_well() {
+    let said =
+        "@model\nThe check found three style issues in the new code only, because the rules are strict.\n";
+    let check =
+        |printed: &str| format!("@call Bash c\n{{\"command\":\"npm run check\"}}\n@out c\n{printed}\n");
+    for (then, told) in [("Checked 9 files. No fixes applied.", false), ("exit code: 1", true)] {
+        let page = page(&format!(
+            "@user\nMend the pump.\n{said}{}@model\nThe pump drains well again.\n",
+            check(then)
+        ));
+        assert_eq!(page.contains("three style issues"), told, "{then}\n{page}");
+    }
+}
+
+#[test]
+fn a_run_of_something_else_or_past_the_hooks_is_no_similar_one() {
+    let hook = "error: the pump leaks\nexit code: 1";
+    let commit = |flag: &str| format!("git commit {flag} -m \"$(cat <<'E'\npump\nE\n)\"");
+    let made = "[main 1a2b3c4] pump\n 1 file changed";
+    for (commands, told) in [
+        (
+            &[("git add a.rs && git commit -m \"$(cat <<'E'\npump\nE\n)\"", hook), (&*commit(""), made)][..],
+            true,
+        ),
+        (
+            &[
+                ("git add a.rs && git commit -m \"$(cat <<'E'\npump\nE\n)\"", hook),
+                (&*commit("--no-verify"), made),
+            ],
+            false,
+        ),
+        (
+            &[
+                ("plant wait pump", "Error: timeout"),
+                ("plant wait valve", "ok"),
+                ("plant wait lid", "Error: timeout"),
+                ("plant wait lid", "ok"),
+            ],
+            false,
+        ),
+    ] {
+        let page = page(&runs(commands));
+        let errors = under(&page, "Errors");
+        let line = errors.lines().find(|it| it.ends_with("[#2]")).unwrap_or_default();
+        assert_eq!(line.contains("a similar run went well"), told, "{commands:?}\n{page}");
     }
 }

@@ -31,6 +31,13 @@ static EXPECTS_FAILURE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"|\bonly\b.{0,80}\b(?:failures?|errors?|warnings?|failing)\b.{0,40}\bremains?\b",
     ))
 });
+/// What a check found on the way: until it goes well.
+static CHECK_FOUND: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(concat!(
+        r"(?i)\b(?:checks?|lint(?:er)?|tests?|suite|build|typecheck|compiler|run)\b[^.]{0,40}\b(?:found|reports?|reported|flagged|surfaced|hit|shows?|showed)\b[^.]{0,60}\b(?:issues?|errors?|failures?|problems?)\b",
+        r"|\b(?:test|lint|style|type|build|compile) (?:issues?|errors?|failures?|problems?) (?:surfaced|remain|came up|showed up)\b",
+    ))
+});
 /// What a failure calls for: until a check went well and the work was committed.
 static PROPOSES_FIX: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\bthe (?:right |correct |proper |simplest )?fix is to\b"));
@@ -94,7 +101,12 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
     let mut emptied: HashSet<usize> = HashSet::new();
     for at in over {
         let committed = later(commit, facts[at].message);
-        let gone = |it: &str| EXPECTS_FAILURE.is_match(it) || committed && PROPOSES_FIX.is_match(it);
+        let passing = !closing.contains(&facts[at].message);
+        let gone = |it: &str| {
+            EXPECTS_FAILURE.is_match(it)
+                || committed && PROPOSES_FIX.is_match(it)
+                || passing && CHECK_FOUND.is_match(it)
+        };
         if !remove_sentences(&mut facts[at], gone) {
             emptied.insert(at);
         }

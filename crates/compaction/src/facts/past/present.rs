@@ -31,16 +31,22 @@ static TEMPORARY_STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// What git showed at the time: until a commit.
 static STATE_OF_TREE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:the )?current(?:ly)?\b[\w ,/-]{0,30}\b(?:work(?:ing)?[ -]?tree|changed files?|modified|untracked|git status|diff)\b",
-        r"|^\W*(?:the )?work(?:ing)?[ -]?tree (?:currently )?(?:has|contains|is)\b",
+        r"(?i)(?:^|[.!?;:] )\W*(?:the )?current(?:ly)?\b[\w ,:/-]{0,40}\b(?:work(?:ing)?[ -]?tree|changed files?|modified|untracked|git status|diff)\b",
+        r"|(?:^|[.!?;:] )\W*(?:the )?work(?:ing)?[ -]?tree (?:currently )?(?:has|contains|is)\b",
     ))
 });
 /// How a check ended at the time: until one goes well.
 static CHECK_FAILED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)\b(?:latest|last|most recent|current) (?:[\w-]+ ){0,2}(?:suite|run|check|build|tests?)\b.{0,60}\b(?:fail\w*|errors?)\b",
-        r"|\btests? (?:is|are) (?:currently |still |now )?failing\b|^\W*currently\b.{0,80}\bfail(?:s|ing)\b",
+        r"|\btests? (?:is|are) (?:currently |still |now )?failing\b|(?:^|[.!?;:] )\W*currently\b.{0,80}\bfail(?:s|ing)\b",
     ))
+});
+/// The model offers to do more: until the user asks for something. A question may be what the user answered.
+static OFFER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)(?:^|[.!?;:] )\W*(?:if you(?:['’]d| would)? (?:want|like|prefer|wish),? i(?:['’]ll| can| could| will)\b|i can (?:also )?\b.{0,120}\bif you(?:['’]d| would)? (?:want|like|prefer|wish)\b)[^?:]*$",
+    )
 });
 static COMMIT_FAILED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"(?i)\bcommit\b.{0,60}\b(?:fail|refus|reject)|\bfail\w*\b.{0,40}\bcommit\b")
@@ -101,6 +107,11 @@ pub(super) fn remove_sentences(fact: &mut Fact, gone: impl Fn(&str) -> bool) -> 
     !fact.text.is_empty()
 }
 
+/// Whether a text says that something remains to be done.
+pub(super) fn says_remaining(text: &str) -> bool {
+    CUES.remaining.is_in(&Lowercased::of(text))
+}
+
 /// Whether a sentence tells the state of work that is not finished.
 pub(super) fn states_the_moment(sentence: &str) -> bool {
     TEMPORARY_STATE.is_match(sentence)
@@ -116,7 +127,7 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
     facts.retain_mut(|fact| {
         if fact.topic == Topic::Findings
             && fact.message < replied
-            && !remove_sentences(fact, |it| CUES.waiting.is_in(&Lowercased::of(it)))
+            && !remove_sentences(fact, |it| CUES.waiting.is_in(&Lowercased::of(it)) || OFFER.is_match(it))
         {
             return false;
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::evidence::{Evidence, FILE, only_runs};
-use super::superseded::says_remaining;
+use super::present::says_remaining;
 use crate::facts::talk::{MAX_REPLY_BYTES, is_question, is_trivial};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
@@ -162,7 +162,8 @@ fn resumed(messages: &[Message]) -> HashMap<usize, usize> {
         let end = (summary + 1..messages.len()).find(|it| ends(*it))?;
         let between = &messages[summary + 1..end];
         let same = between.iter().all(|it| it.kind != Kind::Summary && (!it.is_prompt() || goes_on(it)));
-        let worked = between.iter().any(|it| it.calls().next().is_some());
+        // Behind a summary that was made within a turn, the report may come at once.
+        let worked = between.is_empty() || between.iter().any(|it| it.calls().next().is_some());
         let report = messages[end].plain();
         let says = sentences(&report).into_iter().take(FIRST).any(|it| WORK_DONE.is_match(it));
         let unfinished = CUES.unfinished.is_in(&Lowercased::of(&report)) || says_remaining(&report);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use super::evidence::Evidence;
-use super::present::{self, is_report};
+use super::present::{self, is_report, says_remaining};
 use super::progress;
 use super::step_index::MAX_CANDIDATES;
 use crate::facts::plan::TaskUpdate;
@@ -450,11 +450,6 @@ fn is_superseded(fact: &Fact, over: &HashMap<&str, Vec<&ClosedTask>>) -> bool {
         let shared = own.intersection(&it.names).count();
         shared >= 2 && shared * 2 >= own.len()
     })
-}
-
-/// Whether a text says that something remains to be done.
-pub(super) fn says_remaining(text: &str) -> bool {
-    CUES.remaining.is_in(&Lowercased::of(text))
 }
 
 /// Names of code in a text: words that cannot be prose.

@@ -130,6 +130,7 @@ impl Work<'_> {
             } else if !long {
                 self.listed.remove(&name);
             }
+            self.announced.remove(&name);
             self.note_file(number, name);
         }
     }
@@ -141,6 +142,14 @@ impl Work<'_> {
             self.listed.remove(&name);
             self.note_file(number, name);
         }
+    }
+
+    /// Records the files that the model names, which it may be about to make.
+    pub(super) fn note_announced_files(&mut self, number: usize, named: Vec<&str>) {
+        let names = named.iter().map(|it| path(it, None, self.base));
+        let new: Vec<String> = names.filter(|it| !self.files.contains_key(it)).collect();
+        self.note_named_files(number, named);
+        self.announced.extend(new);
     }
 
     pub(super) fn note_file(&mut self, number: usize, name: String) {
@@ -167,7 +176,20 @@ impl Work<'_> {
             self.whole_paths.insert(name.clone());
         }
         let before = self.files.get(&name).map(|it| it.1);
-        let there = before.is_some_and(|it| !matches!(it, FileOp::Deleted | FileOp::Renamed));
+        let there = before.is_some_and(|it| match it {
+            FileOp::Deleted | FileOp::Renamed => false,
+            // Nothing but a reply has it.
+            FileOp::Mentioned => !self.announced.contains(&name),
+            FileOp::Created
+            | FileOp::CreatedThenEdited
+            | FileOp::Written
+            | FileOp::Edited
+            | FileOp::Restored
+            | FileOp::ReadAfterEdit
+            | FileOp::Read
+            | FileOp::ReadThenChanged
+            | FileOp::Listed => true,
+        });
         let made = matches!(before, Some(FileOp::Created | FileOp::CreatedThenEdited));
         let told = self.files.get(&name).is_some_and(|it| self.summary_messages.contains(&it.0));
         let op = match action.meaning {

@@ -72,6 +72,8 @@ struct Work<'a> {
     whole_paths: HashSet<String>,
     /// Directories that commands went to.
     went_to: HashSet<String>,
+    /// Files that only a reply of the model names, so that they may not be there.
+    announced: HashSet<String>,
     /// Files that only long listings show.
     listed: HashSet<String>,
     /// Message numbers of earlier summaries.
@@ -185,7 +187,7 @@ pub(in crate::facts) fn read(
                 }
                 history::Part::Text(text) if message.role == Role::Assistant => {
                     work.log.read_reply(number, text.as_str());
-                    work.note_named_files(number, file_mentions::in_prose(text.as_str()));
+                    work.note_announced_files(number, file_mentions::in_prose(text.as_str()));
                     work.note_excuse(number, text.as_str());
                     work.note_other_way(number, text.as_str());
                 }

@@ -54,12 +54,6 @@ const COMPILES: [&str; 5] = ["build", "check", "vet", "compile", "test"];
 static LOCATED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(r"^([^\s:(]+\.[A-Za-z]\w{0,4})[(:]\d+(?:[,:]\d+)?\)?:? (?:- )?(\S.*)$")
 });
-/// The rule of a linter behind the place: `lint/style/useDrain FIXABLE ━━━`.
-static RULE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"^([a-z]+(?:/[A-Za-z-]+){1,2})(?:\s+FIXABLE)?(?:: [×!]|\s*━|\s*$)")
-});
-/// What stands in the output of a checker that does not show all that it found.
-const CUT_SHORT: [&str; 2] = ["iagnostics not shown", "output truncated"];
 static ERROR_CODE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"\b[A-Z]{1,5}\d{3,5}\b"));
 /// How the messages of editing tools begin whose call did not fit the file, in lower case.
@@ -232,8 +226,11 @@ impl Work<'_> {
                 if let Detail::Error { similar, .. } = &mut self.errors[known].detail {
                     *similar = None;
                 }
-                self.pending_operations.entry(known).or_default().insert(operation.name.clone());
-                self.errors_by_operation.entry(operation.name.clone()).or_default().push((known, failed));
+                // Of another program the next run may be about something else.
+                if failed.checks() {
+                    self.pending_operations.entry(known).or_default().insert(operation.name.clone());
+                    self.errors_by_operation.entry(operation.name.clone()).or_default().push((known, failed));
+                }
             }
             self.pending_operations.entry(error).or_default().insert(operation.name.clone());
             let same = self.errors_by_operation.entry(operation.name.clone()).or_default();
@@ -247,6 +244,10 @@ impl Work<'_> {
     /// Records that `command` succeeded: errors whose operations have all succeeded since may be gone.
     pub(super) fn record_success(&mut self, number: usize, command: &str, parsed: &ParsedCommand) {
         let here = command::directory(command);
+        // The hook that failed did not run.
+        if parsed.skips_hooks() {
+            return;
+        }
         for operation in parsed.operations() {
             // A task runs those that are named after it: `lint` runs `lint:types`.
             let runs = |it: &&String| {
@@ -299,7 +300,6 @@ impl Work<'_> {
         if !output.lines().any(|it| located(it.trim()).is_some()) {
             return;
         }
-        let whole = !CUT_SHORT.iter().any(|it| output.contains(it));
         let here = command::directory(command);
         let ran = parsed.operations();
         for error in self.errors.iter_mut().rev().take(RECENT) {
@@ -316,7 +316,6 @@ impl Work<'_> {
                 // A syntax error may have kept it from being looked for.
                 *resolved = None;
             } else if resolved.is_none()
-                && whole
                 && parsed.shows_all(lines, |search| command::lets_through(search, text))
             {
                 *resolved = Some(number);
@@ -488,10 +487,7 @@ pub(super) fn is_wrong_call(output: &Output) -> bool {
 pub(super) fn located(error: &str) -> Option<(&str, &str)> {
     let found = LOCATED.captures(error)?;
     let (file, says) = (found.get(1)?.as_str(), found.get(2)?.as_str());
-    // A linter prints the rule beside the place, and what is wrong below it.
-    if let Some(rule) = RULE.captures(says).and_then(|it| it.get(1)) {
-        return Some((file, rule.as_str()));
-    }
+    // A linter prints the place on a line of its own.
     if says.contains(['×', '✖', '✗', '❌']) {
         return None;
     }

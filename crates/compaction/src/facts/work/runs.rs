@@ -225,7 +225,8 @@ impl Work<'_> {
                     }
                 }
             }
-            if parsed.discards_changes() || self.resets_changes(number, &parsed) {
+            // A test between is there to see it fail without the change.
+            if !parsed.runs_tests() && (parsed.discards_changes() || self.resets_changes(number, &parsed)) {
                 let text = format!("changes discarded: {}", flat(clip(command, 200).0));
                 self.facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));
             }

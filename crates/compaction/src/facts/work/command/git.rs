@@ -13,6 +13,11 @@ impl ParsedCommand {
         shown.map(|it| it.1.to_owned()).filter(|it| it.contains('.') && !it.contains(['$', '*'])).collect()
     }
 
+    /// Whether it commits or pushes past the hooks.
+    pub(in crate::facts) fn skips_hooks(&self) -> bool {
+        self.programs().any(|it| it[0] == "git" && it.contains(&"--no-verify"))
+    }
+
     /// Whether it takes changes back, other than by `git reset --hard`.
     pub(in crate::facts) fn discards_changes(&self) -> bool {
         self.programs().any(|words| match words[..] {

@@ -50,10 +50,19 @@ impl Operation {
             .contains(&self.name.as_str())
     }
 
+    /// Whether it builds or checks, so that what it is given limits it.
+    pub(in crate::facts) fn checks(&self) -> bool {
+        self.name.split([' ', ':']).any(|it| SETUP_WORDS.contains(&it))
+    }
+
+    fn tests(&self) -> bool {
+        const TESTS: [&str; 6] = ["test", "tests", "pytest", "vitest", "jest", "nextest"];
+        self.name.split(' ').any(|it| TESTS.contains(&it))
+    }
+
     /// Whether it tests the whole of a program: nothing limits it.
     pub(in crate::facts) fn tests_all(&self) -> bool {
-        let tests = |it: &str| ["test", "tests", "pytest", "vitest", "jest", "nextest"].contains(&it);
-        self.targets.is_empty() && self.limits.is_empty() && self.name.split(' ').any(tests)
+        self.targets.is_empty() && self.limits.is_empty() && self.tests()
     }
 }
 
@@ -188,6 +197,11 @@ fn limits(words: &[&str]) -> Vec<String> {
 }
 
 impl ParsedCommand {
+    /// Whether it runs tests, beside whatever else.
+    pub(in crate::facts) fn runs_tests(&self) -> bool {
+        self.operations().iter().any(Operation::tests)
+    }
+
     /// Whether it runs the same tests of Go more than once, and no others.
     pub(in crate::facts) fn repeats_tests(&self) -> bool {
         let mut tests = self.programs().filter(|it| it.starts_with(&["go", "test"]));
