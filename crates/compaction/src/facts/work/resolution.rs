@@ -249,9 +249,11 @@ impl Work<'_> {
             return;
         }
         for operation in parsed.operations() {
-            // A task runs those that are named after it: `lint` runs `lint:types`.
+            // A task runs those that are named after it, `lint` runs `lint:types`, but `test` seldom `test:e2e`.
+            let of_all = !operation.name.ends_with("test");
             let runs = |it: &&String| {
-                it.strip_prefix(&operation.name).is_some_and(|it| it.is_empty() || it.starts_with(':'))
+                let rest = it.strip_prefix(&operation.name);
+                rest.is_some_and(|it| it.is_empty() || of_all && it.starts_with(':'))
             };
             let mut names: Vec<String> = self.errors_by_operation.keys().filter(runs).cloned().collect();
             names.sort_unstable();

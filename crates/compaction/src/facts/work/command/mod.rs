@@ -497,6 +497,8 @@ mod tests {
             ("cd a && CI=1 npm run check -s 2>&1 | grep -c error", "npm run check"),
             ("git -C /x fetch origin && git status", "git fetch"),
             ("npx tsc --noEmit", "tsc"),
+            ("bun ./src/cli.ts eval run a.yaml -v", "bun src/cli.ts eval run"),
+            ("node a.js", "node a.js"),
             ("uv run python3.12 -m pytest -q a.py", "pytest"),
             ("fnm exec --using=24 -- corepack pnpm exec vitest run", "vitest run"),
             ("npx", "npx"),

@@ -134,6 +134,10 @@ fn without_runner<'a, 'w>(words: &'a [&'w str]) -> &'a [&'w str] {
 /// Maximum files and directories of one command.
 const MAX_TARGETS: usize = 64;
 
+/// Programs that run the script which they are given, whose words say what is done.
+const INTERPRETERS: [&str; 10] =
+    ["node", "bun", "tsx", "ts-node", "deno", "python", "python3", "ruby", "perl", "php"];
+
 pub(super) fn operation(words: &[&str]) -> Option<Operation> {
     let (head, rest) = without_runner(words).split_first()?;
     let rest = match rest {
@@ -157,6 +161,17 @@ pub(super) fn operation(words: &[&str]) -> Option<Operation> {
         }
     }
     let is_target = |it: &str| it.contains(['/', '.']);
+    if INTERPRETERS.contains(&name.as_str())
+        && let Some(script) = bare.next_if(|it| is_target(it))
+    {
+        let mut of_script = vec![script.trim_start_matches("./")];
+        while of_script.len() < 3
+            && let Some(word) = bare.next_if(verb)
+        {
+            of_script.push(word);
+        }
+        name = format!("{name} {}", of_script.join(" "));
+    }
     let whole = |it: &str| matches!(it, "." | "./" | "..." | "./...");
     // What a commit is given is its message.
     let given = bare.filter(|_| name != "git commit");
