@@ -471,6 +471,11 @@ fn what_is_true_is_no_contradiction() {
             "- `npx oxlint a.ts 2>&1 | tail -3; git diff` → failed, 5 errors",
         ),
         (
+            vec![("npx prettier --check a.ts | tail -1", "[warn] Code style issues found in 5 files.")],
+            vec![],
+            "- `npx prettier --check a.ts` → failed",
+        ),
+        (
             vec![("npx tsc a.ts | head -5", "error TS5112: tsconfig.json is present.")],
             vec![],
             "- `npx tsc a.ts` → failed: error TS5112: tsconfig.json is present.",

@@ -161,7 +161,8 @@ pub(crate) fn only_looks(command: &str) -> bool {
 /// How a command ended, if its answer tells. `silent`: an answer that is not marked as failed says nothing.
 pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Outcome> {
     let text = &*plain(output.text.as_str());
-    if output.cleared || clip(text, 200).contains("[Request interrupted") {
+    let stopped = |it: &str| it.contains("[Request interrupted") || it.contains("User aborted the command");
+    if output.cleared || stopped(clip(text, 200)) {
         return None;
     }
     let start = clip(text, 400);
@@ -222,8 +223,11 @@ fn counts_problems(line: &str) -> bool {
         let total = line.starts_with("Found ") || after.trim_start_matches('s').starts_with(" in ");
         total && !matches!(count, "" | "0")
     });
-    eslint || counted || line.starts_with("error TS")
+    eslint || counted || PROBLEMS.iter().any(|it| line.starts_with(it))
 }
+
+/// How lines begin in which `tsc`, prettier, esbuild and Node.js say that they failed.
+const PROBLEMS: [&str; 4] = ["error TS", "[warn] Code style issues found", "Build failed with ", "Node.js v"];
 
 /// The exit code that a command prints of its own accord: `make; echo "EXIT=$?"`.
 fn printed_code(command: &str, text: &str) -> Option<i64> {
@@ -275,6 +279,7 @@ fn refuses(line: &str) -> bool {
 fn dies(line: &str) -> bool {
     line.starts_with("fatal: ")
         || line.starts_with("error: ")
+        || line.ends_with("(Operation not permitted)")
         || line.starts_with('[') && line.trim_end().ends_with("] ERROR task failed")
 }
 

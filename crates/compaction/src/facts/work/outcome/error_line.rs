@@ -67,7 +67,7 @@ static ERROR_LINES: LazyLock<[(ErrorLine, AsciiFirstRegex); 7]> = LazyLock::new(
 /// Lines that say no more than that something failed.
 static UNINFORMATIVE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
-        r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\(eval\):\w*:?\d+: .*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|exception ignored while flushing sys\.stdout:|brokenpipeerror: .*|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
+        r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\(eval\):\w+:\d+: no such hash table element.*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|exception ignored while flushing sys\.stdout:|brokenpipeerror: .*|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
     )
 });
 /// Numbered lines of code, as viewers print them: not an error message.
