@@ -427,3 +427,18 @@ fn a_run_of_something_else_or_past_the_hooks_is_no_similar_one() {
         assert_eq!(line.contains("a similar run went well"), told, "{commands:?}\n{page}");
     }
 }
+
+#[test]
+fn steps_that_the_last_turn_did_not_touch_are_unconfirmed_once_it_ends_as_done() {
+    let plan = "@call TodoWrite t\n{\"todos\":[{\"content\":\"Port the five valves\",\"status\":\"pending\"}]}\n@out t\nTodos updated\n";
+    let work = "@call Bash b\n{\"command\":\"make valves\"}\n@out b\nok\n";
+    let told = |said: &str| {
+        let page = page(&format!(
+            "@user\nBuild the plant.\n{plan}@user\nPaint it red, please, with the old brush.\n{work}@model\n{said}"
+        ));
+        let line = page.lines().find(|it| it.contains("Port the five valves")).unwrap_or_default();
+        line.split(':').next().unwrap_or_default().to_owned()
+    };
+    assert_eq!(told("Done. The plant is built, and the valves are ported."), "- not confirmed");
+    assert_eq!(told("The paint is ordered."), "- open");
+}

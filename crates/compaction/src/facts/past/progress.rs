@@ -172,6 +172,14 @@ fn resumed(messages: &[Message]) -> HashMap<usize, usize> {
     summaries.filter_map(finished).collect()
 }
 
+/// Whether the history ends with a reply that begins by saying that the work is done.
+pub(super) fn ends_as_done(history: &History) -> bool {
+    history.messages().last().is_some_and(|it| {
+        let reply = it.role == Role::Assistant && it.kind == Kind::Said && it.calls().next().is_none();
+        reply && sentences(&it.plain()).first().is_some_and(|it| WORK_DONE.is_match(it))
+    })
+}
+
 /// Closes the steps that the model said were done. Earlier steps of the same list that were active become unconfirmed.
 pub(super) fn close_steps(history: &History, facts: &mut [Fact]) {
     let open = |it: &Fact| it.topic.is_open_step();
