@@ -289,7 +289,9 @@ fn steps_of_an_earlier_summary_are_done_when_the_report_on_them_says_all() {
     let long = "Build a chimney of red bricks, as high as the roof, with a lid against the rain.";
     for (asked, report, over) in [
         ("Go on.", "Implemented and checked all three repairs. The pump drains.", true),
-        ("can leave it", "All repairs are done.", true),
+        ("continue", "All repairs are done.", true),
+        ("continue", "All repairs but one are done.", false),
+        ("Fix the typo in a.md.", "Done!", false),
         ("Go on.", "Done. The pump drains.", true),
         ("Go on.", "The pump drains.", false),
         ("Go on.", "Done. The valve is not oiled yet.", false),
@@ -381,8 +383,7 @@ fn a_change_that_was_taken_back_to_see_a_test_fail_is_not_given_up() {
 
 #[test]
 fn what_a_check_found_on_the_way_ends_when_it_goes_well() {
-    let said =
-        "@model\nThe check found three style issues in the new code only, because the rules are strict.\n";
+    let said = "@model\nConfirmed: the check found three style issues.\n";
     let check =
         |printed: &str| format!("@call Bash c\n{{\"command\":\"npm run check\"}}\n@out c\n{printed}\n");
     for (then, told) in [("Checked 9 files. No fixes applied.", false), ("exit code: 1", true)] {

@@ -186,7 +186,10 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     let piped = !shows
         && (command.contains('|') || own.len() < text.len() && text.starts_with("Script completed"))
         && signature(own).is_some_and(|it| strength(&it) >= 4)
-        || command.contains(['|', ';']) && ending(end, 1_000).lines().any(counts_problems);
+        || crashed(end)
+        || command.contains(['|', ';'])
+            && !command.contains("||")
+            && ending(end, 1_000).lines().any(counts_problems);
     // Codex's code mode says that its script ended, not how the command in it did.
     if exit.is_none() && text.starts_with("Script completed") && failed.or(passed).is_none() && !piped {
         return None;
@@ -219,15 +222,21 @@ fn counts_problems(line: &str) -> bool {
     let line = line.trim_start();
     let eslint = line.starts_with('✖') && line.contains(" problem") && !line.contains("(0 errors");
     let counted = line.split_once(" error").is_some_and(|(before, after)| {
-        let count = before.rsplit(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
-        let total = line.starts_with("Found ") || after.trim_start_matches('s').starts_with(" in ");
-        total && !matches!(count, "" | "0")
+        let count = before.rsplit(' ').find(|it| it.bytes().all(|it| it.is_ascii_digit())).unwrap_or("0");
+        let seconds = after.trim_start_matches('s').strip_prefix(" in ").is_some_and(|it| {
+            it.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').starts_with('s')
+        });
+        (line.starts_with("Found ") || seconds) && !matches!(count, "" | "0")
     });
-    eslint || counted || PROBLEMS.iter().any(|it| line.starts_with(it))
+    eslint || counted || line.starts_with("error TS") || line.starts_with("[warn] Code style issues found")
 }
 
-/// How lines begin in which `tsc`, prettier, esbuild and Node.js say that they failed.
-const PROBLEMS: [&str; 4] = ["error TS", "[warn] Code style issues found", "Build failed with ", "Node.js v"];
+/// Whether Node.js ended with an exception: a blank line and its version are the last that it prints.
+fn crashed(text: &str) -> bool {
+    text.trim_end()
+        .rsplit_once("\n\n")
+        .is_some_and(|it| it.1.starts_with("Node.js v") && !it.1.contains('\n'))
+}
 
 /// The exit code that a command prints of its own accord: `make; echo "EXIT=$?"`.
 fn printed_code(command: &str, text: &str) -> Option<i64> {

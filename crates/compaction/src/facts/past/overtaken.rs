@@ -31,11 +31,11 @@ static EXPECTS_FAILURE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"|\bonly\b.{0,80}\b(?:failures?|errors?|warnings?|failing)\b.{0,40}\bremains?\b",
     ))
 });
-/// What a check found on the way: until it goes well.
+/// That a check found something, on the way and without what: until it goes well.
 static CHECK_FOUND: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
-        r"(?i)\b(?:checks?|lint(?:er)?|tests?|suite|build|typecheck|compiler|run)\b[^.]{0,40}\b(?:found|reports?|reported|flagged|surfaced|hit|shows?|showed)\b[^.]{0,60}\b(?:issues?|errors?|failures?|problems?)\b",
-        r"|\b(?:test|lint|style|type|build|compile) (?:issues?|errors?|failures?|problems?) (?:surfaced|remain|came up|showed up)\b",
+        r"(?i)\b(?:checks?|lint(?:er)?|tests?|suite|build|typecheck|compiler|run)\b[^.]{0,40}\b(?:found|reports?|reported|flagged|surfaced|hit|shows?|showed)\b (?:[\w-]+ ){0,2}?(?:\d+|one|two|three|four|five|six|some|a few|several|a couple of|more|an?|another)(?: [\w-]+){0,3} (?:issues?|errors?|failures?|problems?)\W*$",
+        r"|\b(?:test|lint|style|type|build|compile) (?:issues?|errors?|failures?|problems?) (?:surfaced|remain|came up|showed up)\W*$",
     ))
 });
 /// What a failure calls for: until a check went well and the work was committed.

@@ -31,15 +31,15 @@ static TEMPORARY_STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// What git showed at the time: until a commit.
 static STATE_OF_TREE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
-        r"(?i)(?:^|[.!?;:] )\W*(?:the )?current(?:ly)?\b[\w ,:/-]{0,40}\b(?:work(?:ing)?[ -]?tree|changed files?|modified|untracked|git status|diff)\b",
-        r"|(?:^|[.!?;:] )\W*(?:the )?work(?:ing)?[ -]?tree (?:currently )?(?:has|contains|is)\b",
+        r"(?i)(?:^|[.!?;:] )\W*(?:the )?current(?:ly)?\b[\w ,:/-]{0,40}\b(?:work(?:ing)?[ -]?tree\W+(?:has|contains|state|status|changes|changed|is (?:clean|dirty))|(?:changed|modified|untracked) files?|git status)\b",
+        r"|(?:^|[.!?;:] )\W*(?:the )?work(?:ing)?[ -]?tree (?:currently )?(?:has|contains|is (?:clean|dirty))\b",
     ))
 });
 /// How a check ended at the time: until one goes well.
 static CHECK_FAILED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
-        r"(?i)\b(?:latest|last|most recent|current) (?:[\w-]+ ){0,2}(?:suite|run|check|build|tests?)\b.{0,60}\b(?:fail\w*|errors?)\b",
-        r"|\btests? (?:is|are) (?:currently |still |now )?failing\b|(?:^|[.!?;:] )\W*currently\b.{0,80}\bfail(?:s|ing)\b",
+        r"(?i)\b(?:latest|last|most recent|current) (?:[\w-]+ ){0,2}(?:suite|run|build|tests?)\b.{0,40}\b(?:failed|fails|failing|failures?|errors?)\b",
+        r"|\btests? (?:is|are) (?:currently |still |now )?failing\b",
     ))
 });
 /// The model offers to do more: until the user asks for something. A question may be what the user answered.

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use super::evidence::{Evidence, FILE, only_runs};
 use super::present::says_remaining;
-use crate::facts::talk::{MAX_REPLY_BYTES, is_question, is_trivial};
+use crate::facts::talk::is_trivial;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
@@ -32,15 +32,21 @@ static ALL_STEPS_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?:tasks|steps|todos|items|phases|subtasks)\b(?: (?:are|have been|were|is|now|successfully|marked))* (?:done|completed?|finished)(?: successfully)?(?:\W*$|[,;:—–]| and | - )",
     ))
 });
-/// How a report begins that says the same of the work in hand, without the word for its parts.
+/// How a report begins that says the same of the work in hand: "I applied all changes", "All three are fixed", "Done."
 static WORK_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:(?:(?:i|we)(?:['’]ve| have)? )?(?:now |successfully )?(?:implemented|completed|finished|fixed|resolved|addressed|applied|made|added|updated|enhanced|moved)(?: and \w+)? all\b",
+        r"(?i)^\W*(?:(?:(?:i|we)(?:['’]ve| have)? )?(?:now |successfully )?(?:implemented|completed|finished|fixed|resolved|addressed|applied|made|added|updated)(?: and \w+)? all (?:[\w-]+ ){0,4}?(?:steps?|tasks?|items?|changes?|edits?|repairs?|fixes|findings?|issues?|comments?|points?|suggestions?|improvements?|them)\b",
         r"|(?:all|everything)(?: (?:of|the|my|our|these|those))*(?: [\w-]+){0,4}? (?:(?:are|is|were|have been|has been|now|successfully) )*(?:fixed|done|completed?|implemented|finished|applied|addressed|resolved|in place)\b",
         r"|(?:all )?done\b\W*(?:$|[.!]))",
     ))
 });
-/// What such a report does not say of a step: that it was delivered, that others acted, that what is for later was done.
+/// What such a beginning must not have: "All but one are fixed", "All of these should be done".
+static LIMITED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)\b(?:but|except|besides|apart|needs?|should|must|can|cannot|could|will|would|to|not|never|be)\b|n['’]t\b",
+    )
+});
+/// Steps that such a report does not close: delivery, what others do, what is for later.
 static NOT_WORK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)^\W*(?:then |finally |also |need to |still )*(?:commit|push|merge|rebase|tag|deploy|release|publish)\b|\bgit (?:add|commit|push|tag|merge)\b",
@@ -141,8 +147,8 @@ impl<'h> Progress<'h> {
     }
 }
 
-/// By the message of each summary, the report that ends the first turn behind it, if it says that all is done. A longer
-/// prompt between the two asks for something else.
+/// By the message of each summary, the report that ends the first turn behind it, if it says that all is done. A
+/// prompt between the two asks for something else, unless it says no more than "continue".
 fn resumed(messages: &[Message]) -> HashMap<usize, usize> {
     /// Sentences of a report in which it says so.
     const FIRST: usize = 2;
@@ -154,29 +160,30 @@ fn resumed(messages: &[Message]) -> HashMap<usize, usize> {
             && message.calls().next().is_none()
             && next.is_none_or(Message::is_prompt)
     };
-    let goes_on = |it: &Message| {
-        let prompt = it.plain();
-        is_trivial(&prompt) || prompt.len() <= MAX_REPLY_BYTES && !is_question(&prompt)
-    };
     let finished = |summary: usize| {
         let end = (summary + 1..messages.len()).find(|it| ends(*it))?;
         let between = &messages[summary + 1..end];
-        let same = between.iter().all(|it| it.kind != Kind::Summary && (!it.is_prompt() || goes_on(it)));
+        let same =
+            between.iter().all(|it| it.kind != Kind::Summary && (!it.is_prompt() || is_trivial(&it.plain())));
         // Behind a summary that was made within a turn, the report may come at once.
         let worked = between.is_empty() || between.iter().any(|it| it.calls().next().is_some());
         let report = messages[end].plain();
-        let says = sentences(&report).into_iter().take(FIRST).any(|it| WORK_DONE.is_match(it));
+        let says = sentences(&report).into_iter().take(FIRST).any(says_done);
         let unfinished = CUES.unfinished.is_in(&Lowercased::of(&report)) || says_remaining(&report);
         (same && worked && says && !unfinished).then_some((summary, end))
     };
     summaries.filter_map(finished).collect()
 }
 
+fn says_done(sentence: &str) -> bool {
+    WORK_DONE.find(sentence).is_some_and(|it| !LIMITED.is_match(it.as_str()))
+}
+
 /// Whether the history ends with a reply that begins by saying that the work is done.
 pub(super) fn ends_as_done(history: &History) -> bool {
     history.messages().last().is_some_and(|it| {
         let reply = it.role == Role::Assistant && it.kind == Kind::Said && it.calls().next().is_none();
-        reply && sentences(&it.plain()).first().is_some_and(|it| WORK_DONE.is_match(it))
+        reply && sentences(&it.plain()).first().is_some_and(|it| says_done(it))
     })
 }
 

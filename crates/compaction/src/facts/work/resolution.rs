@@ -245,15 +245,18 @@ impl Work<'_> {
     pub(super) fn record_success(&mut self, number: usize, command: &str, parsed: &ParsedCommand) {
         let here = command::directory(command);
         // The hook that failed did not run.
-        if parsed.skips_hooks() {
-            return;
-        }
-        for operation in parsed.operations() {
+        let skips = parsed.skips_hooks();
+        for operation in parsed.operations().into_iter().filter(|it| !(skips && it.name.starts_with("git ")))
+        {
             // A task runs those that are named after it, `lint` runs `lint:types`, but `test` seldom `test:e2e`.
             let of_all = !operation.name.ends_with("test");
             let runs = |it: &&String| {
                 let rest = it.strip_prefix(&operation.name);
-                rest.is_some_and(|it| it.is_empty() || of_all && it.starts_with(':'))
+                // A script without words does what it does with some.
+                let of_script = operation.name.contains('.');
+                rest.is_some_and(|it| {
+                    it.is_empty() || of_all && it.starts_with(':') || of_script && it.starts_with(' ')
+                })
             };
             let mut names: Vec<String> = self.errors_by_operation.keys().filter(runs).cloned().collect();
             names.sort_unstable();

@@ -24,6 +24,7 @@ impl Work<'_> {
             && outcome.ok.is_none()
             && outcome.exit.is_none()
             && outcome.running.is_none()
+            && !outcome.is_stopped()
             && !output.cleared
         {
             let failed = has_failed(output);
@@ -161,7 +162,7 @@ impl Work<'_> {
         if !read_only && outcome.ok == Some(false) {
             self.instead = None;
         }
-        if !read_only && outcome.running.is_none() {
+        if !read_only && outcome.running.is_none() && !outcome.is_stopped() {
             self.resolve_absent(number, command, &parsed, printed(output));
         }
         if read_only {
@@ -192,7 +193,7 @@ impl Work<'_> {
                 self.track_operations(error, &parsed);
                 self.expect_retry(error, command, &parsed);
             }
-        } else if outcome.running.is_none() {
+        } else if outcome.running.is_none() && !outcome.is_stopped() {
             let nothing =
                 outcome.result.as_deref() == Some(outcome::CHECKED_NOTHING) || outcome.says_failed();
             if !nothing && outcome.ok == Some(true)
@@ -226,7 +227,8 @@ impl Work<'_> {
                 }
             }
             // A test between is there to see it fail without the change.
-            if !parsed.runs_tests() && (parsed.discards_changes() || self.resets_changes(number, &parsed)) {
+            let discards = self.resets_changes(number, &parsed) || parsed.discards_changes();
+            if discards && !parsed.runs_tests() {
                 let text = format!("changes discarded: {}", flat(clip(command, 200).0));
                 self.facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));
             }

@@ -15,7 +15,11 @@ impl ParsedCommand {
 
     /// Whether it commits or pushes past the hooks.
     pub(in crate::facts) fn skips_hooks(&self) -> bool {
-        self.programs().any(|it| it[0] == "git" && it.contains(&"--no-verify"))
+        let short = |it: &&str| it.starts_with('-') && !it.starts_with("--") && it.contains('n');
+        self.programs().any(|it| {
+            let commits = it.contains(&"commit") && it.iter().any(short);
+            it[0] == "git" && (commits || it.contains(&"--no-verify"))
+        })
     }
 
     /// Whether it takes changes back, other than by `git reset --hard`.

@@ -104,6 +104,28 @@ const RUNNERS: [(&str, Option<&str>); 14] = [
     ("mise", Some("x")),
 ];
 
+/// Flags of runners that take the next word.
+const VALUED_FLAGS: [&str; 10] = [
+    "-p",
+    "--package",
+    "-w",
+    "--workspace",
+    "--filter",
+    "--with",
+    "--extra",
+    "--group",
+    "--python",
+    "--env-file",
+];
+
+fn without_flags<'a, 'w>(mut words: &'a [&'w str]) -> &'a [&'w str] {
+    while let Some((flag, rest)) = words.split_first().filter(|it| it.0.starts_with('-')) {
+        let value = usize::from(VALUED_FLAGS.contains(flag));
+        words = rest.get(value..).unwrap_or_default();
+    }
+    words
+}
+
 /// The words of the program that a runner starts: `pytest -q` of `uv run python -m pytest -q`.
 fn without_runner<'a, 'w>(words: &'a [&'w str]) -> &'a [&'w str] {
     let mut words = words;
@@ -116,10 +138,7 @@ fn without_runner<'a, 'w>(words: &'a [&'w str]) -> &'a [&'w str] {
         });
         let python = name.strip_prefix("python").filter(|it| !it.contains(char::is_alphabetic));
         let inner = match (after, rest) {
-            (Some(after), _) => {
-                let flags = after.iter().take_while(|it| it.starts_with('-')).count();
-                &after[flags..]
-            }
+            (Some(after), _) => without_flags(after),
             (None, ["-m", module @ ..]) if python.is_some() => module,
             (None, _) => return words,
         };
@@ -162,6 +181,7 @@ pub(super) fn operation(words: &[&str]) -> Option<Operation> {
     }
     let is_target = |it: &str| it.contains(['/', '.']);
     if INTERPRETERS.contains(&name.as_str())
+        && !rest.contains(&"--test")
         && let Some(script) = bare.next_if(|it| is_target(it))
     {
         let mut of_script = vec![script.trim_start_matches("./")];

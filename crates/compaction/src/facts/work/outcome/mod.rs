@@ -13,7 +13,9 @@ use crate::facts::text::without_escapes;
 use counts::{Counts, checked_nothing, counts_in, packages_passed};
 use error_line::{ErrorLine, error_line, first_line, panic_location, raised};
 use history::Output;
-use printed::{commits_in, conflict, created_issue, failed_verdict, is_rebased, pull_request};
+use printed::{
+    commits_in, conflict, created_issue, ends_as_failed, failed_verdict, is_rebased, pull_request,
+};
 pub(super) use printed::{is_conflict, wrong_flag};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,6 +32,11 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Whether the user stopped it.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.result.as_deref() == Some(STOPPED)
+    }
+
     /// Whether it ran to its end and says that what it ran failed.
     pub(super) fn says_failed(&self) -> bool {
         self.ok.is_none() && self.exit == Some(0) && self.result.is_some()
@@ -41,6 +48,8 @@ static HEADER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"^(?:Chunk ID: |Exit code: |Wall time: |Script completed\n|Process exited with code )[^\x00]*?\nOutput:\n",
     )
 });
+/// The result of a command that the user stopped.
+const STOPPED: &str = "stopped by the user";
 /// The result of a checker that found nothing to check.
 pub(super) const CHECKED_NOTHING: &str = "checked nothing";
 
@@ -56,8 +65,12 @@ static RUNNING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 /// Errors of a shell or interpreter that could not start the command.
 static COULD_NOT_START: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
-        r"(?m)^\S.*: (?:No module named \S+|command not found|[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$|^\S.*(?:: |\()(?:Operation not permitted|[Pp]ermission denied)\)?$",
+        r"(?m)^\S.*: (?:No module named \S+|command not found|[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
     )
+});
+/// An output that is nothing but a refusal of the system.
+static DENIED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"^[^\n]*(?:: |\()(?:Operation not permitted|[Pp]ermission denied)\)?$")
 });
 /// What OpenCode puts behind the output of a command that the user stopped.
 static ABORTED: LazyLock<AsciiFirstRegex> =
@@ -91,7 +104,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         return Outcome { exit, running: found.get(1).map(|it| it.as_str().into()), ..Outcome::default() };
     }
     if ABORTED.is_match(&tail) {
-        return Outcome::default();
+        return Outcome { result: Some(STOPPED.into()), ..Outcome::default() };
     }
     // Codex's header is not the command's output.
     let again = parsed.repeats_tests();
@@ -226,7 +239,11 @@ impl Evidence<'_> {
         let failed_count = counts.is_some_and(|it| it.failed);
         // A task runner (mise) names the failed task last.
         let task = self.tail.trim_end().lines().last().is_some_and(|it| it.ends_with("] ERROR task failed"));
-        let failures = task || self.refused_push() || failed_count || self.verdict.is_some();
+        let failures = task
+            || self.refused_push()
+            || failed_count
+            || self.verdict.is_some()
+            || ends_as_failed(self.tail);
         let passes = counts.is_some_and(|it| !it.failed && it.tests)
             || self.error.is_none() && packages_passed(self.tail) && self.shows_failures();
         let kind = self.error.as_ref().map(|it| it.1);
@@ -247,9 +264,11 @@ impl Evidence<'_> {
         }
         let kind = kind.filter(|_| !self.prints_contents);
         let first = self.head.trim();
-        let could_not_start = first.lines().count() <= 2 && COULD_NOT_START.is_match(first);
+        let could_not_start = first.lines().count() <= 2 && COULD_NOT_START.is_match(first)
+            || !self.prints_contents && DENIED.is_match(first);
         // `head` at the end of the pipe hides the failure of a program that states it.
-        let cut_off = self.parsed.ends_in_viewer() && starts_as_fatal(self.head);
+        let cut_off = self.parsed.ends_in_viewer()
+            && (starts_as_fatal(self.head) || !self.prints_contents && first.starts_with("Error: "));
         let ok = match self.exit {
             _ if self.masked && could_not_start => Some(false),
             None if cut_off => Some(false),
@@ -305,7 +324,7 @@ impl Evidence<'_> {
 
 /// Whether a program's output begins with a fatal error.
 pub(super) fn starts_as_fatal(output: &str) -> bool {
-    ["fatal: ", "error: ", "Error: "].iter().any(|it| output.trim_start().starts_with(it))
+    ["fatal: ", "error: "].iter().any(|it| output.trim_start().starts_with(it))
 }
 
 fn ends(text: &str) -> (&str, &str) {
@@ -579,12 +598,14 @@ mod tests {
                 Some(false),
             ),
             (
-                "npm run export; echo $?",
-                "Build failed with 5 errors:\nno room\n0",
+                "prettier --check . || prettier --write .",
+                "[warn] Code style issues found in 5 files.\na.ts 20ms",
                 Some(0),
                 true,
-                Some(false),
+                Some(true),
             ),
+            ("./doctor.sh | tail -3", "npm v10.1.0\nNode.js v22.1.0", None, true, Some(true)),
+            ("git log | head -3", "Error: messages name the dial", None, true, None),
             (
                 "mix credo | tail -3",
                 "3 funs, found 1 warning, 3 refactoring opportunities.",

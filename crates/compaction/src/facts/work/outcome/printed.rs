@@ -25,14 +25,23 @@ static CREATED: LazyLock<AsciiFirstRegex> =
 static PULL: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
 
-/// The verdict of a program that failed, whatever exit code is left of it: `RESULT: FAIL (1/2)`; what prettier and
-/// esbuild say; the line with which Node.js ends after an exception.
+/// The verdict of a runner that failed, whatever its exit code: `RESULT: FAIL (1/2)`.
 static VERDICT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
+    AsciiFirstRegex::new(
         r"(?m)^\W{0,4}(?:(?:[Oo]verall|[Ff]inal) )?(?:RESULT|Result|result|VERDICT|Verdict): *(?:FAIL|Fail)[a-zA-Z]*\b.*$",
-        r"|^\[warn\] Code style issues found in .*$|^Build failed with \d+ errors?:$|^Node\.js v\d+\.\d+\.\d+\s*\z",
-    ))
+    )
 });
+/// The last line of prettier when it found something, and of Node.js after an exception.
+static LAST_WORDS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?:^|\n)\[warn\] Code style issues found in [^\n]*\s*$|\n\nNode\.js v\d+\.\d+\.\d+\s*$",
+    )
+});
+
+/// Whether its last line says that it failed, whatever exit code is left of it.
+pub(super) fn ends_as_failed(text: &str) -> bool {
+    LAST_WORDS.is_match(text)
+}
 
 /// The line with which a runner says that what it ran failed.
 pub(super) fn failed_verdict(text: &str) -> Option<String> {
