@@ -295,6 +295,7 @@ fn steps_of_an_earlier_summary_are_done_when_the_report_on_them_says_all() {
         ("Go on.", "Done. The pump drains.", true),
         ("Go on.", "The pump drains.", false),
         ("Go on.", "Done. The valve is not oiled yet.", false),
+        ("Go on.", "Done. The valve waits for oil.", false),
         (long, "All repairs are done.", false),
     ] {
         let page = page(&format!(

@@ -46,6 +46,12 @@ static LIMITED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?i)\b(?:but|except|besides|apart|needs?|should|must|can|cannot|could|will|would|to|not|never|be)\b|n['’]t\b",
     )
 });
+/// What such a report tells of something that is left.
+static LEFT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)\b(?:waits?|waiting|still|except|later|postponed|deferred|skipped|unchanged|untouched|left (?:out|open|for|as))\b",
+    )
+});
 /// Steps that such a report does not close: delivery, what others do, what is for later.
 static NOT_WORK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
@@ -169,7 +175,9 @@ fn resumed(messages: &[Message]) -> HashMap<usize, usize> {
         let worked = between.is_empty() || between.iter().any(|it| it.calls().next().is_some());
         let report = messages[end].plain();
         let says = sentences(&report).into_iter().take(FIRST).any(says_done);
-        let unfinished = CUES.unfinished.is_in(&Lowercased::of(&report)) || says_remaining(&report);
+        let unfinished = CUES.unfinished.is_in(&Lowercased::of(&report))
+            || says_remaining(&report)
+            || LEFT.is_match(&report);
         (same && worked && says && !unfinished).then_some((summary, end))
     };
     summaries.filter_map(finished).collect()
