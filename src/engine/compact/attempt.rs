@@ -151,7 +151,7 @@ pub(crate) fn make(it: &AttemptRequest<'_>, mut plan: Plan) -> Result<Attempt, p
         None => summary(it, step, plan, Some(header)),
     };
     let end = |plan: &Plan| plan::end_mark(&plan::behind(measured.whole(), plan));
-    // As long as the real header can get.
+    // The longest header that there can be: no number has more digits.
     let blank_for = |plan: &Plan| header(it, 9_999, 1.0, end(plan));
     let mut blank = blank_for(&plan);
     let reserved = plan.need.as_ref().map_or(0, |it| it.max_tokens);

@@ -92,7 +92,7 @@ impl Store {
         }
     }
 
-    /// Does what can do without being kept: a store that another process holds is not waited for.
+    /// Runs `does` unless another process holds the store, for what may go unstored.
     pub(in crate::store) fn if_free<T>(&self, does: impl FnOnce(&mut Connection) -> Result<T>) -> Result<T> {
         self.storing()?;
         let mut connection = self.lock();

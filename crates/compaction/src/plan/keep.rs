@@ -456,8 +456,8 @@ struct LastTurn {
     left: u64,
 }
 
-/// A last turn that does not fit whole. `answer`: where the turn was answered, and tokens that it does not get if it is cut; `room`: tokens for the end;
-/// `left`: of these, what no whole unit took.
+/// A last turn that does not fit whole. `answer`: where the turn was answered, and the tokens that the answer does not
+/// get if it is cut. `room`: tokens for the end. `left`: those of them that no whole unit took.
 fn last_turn(
     draft: &mut Draft<'_>,
     prompt: usize,

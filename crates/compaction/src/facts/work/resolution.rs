@@ -226,7 +226,7 @@ impl Work<'_> {
                 if let Detail::Error { similar, .. } = &mut self.errors[known].detail {
                     *similar = None;
                 }
-                // Of another program the next run may be about something else.
+                // The next run of a program that is no check may be about something else.
                 if failed.checks() {
                     self.pending_operations.entry(known).or_default().insert(operation.name.clone());
                     self.errors_by_operation.entry(operation.name.clone()).or_default().push((known, failed));

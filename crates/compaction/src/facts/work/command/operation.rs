@@ -50,7 +50,7 @@ impl Operation {
             .contains(&self.name.as_str())
     }
 
-    /// Whether it builds or checks, so that what it is given limits it.
+    /// Whether it builds or checks: its arguments then say of what.
     pub(in crate::facts) fn checks(&self) -> bool {
         self.name.split([' ', ':']).any(|it| SETUP_WORDS.contains(&it))
     }

@@ -1,0 +1,282 @@
+use super::*;
+
+fn shown(text: &str, failed: bool) -> String {
+    let output = Output { failed, ..Output::new("c", text) };
+    let it = read(&output, "", false);
+    format!("{:?} {:?} {} | {}", it.ok, it.exit, it.result.unwrap_or_default(), it.error.unwrap_or_default())
+}
+
+#[test]
+fn reads_what_runners_print() {
+    for (text, failed, expected) in [
+        ("", false, "None None  | "),
+        ("Exit code 1\nerror: no such thing\nmore", true, "Some(false) Some(1)  | error: no such thing"),
+        ("Wall time: 1s\nProcess exited with code 0\nOutput:\nfine", false, "Some(true) Some(0)  | "),
+        (
+            "test result: ok. 3 passed; 0 failed;\ntest result: FAILED. 4 passed; 1 failed;",
+            false,
+            "Some(false) None 7 passed, 1 failed | test result: ok. 3 passed; 0 failed;",
+        ),
+        (
+            " Tests  2 failed | 6 passed (8)\n",
+            false,
+            "Some(false) None 2 failed, 6 passed | Tests 2 failed | 6 passed (8)",
+        ),
+        (
+            "[main 1a2b3c4] fix: error: x\n 1 file changed",
+            false,
+            "Some(true) None committed 1a2b3c4 on main | ",
+        ),
+        (
+            "[main 1a2b3c4] one\n 1 file changed\n[main 2b3c4d5] two",
+            false,
+            "Some(true) None committed 1a2b3c4, 2b3c4d5 on main | ",
+        ),
+        (
+            "Exit code 2\n✓ Switched to one\nsh run.sh\nmake: *** [Makefile:3: check] Error 1",
+            true,
+            "Some(false) Some(2)  | make: *** [Makefile:3: check] Error 1",
+        ),
+        ("Exit code 2\n✓ Switched to one\nno luck", true, "Some(false) Some(2)  | no luck"),
+        (
+            "Exit code 1\nStarting checks...\n--- Results ---\nErrors found in a.md:\n  - no title",
+            true,
+            "Some(false) Some(1)  | Errors found in a.md:",
+        ),
+        ("✓ Created issue: ab-12", false, "None None created ab-12 | "),
+        (
+            "test a::b ... FAILED\n\n---- a::b ----\nthread 'a::b' panicked at src/a.rs:8:9:\nassertion failed: x",
+            true,
+            "Some(false) None  | thread 'a::b' panicked at src/a.rs:8:9: assertion failed: x",
+        ),
+        (
+            "# pass 2\n# fail 0\n# skipped 1\n# todo 3\n",
+            false,
+            "Some(true) None 2 passed, 0 failed, 1 skipped, 3 todo | ",
+        ),
+        ("0 issues.", false, "None None 0 issues | "),
+        (
+            "Exit code 1\nLint.........Failed\n  ./a.json format ━━━━━\n\n    × Formatter would have printed this",
+            true,
+            "Some(false) Some(1)  | ./a.json format: × Formatter would have printed this",
+        ),
+        (
+            "node:internal:6\n\nError [ERR_NO_SUCH]: Package a is none\n  at x",
+            false,
+            "Some(false) None  | Error [ERR_NO_SUCH]: Package a is none",
+        ),
+        (
+            "npm error code ENEEDAUTH\nnpm error need auth You must log in\nnpm error more",
+            false,
+            "Some(false) None  | npm error code ENEEDAUTH: need auth You must log in",
+        ),
+        (
+            "TypeError: a.b is no function\n      at x (t.ts:3:1)\n(fail) adds two numbers [0.2ms]\n 0 pass\n 1 fail",
+            true,
+            "Some(false) None 1 fail | (fail) adds two numbers [0.2ms]: TypeError: a.b is no function",
+        ),
+        (
+            "=== RUN TestA\n--- FAIL: TestA (0.00s)\n    a_test.go:7: want 1, got 2\nFAIL",
+            true,
+            "Some(false) None  | --- FAIL: TestA (0.00s): a_test.go:7: want 1, got 2",
+        ),
+        (
+            "error: 1 hook did not pass\nsrc/a.ts(3,1): error TS2304: Cannot find name 'b'.",
+            true,
+            "Some(false) None  | src/a.ts(3,1): error TS2304: Cannot find name 'b'.",
+        ),
+        (
+            " ! [rejected] main -> main (non-fast-forward)\nerror: failed to push some refs to 'x'",
+            true,
+            "Some(false) None  | ! [rejected] main -> main (non-fast-forward)",
+        ),
+        (
+            "at src/a.json format ━━━━━\n\n  × Formatter would have printed this",
+            true,
+            "Some(false) None  | src/a.json format: × Formatter would have printed this",
+        ),
+        (
+            "bash: line 2: foo: command not found\nException ignored while flushing sys.stdout:\nBrokenPipeError: [Errno 32] Broken pipe",
+            true,
+            "Some(false) None  | bash: line 2: foo: command not found",
+        ),
+        (
+            "bash: foo: command not found\nexit status 127",
+            false,
+            "Some(false) Some(127)  | bash: foo: command not found",
+        ),
+    ] {
+        assert_eq!(shown(text, failed), expected, "{text}");
+    }
+}
+
+#[test]
+fn tells_what_was_counted_and_when_nothing_was_checked() {
+    for (command, text, exit, expected) in [
+        ("gauge check | grep dial | wc -l", "18\n", 0, "Some(true) Some(0) 18"),
+        ("gauge check | grep -ic dial", "0", 1, "None Some(1) 0"),
+        ("gauge check | grep -A 3 failure | head -9", "a failure\n  dial", 0, "None None "),
+        ("git rev-list --count main", "7", 0, "Some(true) Some(0) 7"),
+        ("gauge check | grep -c dial; ls", "18\na.rs", 0, "Some(true) Some(0) "),
+        ("gauge print", "18", 0, "Some(true) Some(0) "),
+        ("gauge check | tail -3", "768 issues found", 0, "None None 768 issues"),
+        ("gauge check; echo rc=$?", "768 issues found\nrc=0", 0, "Some(true) Some(0) 768 issues"),
+        ("gauge check", "768 issues found", 0, "Some(true) Some(0) 768 issues"),
+        ("gauge check | tail -3", "0 issues found", 0, "Some(true) None 0 issues"),
+        ("prose a.mdx", "✔ 0 errors, 0 warnings in 0 files.", 0, "Some(true) Some(0) checked nothing"),
+        ("prose a.md", "✔ 0 errors, 0 warnings in 1 file.", 0, "Some(true) Some(0) 0 errors"),
+        ("go test ./a -run No", "ok  \tx/a\t0.1s [no tests to run]", 0, "Some(true) Some(0) checked nothing"),
+        ("go test ./...", "ok  \tx/a\t0.1s\nok  \tx/b\t0.1s [no tests to run]", 0, "Some(true) Some(0) "),
+        (
+            "go test ./... -run One",
+            "testing: warning: no tests to run\n--- FAIL: TestOne (0.00s)\nFAIL",
+            1,
+            "Some(false) Some(1) ",
+        ),
+        (
+            "cargo test none",
+            "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 5 filtered out",
+            0,
+            "Some(true) Some(0) checked nothing",
+        ),
+        (
+            "cargo test",
+            "running 1 test\ntest result: ok. 1 passed; 0 failed\n\nrunning 0 tests\n\ntest result: ok. 0 passed; 0 failed",
+            0,
+            "Some(true) Some(0) 1 passed, 0 failed",
+        ),
+    ] {
+        let it = read(&Output { exit: Some(exit), ..Output::new("c", text) }, command, true);
+        let shown = format!("{:?} {:?} {}", it.ok, it.exit, it.result.unwrap_or_default());
+        assert_eq!(shown, expected, "{command}: {text}");
+    }
+}
+
+#[test]
+fn believes_the_exit_code_before_the_text() {
+    let ok = |command: &str, text: &str, exit: Option<i32>, reports: bool| {
+        let output = Output { exit, ..Output::new("c", text) };
+        read(&output, command, reports).ok
+    };
+    for (command, text, exit, reports, expected) in [
+        ("make", "all is well", Some(254), true, Some(false)),
+        ("make && grep -c valve a.md", "all is well\n0", Some(1), true, None),
+        ("make && grep -c valve a.md", "a.c:3:1: error: no valve", Some(1), true, Some(false)),
+        ("make && make test", "all is well", Some(1), true, Some(false)),
+        ("./run.sh", "PASS=35 FAIL=0", Some(0), true, Some(true)),
+        ("git show", "a1b2c3d Mend the 3 fail screens", Some(0), true, Some(true)),
+        ("node x.js | tail", "{ \"n\": 2, \"fail\": 1 }", Some(0), true, Some(true)),
+        ("npm test | tail -3", "Tests: 2 failed, 6 passed, 8 total", Some(0), true, Some(false)),
+        ("npm test | tail -3", "Tests: 2 failed, 6 passed, 8 total", None, true, Some(false)),
+        (
+            "go test ./a | tail; go test ./a | tail",
+            "--- FAIL: TestA (0.00s)\nFAIL\tx/a\t0.1s\nFAIL\n---\nok  \tx/a\t0.2s",
+            Some(0),
+            true,
+            Some(true),
+        ),
+        (
+            "go test ./... | tail; go test ./a | tail",
+            "--- FAIL: TestB (0.00s)\nFAIL\tx/b\t0.1s\nFAIL\tx/a\t0.1s\nFAIL\nok  \tx/a\t0.2s",
+            Some(0),
+            true,
+            Some(false),
+        ),
+        ("npx tsc 2>&1 | head -20", "a.ts(1,2): error TS2344: no", Some(0), true, Some(false)),
+        ("npx tsc 2>&1 | head -20", "", Some(0), true, Some(true)),
+        ("mise run lint | head", "a.go:38:16: thrice\n[lint] ERROR task failed", None, true, Some(false)),
+        ("npm test; echo \"exit code: $?\"", "exit code: 3", Some(0), true, Some(false)),
+        ("cat notes", "it ends with exit code 3 then", None, true, Some(true)),
+        ("npm test || true", "done", Some(0), true, None),
+        ("npm test || echo no", "Tests: 1 failed, 6 passed, 7 total", Some(0), true, Some(false)),
+        ("npm test; true", "Tests: 6 passed, 6 total", Some(0), true, Some(true)),
+        ("npm test; echo \"web-tests exit=$?\"", "web-tests exit=3", Some(0), true, Some(false)),
+        ("npm test || true; echo rc=$?", "rc=0", Some(0), true, Some(true)),
+        (
+            "git push | tail -2",
+            "husky - pre-push failed\nerror: failed to push some refs to 'x'",
+            Some(0),
+            true,
+            Some(false),
+        ),
+        (
+            "gh pr create --fill",
+            "error: failed to push some refs to 'x'\nhttps://example.org/a/b/pull/7",
+            Some(0),
+            true,
+            Some(true),
+        ),
+        ("git log x 2>&1 | head -3", "fatal: ambiguous argument 'x'", None, true, Some(false)),
+        ("gauge run", "RESULT: FAIL  (1/2, mean: 50%)", Some(0), true, None),
+        ("gauge run | tail -3", "RESULT: FAIL  (1/2, mean: 50%)", Some(0), true, Some(false)),
+        ("gauge run", "RESULT: PASS  (2/2)", Some(0), true, Some(true)),
+        ("gauge get x | head -8", "Error: not_found\n\n  no such dial", None, true, Some(false)),
+        (
+            "gauge lint; echo EXIT:$?",
+            "Process exited with code 0\nOutput:\nno dial\nEXIT:1",
+            Some(0),
+            true,
+            Some(false),
+        ),
+        ("echo a | gauge", "error creating /tmp/a (Operation not permitted)", Some(0), true, Some(false)),
+        (
+            "gauge get x | sed s/a/b/",
+            "(no output)\n\n<shell_metadata>\nUser aborted the command\n</shell_metadata>",
+            None,
+            true,
+            None,
+        ),
+        (
+            "npx prettier --check . | tail -2",
+            "[warn] Code style issues found in 5 files.",
+            Some(0),
+            true,
+            Some(false),
+        ),
+        ("npx tsx -e 'x' 2>&1 | tail -3", "  warnings: []\n}\n\nNode.js v25.8.2", None, true, Some(false)),
+        (
+            "prettier --check . || prettier --write .",
+            "[warn] Code style issues found in 5 files.\na.ts 20ms",
+            Some(0),
+            true,
+            Some(true),
+        ),
+        ("./doctor.sh | tail -3", "npm v10.1.0\nNode.js v22.1.0", None, true, Some(true)),
+        ("git log | head -3", "Error: messages name the dial", None, true, None),
+        ("mix credo | tail -3", "3 funs, found 1 warning, 3 refactoring opportunities.", Some(0), true, None),
+        // Two programs are compared.
+        ("old a; echo exit=$?; new a; echo exit=$?", "exit=0 size=7\nexit=9", None, true, None),
+        ("old a; echo exit=$?; new a; echo exit=$?", "exit=9\nexit=9 size=", None, true, Some(false)),
+        ("make lint; echo rc=$?; make test; echo rc=$?", "rc=0\nrc=2", None, true, Some(false)),
+        // The same tests again, after something was put back.
+        (
+            "go test ./a | grep FAIL; cp b a; go test ./a | tail -1",
+            "--- FAIL: TestA (0.1s)\nFAIL\nok  \tx/a\t0.2s",
+            None,
+            true,
+            Some(true),
+        ),
+        (
+            "go test ./a | grep FAIL; cp b a; go test ./b | tail -1",
+            "--- FAIL: TestA (0.1s)\nFAIL\nok  \tx/b\t0.2s",
+            None,
+            true,
+            Some(false),
+        ),
+        (
+            "go test ./a && git diff --stat",
+            "Script completed\nOutput:\n\nok  \tx/a\t0.2s",
+            None,
+            true,
+            Some(true),
+        ),
+        ("go test ./a | grep ok", "Script completed\nOutput:\n\nok  \tx/a\t0.2s", None, true, None),
+        ("submit x", "Wrong flag!", None, false, None),
+        ("x", "Wrong flag!", None, true, Some(true)),
+    ] {
+        assert_eq!(ok(command, text, exit, reports), expected, "{command}: {text}");
+    }
+    // A page that quotes an error.
+    let page = format!("{}TypeError: no valve", "valve ".repeat(1_000));
+    assert_eq!(ok("browse a.html | head -9", &page, None, true), Some(true));
+}
