@@ -227,7 +227,7 @@ pub fn score_probes(
         }
     }
     let contradictions = kept::survive::distinct(contradictions, &expanded);
-    // What a sealed compaction replaced is not asked for, but bears out what is said of it.
+    // What a sealed compaction replaced is not asked for, but supports what is said of it.
     let is_sealed = source.messages().iter().any(|it| it.replaced.is_some());
     let sealed = if is_sealed { source::done::probes(&expanded) } else { Vec::new() };
     let weighted = |share: &dyn Fn(&Tally) -> f64| weighted(&classes, share);

@@ -31,7 +31,7 @@ static EXPECTS_FAILURE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"|\bonly\b.{0,80}\b(?:failures?|errors?|warnings?|failing)\b.{0,40}\bremains?\b",
     ))
 });
-/// That a check found something, on the way and without what: until it goes well.
+/// A check found something, and the sentence does not say what: true until the check goes well.
 static CHECK_FOUND: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)\b(?:checks?|lint(?:er)?|tests?|suite|build|typecheck|compiler|run)\b[^.]{0,40}\b(?:found|reports?|reported|flagged|surfaced|hit|shows?|showed)\b (?:[\w-]+ ){0,2}?(?:\d+|one|two|three|four|five|six|some|a few|several|a couple of|more|an?|another)(?: [\w-]+){0,3} (?:issues?|errors?|failures?|problems?)\W*$",

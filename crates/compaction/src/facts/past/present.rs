@@ -28,21 +28,22 @@ static TEMPORARY_STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"|\bpending\s*(?:[.,;)]|$)|\bretry the (?:commit|push)\b|\b(?:half|partially)[- ]applied",
     ))
 });
-/// What git showed at the time: until a commit.
+/// What git showed at the time: true until a commit.
 static STATE_OF_TREE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)(?:^|[.!?;:] )\W*(?:the )?current(?:ly)?\b[\w ,:/-]{0,40}\b(?:work(?:ing)?[ -]?tree\W+(?:has|contains|state|status|changes|changed|is (?:clean|dirty))|(?:changed|modified|untracked) files?|git status)\b",
         r"|(?:^|[.!?;:] )\W*(?:the )?work(?:ing)?[ -]?tree (?:currently )?(?:has|contains|is (?:clean|dirty))\b",
     ))
 });
-/// How a check ended at the time: until one goes well.
+/// How a check ended at the time: true until one goes well.
 static CHECK_FAILED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)\b(?:latest|last|most recent|current) (?:[\w-]+ ){0,2}(?:suite|run|build|tests?)\b.{0,40}\b(?:failed|fails|failing|failures?|errors?)\b",
         r"|\btests? (?:is|are) (?:currently |still |now )?failing\b",
     ))
 });
-/// The model offers to do more: until the user asks for something. A question may be what the user answered.
+/// The model offers to do more: open until the user asks for something. A question is left out: the user may have
+/// answered it.
 static OFFER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)(?:^|[.!?;:] )\W*(?:if you(?:['’]d| would)? (?:want|like|prefer|wish),? i(?:['’]ll| can| could| will)\b|i can (?:also )?\b.{0,120}\bif you(?:['’]d| would)? (?:want|like|prefer|wish)\b)[^?:]*$",

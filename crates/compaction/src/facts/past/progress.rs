@@ -40,13 +40,13 @@ static WORK_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"|(?:all )?done\b\W*(?:$|[.!]))",
     ))
 });
-/// What such a beginning must not have: "All but one are fixed", "All of these should be done".
+/// Words by which such a beginning claims less than all: "All but one are fixed", "All of these should be done".
 static LIMITED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)\b(?:but|except|besides|apart|needs?|should|must|can|cannot|could|will|would|to|not|never|be)\b|n['’]t\b",
     )
 });
-/// What such a report tells of something that is left.
+/// Words by which such a report says that something is left over.
 static LEFT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
         r"(?i)\b(?:waits?|waiting|still|except|later|postponed|deferred|skipped|unchanged|untouched|left (?:out|open|for|as))\b",
@@ -156,7 +156,7 @@ impl<'h> Progress<'h> {
 /// By the message of each summary, the report that ends the first turn behind it, if it says that all is done. A
 /// prompt between the two asks for something else, unless it says no more than "continue".
 fn resumed(messages: &[Message]) -> HashMap<usize, usize> {
-    /// Sentences of a report in which it says so.
+    /// Number of sentences at the beginning of a report in which it may say so.
     const FIRST: usize = 2;
     let summaries = (0..messages.len()).filter(|it| messages[*it].kind == Kind::Summary);
     let ends = |at: usize| {

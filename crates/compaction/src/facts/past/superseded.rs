@@ -254,7 +254,7 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
         .collect();
     let mut over = over.into_iter();
     facts.retain(|_| !over.next().unwrap_or(false));
-    // A list that was not touched in the last turn, which ends as done, may be done, too.
+    // If the last turn ends as done, a list that it did not touch may be done, too.
     let ended = history.last_prompt().filter(|_| progress::ends_as_done(history));
     let left = last_report(history.messages(), |_| false).max(ended);
     let went_on = last_turning_point(history);

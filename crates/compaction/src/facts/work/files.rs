@@ -178,7 +178,7 @@ impl Work<'_> {
         let before = self.files.get(&name).map(|it| it.1);
         let there = before.is_some_and(|it| match it {
             FileOp::Deleted | FileOp::Renamed => false,
-            // Nothing but a reply has it.
+            // A file that only a reply named is not there yet.
             FileOp::Mentioned => !self.announced.contains(&name),
             FileOp::Created
             | FileOp::CreatedThenEdited

@@ -86,7 +86,7 @@ fn is_within(path: &str, of: &str) -> bool {
 const NESTED_SUBCOMMANDS: [&str; 11] =
     ["run", "exec", "x", "pr", "issue", "release", "compose", "remote", "stash", "worktree", "submodule"];
 
-/// Programs that run another one, with the word that stands between the two.
+/// Programs that run another one, with the subcommand that does.
 const RUNNERS: [(&str, Option<&str>); 14] = [
     ("npx", None),
     ("bunx", None),
@@ -153,7 +153,7 @@ fn without_runner<'a, 'w>(words: &'a [&'w str]) -> &'a [&'w str] {
 /// Maximum files and directories of one command.
 const MAX_TARGETS: usize = 64;
 
-/// Programs that run the script which they are given, whose words say what is done.
+/// Interpreters: the script that they run, and its first words, say what is done.
 const INTERPRETERS: [&str; 10] =
     ["node", "bun", "tsx", "ts-node", "deno", "python", "python3", "ruby", "perl", "php"];
 
@@ -193,7 +193,7 @@ pub(super) fn operation(words: &[&str]) -> Option<Operation> {
         name = format!("{name} {}", of_script.join(" "));
     }
     let whole = |it: &str| matches!(it, "." | "./" | "..." | "./...");
-    // What a commit is given is its message.
+    // The other arguments of a commit are its message.
     let given = bare.filter(|_| name != "git commit");
     let targets = given.filter(|it| is_target(it) && !whole(it)).take(MAX_TARGETS);
     let targets = targets.map(|it| (*it).to_owned()).collect();

@@ -13,7 +13,7 @@ static COUNT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static TAP: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
 
-/// Tests that passed, of all (ExUnit 1.20).
+/// Passed tests out of all (ExUnit 1.20).
 static SHARE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^Result: (\d+)/(\d+) passed\s*$"));
 

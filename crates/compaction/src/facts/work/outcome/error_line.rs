@@ -87,7 +87,7 @@ static PROGRESS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     ))
 });
 
-/// Bytes of a line that states an error: a longer one is a page or a record.
+/// Maximum bytes of a line that states an error: a longer one is a page or a record.
 const LONGEST: usize = 4_000;
 
 /// The first line of the most certain kind.

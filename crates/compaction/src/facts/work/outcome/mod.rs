@@ -97,7 +97,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let echoed = exit_code::echoed(command, &tail);
     let first = echoed.iter().copied().find(|it| *it != 0).or_else(|| echoed.last().copied());
     let compares = echoed.contains(&0) && first != Some(0) && !parsed.is_setup();
-    // The report of the shell is that of `echo`.
+    // What the shell reports is the exit code of `echo`.
     let printed = printed.filter(|it| *it != 0).or(first.filter(|_| !compares)).or(printed);
     let exit = printed.filter(|it| *it != 0).or(output.exit).or(printed);
     if let Some(found) = RUNNING.captures(&head) {
@@ -287,7 +287,7 @@ impl Evidence<'_> {
             // A failed test or compiler error counts, whatever ran after it.
             _ if kind.is_some_and(|it| it < ErrorLine::Message) => Some(false),
             _ if self.hidden => None,
-            // The lines that it was to find may be its failures.
+            // The lines that the filter found may be failures of the check.
             _ if !has_result && !first.is_empty() && self.parsed.filters_a_check() => None,
             Some(_) => Some(has_result || kind.is_none_or(|it| it < ErrorLine::Mark)),
             None if kind.is_some_and(|it| it != ErrorLine::Phrase) => Some(false),
