@@ -422,6 +422,18 @@ fn an_expired_cache_is_a_reason_to_compact_once() {
 }
 
 #[test]
+fn a_context_that_was_compacted_since_is_no_reason_for_a_reminder() {
+    let home = home_with(170_000);
+    let said = |event, now| hook(home.path(), event, now);
+    assert_eq!(said("PostCompact", "2026-10-24T10:20:00Z"), "");
+    assert_eq!(said("UserPromptSubmit", "2026-10-24T10:30:00Z"), "");
+    let again = home_with(170_000);
+    assert_eq!(hook(again.path(), "PostCompact", "2026-10-24T10:00:00Z"), "");
+    let full = hook(again.path(), "UserPromptSubmit", "2026-10-24T10:30:00Z");
+    assert!(full.contains("85 % full"), "reported after the compaction: {full}");
+}
+
+#[test]
 fn the_reminder_says_what_compacting_costs_unless_it_is_switched_off() {
     let home = home_with(170_000);
     let said = hook(home.path(), "UserPromptSubmit", "2026-10-24T10:30:00Z");

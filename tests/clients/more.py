@@ -319,7 +319,8 @@ class More(flows.Flow):
         # 85 % of the window that the client's model has: its own compaction comes later, or only at its next start.
         full = {"codex": 220000, "gemini": 900000, "claude": 850000}[a.name]
         a.setup(register=False)
-        self.call("install", "install", name, *(["--trust"] if a.name == "gemini" else []), "--json")
+        # In Gemini CLI's seat we compact at the end of the turn that fills the context, and nothing is left to remind of.
+        self.call("install", "install", name, *(["--trust", "--no-seat"] if a.name == "gemini" else []), "--json")
         if a.name == "codex":
             o.client_arg.append("--dangerously-bypass-hook-trust")
         said = r"The context is 8\d % full"

@@ -34,10 +34,10 @@ impl Seat for GeminiCliSeat {
     fn asked(&self, event: &Value, around: &Around<'_>) -> Result<Option<SeatRequest>> {
         let path = PathBuf::from(event["transcript_path"].as_str().unwrap_or_default());
         let found = hooks::reported(&GeminiCli, &path);
-        let model = found.as_ref().and_then(|it| it.1.as_deref());
+        let model = found.as_ref().and_then(|it| it.model.as_deref());
         let settings = std::fs::read_to_string(home(around.env).join("settings.json")).unwrap_or_default();
         let window = model.and_then(around.window);
-        let Some((cause, focus)) = asked(event, found.map(|it| it.0), window, &settings) else {
+        let Some((cause, focus)) = asked(event, found.as_ref().map(|it| it.tokens), window, &settings) else {
             return Ok(None);
         };
         let mut now = SeatSession::file(&path, Format::GEMINI_CLI)?;

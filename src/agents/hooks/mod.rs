@@ -10,6 +10,7 @@ pub mod statusline;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use sessions::derive;
 
 use super::{ALL, ASSUMED, AgentRef, named};
 use crate::files;
@@ -157,13 +158,25 @@ impl HookEvent {
 /// How much of a session's end is looked at for the context that was last reported.
 const TAIL: u64 = 262_144;
 
-/// The context that the provider last reported, and the model, from the end of a session's file: cheap enough for every
-/// turn. Nothing if the end does not say it.
-pub fn reported(agent: AgentRef, path: &Path) -> Option<(u64, Option<String>)> {
+/// The context that the provider last reported.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ReportedContext {
+    pub tokens: u64,
+    pub model: Option<String>,
+    /// Milliseconds since 1970.
+    pub at: Option<i64>,
+}
+
+/// From the end of a session's file: cheap enough for every turn. Nothing if the end does not say it.
+pub fn reported(agent: AgentRef, path: &Path) -> Option<ReportedContext> {
     let end = files::tail(path, TAIL).ok()?;
     let text = history::json::mend(&end);
     let mut rows = text.lines().rev().filter(|it| it.contains("oken"));
-    rows.find_map(|it| agent.reported(&serde_json::from_str(it).ok()?))
+    rows.find_map(|it| {
+        let row: Value = serde_json::from_str(it).ok()?;
+        let (tokens, model) = agent.reported(&row)?;
+        Some(ReportedContext { tokens, model, at: row["timestamp"].as_str().and_then(derive::parse_time) })
+    })
 }
 
 /// The window that a session's own records name, from its end (Codex).
@@ -225,13 +238,16 @@ mod tests {
         write(
             "cut\",\"x\":1}\n{\"message\":{\"model\":\"m\",\"usage\":{\"input_tokens\":5,\"cache_read_input_tokens\":90,\"output_tokens\":5}}}\n{\"type\":\"user\",\"text\":\"tokens\"}\n",
         );
-        assert_eq!(reported(agent("claude-code"), &path), Some((100, Some("m".into()))));
+        let said = |name: &str| reported(agent(name), &path).map(|it| (it.tokens, it.model, it.at));
+        assert_eq!(said("claude-code"), Some((100, Some("m".into()), None)));
         write(
             "{\"type\":\"event_msg\",\"payload\":{\"type\":\"token_count\",\"info\":{\"last_token_usage\":{\"total_tokens\":7},\"model_context_window\":1000}}}\n",
         );
-        assert_eq!((reported(agent("codex"), &path), window(&path)), (Some((7, None)), Some(1000)));
-        write("{\"type\":\"gemini\",\"model\":\"g\",\"tokens\":{\"total\":9}}\n");
-        assert_eq!(reported(agent("gemini-cli"), &path), Some((9, Some("g".into()))));
+        assert_eq!((said("codex"), window(&path)), (Some((7, None, None)), Some(1000)));
+        write(
+            "{\"type\":\"gemini\",\"model\":\"g\",\"tokens\":{\"total\":9},\"timestamp\":\"1970-01-01T00:00:01.000Z\"}\n",
+        );
+        assert_eq!(said("gemini-cli"), Some((9, Some("g".into()), Some(1_000))));
         assert_eq!(reported(agent("gemini-cli"), folder.path()), None);
     }
 }

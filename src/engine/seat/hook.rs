@@ -219,8 +219,14 @@ fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
         return Ok(String::new());
     }
     let Some(path) = event.path.as_deref() else { return Ok(String::new()) };
-    let Some((context, model)) = hooks::reported(event.agent, path) else { return Ok(String::new()) };
-    let known = model.as_deref().and_then(|it| engine.config.window(it));
+    let Some(reported) = hooks::reported(event.agent, path) else { return Ok(String::new()) };
+    // A context that was reported before the last compaction is gone.
+    let compacted = engine.store.marked(scope, &compacted_mark(&event.session))?;
+    if compacted.is_some_and(|mark| reported.at.is_some_and(|at| at < mark.at)) {
+        return Ok(String::new());
+    }
+    let context = reported.tokens;
+    let known = reported.model.as_deref().and_then(|it| engine.config.window(it));
     let Some(window) = hooks::window(path).or(known).filter(|it| *it > 0) else {
         return Ok(String::new());
     };
