@@ -438,7 +438,9 @@ impl<'a> Scene<'a> {
     /// Whether a line, or the labels above it, say that something is settled or still open. `own` are words of the
     /// thing itself.
     fn status(&self, line: &Line, own: &HashSet<String>) -> Option<bool> {
-        status_in(&line.text, own).or_else(|| self.index.labels(line).find_map(|it| status_in(it, own)))
+        // A command names what it does, not how things stand.
+        let said = line.text.split('`').step_by(2).collect::<Vec<_>>().join("` `");
+        status_in(&said, own).or_else(|| self.index.labels(line).find_map(|it| status_in(it, own)))
     }
 
     fn identifier(&self, key: Option<&str>, value: &str) -> bool {

@@ -68,6 +68,37 @@ pub(crate) fn whole_command(command: &str) -> String {
     key
 }
 
+/// What a command runs, `go test` of `./...` in `cd a && go test ./... | tail`.
+pub(crate) struct Run {
+    /// The program, the directory that git is told to go to, and the first word that is no flag.
+    name: String,
+    /// The other words that are no flags.
+    operands: Vec<String>,
+}
+
+impl Run {
+    pub(crate) fn all(command: &str) -> Vec<Self> {
+        const AROUND: [&str; 6] = ["env", "sudo", "time", "command", "exec", "rtk"];
+        let run = |part: &str| {
+            let before = part.split('|').next().unwrap_or_default();
+            let around = |it: &&str| it.contains('=') || AROUND.contains(it);
+            let mut words = before.split_whitespace().skip_while(around).peekable();
+            let program = words.next()?.rsplit('/').next()?;
+            let place = words.next_if_eq(&"-C").and_then(|_| words.next()).unwrap_or_default();
+            let mut bare = words.filter(|it| !it.starts_with('-') && !it.contains('>'));
+            let name = format!("{program} {place} {}", bare.next().unwrap_or_default());
+            (program != "cd").then(|| Self { name, operands: bare.map(str::to_owned).collect() })
+        };
+        clip(command, 4_000).split([';', '&', '\n']).filter_map(run).collect()
+    }
+
+    /// Whether it does what `other` did: on everything, or on one of the same things.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        let all = self.operands.is_empty() || self.operands.iter().any(|it| it.ends_with("./..."));
+        self.name == other.name && (all || self.operands.iter().any(|it| other.operands.contains(it)))
+    }
+}
+
 /// A command without the `cd DIR &&`, `export A=b;` and `a="b";` in front of it.
 pub(crate) fn behind_its_scene(command: &str) -> &str {
     // Nobody goes into more directories, or into one by more words.
@@ -181,8 +212,7 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
         Some(_) | None => exit,
     };
     let shows = shows_contents(command);
-    let (passed, failed) =
-        if shows { (None, None) } else { cargo_counts(own).unwrap_or_else(|| counts(end)) };
+    let (passed, failed) = if shows { (None, None) } else { sums(own).unwrap_or_else(|| counts(end)) };
     let piped = !shows
         && (command.contains('|') || own.len() < text.len() && text.starts_with("Script completed"))
         && signature(own).is_some_and(|it| strength(&it) >= 4)
@@ -228,7 +258,15 @@ fn counts_problems(line: &str) -> bool {
         });
         (line.starts_with("Found ") || seconds) && !matches!(count, "" | "0")
     });
-    eslint || counted || line.starts_with("error TS") || line.starts_with("[warn] Code style issues found")
+    const WHOLE: [&str; 6] = [
+        "error TS",
+        "[warn] Code style issues found",
+        "✖ failing tests:",
+        "level=error",
+        "Error: unknown flag: ",
+        "error: unknown option ",
+    ];
+    eslint || counted || WHOLE.iter().any(|it| line.starts_with(it))
 }
 
 /// Whether Node.js ended with an exception: a blank line and its version are the last that it prints.
@@ -323,10 +361,17 @@ fn exit_code(text: &str) -> Option<i64> {
     })
 }
 
-/// The sums of the lines that Cargo prints for several test programs, the last of them for doc tests.
-fn cargo_counts(text: &str) -> Option<(Option<u64>, Option<u64>)> {
-    let programs = text.lines().filter(|it| it.trim_start().starts_with("test result: "));
-    let each: Vec<_> = programs.map(counts).collect();
+/// The sums of the lines that Cargo prints for several test programs, and of those that one run after another prints
+/// (vitest, jest, Node.js); a run that is filtered twice counts once.
+fn sums(text: &str) -> Option<(Option<u64>, Option<u64>)> {
+    let lines = text.lines().map(str::trim);
+    let totals = |it: &&str| it.starts_with("Tests ") || it.starts_with("Tests:") || is_total(it);
+    let mut programs: Vec<&str> = lines.clone().filter(|it| it.starts_with("test result: ")).collect();
+    if programs.is_empty() {
+        programs = lines.filter(totals).collect();
+        programs.dedup();
+    }
+    let each: Vec<_> = programs.into_iter().map(counts).collect();
     let sum =
         |of: fn(&(Option<u64>, Option<u64>)) -> Option<u64>| each.iter().filter_map(of).reduce(|a, b| a + b);
     (each.len() > 1).then(|| (sum(|it| it.0), sum(|it| it.1)))
@@ -348,9 +393,7 @@ pub(crate) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
                 .split_once(*label)
                 .is_some_and(|it| it.1.trim_start().starts_with(|c: char| c.is_ascii_digit()))
         };
-        // As Node's test runner does: `ℹ pass 4`.
-        let total = matches!(words[..], ["ℹ", "pass" | "fail", _] | ["#", "pass" | "fail", _]);
-        let labelled = total || ["passed:", "failed:"].iter().any(number_behind);
+        let labelled = is_total(line) || ["passed:", "failed:"].iter().any(number_behind);
         for pair in words.windows(2) {
             let number = |it: &str| it.parse::<u64>().ok();
             let pair = if labelled { [pair[1], pair[0]] } else { [pair[0], pair[1]] };
@@ -365,6 +408,12 @@ pub(crate) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
         }
     }
     (passed, failed)
+}
+
+/// Whether a line is a count of Node.js' test runner: `ℹ pass 4`.
+fn is_total(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    matches!(words[..], ["ℹ" | "#", "pass" | "fail", _])
 }
 
 /// A text without the escape sequences that colour terminals.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::Value;
 
 use super::commands::{
-    command_key, only_looks, outcome, says_error, signature, still_runs, strength, whole_command,
+    Run, command_key, only_looks, outcome, says_error, signature, still_runs, strength, whole_command,
 };
 use super::git::Listed;
 use crate::own_words::{outside_transcripts, own_words, typed};
@@ -62,6 +62,8 @@ fn deeds(source: &History) -> Deeds {
 struct Seen {
     failed: bool,
     overwrote: bool,
+    /// The tool says that the file is new.
+    made: bool,
 }
 
 impl Seen {
@@ -74,6 +76,7 @@ impl Seen {
                 || shell
                     && (still_runs(text).is_some() || !outcome(output, "", silent).is_none_or(|it| it.ok)),
             overwrote: text.contains("has been updated") || text.contains("overwr"),
+            made: text.starts_with("File created successfully"),
         }
     }
 }
@@ -96,8 +99,8 @@ struct Deeds {
     errors: BTreeMap<String, Trouble>,
     /// Signatures by the whole command that would show them gone.
     by_command: HashMap<String, Vec<String>>,
-    /// Commands that failed last, with what they said and how many commands came since.
-    failing: Vec<(String, String, usize)>,
+    /// Commands that failed last.
+    failing: Vec<Failing>,
     /// Codex: commands that still ran when their output came back, by session number.
     running: HashMap<String, String>,
     /// Plan items with the message that last set them; the tools with ids keep theirs.
@@ -123,6 +126,14 @@ impl Ran {
     fn unclear(&self) -> bool {
         self.runs.last().is_some_and(|last| self.runs.iter().any(|it| it.0 != last.0 && it.1 != last.1))
     }
+}
+
+struct Failing {
+    whole: String,
+    runs: Vec<Run>,
+    signature: String,
+    /// Commands since.
+    since: usize,
 }
 
 struct Trouble {
@@ -188,7 +199,7 @@ impl Deeds {
             }
             Meaning::Edit => self.file(number, path, FileOp::Edited),
             Meaning::Create => {
-                let over = known || seen.overwrote;
+                let over = known && !seen.made || seen.overwrote;
                 self.opened = Some(path.clone());
                 self.file(number, path, if over { FileOp::Edited } else { FileOp::Created });
             }
@@ -236,6 +247,7 @@ impl Deeds {
         if !looks {
             self.tried_again(&whole, outcome.ok);
         }
+        self.gone(command, &whole, output.text.as_str());
         if !looks {
             // A chain over several lines is named by its first alone; what follows tells it from others.
             let chain =
@@ -266,19 +278,13 @@ impl Deeds {
             if signature.starts_with("CONFLICT") {
                 self.conflicts.push(signature.clone());
             }
-            // What the same program complained of before and does not now: nobody can say that it is still there.
-            let program = |it: &str| it.split('|').next().unwrap_or_default().trim().to_owned();
-            let printed = normal(output.text.as_str());
-            for (failed, before, _) in &self.failing {
-                if program(failed) == program(&whole)
-                    && !printed.contains(before.as_str())
-                    && let Some(trouble) = self.errors.get_mut(before)
-                {
-                    trouble.unknown |= trouble.resolved.is_none();
-                }
-            }
             self.errors.insert(signature.clone(), Trouble { at: number, resolved: None, unknown: false });
-            self.failing.push((whole.clone(), signature.clone(), 0));
+            self.failing.push(Failing {
+                whole: whole.clone(),
+                runs: Run::all(command),
+                signature: signature.clone(),
+                since: 0,
+            });
             self.by_command.entry(whole).or_default().push(signature);
         }
     }
@@ -331,7 +337,7 @@ impl Deeds {
             words.filter(named).map(|it| it.rsplit('/').next().unwrap_or(it).to_owned()).collect()
         };
         let now = operands(command);
-        for (failed, signature, since) in &mut self.failing {
+        for Failing { whole: failed, signature, since, .. } in &mut self.failing {
             *since += 1;
             let again = *since <= SOON && operands(failed).iter().any(|it| it.len() > 4 && now.contains(it));
             if ok
@@ -343,6 +349,21 @@ impl Deeds {
         }
         let old = self.failing.len().saturating_sub(KNOWN);
         self.failing.drain(..old);
+    }
+
+    /// What a program complained of before and does not now: nobody can say that it is still there.
+    fn gone(&mut self, command: &str, whole: &str, printed: &str) {
+        let now = Run::all(command);
+        let printed = normal(printed);
+        for Failing { whole: failed, runs, signature, .. } in &self.failing {
+            if failed != whole
+                && runs.iter().any(|it| now.iter().any(|run| run.covers(it)))
+                && !printed.contains(signature.as_str())
+                && let Some(trouble) = self.errors.get_mut(signature)
+            {
+                trouble.unknown |= trouble.resolved.is_none();
+            }
+        }
     }
 
     /// Errors that the user pasted. Whether they are gone cannot be seen.

@@ -18,8 +18,11 @@ impl Listed {
         if !command.contains("git ") {
             return;
         }
-        let files: HashSet<(String, FileOp)> = output.lines().filter_map(line).collect();
-        let committed = output.lines().any(|it| it.trim_start().starts_with("create mode "));
+        let renamed = output.lines().filter_map(renamed).flatten();
+        let files: HashSet<(String, FileOp)> = output.lines().filter_map(line).chain(renamed).collect();
+        let committed = output
+            .lines()
+            .any(|it| ["create mode ", "rename "].iter().any(|of| it.trim_start().starts_with(of)));
         if files.is_empty() {
             return;
         }
@@ -46,6 +49,20 @@ impl Listed {
         let is = move |it: &&(String, FileOp)| ends(path, &it.0) || ends(&it.0, path);
         self.found.iter().filter(is).map(|it| it.1)
     }
+}
+
+/// ` rename src/{old => new}/a.rs (98%)`: what is gone, and what is there instead.
+fn renamed(line: &str) -> Option<[(String, FileOp); 2]> {
+    let (paths, _) = line.trim_start().strip_prefix("rename ")?.rsplit_once(" (")?;
+    let (old, new) = match paths.split_once('{').zip(paths.split_once('}')) {
+        Some(((before, inner), (_, after))) => {
+            let (old, new) = inner.split_once('}')?.0.split_once(" => ")?;
+            let whole = |it: &str| format!("{before}{it}{after}").replace("//", "/");
+            (whole(old), whole(new))
+        }
+        None => paths.split_once(" => ").map(|it| (it.0.to_owned(), it.1.to_owned()))?,
+    };
+    Some([(old, FileOp::Deleted), (new, FileOp::Created)])
 }
 
 /// ` M a.rs`, `modified:   a.rs`, `M<tab>a.rs`, `a.rs | 3 ++-`, `create mode 100644 a.rs`.
@@ -97,6 +114,10 @@ mod tests {
         );
         listed.read("git diff --stat", " .../deep/far.rs | 3 ++-\n 1 file changed\n");
         listed.read("git commit -m a", "[main 1a2b3c4] a\n delete mode 100644 src/left.rs\n");
+        listed.read(
+            "git commit -m b",
+            "[main 2b3c4d5] b\n rename src/{one => two}/it.rs (97%)\n rename a.md => b.md (100%)\n",
+        );
         listed.read("ls", " M src/other.rs\n");
         for (path, expected) in [
             ("src/old.rs", None),
@@ -106,6 +127,9 @@ mod tests {
             ("src/made.rs", Some(FileOp::Created)),
             ("src/very/deep/far.rs", Some(FileOp::Edited)),
             ("src/left.rs", Some(FileOp::Deleted)),
+            ("src/one/it.rs", Some(FileOp::Deleted)),
+            ("src/two/it.rs", Some(FileOp::Created)),
+            ("b.md", Some(FileOp::Created)),
             ("src/other.rs", None),
         ] {
             assert_eq!(listed.of(path).next(), expected, "{path}");

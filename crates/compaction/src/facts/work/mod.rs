@@ -298,22 +298,34 @@ fn rolled_back(taken: &RolledBack, base: &str) -> String {
     format!("{turns} rolled back; what they changed may still be on disk: {}{more}", named.join(", "))
 }
 
-/// The same line from two commands is the same error: what became of one of them later became of both.
+/// The same line from two commands is the same error: what became of one of them later became of both. A line that
+/// names nothing (`Error: Command failed`) is the same only from the same programs.
 fn same_errors(errors: &mut [Fact]) {
-    let mut gone: HashMap<String, (usize, usize)> = HashMap::new();
+    let key = |error: &Fact| {
+        let text = without_durations(&error.text).into_owned();
+        let names_something =
+            |it: &str| it.trim_end_matches(['.', ':']).contains(['/', '.', '_', ':', '\'', '"']);
+        match &error.detail {
+            Detail::Error { of: Some(of), .. } if !text.split_whitespace().any(names_something) => {
+                (text, ParsedCommand::of(of).names())
+            }
+            _ => (text, Vec::new()),
+        }
+    };
+    let mut gone: HashMap<(String, Vec<String>), (usize, usize)> = HashMap::new();
     for error in errors.iter() {
         if let Detail::Error { resolved, similar, .. } = error.detail
             && (resolved.is_some() || similar.is_some())
         {
-            let newest = gone.entry(without_durations(&error.text).into_owned()).or_default();
+            let newest = gone.entry(key(error)).or_default();
             *newest = (newest.0.max(resolved.unwrap_or_default()), newest.1.max(similar.unwrap_or_default()));
         }
     }
     // Each edit that did not fit is one of its own.
     for error in errors.iter_mut().filter(|it| !resolution::is_misfit(&it.text)) {
-        let at = error.message;
+        let (at, newest) = (error.message, gone.get(&key(error)));
         if let Detail::Error { resolved: resolved @ None, similar, .. } = &mut error.detail
-            && let Some(newest) = gone.get(&*without_durations(&error.text))
+            && let Some(newest) = newest
         {
             *resolved = Some(newest.0).filter(|it| *it > at);
             *similar = similar.or(Some(newest.1).filter(|it| *it > at));

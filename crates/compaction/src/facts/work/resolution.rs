@@ -334,8 +334,12 @@ impl Work<'_> {
         const TRIES: usize = 3;
         let mut steps: Vec<Vec<String>> =
             parsed.steps().iter().map(|it| it.iter().map(|it| (*it).to_owned()).collect()).collect();
-        // What was given a file that is not there is all that failed.
         let text = &self.errors[error].text;
+        // Git in another directory tells of that one.
+        if text.contains("cannot change to") {
+            return;
+        }
+        // What was given a file that is not there is all that failed.
         let lacks =
             |it: &Vec<String>| it.iter().skip(1).any(|it| it.contains('/') && text.contains(it.as_str()));
         if MISSING.is_match(text) && steps.iter().any(lacks) {

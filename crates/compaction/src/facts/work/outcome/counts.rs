@@ -62,46 +62,34 @@ pub(super) struct Counts {
     pub(super) failed: bool,
 }
 
-/// The counts of the last line that has any; several result lines, as cargo prints them, are added up.
+/// The counts of the last line that has any; result lines of several programs are added up.
 pub(super) fn counts_in(text: &str) -> Option<Counts> {
-    let tap = TAP.captures_iter(text).filter_map(|it| {
-        let what = match it.get(1)?.as_str() {
-            "pass" => "passed",
-            "fail" => "failed",
-            other => other,
-        };
-        Some((what.to_owned(), it.get(2)?.as_str().parse().ok()?))
-    });
-    let share = SHARE.captures_iter(text).last().and_then(|it| {
-        let (passed, all) = (it.get(1)?.as_str().parse().ok()?, it.get(2)?.as_str().parse::<u64>().ok()?);
-        Some([("passed".to_owned(), passed), ("failed".to_owned(), all.saturating_sub(passed))])
-    });
-    let mut totals: Vec<(String, u64)> = share.map_or_else(|| tap.collect(), Vec::from);
-    if totals.is_empty() {
-        let lines: Vec<&str> = text
-            .lines()
-            .filter(|it| it.len() < 400 && !it.trim_start().starts_with("error") && is_summary_line(it))
-            .collect();
-        let results: Vec<&&str> = lines.iter().filter(|it| it.contains("test result:")).collect();
-        let tests: Vec<&&str> = lines.iter().filter(|it| it.trim_start().starts_with("Tests")).collect();
-        let chosen: Vec<&str> = if !results.is_empty() {
-            results.into_iter().copied().collect()
-        } else if let Some(line) = tests.last() {
-            vec![**line]
-        } else {
-            // Some runners print each count on a line of its own.
-            lines.iter().rev().take(3).rev().copied().collect()
-        };
-        for line in chosen {
-            for found in COUNT.captures_iter(line) {
-                let (Some(number), Some(what)) = (found.get(1), found.get(2)) else { continue };
-                let Ok(number) = number.as_str().parse::<u64>() else { continue };
-                let what = what.as_str().to_lowercase();
-                match totals.iter_mut().find(|it| it.0 == what) {
-                    Some(total) if line.contains("test result:") => total.1 += number,
-                    Some(total) => total.1 = number,
-                    None => totals.push((what, number)),
-                }
+    let mut totals = own_totals(text);
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|it| it.len() < 400 && !it.trim_start().starts_with("error") && is_summary_line(it))
+        .collect();
+    let mut programs: Vec<&str> = lines.iter().copied().filter(|it| it.contains("test result:")).collect();
+    if programs.is_empty() {
+        programs = lines.iter().copied().filter(|it| it.trim_start().starts_with("Tests")).collect();
+        // One run, filtered twice.
+        programs.dedup();
+    }
+    let chosen = match (programs.is_empty(), totals.is_empty()) {
+        (false, _) => programs.as_slice(),
+        (true, false) => &[],
+        // Some runners print each count on a line of its own.
+        (true, true) => &lines[lines.len().saturating_sub(3)..],
+    };
+    for line in chosen {
+        for found in COUNT.captures_iter(line) {
+            let (Some(number), Some(what)) = (found.get(1), found.get(2)) else { continue };
+            let Ok(number) = number.as_str().parse::<u64>() else { continue };
+            let what = what.as_str().to_lowercase();
+            match totals.iter_mut().find(|it| it.0 == what) {
+                Some(total) if !programs.is_empty() => total.1 += number,
+                Some(total) => total.1 = number,
+                None => totals.push((what, number)),
             }
         }
     }
@@ -125,6 +113,32 @@ pub(super) fn counts_in(text: &str) -> Option<Counts> {
     }
     let failed = failed || files.is_some();
     (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), any, issues, tests, failed })
+}
+
+/// The totals of runners that give each count its name: ExUnit, TAP, Node.js.
+fn own_totals(text: &str) -> Vec<(String, u64)> {
+    let share = SHARE.captures_iter(text).last().and_then(|it| {
+        let (passed, all) = (it.get(1)?.as_str().parse().ok()?, it.get(2)?.as_str().parse::<u64>().ok()?);
+        Some(vec![("passed".to_owned(), passed), ("failed".to_owned(), all.saturating_sub(passed))])
+    });
+    let tap = || {
+        let mut totals: Vec<(String, u64)> = Vec::new();
+        for found in TAP.captures_iter(text) {
+            let (Some(what), Some(number)) = (found.get(1), found.get(2)) else { continue };
+            let what = match what.as_str() {
+                "pass" => "passed",
+                "fail" => "failed",
+                other => other,
+            };
+            let number = number.as_str().parse().unwrap_or(0);
+            match totals.iter_mut().find(|it| it.0 == what) {
+                Some(total) => total.1 += number,
+                None => totals.push((what.to_owned(), number)),
+            }
+        }
+        totals
+    };
+    share.unwrap_or_else(tap)
 }
 
 /// Whether a line is a runner's summary: counts, and few other words.
@@ -201,6 +215,9 @@ mod tests {
             ("✖ 10 problems (0 errors, 10 warnings)", "10 problems, 0 errors, 10 warnings", false),
             ("Finished in 0.1 seconds\n\nResult: 23/24 passed\nFailed: 1 test", "23 passed, 1 failed", true),
             (" 4 pass\n 0 fail\nRan 4 tests across 1 file.", "4 pass, 0 fail", false),
+            ("ℹ pass 20\nℹ fail 0\n  Tests  1 failed | 47 passed (48)", "67 passed, 1 failed", true),
+            ("  Tests  48 passed (48)\n  Tests  43 passed (43)", "91 passed", false),
+            ("  Tests  48 passed (48)\n  Tests  48 passed (48)", "48 passed", false),
             ("- 3 failed tests are left", "", false),
             ("#12 Mend 3 failing tests", "", false),
             ("| run | 3 failed |", "", false),
