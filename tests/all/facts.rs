@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use crate::corpus;
 
 mod done;
+mod findings;
 mod places;
 mod said;
 

@@ -78,6 +78,39 @@ fn an_error_is_unresolved_only_while_nothing_was_done_that_may_have_ended_it() {
 }
 
 #[test]
+fn an_error_that_several_runs_printed_is_told_once_when_it_is_over() {
+    let printed = "src/pump.ts(3,1): error TS1005: ',' expected.";
+    let failed = [("npx tsc --noEmit | head -5", printed), ("npx tsc --noEmit | grep TS", printed)];
+    let errors =
+        |last: &str| under(&page(&runs(&[failed[0], failed[1], ("npx tsc --noEmit", last)])), "Errors");
+    assert_eq!(errors("src/fan.ts(1,1): error TS1005: ';' expected.").matches("src/pump.ts").count(), 1);
+}
+
+#[test]
+fn an_error_is_over_only_by_what_could_have_ended_it() {
+    let failing = ["./deploy.sh", "./build.sh"].map(|it| (it, "Error: Command failed\nexit code: 1"));
+    let elsewhere = "fatal: cannot change to '/w/one': No such file or directory\nexit code: 128";
+    for (commands, told) in [
+        (
+            &[failing[0], failing[1], ("./build.sh", "built")][..],
+            "`./deploy.sh` → failed, exit 1: Error: Command failed → not seen since",
+        ),
+        (
+            &[("git -C /w/one status", elsewhere), ("git -C /w/two status", "clean")],
+            "No such file or directory → unresolved",
+        ),
+    ] {
+        let page = page(&runs(commands));
+        assert!(under(&page, "Errors").contains(told), "{page}");
+    }
+    let page = page(&format!(
+        "{}@model\nThe header goes blank instead of telling why. I have it caught.\n@call Bash c\n{{\"command\":\"git commit -am caught\"}}\n@out c\n[main 1a2b3c4] caught\n",
+        runs(&[("node -e 'load()'", "Error: Cannot find module 'gauge'\nexit code: 1")])
+    ));
+    assert!(under(&page, "Errors").contains("not seen since"), "{page}");
+}
+
+#[test]
 fn a_run_that_went_well_is_told_though_another_test_failed_later() {
     let run = |name: &str| format!("cd plant && .venv/bin/python -m pytest -q tests/test_pump.py::{name}");
     let failed = |name: &str| format!("FAILED tests/test_pump.py::{name}\n1 failed in 0.1s");

@@ -338,7 +338,21 @@ fn filtered(command: &str) -> bool {
     let mut stages = stages.map(|it| it.split_whitespace().next().unwrap_or_default());
     command.contains('|')
         && stages.find(|it| !["head", "tail"].contains(it)).is_some_and(|it| {
-            ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "xargs", "jq"].contains(&it)
+            const FILTERS: [&str; 12] = [
+                "grep",
+                "egrep",
+                "rg",
+                "wc",
+                "awk",
+                "cut",
+                "sort",
+                "uniq",
+                "sed",
+                "xargs",
+                "jq",
+                "Select-Object",
+            ];
+            FILTERS.contains(&it)
         })
 }
 
@@ -434,9 +448,13 @@ pub(crate) fn plain(text: &str) -> std::borrow::Cow<'_, str> {
 pub(crate) fn signature(text: &str) -> Option<String> {
     let text = &*plain(text);
     let mut best: Option<(u8, &str)> = None;
-    for line in text.lines().take(4_000) {
-        let line = line.trim();
-        let strength = if line.len() > 1_000 { 0 } else { strength(line) };
+    let mut lines = text.lines().take(4_000).map(str::trim);
+    while let Some(line) = lines.next() {
+        // Biome marks what it says below the place: `×` is an error, `!` and `i` are none.
+        let warns =
+            || lines.clone().find(|it| !it.is_empty()).is_some_and(|it| it.starts_with(['!', 'i', 'ℹ']));
+        let ignored = line.len() > 1_000 || line.ends_with("━━━") && warns();
+        let strength = if ignored { 0 } else { strength(line) };
         if strength > best.map_or(0, |it| it.0) {
             best = Some((strength, line));
         }
@@ -548,6 +566,10 @@ mod tests {
                 Some("! [rejected] main -> main (fetch first)"),
             ),
             ("at ./a.json format ━━━━━", Some("./a.json format")),
+            (
+                "a.ts:1:2 lint/x ━━━━━\n\n  ! Avoid it.\n\nb.ts:3:4 lint/y ━━━━━\n\n  × Forbidden.",
+                Some("b.ts:3:4 lint/y"),
+            ),
         ] {
             assert_eq!(signature(text).as_deref(), expected, "{text}");
         }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::evidence::Evidence;
-use super::present::{last_work, remove_sentences, states_the_moment};
+use super::present::{is_report, last_work, remove_sentences, states_the_moment};
 use super::step_index::MAX_CANDIDATES;
 use crate::facts::talk::report::{speaks, text_of_model};
 use crate::facts::talk::{self, is_question};
@@ -60,10 +60,15 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
     }
     closing.extend(last);
     let newest = messages.iter().rposition(speaks).unwrap_or(0);
+    let reported = reported_turns(messages);
     let worked = last_work(history, facts);
     let finding = |it: &Fact| it.topic == Topic::Findings && it.voice() == Voice::Model;
     facts.retain_mut(|fact| {
         let message = fact.message;
+        let on_the_way = !closing.contains(&message) && reported.iter().any(|it| it.contains(&message));
+        if finding(fact) && on_the_way {
+            return false;
+        }
         !(finding(fact) && message < newest)
             || remove_sentences(fact, |it| {
                 is_passing(it) || (message < worked || !closing.contains(&message)) && states_the_moment(it)
@@ -126,6 +131,23 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
     drop_repeated(history, facts);
 }
 
+fn prompts(messages: &[Message]) -> Vec<usize> {
+    (0..messages.len()).filter(|it| messages[*it].is_prompt()).collect()
+}
+
+/// The turns that ended with a report, without the last: what the model found on the way is in the report, as far as it
+/// was true in the end.
+fn reported_turns(messages: &[Message]) -> Vec<Range<usize>> {
+    let prompts = prompts(messages);
+    let turns = prompts.windows(2).map(|it| it[0]..it[1]);
+    turns
+        .filter(|turn| {
+            let closing = messages[turn.clone()].iter().rev().find(|it| speaks(it));
+            closing.is_some_and(is_report)
+        })
+        .collect()
+}
+
 /// Whether a sentence says only what was true, planned or guessed for the moment.
 fn is_passing(sentence: &str) -> bool {
     let lower = Lowercased::of(sentence);
@@ -137,7 +159,7 @@ fn is_passing(sentence: &str) -> bool {
 /// The turns of the model that the user answered with the order to carry out what it found, and that the next turn did
 /// according to its report.
 fn carried_out_turns(messages: &[Message]) -> Vec<Range<usize>> {
-    let prompts: Vec<usize> = (0..messages.len()).filter(|it| messages[*it].is_prompt()).collect();
+    let prompts = prompts(messages);
     let end = |turn: usize| prompts.get(turn + 1).copied().unwrap_or(messages.len());
     let report = |turn: usize| (prompts[turn]..end(turn)).rev().find(|it| speaks(&messages[*it]));
     let ordered = |turn: usize| {
@@ -173,8 +195,7 @@ fn is_defect(text: &str) -> bool {
 
 /// Of findings that say the same in other words, keeps the last. One of a later turn must say as much.
 fn drop_repeated(history: &History, facts: &mut Vec<Fact>) {
-    let prompts: Vec<usize> =
-        (0..history.messages().len()).filter(|it| history.messages()[*it].is_prompt()).collect();
+    let prompts = prompts(history.messages());
     let turn = |fact: &Fact| match fact.voice() {
         Voice::Model => prompts.partition_point(|it| *it <= fact.message),
         Voice::Summary | Voice::User | Voice::Tools => usize::MAX,

@@ -32,7 +32,9 @@ static TEMPORARY_STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static STATE_OF_TREE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)(?:^|[.!?;:] )\W*(?:the )?current(?:ly)?\b[\w ,:/-]{0,40}\b(?:work(?:ing)?[ -]?tree\W+(?:has|contains|state|status|changes|changed|is (?:clean|dirty))|(?:changed|modified|untracked) files?|git status)\b",
-        r"|(?:^|[.!?;:] )\W*(?:the )?work(?:ing)?[ -]?tree (?:currently )?(?:has|contains|is (?:clean|dirty))\b",
+        r"|(?:^|[.!?;:] )\W*(?:the )?work(?:ing)?[ -]?tree(?:: | (?:currently |now )?)(?:has|contains|(?:is )?(?:clean|dirty))\b",
+        r"|\b(?:is|are|was) (?:\w+ )?(?:ahead of|behind|even with) `?(?:origin|upstream)\b|\b(?:status|branch): (?:is )?(?:already )?(?:ahead|behind|up[ -]to[ -]date)\b",
+        r"|\b(?:only )?remaining (?:dirty|uncommitted|unstaged) \w+",
     ))
 });
 /// How a check ended at the time: true until one goes well.
@@ -132,18 +134,24 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         {
             return false;
         }
+        let told_before = match fact.voice() {
+            Voice::Summary => true,
+            Voice::Model => fact.message < replied,
+            Voice::User | Voice::Tools => false,
+        };
+        let since = |last: Option<usize>| last.is_some_and(|it| it > fact.message);
+        let (committed, checked) = (since(commit), since(check));
+        let over = |it: &str| committed && STATE_OF_TREE.is_match(it) || checked && CHECK_FAILED.is_match(it);
+        let states = told_before && matches!(fact.topic, Topic::Findings | Topic::Errors);
+        if states && !remove_sentences(fact, over) {
+            return false;
+        }
         if fact.voice() != Voice::Summary {
             return true;
         }
         let step = fact.topic.is_open_step();
         if fact.topic == Topic::Done || step && fact.message < worked {
             fact.text.reword(|it| PENDING_NOTE.replace_all(it, "").into_owned());
-        }
-        let since = |last: Option<usize>| last.is_some_and(|it| it > fact.message);
-        let (committed, checked) = (since(commit), since(check));
-        let over = |it: &str| committed && STATE_OF_TREE.is_match(it) || checked && CHECK_FAILED.is_match(it);
-        if matches!(fact.topic, Topic::Findings | Topic::Errors) && !remove_sentences(fact, over) {
-            return false;
         }
         if fact.message >= worked {
             return true;

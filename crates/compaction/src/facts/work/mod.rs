@@ -206,6 +206,7 @@ pub(in crate::facts) fn read(
     repository.extend(work.uncommitted.told(work.log.commits_by_itself(), origin));
     repository.extend(work.commits.branch().map(|it| format!("{CHECKED_OUT}{it}")));
     same_errors(&mut work.errors);
+    drop_repeated_errors(&mut work.errors);
     drop_moved_errors(&mut work.errors);
     // An edit that is not retried soon was made in another way.
     let end = history.messages().len();
@@ -331,6 +332,17 @@ fn same_errors(errors: &mut [Fact]) {
             *similar = similar.or(Some(newest.1).filter(|it| *it > at));
         }
     }
+}
+
+/// An error that several runs printed before the one that ended it is told once.
+fn drop_repeated_errors(errors: &mut Vec<Fact>) {
+    let ended = |it: &Fact| match it.detail {
+        Detail::Error { resolved: Some(at), .. } => Some((without_durations(&it.text).into_owned(), at)),
+        _ => None,
+    };
+    let newest: HashMap<(String, usize), usize> =
+        errors.iter().filter_map(|it| Some((ended(it)?, it.message))).collect();
+    errors.retain(|it| ended(it).is_none_or(|key| newest.get(&key) == Some(&it.message)));
 }
 
 /// An error that a checker printed again at another line of the same file is told once.

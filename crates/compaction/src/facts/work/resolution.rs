@@ -134,7 +134,9 @@ impl Work<'_> {
     pub(super) fn resolve_by_success(&mut self, number: usize, command: &str, parsed: &ParsedCommand) {
         let project = self.base.map(super::paths::file_name);
         let key = command::dedup_key(command);
-        let instead = self.instead.take();
+        // A commit is no other way to do anything but commit.
+        let delivers = parsed.names().iter().all(|it| it.starts_with("git "));
+        let instead = self.instead.take().filter(|_| !delivers);
         for (at, error) in self.errors.iter_mut().enumerate().rev().take(RECENT) {
             let Some((text, Some(of), resolved)) = unresolved(error) else { continue };
             let missing = NOT_THERE.captures(text).and_then(|it| it.iter().skip(1).flatten().next());
