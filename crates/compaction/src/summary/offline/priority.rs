@@ -178,6 +178,8 @@ const PINNED: &[Tier] = &[
     tier(LineKind::Step, 200, 35),
     tier(LineKind::Broken, 160, 25),
     tier(LineKind::Unconfirmed, 160, 10),
+    tier(LineKind::Read, 200, 12),
+    tier(LineKind::Symbol, 80, 8),
     tier(LineKind::Rule, 450, 60),
     tier(LineKind::Decision, 300, 50),
     tier(LineKind::Directive, 220, 55),
