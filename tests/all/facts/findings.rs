@@ -215,6 +215,18 @@ fn what_was_found_on_the_way_is_told_by_the_report_that_ended_the_turn() {
 }
 
 #[test]
+fn what_was_reported_in_earlier_turns_is_told_as_of_then() {
+    let first = "@user\nWhy is the pump loud?\n@model\nThe pump is loud because its seal is worn.\n";
+    let page = page(&format!(
+        "{first}@user\nAnd the fan?\n@model\nThe fan is loud because a blade is bent.\n@call Bash a\n{{\"command\":\"make fan\"}}\n@out a\nok\n@model\nI bend it back.\n"
+    ));
+    let told = "- The fan is loud because a blade is bent. [#3]\n- reported in earlier turns, as things stood then:\n- The pump is loud because its seal is worn. [#1]";
+    assert!(page.contains(told), "{page}");
+    let again = super::said::page(&format!("@summary\n{page}\n@user\nGo on.\n"));
+    assert!(again.contains("from an earlier summary") && !again.contains("as things stood"), "{again}");
+}
+
+#[test]
 fn how_the_tree_was_at_the_end_of_a_turn_is_no_finding_after_a_commit() {
     let text = |commit: &str| {
         page(&format!(

@@ -193,7 +193,8 @@ fn write_slice(
         words: ask.spec.words.clone(),
     };
     let quoted = items.iter().filter(|it| it.kind == LineKind::Quoted).count();
-    let mut page = Layout { ask, style, quoted, costs: HashMap::new(), count, used: 0 };
+    let turn = history.last_prompt().unwrap_or(0);
+    let mut page = Layout { ask, style, quoted, costs: HashMap::new(), count, used: 0, turn };
     page.used = page.measure(&page.render(&[], ask.header.is_some(), ask.pins.len()));
     let header = ask.header.is_some() && page.used <= ask.max_tokens;
     let mut pins = ask.pins.len();

@@ -11,7 +11,8 @@ pub(crate) fn still_runs(text: &str) -> Option<String> {
     if let Some((_, rest)) = head.split_once("Process running with session ID ") {
         return Some(rest.chars().take_while(char::is_ascii_alphanumeric).collect());
     }
-    head.contains("running in background with ID").then(String::new)
+    let background = ["running in background with ID", "was moved to the background (ID"];
+    background.iter().any(|it| head.contains(it)).then(String::new)
 }
 
 /// Characters of a command that name it.
@@ -239,6 +240,11 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     if exit.is_none_or(|it| it == 0) && filtered(command) && failed.is_none() && !piped {
         return None;
     }
+    // Of what stands on lines of their own, the exit code is the last one's.
+    let unclear = command.trim().contains('\n') && signature(own).is_some_and(|it| says_error(&it));
+    if exit == Some(0) && unclear && failed.is_none() && !piped {
+        return None;
+    }
     let ok = ok && failed.is_none_or(|it| it == 0) && !piped;
     if ok && silent && exit.is_none() && passed.is_none() {
         return None;
@@ -258,8 +264,10 @@ fn counts_problems(line: &str) -> bool {
         });
         (line.starts_with("Found ") || seconds) && !matches!(count, "" | "0")
     });
-    const WHOLE: [&str; 6] = [
+    const WHOLE: [&str; 8] = [
         "error TS",
+        "error: Failed to spawn",
+        "make: *** ",
         "[warn] Code style issues found",
         "✖ failing tests:",
         "level=error",
@@ -399,15 +407,17 @@ pub(crate) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
         if !lower.contains("pass") && !lower.contains("fail") || lower.contains("file") {
             continue;
         }
-        let words: Vec<&str> =
-            lower.split(|c: char| !(c.is_alphanumeric() || c == '#')).filter(|it| !it.is_empty()).collect();
+        let words: Vec<&str> = lower
+            .split(|c: char| !(c.is_alphanumeric() || "#.".contains(c)))
+            .filter(|it| !it.is_empty())
+            .collect();
         // `Passed: 4  Failed: 0` names first what it counts.
         let number_behind = |label: &&str| {
             lower
                 .split_once(*label)
                 .is_some_and(|it| it.1.trim_start().starts_with(|c: char| c.is_ascii_digit()))
         };
-        let labelled = is_total(line) || ["passed:", "failed:"].iter().any(number_behind);
+        let labelled = is_total(line) || ["passed:", "failed:", "pass:", "fail:"].iter().any(number_behind);
         for pair in words.windows(2) {
             let number = |it: &str| it.parse::<u64>().ok();
             let pair = if labelled { [pair[1], pair[0]] } else { [pair[0], pair[1]] };

@@ -74,7 +74,9 @@ impl Seen {
             failed: output.failed
                 || FAILED_EDITS.iter().any(|it| text.trim_start().starts_with(it))
                 || shell
-                    && (still_runs(text).is_some() || !outcome(output, "", silent).is_none_or(|it| it.ok)),
+                    && (text.contains(": cd: ") && text.contains("o such file or directory")
+                        || still_runs(text).is_some()
+                        || !outcome(output, "", silent).is_none_or(|it| it.ok)),
             overwrote: text.contains("has been updated") || text.contains("overwr"),
             made: text.starts_with("File created successfully"),
         }

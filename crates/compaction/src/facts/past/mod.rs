@@ -121,8 +121,9 @@ pub(in crate::facts) fn note_unreadable(history: &History, facts: &mut Vec<Fact>
 }
 
 /// Text that agents put around their summaries.
-const BOILERPLATE: [&str; 8] = [
+const BOILERPLATE: [&str; 9] = [
     "from an earlier summary:",
+    "reported in earlier turns, as things stood then:",
     "earlier conversation compacted:",
     "please continue the conversation",
     "if you need specific details",

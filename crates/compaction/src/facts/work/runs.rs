@@ -1,10 +1,13 @@
 //! Outcomes of commands, of those in the background, and of those that the user ran.
 
+use std::sync::LazyLock;
+
 use super::command::ParsedCommand;
 use super::git::commits::branches;
 use super::outcome::{self, Outcome, wrong_flag};
 use super::paths::{is_absolute, path};
 use super::{Work, command, failure_message, has_failed, resolution};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact, FileOp, input_of};
@@ -13,6 +16,13 @@ use history::{Call, Output};
 
 /// Number of last commands that decide in which directory the work is done.
 const RECENT_COMMANDS: usize = 12;
+
+/// The shell could not go where the rest was to run: what was meant for files there is not known to have happened.
+static NOT_ENTERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?m)^\S*(?:sh|\(eval\))\S*[: ].{0,20}\bcd:.{0,400}(?:[Nn]o such file or directory|[Nn]ot a directory)",
+    )
+});
 
 impl Work<'_> {
     pub(super) fn read_run(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
@@ -34,7 +44,7 @@ impl Work<'_> {
             outcome.ok = (failed || self.reports.is_none() && !masked).then_some(!failed);
             outcome.error = failed.then(|| failure_message(output));
         }
-        if outcome.ok != Some(false) {
+        if outcome.ok != Some(false) && !NOT_ENTERED.is_match(output.text.as_str()) {
             // Git takes them from the root of the repository.
             let here: Vec<&ParsedCommand> = parsed.iter().filter(|it| !self.is_of_other_tree(it)).collect();
             for path in here.into_iter().flat_map(ParsedCommand::files_of_revision) {

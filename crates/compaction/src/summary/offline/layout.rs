@@ -28,13 +28,25 @@ fn is_quoted(items: &[Candidate], path: &str) -> bool {
     last.filter_map(|it| it.now.as_ref()).any(|(line, _)| line.text.contains(path))
 }
 
-/// What stands before lines that only an earlier summary tells. `facts` leaves it out when it reads them back.
-const FROM_EARLIER: &str = "- from an earlier summary:\n";
+/// Since when what a line tells may have changed, in the order in which the lines stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Age {
+    Current,
+    /// The model reported it in a turn that is over.
+    EarlierTurn,
+    /// Only an earlier summary tells it.
+    EarlierSummary,
+}
 
-/// Whether only an earlier summary tells it, of what may have changed since.
-fn is_from_earlier(fact: &Fact) -> bool {
-    fact.voice() == Voice::Summary
-        && matches!(fact.topic, Topic::Done | Topic::Findings | Topic::Tried | Topic::Untested)
+impl Age {
+    /// What stands before such lines. `facts` leaves it out when it reads them back.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Current => "",
+            Self::EarlierTurn => "- reported in earlier turns, as things stood then:\n",
+            Self::EarlierSummary => "- from an earlier summary:\n",
+        }
+    }
 }
 
 /// Maximum bytes of a line that lists commands: what holds for all of them stands in front, and must not be far.
@@ -75,9 +87,21 @@ pub(super) struct Layout<'a, 'c> {
     pub(super) costs: HashMap<String, u64>,
     pub(super) count: &'c dyn Fn(&str) -> u64,
     pub(super) used: u64,
+    /// The message in which the last turn begins.
+    pub(super) turn: usize,
 }
 
 impl Layout<'_, '_> {
+    fn age(&self, fact: &Fact) -> Age {
+        match (fact.voice(), fact.topic) {
+            (Voice::Summary, Topic::Done | Topic::Findings | Topic::Tried | Topic::Untested) => {
+                Age::EarlierSummary
+            }
+            (Voice::Model, Topic::Findings) if fact.message < self.turn => Age::EarlierTurn,
+            _ => Age::Current,
+        }
+    }
+
     pub(super) fn measure(&mut self, text: &str) -> u64 {
         if let Some(known) = self.costs.get(text) {
             return *known;
@@ -94,7 +118,7 @@ impl Layout<'_, '_> {
         let mut spent: HashMap<LineKind, u64> = HashMap::new();
         let mut open: HashSet<usize> = HashSet::new();
         let mut labels: HashSet<Label> = HashSet::new();
-        let mut earlier: HashSet<(usize, Topic)> = HashSet::new();
+        let mut ages: HashSet<(usize, Topic, Age)> = HashSet::new();
         let mut by_kind: HashMap<LineKind, Vec<usize>> = HashMap::new();
         for (number, item) in items.iter().enumerate() {
             by_kind.entry(item.kind).or_default().push(number);
@@ -140,13 +164,13 @@ impl Layout<'_, '_> {
                 if is_late != late || tier.kind == LineKind::Asked && is_quoted(items, &item.fact.text) {
                     continue;
                 }
-                let place = (item.section, item.topic);
+                let age = (item.section, item.topic, self.age(item.fact));
                 let mut around = 0;
                 if !open.contains(&item.section) {
                     around += self.measure(&self.title(item.section));
                 }
-                if is_from_earlier(item.fact) && !earlier.contains(&place) {
-                    around += self.measure(FROM_EARLIER);
+                if age.2 != Age::Current && !ages.contains(&age) {
+                    around += self.measure(age.2.label());
                 }
                 let before = item.now.as_ref().map_or(0, |it| it.1);
                 let kind = spent.entry(tier.kind).or_default();
@@ -162,7 +186,7 @@ impl Layout<'_, '_> {
                 self.used = self.used + cost - before;
                 *kind = *kind + cost - before;
                 open.insert(item.section);
-                earlier.extend(is_from_earlier(item.fact).then_some(place));
+                ages.insert(age);
                 labels.extend(label);
                 if before == 0 {
                     order.push(number);
@@ -299,8 +323,7 @@ impl Layout<'_, '_> {
                     (file_op(a.0), a.0.text.as_str()).cmp(&(file_op(b.0), b.0.text.as_str()))
                 });
             }
-            // What is known before what an earlier summary says.
-            sorted.sort_by_key(|it| (it.0.topic == Topic::Unconfirmed, is_from_earlier(it.0)));
+            sorted.sort_by_key(|it| (it.0.topic == Topic::Unconfirmed, self.age(it.0)));
             if *topic == Topic::Commands {
                 // Stable: what checks and delivers first, what only looked last, each in the order they were run.
                 sorted.sort_by_key(|it| {
@@ -315,10 +338,10 @@ impl Layout<'_, '_> {
                 sorted.sort_by_key(|it| LineKind::of(it.0) == LineKind::Mended);
             }
             let mut answered = None;
-            let earlier = sorted.iter().position(|it| is_from_earlier(it.0));
-            for (place, (fact, line)) in sorted.into_iter().enumerate() {
-                if Some(place) == earlier {
-                    out.push_str(FROM_EARLIER);
+            let mut age = Age::Current;
+            for (fact, line) in sorted {
+                if self.age(fact) != std::mem::replace(&mut age, self.age(fact)) {
+                    out.push_str(age.label());
                 }
                 match &line.label {
                     // Of a request that is told in several lines, the first says it for all.

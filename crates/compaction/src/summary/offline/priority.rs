@@ -151,7 +151,7 @@ const fn cut_to_fit(kind: LineKind, chars: usize, share: u64) -> Tier {
     Tier { kind, chars, share, cut_to_fit: true }
 }
 
-/// What no style does without: first some of everything, so that none starves the others, then more of what binds.
+/// What no style does without: some of everything, so that none starves the others.
 const PINNED: &[Tier] = &[
     // Whatever the room, what is asked and what it is for have a line.
     cut_to_fit(LineKind::Last, 120, 70),
@@ -178,8 +178,13 @@ const PINNED: &[Tier] = &[
     tier(LineKind::Step, 200, 35),
     tier(LineKind::Broken, 160, 25),
     tier(LineKind::Unconfirmed, 160, 10),
-    tier(LineKind::Read, 200, 12),
-    tier(LineKind::Symbol, 80, 8),
+];
+
+/// What the work is on, before what binds takes the most of the room. A brief summary does without.
+const WORK: &[Tier] = &[tier(LineKind::Read, 200, 12), tier(LineKind::Symbol, 80, 8)];
+
+/// More of what binds.
+const BINDING: &[Tier] = &[
     tier(LineKind::Rule, 450, 60),
     tier(LineKind::Decision, 300, 50),
     tier(LineKind::Directive, 220, 55),
@@ -270,12 +275,12 @@ const REST: &[Tier] = &[
 
 /// The tiers of a style, from the top. `rest`: room that is left has no other use.
 pub(super) fn tiers_of(style: SummaryStyle, rest: bool) -> impl Iterator<Item = &'static Tier> {
-    let of_style = match style {
-        SummaryStyle::Brief => BRIEF,
-        SummaryStyle::Detailed => DETAILED,
-        SummaryStyle::Technical => TECHNICAL,
+    let (work, of_style, rest): (_, _, &[Tier]) = match style {
+        SummaryStyle::Brief => (&[][..], BRIEF, &[]),
+        SummaryStyle::Detailed => (WORK, DETAILED, if rest { REST } else { &[] }),
+        SummaryStyle::Technical => (WORK, TECHNICAL, if rest { REST } else { &[] }),
     };
-    PINNED.iter().chain(of_style).chain(REST.iter().filter(move |_| rest && style != SummaryStyle::Brief))
+    PINNED.iter().chain(work).chain(BINDING).chain(of_style).chain(rest)
 }
 
 /// Among lines of a kind, which comes first when not all fit: prohibitions, the words of the user, commands that failed

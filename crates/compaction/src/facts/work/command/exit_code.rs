@@ -37,12 +37,12 @@ impl ParsedCommand {
         self.is_setup() && piped.find(|it| !VIEWERS.contains(it)).is_some_and(|it| FILTERS.contains(&it))
     }
 
-    /// Whether its last program, behind others, exits with 1 where it finds nothing or a difference, so that an exit code
+    /// Whether its last program exits with 1 where it finds nothing or a difference, so that an exit code
     /// of 1 may be that of this program: `make && grep x y`.
     pub(in crate::facts) fn looks_on_the_way(&self) -> bool {
         const LOOKS: [&str; 11] =
             ["grep", "egrep", "fgrep", "rg", "ls", "diff", "cmp", "test", "[", "which", "command"];
-        self.programs.len() > 1 && self.programs.last().is_some_and(|it| LOOKS.contains(&name(it)))
+        self.programs.last().is_some_and(|it| LOOKS.contains(&name(it)))
     }
 
     /// Whether it ends in a program that is there to succeed, so that its exit code says nothing of what ran before:

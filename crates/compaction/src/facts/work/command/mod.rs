@@ -7,7 +7,10 @@ mod operation;
 mod probe;
 mod read_only;
 
+use std::sync::LazyLock;
+
 use super::paths::{file_name, is_absolute};
+use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::flat;
 pub(in crate::facts::work) use filters::lets_through;
 use history::tools::{self, Program};
@@ -98,10 +101,14 @@ pub(in crate::facts) fn certain(command: &str) -> &str {
     }
 }
 
+/// What announces a here-document; a search for conflict markers has `<<<<<<<`.
+static HERE_DOCUMENT: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r#"(?:^|[^<])<<-?\s*['"\\]?[A-Za-z_]"#));
+
 /// Whether a command has a script in it.
 pub(in crate::facts) fn has_inline_script(command: &str) -> bool {
     let inline = [" -c ", " -e ", " -pe ", " --eval ", " -p "];
-    command.contains("<<") || command.contains('\n') && inline.iter().any(|it| command.contains(it))
+    HERE_DOCUMENT.is_match(command) || command.contains('\n') && inline.iter().any(|it| command.contains(it))
 }
 
 /// Whether a command changes nothing.
@@ -133,7 +140,7 @@ pub(in crate::facts) struct ParsedCommand {
 impl ParsedCommand {
     pub(in crate::facts) fn of(command: &str) -> Self {
         let programs = tools::programs(command);
-        let documents = command.matches("<<").count();
+        let documents = HERE_DOCUMENT.find_iter(command).count();
         // The message of a commit is often given so.
         let said = command.matches("$(cat <<").count();
         let written = programs.iter().filter(|it| writes_document(&it.words)).count();

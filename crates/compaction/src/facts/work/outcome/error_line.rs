@@ -35,7 +35,7 @@ static ERROR_LINES: LazyLock<[(ErrorLine, AsciiFirstRegex); 7]> = LazyLock::new(
         (
             ErrorLine::Compiler,
             AsciiFirstRegex::new(
-                r"(?m)^\s*[^\s:(]+[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | TS\d)|^[A-Z]{1,4}\d{3,4} (?:\[\*\] )?[A-Z`]",
+                r"(?m)^\s*[^\s:(]+[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | (?:TS|MD)\d)|^[A-Z]{1,4}\d{3,4} (?:\[\*\] )?[A-Z`]",
             ),
         ),
         (ErrorLine::Crash, AsciiFirstRegex::new(r"(?m)^Oops! Something went wrong! :\($")),

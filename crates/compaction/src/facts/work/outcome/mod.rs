@@ -237,13 +237,8 @@ impl Evidence<'_> {
     fn verdict(&self, has_result: bool) -> Option<bool> {
         let counts = self.counts.as_ref();
         let failed_count = counts.is_some_and(|it| it.failed);
-        // A task runner (mise) names the failed task last.
-        let task = self.tail.trim_end().lines().last().is_some_and(|it| it.ends_with("] ERROR task failed"));
-        let failures = task
-            || self.refused_push()
-            || failed_count
-            || self.verdict.is_some()
-            || ends_as_failed(self.tail);
+        let failures =
+            self.refused_push() || failed_count || self.verdict.is_some() || ends_as_failed(self.tail);
         let passes = counts.is_some_and(|it| !it.failed && it.tests)
             || self.error.is_none() && packages_passed(self.tail) && self.shows_failures();
         let kind = self.error.as_ref().map(|it| it.1);

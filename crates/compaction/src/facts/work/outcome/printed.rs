@@ -31,11 +31,12 @@ static VERDICT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
         r"(?m)^\W{0,4}(?:(?:[Oo]verall|[Ff]inal) )?(?:RESULT|Result|result|VERDICT|Verdict): *(?:FAIL|Fail)[a-zA-Z]*\b.*$",
     )
 });
-/// The last line of prettier when it found something, and of Node.js after an exception.
+/// The last line of prettier when it found something, of Node.js after an exception, of make, and of mise's tasks.
 static LAST_WORDS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
+    AsciiFirstRegex::new(concat!(
         r"(?:^|\n)\[warn\] Code style issues found in [^\n]*\s*$|\n\nNode\.js v\d+\.\d+\.\d+\s*$",
-    )
+        r"|(?:^|\n)g?make(?:\[\d+\])?: \*\*\* [^\n]*(?:Error \d+|Stop\.)\s*$|\] ERROR task failed\s*$",
+    ))
 });
 
 /// Whether its last line says that it failed, whatever exit code is left of it.
