@@ -326,10 +326,24 @@ fn editor(name: &str) -> bool {
 }
 
 fn located(meaning: Meaning, input: &Value) -> Action {
-    Action {
-        path: PATHS.iter().find_map(|key| input.get(key)?.as_str()).map(Into::into),
-        ..Action::new(meaning)
-    }
+    let path = PATHS.iter().find_map(|key| input.get(key)?.as_str()).filter(|it| !is_address(it));
+    Action { path: path.map(|it| without_lines(it).into()), ..Action::new(meaning) }
+}
+
+/// Whether it names something that is no file: `https://…`, `pr:/143` (Oh My Pi).
+fn is_address(path: &str) -> bool {
+    path.split_once(":/").is_some_and(|(scheme, _)| {
+        scheme.len() > 1 && scheme != "file" && scheme.bytes().all(|it| it.is_ascii_lowercase())
+    })
+}
+
+/// A path without the lines of it that are asked for: `a.rs:10-40` (Oh My Pi).
+fn without_lines(path: &str) -> &str {
+    let lines = |it: &str| {
+        it.starts_with(|it: char| it.is_ascii_digit())
+            && it.bytes().all(|it| it.is_ascii_digit() || it == b'-')
+    };
+    path.rsplit_once(':').filter(|it| !it.0.is_empty() && lines(it.1)).map_or(path, |it| it.0)
 }
 
 /// Paths given as a list.
@@ -434,6 +448,9 @@ mod tests {
         for (name, input, expected) in [
             ("Read", r#"{"file_path":"/a b.rs"}"#, "read /a b.rs"),
             ("Read", r#"{"file_path":"#, "read"),
+            ("read", r#"{"path":"src/a.rs:10-40"}"#, "read src/a.rs"),
+            ("read", r#"{"path":"D:/a.rs"}"#, "read D:/a.rs"),
+            ("read", r#"{"path":"pr:/143"}"#, "read"),
             ("Bash", "[1]", "run"),
             ("read_many_files", r#"{"paths":["a","b"]}"#, "read a\nread b"),
             ("str_replace_editor", r#"{"command":"view","path":"/x"}"#, "read /x"),

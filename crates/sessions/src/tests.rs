@@ -242,6 +242,16 @@ fn sessions_are_recognised() {
             Format::OPENCODE,
         ),
         (
+            "Oh My Pi",
+            concat!(
+                r#"{"type":"title","v":1,"title":"","pad":"   "}"#,
+                "\n",
+                r#"{"type":"session","version":3,"id":"s","timestamp":"2026-08-19T19:02:23.554Z","cwd":"/w"}"#,
+            )
+            .to_owned(),
+            Format::PI,
+        ),
+        (
             "/home/dev/.claude/projects/-p/a.jsonl",
             r#"{"type":"mode","mode":"default","sessionId":"s"}"#.to_owned(),
             Format::CLAUDE_CODE,

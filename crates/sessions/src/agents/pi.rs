@@ -42,10 +42,11 @@ const BRANCH: (&str, &str) = (
 );
 
 /// Whether the first line, mended, is pi's header: type `session` with an id and a time. Other agents that begin so
-/// do not have all of these.
+/// do not have all of these. Oh My Pi writes a padded title before it.
 pub fn sniff(first_lines: &str) -> bool {
-    let first = first_lines.trim_start_matches('\u{feff}').lines().find(|it| !it.trim().is_empty());
-    let Some(Ok(header)) = first.map(serde_json::from_str::<Value>) else { return false };
+    let lines = first_lines.trim_start_matches('\u{feff}').lines().filter(|it| !it.trim().is_empty());
+    let mut rows = lines.map_while(|it| serde_json::from_str::<Value>(it).ok());
+    let Some(header) = rows.find(|it| it["type"] != "title") else { return false };
     header["type"] == "session" && ["id", "timestamp", "cwd"].iter().all(|it| header[*it].is_string())
 }
 
