@@ -369,7 +369,7 @@ impl<'a> Scene<'a> {
             bounded(before)
                 && (bounded(after) || is_cut(command))
                 && !is_link(&line[..*at])
-                && !longer.iter().any(|it| rest.starts_with(it) || is_shortened(rest, it))
+                && !longer.iter().any(|it| rest.starts_with(it) || is_shortened(rest, command, it))
         });
         if let Some((at, _)) = whole {
             return Some((at, at + command.len()));
@@ -460,11 +460,10 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// Whether what stands up to the closing backtick is the beginning of `command`, with words that tell it from shorter
-/// ones.
-fn is_shortened(text: &str, command: &str) -> bool {
+/// Whether what stands up to the closing backtick is more than `command`, and the beginning of a longer one.
+fn is_shortened(text: &str, command: &str, longer: &str) -> bool {
     let quoted = text.split('`').next().unwrap_or_default().trim_end();
-    quoted.len() < text.len() && quoted.contains(" && ") && command.starts_with(quoted)
+    command.len() < quoted.len() && quoted.len() < text.len() && longer.starts_with(quoted)
 }
 
 /// A path as a line calls it that names a directory above it once, `edited in /w/x: src/a.rs`.

@@ -242,7 +242,7 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     }
     // Of what stands on lines of their own, the exit code is the last one's.
     let unclear = command.trim().contains('\n') && signature(own).is_some_and(|it| says_error(&it));
-    if exit == Some(0) && unclear && failed.is_none() && !piped {
+    if exit.is_none_or(|it| it == 0) && unclear && failed.is_none() && !piped {
         return None;
     }
     let ok = ok && failed.is_none_or(|it| it == 0) && !piped;
@@ -319,9 +319,8 @@ fn shows_contents(command: &str) -> bool {
         "curl ",
         "xargs sed",
     ];
-    command
-        .split(['&', ';', '|', '\n', '('])
-        .any(|part| SHOWING.iter().any(|it| part.trim_start().starts_with(it)))
+    let shows = |part: &str| SHOWING.iter().any(|it| part.trim_start().starts_with(it));
+    command.contains("Get-Content ") || command.split(['&', ';', '|', '\n', '(']).any(shows)
 }
 
 /// Whether a line says that the program or module does not exist.
@@ -334,6 +333,7 @@ fn refuses(line: &str) -> bool {
 fn dies(line: &str) -> bool {
     line.starts_with("fatal: ")
         || line.starts_with("error: ")
+        || line.starts_with("failed to run git: ")
         || line.ends_with("(Operation not permitted)")
         || line.starts_with('[') && line.trim_end().ends_with("] ERROR task failed")
 }
@@ -417,7 +417,9 @@ pub(crate) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
                 .split_once(*label)
                 .is_some_and(|it| it.1.trim_start().starts_with(|c: char| c.is_ascii_digit()))
         };
-        let labelled = is_total(line) || ["passed:", "failed:", "pass:", "fail:"].iter().any(number_behind);
+        let labelled = is_total(line)
+            || ["passed:", "failed:"].iter().any(number_behind)
+            || ["pass:", "fail:"].iter().all(number_behind);
         for pair in words.windows(2) {
             let number = |it: &str| it.parse::<u64>().ok();
             let pair = if labelled { [pair[1], pair[0]] } else { [pair[0], pair[1]] };
@@ -501,6 +503,7 @@ pub(crate) fn strength(line: &str) -> u8 {
     if line.contains("error[E")
         || line.contains(": error TS")
         || line.contains(" - error TS")
+        || line.contains(" error MD")
         || line.starts_with("--- FAIL")
         || line.contains("panicked at")
         || named
