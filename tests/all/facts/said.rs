@@ -443,3 +443,18 @@ fn the_bounds_of_a_plan_do_not_count_as_its_requirements() {
     assert!(page.contains("- \"Pipe 6 must be closed before winter.\""), "{page}");
     assert!(page.contains("- \"The boiler number 2 remains unchanged.\""), "{page}");
 }
+
+#[test]
+fn what_a_pasted_review_says_of_the_code_is_no_order() {
+    let review = |end: &str| {
+        page(&format!(
+            "@user\nNew findings\n\n1. Valve is not closed (src/valve.rs:34, also pump.rs:12). This works only if the pump reads it later. The guard around open only catches leaks of the call itself. {end}\n@model\nI look at them."
+        ))
+    };
+    let page = review("Never touch the seal.");
+    assert!(page.contains("- \"Never touch the seal.\""), "{page}");
+    for described in ["- \"This works only", "- \"The guard around"] {
+        assert!(!page.contains(described), "{page}");
+    }
+    assert!(review("The valve must only open by hand.").contains("- \"The valve must only open by hand.\""));
+}

@@ -241,7 +241,9 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
         return None;
     }
     // Of what stands on lines of their own, the exit code is the last one's.
-    let unclear = command.trim().contains('\n') && signature(own).is_some_and(|it| says_error(&it));
+    let unclear = command.trim().contains('\n')
+        && !command.contains("<<")
+        && signature(own).is_some_and(|it| says_error(&it));
     if exit.is_none_or(|it| it == 0) && unclear && failed.is_none() && !piped {
         return None;
     }

@@ -224,6 +224,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
     let mut of_document: Vec<Fact> = Vec::new();
     let parts = prompt.parts();
     let plans: Vec<Outline> = parts.iter().map(|it| Outline::of(it)).collect();
+    let reviews: Vec<&str> = parts.iter().map(|it| &**it).filter(|it| is_review(it)).collect();
     for list in parts.iter().zip(&plans).flat_map(|(part, plan)| plan.bounds(part)) {
         let detail = Detail::Rule(polarity(list).unwrap_or(Polarity::Forbid));
         facts.extend(prompt.quote(list).map(|it| Fact::from_user(Topic::Directives, number, it, detail)));
@@ -244,7 +245,12 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
         let briefs = document && plan.is_some_and(|it| it.briefs);
         let in_list = (briefs && !bounded || stretch == Stretch::Typed) && is_listed_rule(part, sentence);
         let polarity = polarity(sentence).or_else(|| (whole || in_list).then_some(Polarity::Require));
-        if let Some(polarity) = polarity.filter(|_| !QUESTION_START.is_match(sentence)) {
+        let describes = || {
+            reviews.iter().any(|it| std::ptr::eq(*it, part))
+                && DESCRIBES.is_match(sentence)
+                && !ASKS_FOR.is_match(sentence)
+        };
+        if let Some(polarity) = polarity.filter(|_| !QUESTION_START.is_match(sentence) && !describes()) {
             let binds = || plan.is_some_and(|it| it.binds(part, sentence, polarity, whole));
             if document && !in_list && !binds() {
                 continue;
@@ -278,6 +284,26 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
     if of_document.len() <= MAX_DOCUMENT_RULES {
         facts.append(&mut of_document);
     }
+}
+
+/// A place in a file, as reviews cite it.
+static PLACE: LazyLock<AsciiFirstRegex> =
+    LazyLock::new(|| AsciiFirstRegex::new(r"[\w/-]\.[A-Za-z]{1,5}:\d+"));
+/// A sentence that says what something does.
+static DESCRIBES: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)^\W*(?:this|that|it|there|(?:the|no|an?) [\w/`.()-]+(?: [\w/`.()-]+){0,4}?) (?:only |never |also )?(?:is|are|has|\w{2,}s)\b",
+    )
+});
+static ASKS_FOR: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)\b(?:must|should|shall|needs? to|ha(?:s|ve) to|please|let['’]?s|want|do not|don['’]?t|make sure|ensure)\b",
+    )
+});
+
+/// Whether a text is somebody's review of code: what it says of the code is no order.
+fn is_review(text: &str) -> bool {
+    PLACE.find_iter(text).nth(1).is_some()
 }
 
 /// A sentence that bounds a task as a whole.
