@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use crate::cues;
 use crate::probe::{FileOp, Outcome};
-use crate::source::commands::counts;
+use crate::source::outcome::counts;
 use crate::text::{clip, content, ending, fold, is_dense, words};
 
 /// Whether a value stands in a line with nothing grown onto it.

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
-use super::commands::{
-    Run, command_key, only_looks, outcome, says_error, signature, still_runs, strength, whole_command,
-};
+use super::commands::{Run, command_key, only_looks, whole_command};
+use super::error_line::{says_error, signature, strength};
 use super::git::Listed;
+use super::outcome::{outcome, still_runs};
+use super::plan::Plan;
 use crate::own_words::{outside_transcripts, own_words, typed};
 use crate::probe::{Class, Fact, FileOp, Outcome, Probe};
 use crate::text::{clip, normal};
@@ -21,9 +22,7 @@ pub(crate) fn probes(source: &History) -> Vec<Probe> {
 
 /// Steps of the plan that are done at the end of a history.
 pub(crate) fn finished(source: &History) -> Vec<String> {
-    let plan = deeds(source).plan;
-    let open = |item: &str| plan.iter().any(|it| it.2 && it.1 == item);
-    plan.iter().filter(|it| !it.2 && !open(&it.1)).map(|it| it.1.clone()).collect()
+    deeds(source).plan.finished()
 }
 
 fn deeds(source: &History) -> Deeds {
@@ -41,7 +40,9 @@ fn deeds(source: &History) -> Deeds {
         }
         for part in &message.parts {
             match part {
-                Part::Text(text) if message.role == Role::Assistant => deeds.closed_in_passing(text.as_str()),
+                Part::Text(text) if message.role == Role::Assistant => {
+                    deeds.plan.close_in_passing(text.as_str())
+                }
                 Part::Call(call) => {
                     calls.insert(&call.id, (call, tools::actions_in(call, source.shell_dir(message))));
                 }
@@ -54,7 +55,7 @@ fn deeds(source: &History) -> Deeds {
             }
         }
     }
-    deeds.checklist(source);
+    deeds.plan.read_checklist(source);
     deeds
 }
 
@@ -105,14 +106,9 @@ struct Deeds {
     failing: Vec<Failing>,
     /// Codex: commands that still ran when their output came back, by session number.
     running: HashMap<String, String>,
-    /// Plan items with the message that last set them; the tools with ids keep theirs.
-    plan: Vec<(String, String, bool)>,
-    /// Where an item with an id stands in `plan`; of several the first.
-    places: HashMap<String, usize>,
+    plan: Plan,
     /// Signatures of conflicts that stand.
     conflicts: Vec<String>,
-    planned_at: Option<usize>,
-    list_at: HashMap<String, usize>,
 }
 
 /// The last run of a command.
@@ -165,7 +161,7 @@ impl Deeds {
                         self.ran(number, &command, output);
                     }
                 }
-                Meaning::Plan if !output.failed => self.planned(number, call, text),
+                Meaning::Plan if !output.failed => self.plan.read_call(number, call, text),
                 Meaning::Read | Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename => {
                     self.touched(number, action, &seen);
                 }
@@ -385,123 +381,6 @@ impl Deeds {
         }
     }
 
-    /// Closes steps whose file the model calls done in prose, without updating its list.
-    fn closed_in_passing(&mut self, text: &str) {
-        /// Maximum bytes of a remark; longer texts are reports.
-        const SHORT: usize = 600;
-        if text.len() > SHORT || self.plan.is_empty() {
-            return;
-        }
-        let text = text.replace('`', "").to_lowercase();
-        let words: Vec<&str> = text.split_whitespace().collect();
-        for pair in words.windows(2) {
-            let over = ["done", "complete", "completed", "finished"]
-                .contains(&pair[1].trim_end_matches(['.', ',', '!', ';']));
-            if over && pair[0].contains('.') {
-                let named = self.plan.iter_mut().filter(|it| it.1.to_lowercase().contains(pair[0]));
-                named.for_each(|it| it.2 = false);
-            }
-        }
-    }
-
-    fn planned(&mut self, number: usize, call: &Call, answer: &str) {
-        let Ok(input) = serde_json::from_str::<Value>(call.input.as_str()) else { return };
-        let text = |item: &Value, keys: &[&str]| {
-            keys.iter().find_map(|key| item.get(*key)?.as_str()).map(normal).filter(|it| !it.is_empty())
-        };
-        let list = ["todos", "plan", "task_list", "items", "tasks"]
-            .iter()
-            .find_map(|key| input.get(key)?.as_array());
-        if let Some(list) = list {
-            self.plan.clear();
-            self.places.clear();
-            for item in list {
-                if let Some(content) =
-                    text(item, &["content", "step", "description", "title", "text", "subject"])
-                {
-                    self.plan.push((String::new(), content, is_open(item)));
-                }
-            }
-            self.planned_at = Some(number);
-        } else if let Some(id) = text(&input, &["taskId", "task_id", "id"]) {
-            let entry = self.places.get(&id).and_then(|at| self.plan.get_mut(*at));
-            if let Some((_, content, open)) = entry {
-                if let Some(new) = text(&input, &["subject"]) {
-                    *content = new;
-                }
-                if input.get("status").is_some() {
-                    *open = is_open(&input);
-                }
-                self.list_at.insert(id, number);
-                self.planned_at = Some(number);
-            }
-        } else if let Some(content) = text(&input, &["subject", "title"]) {
-            // Claude Code 2.1: `Task #3 created successfully: …`.
-            let id: String = answer
-                .split('#')
-                .nth(1)
-                .unwrap_or_default()
-                .chars()
-                .take_while(char::is_ascii_digit)
-                .collect();
-            let id = if id.is_empty() { (self.plan.len() + 1).to_string() } else { id };
-            self.list_at.insert(id.clone(), number);
-            self.places.entry(id.clone()).or_insert(self.plan.len());
-            self.plan.push((id, content, true));
-            self.planned_at = Some(number);
-        } else {
-            self.listed(number, answer);
-        }
-    }
-
-    /// Claude Code's `TaskList` prints every task: `#3 [completed] …`.
-    fn listed(&mut self, number: usize, answer: &str) {
-        for line in answer.lines() {
-            let Some((id, rest)) = line.strip_prefix('#').and_then(|it| it.split_once(" [")) else {
-                continue;
-            };
-            let Some((status, _)) = rest.split_once(']') else { continue };
-            let Some(entry) = self.places.get(id).and_then(|at| self.plan.get_mut(*at)) else { continue };
-            let open = is_open(&serde_json::json!({ "status": status }));
-            if entry.2 != open {
-                entry.2 = open;
-                self.list_at.insert(id.to_owned(), number);
-                self.planned_at = Some(number);
-            }
-        }
-    }
-
-    /// Without a plan tool, the last checklist of at least two items in what user or model wrote is the plan.
-    fn checklist(&mut self, source: &History) {
-        if self.planned_at.is_some() {
-            return;
-        }
-        for (number, message) in source.messages().iter().enumerate().rev() {
-            if message.kind != Kind::Said {
-                continue;
-            }
-            let plain = message.plain();
-            let boxes: Vec<(bool, &str)> = plain
-                .lines()
-                .map(|it| it.trim().trim_start_matches(['-', '*', ' ']))
-                .filter_map(|it| {
-                    it.strip_prefix("[ ]").map(|rest| (true, rest)).or_else(|| {
-                        it.strip_prefix("[x]").or_else(|| it.strip_prefix("[X]")).map(|rest| (false, rest))
-                    })
-                })
-                .collect();
-            // A long list in what the user attached belongs to a document.
-            if message.role == Role::User && (boxes.len() > 10 || plain.len() > 4_000) {
-                continue;
-            }
-            if boxes.len() >= 2 {
-                self.plan = boxes.iter().map(|(open, text)| (String::new(), normal(text), *open)).collect();
-                self.planned_at = Some(number);
-                return;
-            }
-        }
-    }
-
     fn into_probes(self) -> Vec<Probe> {
         let mut out = Vec::new();
         for (path, done) in self.files {
@@ -531,11 +410,7 @@ impl Deeds {
             let Trouble { at, resolved, unknown } = trouble;
             out.push(Probe::new(Class::Error, at, Fact::Error { signature, resolved, unknown }));
         }
-        for (id, item, open) in self.plan {
-            if let (true, Some(at)) = (open, self.list_at.get(&id).copied().or(self.planned_at)) {
-                out.push(Probe::new(Class::OpenItem, at, Fact::Plan { item }));
-            }
-        }
+        out.extend(self.plan.into_probes());
         out
     }
 }
@@ -549,11 +424,6 @@ const FAILED_EDITS: [&str; 6] = [
     "error:",
     "failed",
 ];
-
-fn is_open(item: &Value) -> bool {
-    let status = item.get("status").and_then(Value::as_str).unwrap_or("pending");
-    !["completed", "done", "cancelled", "canceled", "deleted", "complete"].contains(&status)
-}
 
 /// A path as the source names it best: relative to the working directory below it, with `/`, without `./`.
 pub(crate) fn canonical(path: &str, dir: Option<&str>, cwd: &str) -> String {

@@ -44,8 +44,6 @@ struct LexiconFile {
 }
 
 pub struct Claim {
-    /// What is claimed: `tests`, `deployed`.
-    pub name: String,
     pub said: Regex,
     /// What it is about, where a word of success is in the sentence, too.
     pub subject: Option<Regex>,
@@ -90,10 +88,10 @@ pub static WORDS: LazyLock<Option<Words>> = LazyLock::new(|| {
         Regex::new(&format!("(?i){}", parts.into_iter().flatten().collect::<Vec<_>>().join("|"))).ok()
     };
     let mut claims = Vec::new();
-    for (name, it) in &file.claim {
+    for it in file.claim.values() {
         let command = Regex::new(&format!("(?i){}", it.command.as_deref().unwrap_or("[^\\s\\S]"))).ok()?;
         let subject = (!it.subject.is_empty()).then(|| joined(&it.subject)).transpose().ok()?;
-        claims.push(Claim { name: name.clone(), said: of(it)?, subject, command });
+        claims.push(Claim { said: of(it)?, subject, command });
     }
     let mut actions = Vec::new();
     for (name, it) in &file.action {

@@ -49,11 +49,6 @@ pub struct GroundedSummary {
 }
 
 impl GroundedSummary {
-    /// Whether anything was done.
-    pub fn touched(&self) -> bool {
-        self.added + self.removed.len() + self.renamed.len() + self.cut > 0
-    }
-
     /// What was done, as warnings.
     pub fn notes(&self) -> Vec<String> {
         let mut out = Vec::new();

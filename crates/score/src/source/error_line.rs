@@ -1,0 +1,150 @@
+//! The line of an answer that says what went wrong.
+
+use crate::text::{clip, normal};
+
+/// A text without the escape sequences that colour terminals.
+pub(crate) fn plain(text: &str) -> std::borrow::Cow<'_, str> {
+    if !text.contains('\u{1b}') {
+        return text.into();
+    }
+    let mut parts = text.split('\u{1b}');
+    let mut out = parts.next().unwrap_or_default().to_string();
+    for part in parts {
+        let end = part.find(|c: char| c.is_ascii_alphabetic()).map_or(0, |it| it + 1);
+        out.push_str(if part.starts_with('[') { &part[end..] } else { part });
+    }
+    out.into()
+}
+
+/// The most telling error line of an answer, in normal form.
+pub(crate) fn signature(text: &str) -> Option<String> {
+    let text = &*plain(text);
+    let mut best: Option<(u8, &str)> = None;
+    let mut lines = text.lines().take(4_000).map(str::trim);
+    while let Some(line) = lines.next() {
+        // Biome marks what it says below the place: `×` is an error, `!` and `i` are none.
+        let warns =
+            || lines.clone().find(|it| !it.is_empty()).is_some_and(|it| it.starts_with(['!', 'i', 'ℹ']));
+        let ignored = line.len() > 1_000 || line.ends_with("━━━") && warns();
+        let strength = if ignored { 0 } else { strength(line) };
+        if strength > best.map_or(0, |it| it.0) {
+            best = Some((strength, line));
+        }
+    }
+    best.map(|(_, line)| {
+        // The rule that biome draws to the edge is no part of what it says.
+        let said = line.trim_end_matches('━').trim_end();
+        let said = said.strip_prefix("at ").filter(|_| said.len() < line.len()).unwrap_or(said);
+        normal(clip(said, 160))
+    })
+}
+
+/// How surely a line is an error: 0 not at all; 5 it names its kind and place.
+pub(crate) fn strength(line: &str) -> u8 {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    let kind = first.trim_end_matches(':');
+    let named = first.ends_with(':')
+        && (kind.ends_with("Error") || kind.ends_with("Exception"))
+        && kind.len() > 5
+        && kind.chars().all(|c| c.is_alphanumeric() || c == '.' || c == '_');
+    let placed = placed_message(line);
+    // Code with its number, as runners quote it, is no message.
+    if line.split_once(" | ").is_some_and(|it| it.0.trim().parse::<u32>().is_ok()) {
+        return 0;
+    }
+    // These only repeat that something above them failed, or why in hints below.
+    if line.starts_with("error: failed to push some refs")
+        || line.starts_with("error: script ") && line.contains(" exited with code ")
+    {
+        return 1;
+    }
+    // What a linter warns of may have `error` for a name.
+    let warns = line.contains(": warning ");
+    if line.contains("error[E")
+        || line.contains(": error TS")
+        || line.contains(" - error TS")
+        || line.contains(" error MD")
+        || line.starts_with("--- FAIL")
+        || line.contains("panicked at")
+        || named
+    {
+        5
+    } else if line.starts_with("FAIL ")
+        || line.starts_with("FAILED ")
+        || line.starts_with("(fail)")
+        || line.starts_with("✗ ")
+        || line.starts_with("not ok ")
+        || placed && !warns && line.to_lowercase().contains("error")
+        || line.starts_with("CONFLICT ")
+        || line.starts_with("! [rejected]")
+        || line.starts_with("! [remote rejected]")
+    {
+        4
+    } else if placed
+        || line.contains("━━━")
+        || line.starts_with("Error ") && line.contains(": ")
+        || ["error:", "Error:", "ERROR:", "fatal:", "panic:", "npm ERR!", "npm error", "Uncaught "]
+            .iter()
+            .any(|it| line.starts_with(it))
+        || line.contains("Error: ")
+    {
+        3
+    } else if line.contains("command not found")
+        || line.to_lowercase().contains("no such file or directory")
+        || line.contains("are ignored by one of your")
+        || line.contains("ermission denied")
+        || line.contains(" error: ")
+        || line.contains(": not found")
+        || line.contains("ERROR ")
+    {
+        2
+    } else {
+        0
+    }
+}
+
+/// Whether a line starts by saying that it is an error: what a command finds may only look like one.
+pub(crate) fn says_error(line: &str) -> bool {
+    ["fatal:", "error:", "Error:", "Error ", "ERROR:"].iter().any(|it| line.starts_with(it))
+}
+
+/// `path:line:column: message`, as compilers and linters write.
+fn placed_message(line: &str) -> bool {
+    let mut fields = line.splitn(4, ':');
+    let (path, number, column) = (fields.next(), fields.next(), fields.next());
+    let digits = |it: Option<&str>| {
+        it.is_some_and(|it| !it.is_empty() && it.trim().chars().all(|c| c.is_ascii_digit()))
+    };
+    path.is_some_and(|it| it.contains('.') && !it.contains(' ') && it.len() > 2)
+        && digits(number)
+        && digits(column)
+        && fields.next().is_some_and(|it| it.trim().len() > 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::signature;
+
+    #[test]
+    fn takes_the_line_that_names_what_went_wrong() {
+        for (text, expected) in [
+            (
+                "error: script \"test\" exited with code 1\n(fail) adds two numbers",
+                Some("(fail) adds two numbers"),
+            ),
+            ("186 |     throw new TypeError: x\nerror: no such export", Some("error: no such export")),
+            ("186 |     throw Error: x", None),
+            (
+                " ! [rejected] main -> main (fetch first)\nerror: failed to push some refs to 'x'",
+                Some("! [rejected] main -> main (fetch first)"),
+            ),
+            ("at ./a.json format ━━━━━", Some("./a.json format")),
+            (
+                "a.ts:1:2 lint/x ━━━━━\n\n  ! Avoid it.\n\nb.ts:3:4 lint/y ━━━━━\n\n  × Forbidden.",
+                Some("b.ts:3:4 lint/y"),
+            ),
+        ] {
+            assert_eq!(signature(text).as_deref(), expected, "{text}");
+        }
+    }
+}

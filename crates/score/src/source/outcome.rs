@@ -1,0 +1,270 @@
+//! How a command ended, as far as its answer tells.
+
+use super::error_line::{plain, says_error, signature, strength};
+use crate::probe::Outcome;
+use crate::text::{clip, ending};
+use history::Output;
+
+/// Codex: the number of the session that a command still runs in.
+pub(crate) fn still_runs(text: &str) -> Option<String> {
+    let head = clip(text, 400);
+    if let Some((_, rest)) = head.split_once("Process running with session ID ") {
+        return Some(rest.chars().take_while(char::is_ascii_alphanumeric).collect());
+    }
+    let background = ["running in background with ID", "was moved to the background (ID"];
+    background.iter().any(|it| head.contains(it)).then(String::new)
+}
+
+/// How a command ended, if its answer tells. `silent`: an answer that is not marked as failed says nothing.
+pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Outcome> {
+    let text = &*plain(output.text.as_str());
+    let stopped = |it: &str| it.contains("[Request interrupted") || it.contains("User aborted the command");
+    if output.cleared || stopped(clip(text, 200)) {
+        return None;
+    }
+    let start = clip(text, 400);
+    // What Codex says of the run itself is not the command's.
+    let head = start.find("\nOutput:\n");
+    let own = head.map_or(text, |it| &text[it + "\nOutput:\n".len()..]);
+    let end = ending(text, 3_000);
+    let exit = output.exit.map(i64::from);
+    let exit = exit
+        .filter(|it| *it != 0)
+        .or_else(|| exit_code(start))
+        .or_else(|| exit_code(ending(end, 300)))
+        .or(exit);
+    let exit = match printed_code(command, own) {
+        Some(code) if exit.is_none_or(|it| it == 0) => Some(code),
+        Some(_) | None => exit,
+    };
+    let shows = shows_contents(command);
+    let (passed, failed) = if shows { (None, None) } else { sums(own).unwrap_or_else(|| counts(end)) };
+    let piped = !shows
+        && (command.contains('|') || own.len() < text.len() && text.starts_with("Script completed"))
+        && signature(own).is_some_and(|it| strength(&it) >= 4)
+        || crashed(end)
+        || command.contains(['|', ';'])
+            && !command.contains("||")
+            && ending(end, 1_000).lines().any(counts_problems);
+    // Codex's code mode says that its script ended, not how the command in it did.
+    if exit.is_none() && text.starts_with("Script completed") && failed.or(passed).is_none() && !piped {
+        return None;
+    }
+    let ok = match exit {
+        Some(code) => code == 0,
+        // Where no exit code is told, the three ways in which programs end that say so themselves.
+        None => {
+            let refused = own.trim().lines().count() < 3 && own.trim().lines().any(refuses);
+            !output.failed
+                && !refused
+                && !own.trim_start().starts_with("Traceback")
+                && ![own.lines().next(), text.trim_end().lines().last()].into_iter().flatten().any(dies)
+                && !ending(text, 400).lines().any(counts_problems)
+        }
+    };
+    if exit.is_none_or(|it| it == 0) && filtered(command) && failed.is_none() && !piped {
+        return None;
+    }
+    // Of what stands on lines of their own, the exit code is the last one's.
+    let unclear = command.trim().contains('\n')
+        && !command.contains("<<")
+        && signature(own).is_some_and(|it| says_error(&it));
+    if exit.is_none_or(|it| it == 0) && unclear && failed.is_none() && !piped {
+        return None;
+    }
+    let ok = ok && failed.is_none_or(|it| it == 0) && !piped;
+    if ok && silent && exit.is_none() && passed.is_none() {
+        return None;
+    }
+    Some(Outcome { ok, exit, passed, failed })
+}
+
+/// Whether a line says that a checker or runner found errors: `✖ 10 problems (3 errors, 7 warnings)` (ESLint),
+/// `Found 0 warnings and 5 errors.` (oxlint), `no tests collected, 2 errors in 0.24s` (pytest), `error TS5112: …`.
+fn counts_problems(line: &str) -> bool {
+    let line = line.trim_start();
+    let eslint = line.starts_with('✖') && line.contains(" problem") && !line.contains("(0 errors");
+    let counted = line.split_once(" error").is_some_and(|(before, after)| {
+        let count = before.rsplit(' ').find(|it| it.bytes().all(|it| it.is_ascii_digit())).unwrap_or("0");
+        let seconds = after.trim_start_matches('s').strip_prefix(" in ").is_some_and(|it| {
+            it.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').starts_with('s')
+        });
+        (line.starts_with("Found ") || seconds) && !matches!(count, "" | "0")
+    });
+    const WHOLE: [&str; 8] = [
+        "error TS",
+        "error: Failed to spawn",
+        "make: *** ",
+        "[warn] Code style issues found",
+        "✖ failing tests:",
+        "level=error",
+        "Error: unknown flag: ",
+        "error: unknown option ",
+    ];
+    eslint || counted || WHOLE.iter().any(|it| line.starts_with(it))
+}
+
+/// Whether Node.js ended with an exception: a blank line and its version are the last that it prints.
+fn crashed(text: &str) -> bool {
+    text.trim_end()
+        .rsplit_once("\n\n")
+        .is_some_and(|it| it.1.starts_with("Node.js v") && !it.1.contains('\n'))
+}
+
+/// The exit code that a command prints of its own accord: `make; echo "EXIT=$?"`.
+fn printed_code(command: &str, text: &str) -> Option<i64> {
+    if !command.contains("$?") && !command.contains("PIPESTATUS") {
+        return None;
+    }
+    let codes: Vec<i64> = ending(text, 2_000)
+        .lines()
+        .filter_map(|line| {
+            let (before, code) = line.trim().rsplit_once([':', '='])?;
+            let before = before.to_lowercase();
+            let named = ["exit", "code", "status", "rc"].iter().any(|it| before.trim_end().ends_with(it));
+            code.trim().trim_matches(['=', '-', ' ']).parse().ok().filter(|_| named && before.len() < 40)
+        })
+        .collect();
+    codes.iter().copied().find(|it| *it != 0).or_else(|| codes.first().copied())
+}
+
+/// Whether a command prints stored text: errors in its output may be that text's.
+fn shows_contents(command: &str) -> bool {
+    const SHOWING: [&str; 14] = [
+        "cat ",
+        "nl ",
+        "sed -n",
+        "git show",
+        "git diff",
+        "git log",
+        "git blame",
+        "rg ",
+        "ast-grep ",
+        "gh api ",
+        "gh run view",
+        "gh pr view",
+        "curl ",
+        "xargs sed",
+    ];
+    let shows = |part: &str| SHOWING.iter().any(|it| part.trim_start().starts_with(it));
+    command.contains("Get-Content ") || command.split(['&', ';', '|', '\n', '(']).any(shows)
+}
+
+/// Whether a line says that the program or module does not exist.
+fn refuses(line: &str) -> bool {
+    line.contains(": No module named ") || line.ends_with(": command not found")
+}
+
+/// Whether a program says with its first or last line that it did not do what it was asked to. A task runner (mise)
+/// puts the task in brackets before what it says.
+fn dies(line: &str) -> bool {
+    line.starts_with("fatal: ")
+        || line.starts_with("error: ")
+        || line.starts_with("failed to run git: ")
+        || line.ends_with("(Operation not permitted)")
+        || line.starts_with('[') && line.trim_end().ends_with("] ERROR task failed")
+}
+
+/// Whether a filter at the end of a pipe decides what its end says: `make | grep error` ends well when there are errors.
+/// `head` and `tail` after it say nothing either.
+fn filtered(command: &str) -> bool {
+    // A pattern may have a bar or a semicolon, too, but then without a space.
+    let stages = command.rsplit("| ").flat_map(|it| it.rsplit("; "));
+    let mut stages = stages.map(|it| it.split_whitespace().next().unwrap_or_default());
+    command.contains('|')
+        && stages.find(|it| !["head", "tail"].contains(it)).is_some_and(|it| {
+            const FILTERS: [&str; 12] = [
+                "grep",
+                "egrep",
+                "rg",
+                "wc",
+                "awk",
+                "cut",
+                "sort",
+                "uniq",
+                "sed",
+                "xargs",
+                "jq",
+                "Select-Object",
+            ];
+            FILTERS.contains(&it)
+        })
+}
+
+/// The exit code in an answer. Phrases of Claude Code 2.1, Codex 0.169, Gemini CLI 0.61, pi 0.50, OpenHands SDK 1.
+fn exit_code(text: &str) -> Option<i64> {
+    const PHRASES: [&str; 7] = [
+        "Exit code ",
+        "exited with code ",
+        "Exit Code: ",
+        "\"exit_code\":",
+        "exit code: ",
+        "exit code ",
+        "exit status ",
+    ];
+    PHRASES.iter().find_map(|phrase| {
+        let (_, rest) = text.split_once(phrase)?;
+        let number: String =
+            rest.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '-').collect();
+        number.parse().ok()
+    })
+}
+
+/// The sums of the lines that Cargo prints for several test programs, and of those that one run after another prints
+/// (vitest, jest, Node.js); a run that is filtered twice counts once.
+fn sums(text: &str) -> Option<(Option<u64>, Option<u64>)> {
+    let lines = text.lines().map(str::trim);
+    let totals = |it: &&str| it.starts_with("Tests ") || it.starts_with("Tests:") || is_total(it);
+    let mut programs: Vec<&str> = lines.clone().filter(|it| it.starts_with("test result: ")).collect();
+    if programs.is_empty() {
+        programs = lines.filter(totals).collect();
+        programs.dedup();
+    }
+    let each: Vec<_> = programs.into_iter().map(counts).collect();
+    let sum =
+        |of: fn(&(Option<u64>, Option<u64>)) -> Option<u64>| each.iter().filter_map(of).reduce(|a, b| a + b);
+    (each.len() > 1).then(|| (sum(|it| it.0), sum(|it| it.1)))
+}
+
+/// Numbers of passed and failed tests in the last line that counts them.
+pub(crate) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
+    let (mut passed, mut failed) = (None, None);
+    for line in text.lines().rev().take(40) {
+        let lower = line.to_lowercase();
+        if !lower.contains("pass") && !lower.contains("fail") || lower.contains("file") {
+            continue;
+        }
+        let words: Vec<&str> = lower
+            .split(|c: char| !(c.is_alphanumeric() || "#.".contains(c)))
+            .filter(|it| !it.is_empty())
+            .collect();
+        // `Passed: 4  Failed: 0` names first what it counts.
+        let number_behind = |label: &&str| {
+            lower
+                .split_once(*label)
+                .is_some_and(|it| it.1.trim_start().starts_with(|c: char| c.is_ascii_digit()))
+        };
+        let labelled = is_total(line)
+            || ["passed:", "failed:"].iter().any(number_behind)
+            || ["pass:", "fail:"].iter().all(number_behind);
+        for pair in words.windows(2) {
+            let number = |it: &str| it.parse::<u64>().ok();
+            let pair = if labelled { [pair[1], pair[0]] } else { [pair[0], pair[1]] };
+            match (pair[0], pair[1]) {
+                (n, "passed" | "pass" | "passing") if passed.is_none() => passed = number(n),
+                (n, "failed" | "fail" | "failing" | "failures") if failed.is_none() => failed = number(n),
+                _ => {}
+            }
+        }
+        if passed.is_some() && failed.is_some() {
+            break;
+        }
+    }
+    (passed, failed)
+}
+
+/// Whether a line is a count of Node.js' test runner: `ℹ pass 4`.
+fn is_total(line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    matches!(words[..], ["ℹ" | "#", "pass" | "fail", _])
+}
