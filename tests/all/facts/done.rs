@@ -78,6 +78,17 @@ fn an_error_is_unresolved_only_while_nothing_was_done_that_may_have_ended_it() {
 }
 
 #[test]
+fn a_check_of_which_a_filter_shows_nothing_is_not_said_to_be_ok() {
+    for (command, told) in [
+        ("make test 2>&1 | grep -E '^(✗|fail)' | head -20", "→ ran [#2]"),
+        ("make drawing 2>&1 | tail -3", "→ ok [#2]"),
+    ] {
+        let page = page(&runs(&[(command, "")]));
+        assert!(under(&page, "Commands").contains(told), "{page}");
+    }
+}
+
+#[test]
 fn an_error_that_several_runs_printed_is_told_once_when_it_is_over() {
     let printed = "src/pump.ts(3,1): error TS1005: ',' expected.";
     let failed = [("npx tsc --noEmit | head -5", printed), ("npx tsc --noEmit | grep TS", printed)];

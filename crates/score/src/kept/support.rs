@@ -423,9 +423,12 @@ fn is_file(word: &str) -> bool {
             || ending && cues::FILE_ENDINGS.iter().any(|it| name.ends_with(it)))
 }
 
-/// Quotations of at least four words that a line puts into the user's mouth.
+/// Quotations of at least four words that a line puts into the user's mouth. What a command says is its own.
 fn quotes(line: &Line, index: &Index) -> Vec<String> {
-    let lower = line.text.to_lowercase();
+    let command = |(place, it): (usize, &str)| place % 2 == 1 && it.contains('"');
+    let parts = line.text.split('`').enumerate().map(|it| if command(it) { "" } else { it.1 });
+    let said = parts.collect::<Vec<_>>().join("`");
+    let lower = said.to_lowercase();
     // Of some user, in a forum or an issue, the person who types is not spoken.
     let of_another = |before: &str| before.ends_with("a ") || before.ends_with("another ");
     let speaks =
@@ -439,11 +442,11 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
     }
     if speaks || under() {
         for (open, close) in [('"', '"'), ('“', '”'), ('「', '」')] {
-            let mut rest = line.text.as_str();
+            let mut rest = said.as_str();
             while let Some((before, after)) = rest.split_once(open) {
                 let Some((inside, more)) = after.split_once(close) else { break };
                 // The value of a field of JSON is nobody's words.
-                let field = rest.len() < line.text.len() && before.trim() == ":";
+                let field = rest.len() < said.len() && before.trim() == ":";
                 if field {
                     rest = more;
                     continue;
