@@ -425,9 +425,10 @@ fn is_file(word: &str) -> bool {
 
 /// Quotations of at least four words that a line puts into the user's mouth. What a command says is its own.
 fn quotes(line: &Line, index: &Index) -> Vec<String> {
-    let command = |(place, it): (usize, &str)| place % 2 == 1 && it.contains('"');
-    let parts = line.text.split('`').enumerate().map(|it| if command(it) { "" } else { it.1 });
-    let said = parts.collect::<Vec<_>>().join("`");
+    // The command that a line begins with.
+    let command =
+        line.text.trim_start_matches(['-', ' ']).strip_prefix('`').and_then(|it| it.split_once('`'));
+    let said = command.map_or(line.text.as_str(), |it| it.1);
     let lower = said.to_lowercase();
     // Of some user, in a forum or an issue, the person who types is not spoken.
     let of_another = |before: &str| before.ends_with("a ") || before.ends_with("another ");
@@ -442,7 +443,7 @@ fn quotes(line: &Line, index: &Index) -> Vec<String> {
     }
     if speaks || under() {
         for (open, close) in [('"', '"'), ('“', '”'), ('「', '」')] {
-            let mut rest = said.as_str();
+            let mut rest = said;
             while let Some((before, after)) = rest.split_once(open) {
                 let Some((inside, more)) = after.split_once(close) else { break };
                 // The value of a field of JSON is nobody's words.

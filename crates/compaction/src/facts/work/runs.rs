@@ -39,11 +39,8 @@ impl Work<'_> {
         {
             let failed = has_failed(output);
             let text = output.text.as_str();
-            // A compiler whose errors are searched for prints none when all is well; tests print their failures in
-            // other words.
-            let tests = |it: &ParsedCommand| it.operations().iter().any(|it| it.name.contains("test"));
-            let hides = |it: &ParsedCommand| it.masks_exit_code() || it.filters_a_check() && tests(it);
-            let masked = parsed.iter().any(hides) || commands.iter().any(|it| wrong_flag(it, text).is_some());
+            let masked = parsed.iter().any(|it| it.masks_exit_code() || it.hides_check(false))
+                || commands.iter().any(|it| wrong_flag(it, text).is_some());
             outcome.ok = (failed || self.reports.is_none() && !masked).then_some(!failed);
             outcome.error = failed.then(|| failure_message(output));
         }

@@ -31,10 +31,14 @@ impl ParsedCommand {
             || self.programs.iter().any(|it| it.joint == Joint::Or)
     }
 
-    /// Whether it ends in a check of which it shows what a filter finds: `make test | grep -A 5 failure | head`.
-    pub(in crate::facts) fn filters_a_check(&self) -> bool {
+    /// Whether it ends in a check of which it shows what a filter finds, which does not say how it ended: `make test |
+    /// grep -A 5 failure | head`. A compiler whose errors are searched for prints none when all is well; tests print
+    /// their failures in other words than those that are searched for.
+    pub(in crate::facts) fn hides_check(&self, found: bool) -> bool {
         let mut piped = self.programs.iter().rev().take_while(|it| it.joint == Joint::Pipe).map(name);
-        self.is_setup() && piped.find(|it| !VIEWERS.contains(it)).is_some_and(|it| FILTERS.contains(&it))
+        let filters = piped.find(|it| !VIEWERS.contains(it)).is_some_and(|it| FILTERS.contains(&it));
+        let tests = || self.operations().iter().any(|it| it.name.contains("test"));
+        self.is_setup() && filters && (found || tests())
     }
 
     /// Whether its last program exits with 1 where it finds nothing or a difference, so that an exit code

@@ -282,8 +282,7 @@ impl Evidence<'_> {
             // A failed test or compiler error counts, whatever ran after it.
             _ if kind.is_some_and(|it| it < ErrorLine::Message) => Some(false),
             _ if self.hidden => None,
-            // The lines that the filter found may be failures of the check.
-            _ if !has_result && !first.is_empty() && self.parsed.filters_a_check() => None,
+            _ if !has_result && self.parsed.hides_check(!first.is_empty()) => None,
             Some(_) => Some(has_result || kind.is_none_or(|it| it < ErrorLine::Mark)),
             None if kind.is_some_and(|it| it != ErrorLine::Phrase) => Some(false),
             // The result of a script or pipe is unknown.

@@ -172,6 +172,8 @@ fn believes_the_exit_code_before_the_text() {
             Some(false),
         ),
         ("rg -n '<<<<<<<|>>>>>>>' a.md", "", Some(1), false, None),
+        ("make test | grep -E '^(✗|fail)' | head", "", None, true, None),
+        ("npx tsc | grep 'error TS' | head", "", None, true, Some(true)),
         ("./run.sh", "PASS=35 FAIL=0", Some(0), true, Some(true)),
         ("git show", "a1b2c3d Mend the 3 fail screens", Some(0), true, Some(true)),
         ("node x.js | tail", "{ \"n\": 2, \"fail\": 1 }", Some(0), true, Some(true)),
