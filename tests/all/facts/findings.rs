@@ -205,10 +205,15 @@ fn what_was_found_on_the_way_is_told_by_the_report_that_ended_the_turn() {
             "@user\nMend the pump.\n@model\nThe valve is stuck because two of the tests fail in `src/valve.rs`.\n@call Bash a\n{{\"command\":\"make valve\"}}\n@out a\nok\n@model\n{report}\n{next}"
         ))
     };
-    let report = "The pump is mended: the seal was the cause, since it was of the wrong size. ".repeat(4);
+    let report =
+        "The pump is mended in `src/valve.rs`: the seal was the cause, since it was of the wrong size. "
+            .repeat(4);
     let told = text(&report, "@user\nNow the fan.\n@model\nI look at the fan.");
     assert!(told.contains("the seal was the cause") && !told.contains("The valve is stuck"), "{told}");
-    for (report, next) in [("Mended.", "@user\nNow the fan."), (report.as_str(), "")] {
+    let other = report.replace("src/valve.rs", "src/seal.rs");
+    let next = "@user\nNow the fan.\n@model\nI look at the fan.";
+    for (report, next) in [("Mended.", "@user\nNow the fan."), (report.as_str(), ""), (other.as_str(), next)]
+    {
         let told = text(report, next);
         assert!(told.contains("The valve is stuck because two of the tests fail"), "{told}");
     }

@@ -448,7 +448,7 @@ fn the_bounds_of_a_plan_do_not_count_as_its_requirements() {
 fn what_a_pasted_review_says_of_the_code_is_no_order() {
     let review = |end: &str| {
         page(&format!(
-            "@user\nNew findings\n\n1. Valve is not closed (src/valve.rs:34, also pump.rs:12). This works only if the pump reads it later. The guard around open only catches leaks of the call itself. {end}\n@model\nI look at them."
+            "@user\nNew findings\n\n1. Valve is not closed (src/valve.rs:34, also pump.rs:12 and seal.rs:7). This works only if the pump reads it later. The guard around open only catches leaks of the call itself. {end}\n@model\nI look at them."
         ))
     };
     let page = review("Never touch the seal.");
@@ -456,5 +456,9 @@ fn what_a_pasted_review_says_of_the_code_is_no_order() {
     for described in ["- \"This works only", "- \"The guard around"] {
         assert!(!page.contains(described), "{page}");
     }
+    let places = super::said::page(
+        "@user\nMend src/pump.rs:41 and src/fan.rs:120, and ask plant.example.com:443. No new parts. No force pushes.\n@model\nI do.",
+    );
+    assert!(places.contains("- \"No new parts.\"") && places.contains("- \"No force pushes.\""), "{places}");
     assert!(review("The valve must only open by hand.").contains("- \"The valve must only open by hand.\""));
 }

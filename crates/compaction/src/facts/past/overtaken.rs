@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::evidence::Evidence;
-use super::present::{is_report, last_work, remove_sentences, states_the_moment};
+use super::present::{is_report, last_work, remove_sentences, says_remaining, states_the_moment};
 use super::step_index::MAX_CANDIDATES;
 use crate::facts::talk::report::{speaks, text_of_model};
 use crate::facts::talk::{self, is_question};
@@ -42,6 +42,12 @@ static CHECK_FOUND: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 static PROPOSES_FIX: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\bthe (?:right |correct |proper |simplest )?fix is to\b"));
 
+static LEFT_FOR_LATER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"(?i)\b(?:leave|left|later|unrelated|pre-?existing|not (?:mended|fixed|addressed)|out of scope)\b",
+    )
+});
+
 /// Maximum bytes of a prompt that orders what a report found; a longer one is a task of its own.
 const MAX_ORDER_BYTES: usize = 600;
 
@@ -65,8 +71,9 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
     let finding = |it: &Fact| it.topic == Topic::Findings && it.voice() == Voice::Model;
     facts.retain_mut(|fact| {
         let message = fact.message;
-        let on_the_way = !closing.contains(&message) && reported.iter().any(|it| it.contains(&message));
-        if finding(fact) && on_the_way {
+        let report = reported.iter().find(|it| it.0.contains(&message)).map(|it| &it.1);
+        let told = |report: &String| !closing.contains(&message) && is_told_by(report, &fact.text);
+        if finding(fact) && report.is_some_and(told) {
             return false;
         }
         !(finding(fact) && message < newest)
@@ -135,17 +142,24 @@ fn prompts(messages: &[Message]) -> Vec<usize> {
     (0..messages.len()).filter(|it| messages[*it].is_prompt()).collect()
 }
 
-/// The turns that ended with a report, without the last: what the model found on the way is in the report, as far as it
-/// was true in the end.
-fn reported_turns(messages: &[Message]) -> Vec<Range<usize>> {
+/// The turns that ended with a report, without the last, and what that says.
+fn reported_turns(messages: &[Message]) -> Vec<(Range<usize>, String)> {
     let prompts = prompts(messages);
     let turns = prompts.windows(2).map(|it| it[0]..it[1]);
-    turns
-        .filter(|turn| {
-            let closing = messages[turn.clone()].iter().rev().find(|it| speaks(it));
-            closing.is_some_and(is_report)
-        })
-        .collect()
+    let reported = |turn: Range<usize>| {
+        let closing = messages[turn.clone()].iter().rev().find(|it| speaks(it)).filter(|it| is_report(it))?;
+        Some((turn, text_of_model(closing)))
+    };
+    turns.filter_map(reported).collect()
+}
+
+/// Whether a report tells what was found on the way to it, as far as that was true in the end: it has its names, and
+/// nothing was left for later.
+fn is_told_by(report: &str, finding: &str) -> bool {
+    let words = finding.split(|it: char| it.is_whitespace() || "`()[]\"'".contains(it));
+    let mut names =
+        words.map(|it| it.trim_matches(['.', ',', ':', ';'])).filter(|it| it.contains(['/', '.', '_', ':']));
+    !LEFT_FOR_LATER.is_match(finding) && !says_remaining(finding) && names.all(|it| report.contains(it))
 }
 
 /// Whether a sentence says only what was true, planned or guessed for the moment.

@@ -33,8 +33,7 @@ static STATE_OF_TREE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(concat!(
         r"(?i)(?:^|[.!?;:] )\W*(?:the )?current(?:ly)?\b[\w ,:/-]{0,40}\b(?:work(?:ing)?[ -]?tree\W+(?:has|contains|state|status|changes|changed|is (?:clean|dirty))|(?:changed|modified|untracked) files?|git status)\b",
         r"|(?:^|[.!?;:] )\W*(?:the )?work(?:ing)?[ -]?tree(?:: | (?:currently |now )?)(?:has|contains|(?:is )?(?:clean|dirty))\b",
-        r"|\b(?:is|are|was) (?:\w+ )?(?:ahead of|behind|even with) `?(?:origin|upstream)\b|\b(?:status|branch): (?:is )?(?:already )?(?:ahead|behind|up[ -]to[ -]date)\b",
-        r"|\b(?:only )?remaining (?:dirty|uncommitted|unstaged) \w+",
+        r"|\b(?:is|are|was) (?:\w+ )?(?:ahead of|even with) `?(?:origin|upstream)\b|\b(?:status|branch): (?:is )?(?:already )?(?:ahead|up[ -]to[ -]date)\b",
     ))
 });
 /// How a check ended at the time: true until one goes well.
@@ -141,6 +140,8 @@ pub(in crate::facts) fn drop_outdated(history: &History, facts: &mut Vec<Fact>) 
         };
         let since = |last: Option<usize>| last.is_some_and(|it| it > fact.message);
         let (committed, checked) = (since(commit), since(check));
+        // Which check a finding of the model is about is not known.
+        let checked = checked && fact.voice() == Voice::Summary;
         let over = |it: &str| committed && STATE_OF_TREE.is_match(it) || checked && CHECK_FAILED.is_match(it);
         let states = told_before && matches!(fact.topic, Topic::Findings | Topic::Errors);
         if states && !remove_sentences(fact, over) {

@@ -287,12 +287,15 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
 }
 
 /// A place in a file, as reviews cite it.
-static PLACE: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"[\w/-]\.[A-Za-z]{1,5}:\d+"));
+static PLACE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(
+        r"[\w/-]\.(?:rs|go|py|[jt]sx?|java|kt|rb|cs?|cc|cpp|h|swift|php|md|toml|ya?ml|json|sh):\d+\b",
+    )
+});
 /// A sentence that says what something does.
 static DESCRIBES: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
-        r"(?i)^\W*(?:this|that|it|there|(?:the|no|an?) [\w/`.()-]+(?: [\w/`.()-]+){0,4}?) (?:only |never |also )?(?:is|are|has|\w{2,}s)\b",
+        r"(?i)^\W*(?:this|that|it|there|the [\w/`.()-]+(?: [\w/`.()-]+){0,4}?) (?:only |never |also )?(?:is|are|has|\w{2,}s)\b",
     )
 });
 static ASKS_FOR: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
@@ -303,7 +306,7 @@ static ASKS_FOR: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 
 /// Whether a text is somebody's review of code: what it says of the code is no order.
 fn is_review(text: &str) -> bool {
-    PLACE.find_iter(text).nth(1).is_some()
+    PLACE.find_iter(text).nth(2).is_some()
 }
 
 /// A sentence that bounds a task as a whole.

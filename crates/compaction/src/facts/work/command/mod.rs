@@ -279,8 +279,8 @@ impl ParsedCommand {
                 ("gh", Some("api")) => true,
                 ("gh", Some(_)) => matches!(words.get(2), Some(&("view" | "diff"))),
                 ("xargs", _) => words.iter().any(|it| ["cat", "sed", "head", "tail", "nl"].contains(it)),
-                // PowerShell also gives it to a variable.
-                _ => words.contains(&"Get-Content"),
+                ("Get-Content", _) => true,
+                _ => false,
             }
         })
     }

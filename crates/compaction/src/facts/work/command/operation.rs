@@ -237,12 +237,13 @@ impl ParsedCommand {
         self.operations().iter().any(Operation::tests)
     }
 
-    /// Whether it runs the same tests of Go more than once, and no others.
+    /// Whether it runs the same tests more than once, and no others.
     pub(in crate::facts) fn repeats_tests(&self) -> bool {
-        let mut tests = self.programs().filter(|it| it.starts_with(&["go", "test"]));
-        let first = tests.next();
-        let mut others = tests.peekable();
-        others.peek().is_some() && others.all(|it| Some(&it) == first.as_ref())
+        let is_loop = self.programs().any(|it| matches!(it[0], "for" | "while" | "until"));
+        let tests: Vec<Vec<&str>> =
+            self.programs().filter(|it| operation(it).is_some_and(|it| it.tests())).collect();
+        let varies = || tests.iter().flatten().any(|it| it.contains('$'));
+        tests.windows(2).all(|it| it[0] == it[1]) && (tests.len() > 1 || is_loop && !varies())
     }
 
     /// The operations that must succeed before `error`, which it ended with, may be gone: the one that printed it, as far

@@ -62,8 +62,9 @@ pub(super) struct Counts {
     pub(super) failed: bool,
 }
 
-/// The counts of the last line that has any; result lines of several programs are added up.
-pub(super) fn counts_in(text: &str) -> Option<Counts> {
+/// The counts of the last line that has any; result lines of several programs are added up. `again`: the same tests ran
+/// more than once.
+pub(super) fn counts_in(text: &str, again: bool) -> Option<Counts> {
     let mut totals = own_totals(text);
     let lines: Vec<&str> = text
         .lines()
@@ -72,6 +73,9 @@ pub(super) fn counts_in(text: &str) -> Option<Counts> {
     let mut programs: Vec<&str> = lines.iter().copied().filter(|it| it.contains("test result:")).collect();
     if programs.is_empty() {
         programs = lines.iter().copied().filter(|it| it.trim_start().starts_with("Tests")).collect();
+        if again {
+            programs.drain(..programs.len().saturating_sub(1));
+        }
         // One run, filtered twice.
         programs.dedup();
     }
@@ -216,6 +220,7 @@ mod tests {
             ("Finished in 0.1 seconds\n\nResult: 23/24 passed\nFailed: 1 test", "23 passed, 1 failed", true),
             (" 4 pass\n 0 fail\nRan 4 tests across 1 file.", "4 pass, 0 fail", false),
             ("ℹ pass 20\nℹ fail 0\n  Tests  1 failed | 47 passed (48)", "67 passed, 1 failed", true),
+            ("  Tests  1 failed | 9 passed (10)\n\n  Tests  10 passed (10)", "1 failed, 19 passed", true),
             ("  Tests  48 passed (48)\n  Tests  43 passed (43)", "91 passed", false),
             ("  Tests  48 passed (48)\n  Tests  48 passed (48)", "48 passed", false),
             ("- 3 failed tests are left", "", false),
@@ -223,7 +228,7 @@ mod tests {
             ("| run | 3 failed |", "", false),
             ("{ \"said\": 3 errors", "", false),
         ] {
-            let found = counts_in(text);
+            let found = counts_in(text, false);
             assert_eq!(found.as_ref().map_or("", |it| &it.shown), shown, "{text}");
             assert_eq!(found.is_some_and(|it| it.failed), failed, "{text}");
         }

@@ -128,7 +128,7 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
         prints_contents,
         missing_as_meant,
         error: [error_line(head), error_line(tail)].into_iter().flatten().min_by_key(|it| it.1),
-        counts: counts_in(tail).or_else(|| counts_in(head)),
+        counts: counts_in(tail, again).or_else(|| counts_in(head, again)),
         made: commits_in(head).or_else(|| commits_in(tail)),
         created: created_issue(tail)
             .or_else(|| (is_number && parsed.ends_in_a_count()).then(|| number.into())),

@@ -275,6 +275,21 @@ fn believes_the_exit_code_before_the_text() {
             Some(false),
         ),
         (
+            "vitest run || vitest run",
+            "Tests  1 failed | 9 passed (10)\n\nTests  10 passed (10)",
+            Some(0),
+            true,
+            Some(true),
+        ),
+        // Two packages.
+        (
+            "npm test --workspaces | grep Tests",
+            "Tests  1 failed | 9 passed (10)\nTests  10 passed (10)",
+            Some(0),
+            true,
+            Some(false),
+        ),
+        (
             "go test ./a && git diff --stat",
             "Script completed\nOutput:\n\nok  \tx/a\t0.2s",
             None,
