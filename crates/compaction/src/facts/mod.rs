@@ -14,6 +14,7 @@ mod mode;
 mod past;
 mod plan;
 mod refusals;
+mod skills;
 mod talk;
 pub(crate) mod text;
 pub(crate) mod topic;
@@ -299,6 +300,7 @@ fn read_messages(history: &History, origin: &(dyn Fn(usize) -> usize + Sync)) ->
     talk::overruled::drop_overruled(history, &mut facts);
     past::superseded::replace_answered_goal(history, &mut facts);
     facts.extend(mode::read(history));
+    skills::read(history, &mut facts);
     refusals::drop_guessed_causes(&mut facts);
     Ledger { facts: deduplicated(facts), overwritten, directory }
 }

@@ -47,6 +47,14 @@ topics! {
         place: ClaimPlace::Rules,
         rank: 0,
     }
+    /// Skills that were loaded; their instructions go with their message.
+    Skills {
+        asked: "skills that were loaded, with their paths and what they forbid",
+        mark: None,
+        lines: LineKind::Prose,
+        place: ClaimPlace::Report,
+        rank: 2,
+    }
     /// What the user asked for along the way.
     Requests {
         asked: "what the user asked for along the way",

@@ -198,6 +198,7 @@ pub(super) enum ToolTopic {
     Tried,
     Identifiers,
     Mode,
+    Skills,
     /// [`Topic::Decisions`]: what the user's settings forbid.
     Denied,
 }
@@ -231,6 +232,7 @@ impl Fact {
             ToolTopic::Tried => Topic::Tried,
             ToolTopic::Identifiers => Topic::Identifiers,
             ToolTopic::Mode => Topic::Mode,
+            ToolTopic::Skills => Topic::Skills,
             ToolTopic::Denied => Topic::Decisions,
         };
         Self::new(topic, message, Voice::Tools, text, detail)

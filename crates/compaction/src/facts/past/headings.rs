@@ -7,7 +7,7 @@ use crate::facts::{FileOp, Topic};
 
 /// Words in a heading, in lower case, by the topic of its section. A heading needs to contain only the beginning of a
 /// word; the first match counts.
-const SECTIONS: [(&str, Topic); 66] = [
+const SECTIONS: [(&str, Topic); 67] = [
     ("analysis", Topic::Findings),
     ("critical context", Topic::Findings),
     ("important detail", Topic::Findings),
@@ -17,6 +17,7 @@ const SECTIONS: [(&str, Topic); 66] = [
     ("last step", Topic::Current),
     ("not confirmed", Topic::Unconfirmed),
     ("asked for in this task", Topic::Directives),
+    ("skills loaded", Topic::Skills),
     ("still open", Topic::Open),
     ("pending", Topic::Open),
     ("next step", Topic::Open),

@@ -13,6 +13,7 @@ pub(super) enum LineKind {
     Rule,
     /// Orders for the task at hand.
     Directive,
+    Skill,
     Decision,
     Goal,
     /// What was asked for and answered before.
@@ -64,6 +65,7 @@ impl LineKind {
             Topic::Last => Self::Last,
             Topic::Constraints => Self::Rule,
             Topic::Directives => Self::Directive,
+            Topic::Skills => Self::Skill,
             Topic::Decisions => Self::Decision,
             Topic::Goal => Self::Goal,
             Topic::Requests | Topic::UserMessages => Self::Said,
@@ -120,6 +122,7 @@ impl LineKind {
             | Self::Last
             | Self::Rule
             | Self::Directive
+            | Self::Skill
             | Self::Decision
             | Self::Goal
             | Self::Answered
@@ -166,6 +169,7 @@ const PINNED: &[Tier] = &[
     cut_to_fit(LineKind::Last, 500, 20),
     tier(LineKind::Goal, 400, 25),
     tier(LineKind::Answered, 400, 25),
+    tier(LineKind::Skill, 160, 5),
     tier(LineKind::Broken, 160, 12),
     tier(LineKind::Step, 200, 15),
     tier(LineKind::Changed, 200, 25),
@@ -202,6 +206,7 @@ const BRIEF: &[Tier] =
 
 const DETAILED: &[Tier] = &[
     tier(LineKind::Said, 140, 22),
+    tier(LineKind::Skill, 450, 10),
     tier(LineKind::Symbol, 80, 12),
     tier(LineKind::Read, 200, 15),
     tier(LineKind::Command, 110, 30),
@@ -239,6 +244,7 @@ const DETAILED: &[Tier] = &[
 
 /// Files, commands, errors and identifiers first.
 const TECHNICAL: &[Tier] = &[
+    tier(LineKind::Skill, 450, 10),
     tier(LineKind::Command, 260, 50),
     tier(LineKind::Read, 200, 40),
     tier(LineKind::Found, 200, 10),

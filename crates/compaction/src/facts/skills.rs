@@ -1,0 +1,151 @@
+//! Skills that were loaded: once their message is compacted away, the model no longer knows that it follows them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::text::{flat, sentences, without_bold};
+use super::voice::ToolTopic;
+use super::{Detail, Fact, FileOp, Topic, input_of};
+use history::{Call, History, Kind, Message, Role};
+
+/// How the text of a skill begins in the message that Claude Code puts behind the call; its directory follows.
+const BASE_DIRECTORY: &str = "Base directory for this skill: ";
+
+/// Maximum prohibitions that are quoted of a skill, and characters of each.
+const QUOTED: usize = 2;
+const QUOTE_CHARS: usize = 160;
+
+/// A skill as it was loaded.
+struct Skill<'a> {
+    name: &'a str,
+    path: Option<&'a str>,
+    text: &'a str,
+}
+
+/// The skills of a history, each as it was loaded last. Replaces those of earlier summaries among `facts`.
+pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
+    let mut loaded: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    let mut open: HashMap<&str, String> = HashMap::new();
+    for (number, message) in history.messages().iter().enumerate() {
+        open.extend(message.calls().filter_map(|it| Some((&*it.id, name_of(it)?))));
+        let named: Vec<(&str, &str)> = message
+            .outputs()
+            .filter(|it| !it.failed)
+            .filter_map(|it| Some((open.get(&*it.id)?.as_str(), it.text.as_str())))
+            .collect();
+        // Claude Code answers the call with one line; the text follows in a message.
+        let by_tool = named.into_iter().filter(|it| it.1.contains('\n'));
+        let by_tool = by_tool.map(|(name, text)| Skill { name, path: None, text });
+        for skill in by_tool.chain(of_client(message)) {
+            loaded.insert(skill.name.to_owned(), (number, line(&skill)));
+        }
+    }
+    for fact in facts.iter().filter(|it| matches!(it.detail, Detail::File { op: FileOp::Read, .. })) {
+        let Some(skill) = read_as_file(history, fact) else { continue };
+        loaded.entry(skill.name.to_owned()).or_insert_with(|| (fact.message, line(&skill)));
+    }
+    let told = |it: &Fact| it.text.split([' ', ':']).next().is_some_and(|it| loaded.contains_key(it));
+    facts.retain(|it| it.topic != Topic::Skills || !told(it));
+    facts.extend(
+        loaded
+            .into_values()
+            .map(|(number, text)| Fact::from_tools(ToolTopic::Skills, number, text, Detail::None)),
+    );
+}
+
+/// The name of the skill that a call loads.
+fn name_of(call: &Call) -> Option<String> {
+    let loads = matches!(call.name.to_lowercase().as_str(), "skill" | "activate_skill");
+    let input = loads.then(|| input_of(call))?;
+    let name = input.get("name").or_else(|| input.get("skill"))?.as_str()?;
+    // `plugin:name` has the directory `name`.
+    Some(name.rsplit(':').next().unwrap_or(name).to_owned())
+}
+
+/// The skills that a client put into a message (Claude Code, Codex), or before the user's words (Pi).
+fn of_client(message: &Message) -> Vec<Skill<'_>> {
+    let Some(text) = message.texts().next().filter(|_| message.role == Role::User) else { return Vec::new() };
+    let text = text.as_str().trim_start();
+    if message.kind == Kind::Context {
+        // After a compaction it puts them all into one.
+        let mut parts = text.split(BASE_DIRECTORY);
+        let told = parts.next().is_some_and(|it| it.is_empty() || it.ends_with('\n'));
+        let listed: Vec<Skill> = parts.filter(|_| told).filter_map(in_directory).collect();
+        if !listed.is_empty() {
+            return listed;
+        }
+    }
+    in_element(text).into_iter().collect()
+}
+
+/// A skill whose directory stands in the first line.
+fn in_directory(text: &str) -> Option<Skill<'_>> {
+    let (path, text) = text.split_once('\n')?;
+    let path = path.trim_end();
+    let name = path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next()?;
+    Some(Skill { name, path: Some(path), text })
+}
+
+/// A skill in an element, with its name and path in elements (Codex) or attributes (Pi).
+fn in_element(text: &str) -> Option<Skill<'_>> {
+    let (tag, text) = text.strip_prefix("<skill")?.split_once('>')?;
+    let text = text.split_once("</skill>")?.0;
+    let element = |name: &str| {
+        let (_, rest) = text.split_once(&format!("<{name}>"))?;
+        rest.split_once(&format!("</{name}>")).map(|it| it.0.trim())
+    };
+    let attribute = |name: &str| tag.split_once(&format!(" {name}=\""))?.1.split('"').next();
+    Some(Skill {
+        name: attribute("name").or_else(|| element("name"))?,
+        path: attribute("location").or_else(|| element("path")),
+        text: without_head(text),
+    })
+}
+
+/// The skill whose file was read: other agents have no call for it. Those of the project that is worked on are files.
+fn read_as_file<'a>(history: &'a History, fact: &'a Fact) -> Option<Skill<'a>> {
+    let path = fact.text.as_str();
+    let directory = path.strip_suffix("/SKILL.md").or_else(|| path.strip_suffix("\\SKILL.md"))?;
+    let installed = directory.starts_with('.') || directory.contains("/.") || directory.contains("\\.");
+    let name = directory.rsplit(['/', '\\']).next().filter(|_| installed)?;
+    let near = history.messages().iter().skip(fact.message).take(2);
+    let mut outputs = near.flat_map(Message::outputs).map(|it| it.text.as_str());
+    let text = outputs.find(|it| it.contains(&format!("name: {name}"))).unwrap_or_default();
+    Some(Skill { name, path: Some(path), text: without_head(text) })
+}
+
+/// The instructions of a skill's file, without the head that names and describes it.
+fn without_head(text: &str) -> &str {
+    let head = text.split_once("\nname: ").and_then(|it| it.1.split_once("\n---\n"));
+    head.map_or(text, |it| it.1)
+}
+
+/// What the summary says of a skill. Of its prohibitions, those in capitals come first.
+fn line(skill: &Skill) -> String {
+    let place = skill.path.map_or_else(String::new, |it| format!(" ({it})"));
+    let mut bans: Vec<&str> = sentences(skill.text).into_iter().filter(|it| forbids(it)).collect();
+    bans.sort_by_key(|it| !stresses(it));
+    let quote = |it: &&str| format!("\"{}\"", flat(&without_bold(it)));
+    let quoted: Vec<String> = bans.iter().take(QUOTED).map(quote).collect();
+    let more = if bans.len() > QUOTED { " and more" } else { "" };
+    match quoted.is_empty() {
+        true => format!("{}{place}", skill.name),
+        false => format!("{}{place}: it forbids {}{more}", skill.name, quoted.join(" ")),
+    }
+}
+
+/// Whether a sentence has a prohibition in capitals.
+fn stresses(sentence: &str) -> bool {
+    let begin = super::text::clip(sentence, 40).0;
+    begin.starts_with(|it: char| !it.is_ascii_digit())
+        && ["NEVER", "DO NOT", "Do NOT", "MUST NOT"].iter().any(|it| begin.contains(it))
+}
+
+/// Whether a sentence of a skill is a prohibition that needs no other.
+fn forbids(sentence: &str) -> bool {
+    const BEGINS: [&str; 6] =
+        ["never ", "do not ", "don't ", "must not ", "you must not ", "you must never "];
+    let plain = without_bold(sentence).to_lowercase();
+    plain.chars().count() <= QUOTE_CHARS
+        && plain.ends_with(['.', '!'])
+        && (BEGINS.iter().any(|it| plain.starts_with(it)) || stresses(sentence))
+}
