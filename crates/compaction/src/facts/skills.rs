@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::text::{flat, sentences, without_bold};
+use super::text::{flat, sentences, slash_command, without_bold};
 use super::voice::ToolTopic;
 use super::{Detail, Fact, FileOp, Topic, input_of};
-use history::{Call, History, Kind, Message, Role};
+use history::{Call, History, Kind, Message, Role, Text};
 
 /// How the text of a skill begins in the message that Claude Code puts behind the call; its directory follows.
 const BASE_DIRECTORY: &str = "Base directory for this skill: ";
@@ -25,18 +25,32 @@ struct Skill<'a> {
 pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
     let mut loaded: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let mut open: HashMap<&str, String> = HashMap::new();
+    // The text before, if a person or client wrote it.
+    let mut before = "";
     for (number, message) in history.messages().iter().enumerate() {
+        // A command's text is for the request that it is.
+        if message.is_prompt() {
+            loaded.retain(|it, _| !it.starts_with('/'));
+        }
         open.extend(message.calls().filter_map(|it| Some((&*it.id, name_of(it)?))));
-        let named: Vec<(&str, &str)> = message
-            .outputs()
-            .filter(|it| !it.failed)
-            .filter_map(|it| Some((open.get(&*it.id)?.as_str(), it.text.as_str())))
-            .collect();
-        // Claude Code answers the call with one line; the text follows in a message.
-        let by_tool = named.into_iter().filter(|it| it.1.contains('\n'));
-        let by_tool = by_tool.map(|(name, text)| Skill { name, path: None, text });
-        for skill in by_tool.chain(of_client(message)) {
-            loaded.insert(skill.name.to_owned(), (number, line(&skill)));
+        let mut load = |skill: &Skill| {
+            loaded.insert(skill.name.to_owned(), (number, line(skill)));
+        };
+        for output in message.outputs().filter(|it| !it.failed) {
+            let text = output.text.as_str();
+            // Claude Code answers the call with one line; the text follows in a message.
+            if let Some(name) = open.get(&*output.id).filter(|_| text.contains('\n')) {
+                load(&Skill { name, path: None, text });
+            }
+        }
+        let by_user = message.role == Role::User;
+        for text in message.texts().filter(|_| by_user).map(Text::as_str) {
+            let typed = slash_command(before).filter(|_| message.kind == Kind::Context);
+            of_client(text.trim_start(), typed).iter().for_each(&mut load);
+            before = text;
+        }
+        if !by_user {
+            before = "";
         }
     }
     for fact in facts.iter().filter(|it| matches!(it.detail, Detail::File { op: FileOp::Read, .. })) {
@@ -45,11 +59,9 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
     }
     let told = |it: &Fact| it.text.split([' ', ':']).next().is_some_and(|it| loaded.contains_key(it));
     facts.retain(|it| it.topic != Topic::Skills || !told(it));
-    facts.extend(
-        loaded
-            .into_values()
-            .map(|(number, text)| Fact::from_tools(ToolTopic::Skills, number, text, Detail::None)),
-    );
+    let skills = loaded.into_values();
+    facts
+        .extend(skills.map(|(number, text)| Fact::from_tools(ToolTopic::Skills, number, text, Detail::None)));
 }
 
 /// The name of the skill that a call loads.
@@ -61,20 +73,18 @@ fn name_of(call: &Call) -> Option<String> {
     Some(name.rsplit(':').next().unwrap_or(name).to_owned())
 }
 
-/// The skills that a client put into a message (Claude Code, Codex), or before the user's words (Pi).
-fn of_client(message: &Message) -> Vec<Skill<'_>> {
-    let Some(text) = message.texts().next().filter(|_| message.role == Role::User) else { return Vec::new() };
-    let text = text.as_str().trim_start();
-    if message.kind == Kind::Context {
-        // After a compaction it puts them all into one.
-        let mut parts = text.split(BASE_DIRECTORY);
-        let told = parts.next().is_some_and(|it| it.is_empty() || it.ends_with('\n'));
-        let listed: Vec<Skill> = parts.filter(|_| told).filter_map(in_directory).collect();
-        if !listed.is_empty() {
-            return listed;
-        }
+/// The skills that a client put into a message (Claude Code, Codex), or before the user's words (Pi). `typed`: the slash
+/// command whose text it is, if it is no skill.
+fn of_client<'a>(text: &'a str, typed: Option<&'a str>) -> Vec<Skill<'a>> {
+    let skills: Vec<Skill> = match text.strip_prefix(BASE_DIRECTORY) {
+        // After a compaction Claude Code puts them all into one.
+        Some(rest) => rest.split(BASE_DIRECTORY).filter_map(in_directory).collect(),
+        None => in_element(text).into_iter().collect(),
+    };
+    match typed.filter(|_| skills.is_empty() && !text.starts_with('<')) {
+        Some(name) => vec![Skill { name, path: None, text }],
+        None => skills,
     }
-    in_element(text).into_iter().collect()
 }
 
 /// A skill whose directory stands in the first line.

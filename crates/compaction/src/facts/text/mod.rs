@@ -87,8 +87,8 @@ fn unquoted(text: &str) -> &str {
 
 /// The name of a slash command that Claude Code sends as elements, with its slash.
 pub(in crate::facts) fn slash_command(text: &str) -> Option<&str> {
-    let command = text.trim_start().strip_prefix("<command-")?;
-    Some(command.split_once("command-name>")?.1.split_once("</command-name>")?.0.trim())
+    let command = Some(text).filter(|it| it.trim_start().starts_with("<command-"))?;
+    Some(command.split_once("<command-name>")?.1.split_once("</command-name>")?.0.trim())
 }
 
 /// Whether a line is the name of a slash command and nothing else.
