@@ -1,6 +1,6 @@
 //! The plan: the last state of the to-do tools or of a checklist; and the user's answers to tools that ask.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use serde_json::Value;
@@ -15,7 +15,6 @@ use history::tools::{self, Meaning};
 use history::{Call, History, Kind, Output, Part, Role};
 
 struct Step {
-    id: Option<String>,
     text: String,
     topic: Topic,
     message: usize,
@@ -27,8 +26,6 @@ struct Steps {
     all: Vec<Option<Step>>,
     /// Index in `all` by id; of several steps with an id the first.
     by_id: HashMap<String, usize>,
-    /// Index in `all` before which every step has an id or was removed.
-    next_without_id: usize,
     /// A call replaced the whole list.
     whole: bool,
 }
@@ -57,8 +54,8 @@ static CHECKBOX: LazyLock<AsciiFirstRegex> =
 pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> {
     let mut steps = Steps::default();
     let mut changed: Vec<TaskUpdate> = Vec::new();
-    // Plan calls without their output, by id.
-    let mut calls: HashSet<&str> = HashSet::new();
+    // Plan calls whose output has not come, with their messages.
+    let mut open: Vec<(usize, &Call)> = Vec::new();
     let mut listed = 0;
     let mut assigned: HashMap<String, String> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
@@ -68,14 +65,16 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
         for part in &message.parts {
             match part {
                 Part::Call(call) if tools::meaning(&call.name) == Meaning::Plan => {
-                    calls.insert(&call.id);
-                    let change = apply(call, number, &mut steps);
-                    name_task(change.as_ref(), &assigned, &mut steps);
-                    changed.extend(change);
+                    open.push((number, call));
                 }
-                Part::Output(output) if calls.remove(&*output.id) => {
-                    assign_task_id(output, &mut steps);
-                    changed.extend(listed_tasks(output, number, &mut steps));
+                Part::Output(output) => {
+                    let Some(at) = open.iter().position(|it| it.1.id == output.id) else { continue };
+                    let (at, call) = open.remove(at);
+                    // What failed or was refused changed no plan.
+                    if !output.failed && output.refusal.is_none() {
+                        changed.extend(apply(call, at, Some(output), &assigned, &mut steps));
+                        changed.extend(listed_tasks(output, number, &mut steps));
+                    }
                 }
                 // A checklist in prose counts until a tool keeps the plan.
                 Part::Text(text) if message.kind == Kind::Said && message.role != Role::System => {
@@ -86,14 +85,12 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
                         steps = Steps { all: boxes.into_iter().map(Some).collect(), ..Steps::default() };
                     }
                 }
-                Part::Text(_)
-                | Part::Call(_)
-                | Part::Output(_)
-                | Part::Reasoning(_)
-                | Part::Media(_)
-                | Part::Opaque(_) => {}
+                Part::Text(_) | Part::Call(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
+    }
+    for (at, call) in open {
+        changed.extend(apply(call, at, None, &assigned, &mut steps));
     }
     let whole = steps.whole;
     let steps: Vec<Step> = steps.all.into_iter().flatten().collect();
@@ -143,13 +140,19 @@ fn name_task(change: Option<&TaskUpdate>, assigned: &HashMap<String, String>, st
     let named = change.and_then(|it| Some((it, it.topic?, assigned.get(&it.id)?)));
     if let Some((change, topic, title)) = named {
         steps.by_id.insert(change.id.clone(), steps.all.len());
-        let step = Step { id: Some(change.id.clone()), text: title.clone(), topic, message: change.message };
+        let step = Step { text: title.clone(), topic, message: change.message };
         steps.all.push(Some(step));
     }
 }
 
 /// Applies a call to the steps. Returns the status change of a task that is not among them.
-fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<TaskUpdate> {
+fn apply(
+    call: &Call,
+    number: usize,
+    output: Option<&Output>,
+    assigned: &HashMap<String, String>,
+    steps: &mut Steps,
+) -> Option<TaskUpdate> {
     let input = input_of(call);
     if let Some(items) = items(&input) {
         *steps = Steps { whole: true, ..Steps::default() };
@@ -158,13 +161,24 @@ fn apply(call: &Call, number: usize, steps: &mut Steps) -> Option<TaskUpdate> {
     }
     let id = ["taskId", "task_id", "id"].iter().find_map(|key| input.get(key));
     if let Some(id) = id {
-        return update(id.to_string().trim_matches('"').to_owned(), &input, number, steps);
+        let change = update(id.to_string().trim_matches('"').to_owned(), &input, number, steps);
+        name_task(change.as_ref(), assigned, steps);
+        return change;
     }
     // `TaskCreate`: the output gives its id.
-    let subject = input.get("subject").and_then(Value::as_str);
-    let step = |it: &str| Step { id: None, text: flat(it), topic: Topic::Open, message: number };
-    steps.all.extend(subject.map(|it| Some(step(it))));
+    let text = flat(input.get("subject").and_then(Value::as_str)?);
+    let id = output.and_then(created_task);
+    if let Some(id) = id {
+        steps.by_id.entry(id).or_insert(steps.all.len());
+    }
+    steps.all.push(Some(Step { text, topic: Topic::Open, message: number }));
     None
+}
+
+/// The id in the output of a `TaskCreate`.
+fn created_task(output: &Output) -> Option<String> {
+    let found = TASK_CREATED.captures(clip(output.text.as_str(), 120).0)?;
+    Some(found.get(1)?.as_str().to_owned())
 }
 
 /// The whole list, which Claude Code, Codex, Gemini CLI and OpenCode send.
@@ -187,7 +201,7 @@ fn listed_step(item: &Value, number: usize) -> Option<Step> {
     let topic = topic(status(item).as_deref().unwrap_or("pending"))?;
     let keys = ["content", "step", "description", "subject", "title", "text"];
     let text = keys.iter().find_map(|key| item.get(key)?.as_str().map(flat))?;
-    Some(Step { id: None, text, topic, message: number })
+    Some(Step { text, topic, message: number })
 }
 
 /// Applies the statuses that `TaskList` prints: teammates and sub-agents change tasks, too.
@@ -237,21 +251,6 @@ fn set_status(
     None
 }
 
-/// Assigns the id in the output of a `TaskCreate` to the oldest step without one.
-fn assign_task_id(output: &Output, steps: &mut Steps) {
-    let Some(found) = TASK_CREATED.captures(clip(output.text.as_str(), 120).0) else { return };
-    let Some(id) = found.get(1).map(|it| it.as_str().to_owned()) else { return };
-    while let Some(step) = steps.all.get_mut(steps.next_without_id) {
-        let at = steps.next_without_id;
-        steps.next_without_id += 1;
-        if let Some(step) = step.as_mut().filter(|it| it.id.is_none()) {
-            step.id = Some(id.clone());
-            steps.by_id.entry(id).or_insert(at);
-            return;
-        }
-    }
-}
-
 /// The topic of a step with that status; `None` if it was cancelled.
 pub(super) fn topic(status: &str) -> Option<Topic> {
     match status {
@@ -282,7 +281,7 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
     for found in CHECKBOX.captures_iter(text) {
         let (Some(mark), Some(what)) = (found.get(1), found.get(2)) else { continue };
         let Some(topic) = topic(mark.as_str()) else { continue };
-        out.push(Step { id: None, text: flat(clip(what.as_str(), 300).0), topic, message: number });
+        out.push(Step { text: flat(clip(what.as_str(), 300).0), topic, message: number });
     }
     out
 }

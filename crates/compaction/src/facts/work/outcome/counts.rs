@@ -17,6 +17,11 @@ static TAP: LazyLock<AsciiFirstRegex> =
 static SHARE: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^Result: (\d+)/(\d+) passed\s*$"));
 
+/// The end of a run of Swift's tests.
+static SWIFT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
+    AsciiFirstRegex::new(r"(?m)^\W*Test run with (\d+) tests? (?:in \d+ suites? )?passed\b")
+});
+
 /// Files with tests of which some failed (vitest, jest).
 static FILES_FAILED: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\s*Test (?:Files|Suites):?\s+([1-9]\d*) failed\b"));
@@ -119,12 +124,16 @@ pub(super) fn counts_in(text: &str, again: bool) -> Option<Counts> {
     (!shown.is_empty()).then(|| Counts { shown: shown.join(", "), any, issues, tests, failed })
 }
 
-/// The totals of runners that give each count its name: ExUnit, TAP, Node.js.
+/// The totals of runners that give each count its name: ExUnit, Swift, TAP, Node.js.
 fn own_totals(text: &str) -> Vec<(String, u64)> {
     let share = SHARE.captures_iter(text).last().and_then(|it| {
         let (passed, all) = (it.get(1)?.as_str().parse().ok()?, it.get(2)?.as_str().parse::<u64>().ok()?);
         Some(vec![("passed".to_owned(), passed), ("failed".to_owned(), all.saturating_sub(passed))])
     });
+    let swift = || {
+        let passed = SWIFT.captures_iter(text).last()?.get(1)?.as_str().parse().ok()?;
+        Some(vec![("passed".to_owned(), passed)])
+    };
     let tap = || {
         let mut totals: Vec<(String, u64)> = Vec::new();
         for found in TAP.captures_iter(text) {
@@ -142,7 +151,7 @@ fn own_totals(text: &str) -> Vec<(String, u64)> {
         }
         totals
     };
-    share.unwrap_or_else(tap)
+    share.or_else(swift).unwrap_or_else(tap)
 }
 
 /// Whether a line is a runner's summary: counts, and few other words.
@@ -184,7 +193,8 @@ fn is_summary_line(line: &str) -> bool {
         // In `FAIL=0` the name precedes the count; `"fail"` is a field.
         !line[it.end()..].starts_with(['=', ':', '"', '_', '-'])
     });
-    if counts.count() == 0 || TELLS.is_match(line) {
+    // Ruff counts what it has mended.
+    if counts.count() == 0 || TELLS.is_match(line) || line.ends_with(" fixed, 0 remaining).") {
         return false;
     }
     let rest = COUNT.replace_all(line, " ").to_lowercase();

@@ -225,11 +225,13 @@ impl Evidence<'_> {
     /// `size`: bytes of the whole output.
     fn result(&self, size: usize) -> Option<String> {
         let nothing = !self.prints_contents && checked_nothing(self.tail, self.counts.as_ref());
+        // What was tested before may be cut off.
+        let all = || self.parsed.shows_all(self.tail.lines().count(), |_| false);
         self.made
             .clone()
             .or_else(|| self.created.clone())
-            .or_else(|| nothing.then(|| CHECKED_NOTHING.into()))
-            .or_else(|| self.counts.as_ref().map(|it| it.shown.clone()))
+            .or_else(|| (nothing && all()).then(|| CHECKED_NOTHING.into()))
+            .or_else(|| self.counts.as_ref().filter(|_| !nothing).map(|it| it.shown.clone()))
             .or_else(|| self.verdict.clone())
             .or_else(|| pull_request(self.tail).filter(|_| size < 2_000))
     }
@@ -308,6 +310,9 @@ impl Evidence<'_> {
             Some((line, _)) => raised().or_else(|| Some(line.clone())),
             None => raised().or_else(|| first_line(self.head)),
         };
+        // The exit code of `timeout`.
+        let stopped = self.exit == Some(124) && self.parsed.programs().any(|it| it[0] == "timeout");
+        let line = if stopped { Some("stopped by its timeout".into()) } else { line };
         let told = self.wrong_flag.clone().or_else(|| self.conflict.clone()).or(line);
         // A hook that refused a push may have printed no reason.
         let told = told.or_else(|| self.refused_push().then(|| "the push was refused".into()))?;

@@ -25,10 +25,10 @@ static CREATED: LazyLock<AsciiFirstRegex> =
 static PULL: LazyLock<AsciiFirstRegex> =
     LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
 
-/// The verdict of a runner that failed, whatever its exit code: `RESULT: FAIL (1/2)`.
+/// The verdict of a runner that failed, whatever its exit code: `RESULT: FAIL (1/2)`, and that of Xcode.
 static VERDICT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
     AsciiFirstRegex::new(
-        r"(?m)^\W{0,4}(?:(?:[Oo]verall|[Ff]inal) )?(?:RESULT|Result|result|VERDICT|Verdict): *(?:FAIL|Fail)[a-zA-Z]*\b.*$",
+        r"(?m)^\W{0,4}(?:(?:[Oo]verall|[Ff]inal) )?(?:RESULT|Result|result|VERDICT|Verdict): *(?:FAIL|Fail)[a-zA-Z]*\b.*$|^\*\* (?:TEST|BUILD|ARCHIVE) FAILED \*\*$",
     )
 });
 /// The last line of prettier when it found something, of Node.js after an exception, of make, and of mise's tasks.

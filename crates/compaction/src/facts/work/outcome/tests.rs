@@ -81,6 +81,16 @@ fn reads_what_runners_print() {
             "Some(false) None  | --- FAIL: TestA (0.00s): a_test.go:7: want 1, got 2",
         ),
         (
+            "2026-08-11 11:59:41.009102-0500 Pump[36297:2632961] [Connection] Unable to get a proxy, error: Error Domain=X\nPump.swift:7: Fatal error: Index out of range",
+            true,
+            "Some(false) None  | Pump.swift:7: Fatal error: Index out of range",
+        ),
+        (
+            "?   \tx/a\t[no test files]\nok  \tx/b\t0.1s\nunknown flag: --force",
+            true,
+            "Some(false) None  | unknown flag: --force",
+        ),
+        (
             "error: 1 hook did not pass\nsrc/a.ts(3,1): error TS2304: Cannot find name 'b'.",
             true,
             "Some(false) None  | src/a.ts(3,1): error TS2304: Cannot find name 'b'.",
@@ -124,6 +134,36 @@ fn tells_what_was_counted_and_when_nothing_was_checked() {
         ("gauge check", "768 issues found", 0, "Some(true) Some(0) 768 issues"),
         ("gauge check | tail -3", "0 issues found", 0, "Some(true) None 0 issues"),
         ("prose a.mdx", "✔ 0 errors, 0 warnings in 0 files.", 0, "Some(true) Some(0) checked nothing"),
+        (
+            "cargo test | tail -4",
+            "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored\n",
+            0,
+            "Some(true) None checked nothing",
+        ),
+        (
+            "cargo test | tail -3",
+            "running 0 tests\n\ntest result: ok. 0 passed; 0 failed; 0 ignored\n",
+            0,
+            "Some(true) None ",
+        ),
+        (
+            "lint --fix && pytest",
+            "Found 1 error (1 fixed, 0 remaining).\n3 passed in 0.1s",
+            0,
+            "Some(true) Some(0) 3 passed",
+        ),
+        (
+            "xcodebuild test 2>&1 | tail -3",
+            "◇ Test run started.\n✔ Test run with 7 tests in 2 suites passed after 1.2 seconds.\n** TEST SUCCEEDED **",
+            0,
+            "Some(true) None 7 passed",
+        ),
+        (
+            "xcodebuild test 2>&1 | tail -3",
+            "✘ Test run with 7 tests failed after 1.2 seconds with 1 issue.\n** TEST FAILED **",
+            0,
+            "Some(false) None 1 issue",
+        ),
         ("prose a.md", "✔ 0 errors, 0 warnings in 1 file.", 0, "Some(true) Some(0) 0 errors"),
         ("go test ./a -run No", "ok  \tx/a\t0.1s [no tests to run]", 0, "Some(true) Some(0) checked nothing"),
         ("go test ./...", "ok  \tx/a\t0.1s\nok  \tx/b\t0.1s [no tests to run]", 0, "Some(true) Some(0) "),
