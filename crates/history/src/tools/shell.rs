@@ -98,17 +98,22 @@ impl Place {
         if !MOVES.contains(&head.as_str()) && !GOES_BACK.contains(&head.as_str()) {
             return;
         }
-        let target = rest.iter().rfind(|it| *it == "-" || !it.starts_with('-')).map(String::as_str);
-        let to = match target {
-            _ if GOES_BACK.contains(&head.as_str()) => self.before.clone(),
-            Some("-") => self.before.clone(),
-            Some(to) if absolute(to) => Some(to.into()),
-            Some(to) => Some(self.at.as_deref().map_or(to.into(), |at| joined(at, to).into())),
-            None => Some("~".into()),
+        match rest.iter().rfind(|it| *it == "-" || !it.starts_with('-')).map(String::as_str) {
+            _ if GOES_BACK.contains(&head.as_str()) => std::mem::swap(&mut self.before, &mut self.at),
+            Some("-") => std::mem::swap(&mut self.before, &mut self.at),
+            Some(to) => self.go(to),
+            None => self.go("~"),
+        }
+    }
+
+    fn go(&mut self, to: &str) {
+        let to = match self.at.as_deref() {
+            Some(at) if !absolute(to) => joined(at, to),
+            Some(_) | None => to.to_owned(),
         };
         // No system accepts a longer path.
-        if to.as_ref().is_none_or(|it| it.len() <= LONGEST_PATH) {
-            self.before = std::mem::replace(&mut self.at, to);
+        if to.len() <= LONGEST_PATH {
+            self.before = self.at.replace(to.into());
         }
     }
 }
@@ -155,7 +160,7 @@ fn walk(
                 let shell = shell.filter(|_| nesting.depth < DEEPEST);
                 let own = &words[..shell.unwrap_or(words.len())];
                 if shell != Some(0) {
-                    visit(&simple, Program { words: own.to_vec(), joint, dir: place.at.clone() }, nesting);
+                    visit(&simple, program(own, joint, place), nesting);
                     place.follow(own);
                 }
                 if let Some(shell) = shell {
@@ -169,6 +174,30 @@ fn walk(
             }
         }
     }
+}
+
+/// A program where `place` is. Those of git stand where `-C` sends them, without git's own options.
+fn program(words: &[String], joint: Joint, place: &Place) -> Program {
+    let mut place = place.clone();
+    let words = match words {
+        [git, rest @ ..] if git == "git" => {
+            let mut rest = rest;
+            loop {
+                rest = match rest {
+                    [flag, to, behind @ ..] if flag == "-C" => {
+                        place.go(to);
+                        behind
+                    }
+                    [flag, _, behind @ ..] if flag == "-c" => behind,
+                    [flag, behind @ ..] if flag == "--no-pager" => behind,
+                    _ => break,
+                };
+            }
+            [std::slice::from_ref(git), rest].concat()
+        }
+        _ => words.to_vec(),
+    };
+    Program { words, joint, dir: place.at }
 }
 
 /// The file actions of a command, in order. `dir` is where it runs; `cd` moves it.
@@ -427,6 +456,10 @@ mod tests {
             ("rm -rf /t/a /t/b && git clone https://x.org/a /t/a && git worktree add /t/b", ""),
             ("docker exec c sh -c 'rm x'; sh -c 'rm y'", "Delete y"),
             ("cd sub && git mv a.rs b.rs; git rm c.rs", "Rename sub:a.rs->b.rs, Delete sub:c.rs"),
+            (
+                "cd sub && git -C app -c a=b rm c.rs; git --no-pager -C /r mv d e; rm f",
+                "Delete sub/app:c.rs, Rename /r:d->e, Delete sub:f",
+            ),
             ("git rm --cached x.rs", ""),
             ("cd /w && cd sub && rm x", "Delete /w/sub:x"),
             ("cp a.rs /tmp/a.bak; mv a.rs.bak a.rs; cp /tmp/a.bak a.rs; cp a.rs b.rs", "Create b.rs"),

@@ -283,12 +283,6 @@ fn activities_of(command: &str) -> Vec<Activity> {
     }
     let mut out = Vec::new();
     for words in command.programs() {
-        let words = match words[..] {
-            ["git", "-C" | "-c", _, ref rest @ ..] | ["git", "--no-pager", ref rest @ ..] => {
-                [&["git"], rest].concat()
-            }
-            _ => words,
-        };
         match words[..] {
             ["git", "commit", ..] => out.push(Activity::Commit),
             ["git", "push", ..] => out.push(Activity::Push),

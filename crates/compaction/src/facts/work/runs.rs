@@ -227,7 +227,8 @@ impl Work<'_> {
                 self.resolve_probe(number, command);
                 self.resolve_by_green_commit(number, command, &parsed, committed);
             }
-            if command.contains("git commit") || command.contains("--continue") {
+            let commits = |it: Vec<&str>| it.starts_with(&["git", "commit"]);
+            if parsed.programs().any(commits) || command.contains("--continue") {
                 // The commit concludes a merge or rebase that stopped at conflicts.
                 for conflict in std::mem::take(&mut self.conflicts) {
                     if let Detail::Error { resolved: resolved @ None, .. } = &mut self.errors[conflict].detail
@@ -291,9 +292,7 @@ impl Work<'_> {
                 self.saved.push((number, name.to_owned()));
             }
             match words[..] {
-                ["git", "reset", ref rest @ ..] | ["git", "-C", _, "reset", ref rest @ ..]
-                    if rest.contains(&"--hard") =>
-                {
+                ["git", "reset", ref rest @ ..] if rest.contains(&"--hard") => {
                     let soon = self.saved.last().is_some_and(|it| number - it.0 <= SOON);
                     match rest.iter().find(|it| !it.starts_with('-')) {
                         None | Some(&"HEAD") => self.uncommitted.has_edits(),

@@ -1,14 +1,16 @@
 //! What the exit code of a command line says of the programs in it.
 
-use super::ParsedCommand;
+use super::{ParsedCommand, greps};
 use history::tools::{Joint, Program};
 
 fn name(program: &Program) -> &str {
     program.words.first().map_or("", String::as_str)
 }
 
-/// Programs whose exit code depends on what they find.
-const FILTERS: [&str; 10] = ["grep", "egrep", "rg", "wc", "awk", "cut", "sort", "uniq", "sed", "jq"];
+/// Whether the exit code of a program depends on what it finds.
+fn filters(program: &str) -> bool {
+    greps(program) || ["wc", "awk", "cut", "sort", "uniq", "sed", "jq"].contains(&program)
+}
 
 /// Programs that print their input and always succeed.
 const VIEWERS: [&str; 5] = ["head", "tail", "cat", "tee", "less"];
@@ -27,26 +29,23 @@ impl ParsedCommand {
     /// Whether the exit code does not show a failure within it: `make | grep error`, `make || true`.
     pub(in crate::facts) fn hides_failure(&self) -> bool {
         let piped = self.programs.iter().rev().find(|it| it.joint == Joint::Pipe);
-        piped.is_some_and(|it| FILTERS.contains(&name(it)))
-            || self.programs.iter().any(|it| it.joint == Joint::Or)
+        piped.is_some_and(|it| filters(name(it))) || self.programs.iter().any(|it| it.joint == Joint::Or)
     }
 
-    /// Whether it ends in a check of which it shows what a filter finds, which does not say how it ended: `make test |
-    /// grep -A 5 failure | head`. A compiler whose errors are searched for prints none when all is well; tests print
+    /// Whether a filter hides how a check ended: `make test | grep -A 5 failure | head`. A compiler whose errors are searched for prints none when all is well; tests print
     /// their failures in other words than those that are searched for.
     pub(in crate::facts) fn hides_check(&self, found: bool) -> bool {
         let mut piped = self.programs.iter().rev().take_while(|it| it.joint == Joint::Pipe).map(name);
-        let filters = piped.find(|it| !VIEWERS.contains(it)).is_some_and(|it| FILTERS.contains(&it));
+        let filtered = piped.find(|it| !VIEWERS.contains(it)).is_some_and(filters);
         let tests = || self.operations().iter().any(|it| it.name.contains("test"));
-        self.is_setup() && filters && (found || tests())
+        self.is_setup() && filtered && (found || tests())
     }
 
     /// Whether its last program exits with 1 where it finds nothing or a difference, so that an exit code
     /// of 1 may be that of this program: `make && grep x y`.
     pub(in crate::facts) fn looks_on_the_way(&self) -> bool {
-        const LOOKS: [&str; 11] =
-            ["grep", "egrep", "fgrep", "rg", "ls", "diff", "cmp", "test", "[", "which", "command"];
-        self.programs.last().is_some_and(|it| LOOKS.contains(&name(it)))
+        const LOOKS: [&str; 7] = ["ls", "diff", "cmp", "test", "[", "which", "command"];
+        self.programs.last().is_some_and(|it| greps(name(it)) || LOOKS.contains(&name(it)))
     }
 
     /// Whether it ends in a program that is there to succeed, so that its exit code says nothing of what ran before:

@@ -1,6 +1,6 @@
 //! What the filters of a command let through of what its programs print.
 
-use super::ParsedCommand;
+use super::{ParsedCommand, greps};
 use crate::facts::work::paths::file_name;
 use regex::RegexBuilder;
 
@@ -15,7 +15,7 @@ impl ParsedCommand {
                     words.iter().find_map(|it| it.trim_start_matches(['-', 'n']).parse::<usize>().ok());
                 lines < most.unwrap_or(10)
             }
-            "grep" | "egrep" | "rg" => through(&words),
+            it if greps(it) => through(&words),
             other => !FILTERS.contains(&other),
         })
     }

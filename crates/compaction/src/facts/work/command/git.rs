@@ -6,7 +6,7 @@ impl ParsedCommand {
     /// The files of a revision that it prints: `git show main:src/a.rs`.
     pub(in crate::facts) fn files_of_revision(&self) -> Vec<String> {
         let shown = self.programs().filter_map(|words| match words[..] {
-            ["git", "show", what, ..] | ["git", "-C", _, "show", what, ..] => what.split_once(':'),
+            ["git", "show", what, ..] => what.split_once(':'),
             _ => None,
         });
         let shown = shown.filter(|it| !it.0.is_empty() && !it.0.starts_with('-') && !it.1.ends_with('/'));
@@ -47,14 +47,15 @@ impl ParsedCommand {
     pub(in crate::facts) fn prints_from_root(&self) -> bool {
         const COMMANDS: [&str; 4] = ["diff", "log", "show", "stash"];
         self.programs().any(|words| {
-            let does = |it: &[&str]| it.iter().take(3).any(|it| COMMANDS.contains(it));
-            words[0] == "git" && does(&words[1..]) && !words.contains(&"--relative")
+            let does = |it: &&str| COMMANDS.contains(it);
+            words[0] == "git" && words.get(1).is_some_and(does) && !words.contains(&"--relative")
         })
     }
 
     /// Where its last program of git runs, from where the command begins; none if that is there.
     pub(in crate::facts) fn git_directory(&self) -> Option<String> {
-        self.placed().filter(|it| it.0[0] == "git").last().and_then(|it| it.1)
+        let last = self.programs.iter().rfind(|it| it.words[0] == "git")?;
+        last.dir.as_deref().map(str::to_owned)
     }
 
     /// The files that it takes from git alone: `git rm --cached a.rs`.

@@ -50,7 +50,7 @@ pub(in crate::facts) fn dedup_key(command: &str) -> String {
     while let Some((_, after)) = after_cd(rest) {
         rest = after.trim();
     }
-    if rest.contains("git commit") {
+    if rest.contains("git ") && rest.contains(" commit") {
         rest = rest.split(" -m ").next().unwrap_or(rest);
     }
     let rest = flat(rest.split(" <<").next().unwrap_or(rest));
@@ -127,6 +127,14 @@ pub fn checks_or_delivers(command: &str) -> bool {
         )
     };
     command.is_setup() || command.programs().any(delivers)
+}
+
+/// Programs that list files.
+const LISTS: [&str; 4] = ["find", "fd", "ls", "tree"];
+
+/// Whether a program searches text.
+pub(in crate::facts::work) fn greps(program: &str) -> bool {
+    matches!(program, "grep" | "egrep" | "fgrep" | "rg" | "ag" | "ack")
 }
 
 /// A command line, taken apart once.
@@ -262,7 +270,7 @@ impl ParsedCommand {
             let named = words[1..].iter().any(|it| !it.starts_with('-') && it.parse::<u32>().is_err());
             match (head, words.get(1).copied()) {
                 ("cat" | "nl" | "bat" | "less" | "head" | "tail", _) => named,
-                ("rg" | "grep" | "egrep" | "ag" | "sed", _) => {
+                (it, _) if greps(it) || it == "sed" => {
                     words[1..].iter().filter(|it| !it.starts_with('-')).count() > 1
                 }
                 ("ast-grep" | "sg" | "curl" | "strings" | "journalctl", _) => true,
@@ -272,9 +280,6 @@ impl ParsedCommand {
                     !words[2..].iter().any(|it| only.contains(it))
                 }
                 ("git", Some("show" | "log" | "blame" | "grep" | "cat-file")) => true,
-                ("git", Some("-C")) => {
-                    matches!(words.get(3), Some(&("show" | "diff" | "log" | "blame" | "grep")))
-                }
                 ("kubectl" | "docker" | "podman", Some("logs")) => true,
                 ("gh", Some("api")) => true,
                 ("gh", Some(_)) => matches!(words.get(2), Some(&("view" | "diff"))),
@@ -290,7 +295,7 @@ impl ParsedCommand {
         let last = self.programs().last();
         last.is_some_and(|words| match words[..] {
             ["git", "grep", ..] => true,
-            _ => ["rg", "grep", "egrep", "fgrep", "ag", "ack", "fd"].contains(&file_name(words[0])),
+            _ => greps(file_name(words[0])) || file_name(words[0]) == "fd",
         })
     }
 
@@ -348,7 +353,7 @@ impl ParsedCommand {
         let short = |it: &str| it.starts_with('-') && !it.starts_with("--") && it.contains('c');
         self.programs().last().is_some_and(|words| match file_name(words[0]) {
             "wc" => true,
-            "grep" | "egrep" | "rg" => words.iter().any(|it| short(it) || *it == "--count"),
+            it if greps(it) => words.iter().any(|it| short(it) || *it == "--count"),
             _ => words.contains(&"--count"),
         })
     }
@@ -360,7 +365,6 @@ impl ParsedCommand {
 
     /// Files and directories that it searches or lists, from where the command begins: arguments with a slash.
     pub(in crate::facts) fn searched_paths(&self) -> Vec<String> {
-        const SEARCHES: [&str; 8] = ["rg", "grep", "egrep", "find", "fd", "ls", "tree", "ag"];
         let plain = |it: &&str| {
             it.contains('/')
                 && it.starts_with(|c: char| c.is_ascii_alphanumeric() || "./~_@".contains(c))
@@ -368,10 +372,10 @@ impl ParsedCommand {
                 && !it.starts_with("/dev/")
                 && it.len() >= 5
         };
-        let searches = self.placed().filter(|it| SEARCHES.contains(&it.0[0]));
-        let below = |(words, dir): (Vec<&str>, Option<String>)| -> Vec<String> {
+        let searches = self.placed().filter(|it| greps(it.0[0]) || LISTS.contains(&it.0[0]));
+        let below = |(words, dir): (Vec<&str>, Option<&str>)| -> Vec<String> {
             let named = words[1..].iter().filter(|it| plain(it)).map(|it| it.trim_end_matches('/'));
-            let place = |it: &str| match &dir {
+            let place = |it: &str| match dir {
                 Some(dir) if !is_absolute(it) => format!("{dir}/{it}"),
                 _ => it.to_owned(),
             };
@@ -400,40 +404,26 @@ impl ParsedCommand {
 
     /// Where what it prints was looked up, from where the command begins: nothing where some of it comes from elsewhere.
     pub(in crate::facts) fn printed_from(&self) -> Option<Option<String>> {
-        /// Programs that print files as they find them from where they run.
-        const LOOKS: [&str; 9] = ["rg", "grep", "egrep", "fgrep", "find", "fd", "ls", "tree", "ag"];
         /// Programs that print nothing, or what another one prints.
         const PASSES: [&str; 12] =
             ["cd", "echo", "printf", "true", "pwd", "head", "tail", "sort", "uniq", "wc", "pushd", "popd"];
         let mut places = Vec::new();
         for (words, dir) in self.placed() {
             match words[..] {
-                ["git", "grep" | "ls-files" | "status", ..]
-                | ["git", "-C", _, "grep" | "ls-files" | "status", ..] => places.push(dir),
-                [head, ..] if LOOKS.contains(&file_name(head)) => places.push(dir),
+                ["git", "grep" | "ls-files" | "status", ..] => places.push(dir),
+                [head, ..] if greps(file_name(head)) || LISTS.contains(&file_name(head)) => places.push(dir),
                 [head, ..] if PASSES.contains(&head) => {}
                 _ => return None,
             }
         }
         places.dedup();
-        let [one] = &mut places[..] else { return None };
-        Some(one.take())
+        let [one] = places[..] else { return None };
+        Some(one.map(str::to_owned))
     }
 
     /// The words of each program, and where it runs.
-    fn placed(&self) -> impl Iterator<Item = (Vec<&str>, Option<String>)> {
-        self.programs().zip(&self.programs).map(|(words, program)| {
-            let to = match words[..] {
-                ["git", "-C", to, ..] => Some(to),
-                _ => None,
-            };
-            let dir = match (&program.dir, to) {
-                (Some(dir), Some(to)) if !is_absolute(to) => Some(format!("{dir}/{to}")),
-                (_, Some(to)) => Some(to.to_owned()),
-                (dir, None) => dir.as_deref().map(str::to_owned),
-            };
-            (words, dir)
-        })
+    fn placed(&self) -> impl Iterator<Item = (Vec<&str>, Option<&str>)> {
+        self.programs().zip(self.programs.iter().map(|it| it.dir.as_deref()))
     }
 }
 
@@ -450,7 +440,6 @@ fn writes_document(words: &[String]) -> bool {
 fn step(words: Vec<&str>) -> Option<Vec<&str>> {
     const AROUND: [&str; 9] = ["cd", "echo", "printf", "cat", "tee", "head", "tail", "true", "export"];
     let words = match words[..] {
-        ["git", "-C", _, ref rest @ ..] => [&["git"], rest].concat(),
         ["git", "mv" | "rm", ..] => words[1..].to_vec(),
         _ => words,
     };

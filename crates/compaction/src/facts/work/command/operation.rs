@@ -159,10 +159,6 @@ const INTERPRETERS: [&str; 10] =
 
 pub(super) fn operation(words: &[&str]) -> Option<Operation> {
     let (head, rest) = without_runner(words).split_first()?;
-    let rest = match rest {
-        ["-C", _, rest @ ..] if *head == "git" => rest,
-        rest => rest,
-    };
     let mut name = file_name(head).to_owned();
     let mut bare = rest.iter().filter(|it| !it.starts_with('-')).peekable();
     // Where what it is given begins.

@@ -2,12 +2,13 @@
 
 use crate::facts::work::paths::file_name;
 
-const READ_ONLY_PROGRAMS: [&str; 53] = [
+const READ_ONLY_PROGRAMS: [&str; 54] = [
     "cat",
     "ls",
     "rg",
     "grep",
     "egrep",
+    "fgrep",
     "head",
     "tail",
     "nl",
@@ -108,10 +109,6 @@ pub(super) fn program_is_read_only(words: &[&str]) -> bool {
     if rest.iter().any(|it| ["--help", "--version"].contains(it)) || READ_ONLY_PROGRAMS.contains(&head) {
         return true;
     }
-    let rest = match rest {
-        ["-C", _, rest @ ..] | ["--no-pager", rest @ ..] if head == "git" => rest,
-        rest => rest,
-    };
     match (head, rest) {
         // Without a name, or with a flag that only lists, these change nothing.
         ("git", ["branch" | "tag" | "remote" | "config", rest @ ..]) => {

@@ -130,7 +130,7 @@ impl Commits {
     /// Follows a program to another branch; a new one has the commits of that which it was made of.
     fn follow_branches(&mut self, words: &[&str]) {
         let (made, to) = branches(words);
-        match &of_git(words).unwrap_or_default()[..] {
+        match of_git(words).unwrap_or_default() {
             ["branch", "-m" | "-M" | "--move", from, to] => self.rename_branch(Some(from), to),
             ["branch", "-m" | "-M" | "--move", to] => self.rename_branch(None, to),
             ["branch", rest @ ..] if rest.iter().any(|it| ["-D", "-d", "--delete"].contains(it)) => {
@@ -159,8 +159,7 @@ impl Commits {
     /// The number of commits that a reset takes from the branch, where it printed what the branch is at `now`. Without
     /// a target, or with `HEAD`, only uncommitted changes are lost.
     fn taken_by(&self, words: &[&str], now: Option<&str>) -> Option<usize> {
-        let words = of_git(words)?;
-        let ["reset", rest @ ..] = &words[..] else { return None };
+        let ["reset", rest @ ..] = of_git(words)? else { return None };
         let hard = rest.contains(&"--hard");
         let target = rest.iter().find(|it| !it.starts_with('-'))?;
         let steps = match target.strip_prefix("HEAD") {
@@ -199,8 +198,9 @@ impl Commits {
 
 /// The branch or tag that a program makes, and the branch that it goes to.
 pub(in crate::facts::work) fn branches<'a>(words: &[&'a str]) -> (Option<&'a str>, Option<&'a str>) {
-    let mut loud = of_git(words).unwrap_or_default();
-    loud.retain(|it| !["-q", "--quiet", "-f"].contains(it));
+    let quiet = ["-q", "--quiet", "-f"];
+    let given = of_git(words).unwrap_or_default().iter().copied();
+    let loud: Vec<&str> = given.filter(|it| !quiet.contains(it)).collect();
     match loud[..] {
         ["branch" | "tag", name, ..] if !name.starts_with('-') => (Some(name), None),
         ["checkout" | "switch", "-b" | "-B" | "-c" | "-C", name, ..] => (Some(name), Some(name)),

@@ -31,9 +31,9 @@ pub(in crate::facts::work) struct Listing {
 impl Listing {
     /// Reads the output of a program of git, which ran in `command`; none if it lists no uncommitted files.
     pub(in crate::facts::work) fn of(words: &[&str], command: &ParsedCommand, output: &str) -> Option<Self> {
-        match of_git(words)?[..] {
-            ["status", ref rest @ ..] => Self::of_status(rest, command, output),
-            ["diff", ref rest @ ..] => {
+        match of_git(words)? {
+            ["status", rest @ ..] => Self::of_status(rest, command, output),
+            ["diff", rest @ ..] => {
                 let lists = ["--stat", "--name-only", "--name-status", "--numstat"];
                 let form = rest.iter().find(|it| lists.contains(it))?;
                 let of_work = rest

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::super::command::ParsedCommand;
+use super::super::command::{ParsedCommand, greps};
 use super::{COMMITTED, is_same, of_git};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, sentences};
@@ -60,7 +60,7 @@ impl Log {
     ) {
         let amends = command.programs().any(|it| it.contains(&"--amend"));
         for words in command.programs() {
-            match of_git(&words).as_deref() {
+            match of_git(&words) {
                 // What is on top now is not known.
                 Some(["rebase" | "reset", ..]) if !words.contains(&"HEAD") => self.forget(),
                 Some(["checkout" | "switch", rest @ ..]) if !rest.contains(&"--") => {
@@ -267,8 +267,8 @@ pub(in crate::facts) fn of_head(
     let mut piped = false;
     for (words, is_piped) in command.pipes() {
         piped &= is_piped;
-        let ["log", rest @ ..] = &of_git(&words).unwrap_or_default()[..] else {
-            let filters = ["grep", "egrep", "rg", "tail", "awk", "sed", "sort", "cut"].contains(&words[0]);
+        let ["log", rest @ ..] = of_git(&words).unwrap_or_default() else {
+            let filters = greps(words[0]) || ["tail", "awk", "sed", "sort", "cut"].contains(&words[0]);
             let other = matches!(words[..], ["git", "blame" | "reflog" | "show" | "rev-list", ..]);
             if piped && filters || other {
                 return None;

@@ -19,12 +19,7 @@ fn is_same(one: &str, other: &str) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-/// The words of a program of git, without the directory that it runs in.
-fn of_git<'a>(words: &[&'a str]) -> Option<Vec<&'a str>> {
-    match words {
-        ["git", "-C", _, rest @ ..] | ["git", "--no-pager", rest @ ..] | ["git", rest @ ..] => {
-            Some(rest.to_vec())
-        }
-        _ => None,
-    }
+/// What a program of git is given.
+fn of_git<'w, 'a>(words: &'w [&'a str]) -> Option<&'w [&'a str]> {
+    words.strip_prefix(&["git"])
 }

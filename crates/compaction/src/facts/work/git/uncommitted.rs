@@ -63,7 +63,7 @@ impl Uncommitted {
             if let ["jj" | "gt" | "sl" | "hg" | "svn", ..] = words[..] {
                 self.forget();
             }
-            match of_git(&words).unwrap_or_default()[..] {
+            match *of_git(&words).unwrap_or_default() {
                 ["add", ref rest @ ..] => {
                     self.staged.extend(rest.iter().map(|it| it.trim_start_matches("./").to_owned()));
                 }

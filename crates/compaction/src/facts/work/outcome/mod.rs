@@ -311,7 +311,7 @@ impl Evidence<'_> {
             None => raised().or_else(|| first_line(self.head)),
         };
         // The exit code of `timeout`.
-        let stopped = self.exit == Some(124) && self.parsed.programs().any(|it| it[0] == "timeout");
+        let stopped = self.exit == Some(124) && self.command.split_whitespace().any(|it| it == "timeout");
         let line = if stopped { Some("stopped by its timeout".into()) } else { line };
         let told = self.wrong_flag.clone().or_else(|| self.conflict.clone()).or(line);
         // A hook that refused a push may have printed no reason.

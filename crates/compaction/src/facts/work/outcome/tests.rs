@@ -146,6 +146,7 @@ fn tells_what_was_counted_and_when_nothing_was_checked() {
             0,
             "Some(true) None ",
         ),
+        ("timeout 5 pump serve", "pumps\n", 124, "Some(false) Some(124) "),
         (
             "lint --fix && pytest",
             "Found 1 error (1 fixed, 0 remaining).\n3 passed in 0.1s",
