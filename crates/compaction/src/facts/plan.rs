@@ -1,7 +1,6 @@
 //! The plan: the last state of the to-do tools or of a checklist; and the user's answers to tools that ask.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -38,17 +37,14 @@ pub(super) struct TaskUpdate {
     pub(super) message: usize,
 }
 
-static TASK_CREATED: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)task #?(\w+) (?:created|added)"));
+static TASK_CREATED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)task #?(\w+) (?:created|added)");
 /// A line of the output of `TaskList`: number, status.
-static LISTED_TASK: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^#(\d+) \[(\w+)\] \S"));
+static LISTED_TASK: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^#(\d+) \[(\w+)\] \S");
 /// A line of a prompt that names a task with its id.
-static ASSIGNED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"^\W*(?:[A-Z]+-\d+ \((?:Task )?#(\d+)\)|Task #(\d+)(?: \([^()]*\))?):? \S")
-});
-static CHECKBOX: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$"));
+static ASSIGNED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^\W*(?:[A-Z]+-\d+ \((?:Task )?#(\d+)\)|Task #(\d+)(?: \([^()]*\))?):? \S");
+static CHECKBOX: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?m)^\s*(?:[-*+]|\d+[.)])\s+\[([ xX~>-])\]\s+(\S.*)$");
 
 /// Reads the last state of the plan. Returns the status changes of tasks that were created before the history begins.
 pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> {
@@ -286,14 +282,11 @@ fn checklist(text: &str, number: usize) -> Vec<Step> {
     out
 }
 
-static QUOTED_ANSWER: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r#""([^"]+)"\s*=\s*"([^"]*)""#));
+static QUOTED_ANSWER: AsciiFirstRegex = AsciiFirstRegex::new(r#""([^"]+)"\s*=\s*"([^"]*)""#);
 /// What clients return as the answer when nobody answered.
-static UNANSWERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)^\W*(?:no (?:response|answer|reply)\b|timed? ?out\b|(?:the )?(?:user|questions?) (?:(?:was|were|has|have) )?(?:dismissed|cancell?ed|skipped|declined|(?:does|did)(?:n['’]t| not) (?:want to )?(?:answer|respond)))",
-    )
-});
+static UNANSWERED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:no (?:response|answer|reply)\b|timed? ?out\b|(?:the )?(?:user|questions?) (?:(?:was|were|has|have) )?(?:dismissed|cancell?ed|skipped|declined|(?:does|did)(?:n['’]t| not) (?:want to )?(?:answer|respond)))",
+);
 
 /// The user's answer to a question that a tool asked.
 pub(super) struct Answer {

@@ -1,7 +1,5 @@
 //! What can go wrong between us and a model, classified by the remedy. Pure.
 
-use std::sync::LazyLock;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -171,46 +169,35 @@ impl Failure {
 }
 
 /// How providers say that the input is too long (the list that OpenCode 1.18 goes by, and llama.cpp's and LM Studio's).
-static OVERFLOW: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)prompt is too long|request_too_large|input is too long for requested model|exceeds? the (?:model'?s )?context window",
-        r"|exceeds (?:the )?(?:model'?s )?maximum context length|input token count.{0,60}exceeds the maximum",
-        r"|tokens in request more than max tokens allowed|maximum prompt length is \d+|reduce the length of the (?:messages|prompt|input)",
-        r"|maximum context length is \d+|exceeds maximum allowed input length|longer than the model'?s context length",
-        r"|exceeds the limit of \d+|exceeds? the available context size|greater than the context length|context window exceeds limit",
-        r"|exceeded model token limit|context_length_exceeded|request entity too large|context length is only \d+",
-        r"|input length exceeds (?:the )?context length|prompt too long|too large for model with \d+ maximum context length",
-        r"|configured context size is \d+|model_context_window_exceeded|too many tokens|token limit exceeded|exceed_context_size",
-        r"|exceed context limit|context size has been exceeded|context length of only \d+|context the overflows|string too long",
-    ))
-});
+static OVERFLOW: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)prompt is too long|request_too_large|input is too long for requested model|exceeds? the (?:model'?s )?context window",
+    r"|exceeds (?:the )?(?:model'?s )?maximum context length|input token count.{0,60}exceeds the maximum",
+    r"|tokens in request more than max tokens allowed|maximum prompt length is \d+|reduce the length of the (?:messages|prompt|input)",
+    r"|maximum context length is \d+|exceeds maximum allowed input length|longer than the model'?s context length",
+    r"|exceeds the limit of \d+|exceeds? the available context size|greater than the context length|context window exceeds limit",
+    r"|exceeded model token limit|context_length_exceeded|request entity too large|context length is only \d+",
+    r"|input length exceeds (?:the )?context length|prompt too long|too large for model with \d+ maximum context length",
+    r"|configured context size is \d+|model_context_window_exceeded|too many tokens|token limit exceeded|exceed_context_size",
+    r"|exceed context limit|context size has been exceeded|context length of only \d+|context the overflows|string too long",
+));
 /// What looks like that and is not.
-static BUSY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)throttl|service unavailable|rate.?limit|too many requests|per (?:minute|day|hour)|overloaded|tokens_per_min",
-    )
-});
+static BUSY: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)throttl|service unavailable|rate.?limit|too many requests|per (?:minute|day|hour)|overloaded|tokens_per_min",
+);
 /// What is about the key, whatever the status.
-static KEY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)api.?key (?:not valid|invalid|expired|not found)|invalid.{0,12}api.?key|incorrect api key|API_KEY_INVALID|x-api-key",
-    )
-});
-static CREDIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"(?i)insufficient_quota|credit balance|billing|exceeded your current quota")
-});
+static KEY: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)api.?key (?:not valid|invalid|expired|not found)|invalid.{0,12}api.?key|incorrect api key|API_KEY_INVALID|x-api-key",
+);
+static CREDIT: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)insufficient_quota|credit balance|billing|exceeded your current quota");
 /// `213462 tokens > 200000 maximum`, `(1050001) exceeds the maximum number of tokens allowed (1048576)`, `maximum
 /// context length is 8192 tokens. However, your messages resulted in 9000 tokens`.
-static SENT_FIRST: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)(\d{3,})\)? ?(?:tokens?)?\)? ?(?:>|exceeds?[^0-9]{0,60}|\+ \d+ >) ?\(?(\d{3,})",
-    )
-});
-static LIMIT_FIRST: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)(?:limit of|maximum(?: context| prompt)? length (?:is|of)|context size is|context length (?:is|of) only) (\d{3,})(?:[^0-9]{0,80}(\d{3,}))?",
-    )
-});
+static SENT_FIRST: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)(\d{3,})\)? ?(?:tokens?)?\)? ?(?:>|exceeds?[^0-9]{0,60}|\+ \d+ >) ?\(?(\d{3,})",
+);
+static LIMIT_FIRST: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)(?:limit of|maximum(?: context| prompt)? length (?:is|of)|context size is|context length (?:is|of) only) (\d{3,})(?:[^0-9]{0,80}(\d{3,}))?",
+);
 
 fn cause(status: u16, kind: &str, said: &str) -> FailureCause {
     let all = format!("{kind} {said}");

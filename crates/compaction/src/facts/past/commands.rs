@@ -1,7 +1,5 @@
 //! Commands and errors in an earlier summary.
 
-use std::sync::LazyLock;
-
 use super::{SummaryReader, is_resolved};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
@@ -11,8 +9,8 @@ use crate::facts::work::outcome::Outcome;
 use crate::facts::work::resolution::EXCUSES;
 use crate::facts::{Detail, Topic};
 
-static COMMAND: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"^`([^`]+)`\s*(…)?\s*(?:\([^`→]*\)\s*)?(?:→|->|:|—)\s*(.+)$"));
+static COMMAND: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^`([^`]+)`\s*(…)?\s*(?:\([^`→]*\)\s*)?(?:→|->|:|—)\s*(.+)$");
 
 impl SummaryReader<'_> {
     pub(super) fn command(&mut self, section: Topic, body: &str) {

@@ -3,7 +3,6 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::clip;
@@ -94,26 +93,20 @@ const COMMAND_WORDS: [(&str, Activity); 26] = [
 ];
 
 /// How a step begins that asks for activities only. Whatever else it names is their object.
-static STARTS_WITH_ACTIVITY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:(?:(?:we|i) )?(?:still )?needs? to |(?:and |then |finally,? )|(?:final|full|focused|last) )*",
-        r"(?:(?:re-?)?run|retry|commit|push|open|create|verify|verification|validate|check|test|lint|fmt|format|build|merge|squash|install)\b",
-    ))
-});
+static STARTS_WITH_ACTIVITY: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:(?:we|i) )?(?:still )?needs? to |(?:and |then |finally,? )|(?:final|full|focused|last) )*",
+    r"(?:(?:re-?)?run|retry|commit|push|open|create|verify|verification|validate|check|test|lint|fmt|format|build|merge|squash|install)\b",
+));
 /// How a step begins that asks for changes.
-static STARTS_WITH_CHANGE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)^\W*(?:investigate(?: why| and fix)?|fix|implement|complete|update|refactor|apply|continue|enhance|extend|save)\b",
-    )
-});
+static STARTS_WITH_CHANGE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:investigate(?: why| and fix)?|fix|implement|complete|update|refactor|apply|continue|enhance|extend|save)\b",
+);
 /// How a step begins that is done when the files it names exist, or are gone.
-static STARTS_WITH_CREATE: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:create|write|add|generate)\b"));
-static STARTS_WITH_DELETE: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:delete|remove|drop)\b"));
+static STARTS_WITH_CREATE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:create|write|add|generate)\b");
+static STARTS_WITH_DELETE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:delete|remove|drop)\b");
 /// A file name in a step.
-pub(super) static FILE: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[a-z][a-z0-9]{0,4}\b"));
+pub(super) static FILE: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?:[\w.@-]+/)*[\w@-][\w.@-]*\.[a-z][a-z0-9]{0,4}\b");
 
 /// When each activity last succeeded, and the operations on files.
 pub(in crate::facts) struct Evidence<'a> {

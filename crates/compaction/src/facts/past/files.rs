@@ -1,7 +1,5 @@
 //! File sections of earlier summaries.
 
-use std::sync::LazyLock;
-
 use super::SummaryReader;
 use super::headings::{FILE_OPS, op_in, op_of_path};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -11,11 +9,9 @@ use crate::facts::work::paths;
 use crate::facts::{Detail, Fact, FileOp, REPOSITORY, Topic};
 
 /// A path at the beginning of a line: everything between backticks, otherwise a word.
-static PATH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"^\**(?:`((?:[A-Za-z]:)?[^`:]+)(?::[\d-]+)?`|`*((?:[A-Za-z]:|~|\.{1,2})?/?(?:[^\s`*,:;()\[\]\x22/]+/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.]/?))[`*]*",
-    )
-});
+static PATH: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"^\**(?:`((?:[A-Za-z]:)?[^`:]+)(?::[\d-]+)?`|`*((?:[A-Za-z]:|~|\.{1,2})?/?(?:[^\s`*,:;()\[\]\x22/]+/)*[^\s`*,:;()\[\]\x22/]*[^\s`*,:;()\[\]\x22/.]/?))[`*]*",
+);
 
 impl SummaryReader<'_> {
     pub(super) fn files(&mut self, body: &str) {

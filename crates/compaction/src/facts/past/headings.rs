@@ -1,7 +1,5 @@
 //! Headings and labels of summaries, ours and other agents', as data.
 
-use std::sync::LazyLock;
-
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::{FileOp, Topic};
 
@@ -77,11 +75,9 @@ const SECTIONS: [(&str, Topic); 67] = [
     ("active", Topic::Active),
 ];
 
-static HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"^(?:#{1,6}\s+(.+)|(\d{1,2})[.)]\s+\**([^:`]{3,60}?)\**:\**(?:\s+(.*))?|\*\*([^*:]{3,60}):?\*\*:?|<([a-zA-Z_][\w-]*)>|([A-Z][\w &/-]{2,40}):)\s*$",
-    )
-});
+static HEADING: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"^(?:#{1,6}\s+(.+)|(\d{1,2})[.)]\s+\**([^:`]{3,60}?)\**:\**(?:\s+(.*))?|\*\*([^*:]{3,60}):?\*\*:?|<([a-zA-Z_][\w-]*)>|([A-Z][\w &/-]{2,40}):)\s*$",
+);
 
 pub(super) struct Heading<'a> {
     /// The word of [`SECTIONS`] that matched, and its topic; `None` for an unknown heading.

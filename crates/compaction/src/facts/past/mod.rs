@@ -11,8 +11,6 @@ mod progress;
 pub(in crate::facts) mod retold;
 pub(in crate::facts) mod superseded;
 
-use std::sync::LazyLock;
-
 use crate::facts::mode;
 use crate::facts::talk;
 use crate::facts::talk::orders;
@@ -30,11 +28,9 @@ use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
 
 /// A line in a list of rules that is not a rule.
-static STATEMENT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"(?i)\b(?:was|were|has been|have been|had)\b|^current\b|^`[^`]+`$")
-});
-static REFS: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"\s*\[#\d+(?:[,–-] ?#?\d+)*\]"));
+static STATEMENT: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)\b(?:was|were|has been|have been|had)\b|^current\b|^`[^`]+`$");
+static REFS: AsciiFirstRegex = AsciiFirstRegex::new(r"\s*\[#\d+(?:[,–-] ?#?\d+)*\]");
 
 /// Whether a line of an earlier summary says that an error was resolved.
 fn is_resolved(line: &str) -> bool {

@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
-use std::sync::LazyLock;
 
 use super::evidence::Evidence;
 use super::present::{is_report, last_work, remove_sentences, says_remaining, states_the_moment};
@@ -25,28 +24,22 @@ const FILE_CHANGED: &str = "changed since: ";
 const WORKED_ON: &str = "worked on since: ";
 
 /// What fails because something is still missing, or is all that fails: until a check goes well.
-static EXPECTS_FAILURE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)\bfail(?:s|ing|ed|ure)? as (?:expected|intended)\b|\b(?:n['’]t|not) (?:yet )?(?:exist|been (?:written|implemented)|implemented) yet\b",
-        r"|\bonly\b.{0,80}\b(?:failures?|errors?|warnings?|failing)\b.{0,40}\bremains?\b",
-    ))
-});
+static EXPECTS_FAILURE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\bfail(?:s|ing|ed|ure)? as (?:expected|intended)\b|\b(?:n['’]t|not) (?:yet )?(?:exist|been (?:written|implemented)|implemented) yet\b",
+    r"|\bonly\b.{0,80}\b(?:failures?|errors?|warnings?|failing)\b.{0,40}\bremains?\b",
+));
 /// A check found something, and the sentence does not say what: true until the check goes well.
-static CHECK_FOUND: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)\b(?:checks?|lint(?:er)?|tests?|suite|build|typecheck|compiler|run)\b[^.]{0,40}\b(?:found|reports?|reported|flagged|surfaced|hit|shows?|showed)\b (?:[\w-]+ ){0,2}?(?:\d+|one|two|three|four|five|six|some|a few|several|a couple of|more|an?|another)(?: [\w-]+){0,3} (?:issues?|errors?|failures?|problems?)\W*$",
-        r"|\b(?:test|lint|style|type|build|compile) (?:issues?|errors?|failures?|problems?) (?:surfaced|remain|came up|showed up)\W*$",
-    ))
-});
+static CHECK_FOUND: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\b(?:checks?|lint(?:er)?|tests?|suite|build|typecheck|compiler|run)\b[^.]{0,40}\b(?:found|reports?|reported|flagged|surfaced|hit|shows?|showed)\b (?:[\w-]+ ){0,2}?(?:\d+|one|two|three|four|five|six|some|a few|several|a couple of|more|an?|another)(?: [\w-]+){0,3} (?:issues?|errors?|failures?|problems?)\W*$",
+    r"|\b(?:test|lint|style|type|build|compile) (?:issues?|errors?|failures?|problems?) (?:surfaced|remain|came up|showed up)\W*$",
+));
 /// What a failure calls for: until a check went well and the work was committed.
-static PROPOSES_FIX: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\bthe (?:right |correct |proper |simplest )?fix is to\b"));
+static PROPOSES_FIX: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)\bthe (?:right |correct |proper |simplest )?fix is to\b");
 
-static LEFT_FOR_LATER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)\b(?:leave|left|later|unrelated|pre-?existing|not (?:mended|fixed|addressed)|out of scope)\b",
-    )
-});
+static LEFT_FOR_LATER: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:leave|left|later|unrelated|pre-?existing|not (?:mended|fixed|addressed)|out of scope)\b",
+);
 
 /// Maximum bytes of a prompt that orders what a report found; a longer one is a task of its own.
 const MAX_ORDER_BYTES: usize = 600;

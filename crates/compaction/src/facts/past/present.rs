@@ -1,8 +1,6 @@
 //! Statements that hold for the moment: the state of the work in an earlier summary, until more work follows; what
 //! waits for the user, until there is a reply.
 
-use std::sync::LazyLock;
-
 use super::evidence::Evidence;
 use crate::facts::talk::orders::polarity;
 use crate::facts::talk::report::delivers;
@@ -13,54 +11,40 @@ use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
 use history::{History, Kind, Message, Role};
 
 /// A note in parentheses about what a finished step still waits for.
-pub(super) static PENDING_NOTE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)\s*\([^()]*\b(?:pending|blocked|not (?:yet )?(?:committed|done|started|implemented|fixed)|in progress)\b[^()]*\)",
-    )
-});
+pub(super) static PENDING_NOTE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\s*\([^()]*\b(?:pending|blocked|not (?:yet )?(?:committed|done|started|implemented|fixed)|in progress)\b[^()]*\)",
+);
 /// Words that describe the state of unfinished work.
-static TEMPORARY_STATE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)\bcurrent(?:ly)? block|\bblocked by\b|\bcommit (?:is )?blocked|\bin progress\b",
-        r"|\b(?:not|never|n[o'’]t)(?: yet)?(?: been)? (?:committed|pushed|staged|merged|saved|attempted)",
-        r"|\bnothing (?:(?:is|was|has been) )?(?:yet )?(?:committed|pushed|staged)|\bno commits? (?:(?:was|were) )?made\b",
-        r"|\b(?:uncommitted|unsaved|unstaged|unpushed)\b|\bstaged (?:but|and ready)|\b(?:already|still) staged",
-        r"|\bpending\s*(?:[.,;)]|$)|\bretry the (?:commit|push)\b|\b(?:half|partially)[- ]applied",
-    ))
-});
+static TEMPORARY_STATE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\bcurrent(?:ly)? block|\bblocked by\b|\bcommit (?:is )?blocked|\bin progress\b",
+    r"|\b(?:not|never|n[o'’]t)(?: yet)?(?: been)? (?:committed|pushed|staged|merged|saved|attempted)",
+    r"|\bnothing (?:(?:is|was|has been) )?(?:yet )?(?:committed|pushed|staged)|\bno commits? (?:(?:was|were) )?made\b",
+    r"|\b(?:uncommitted|unsaved|unstaged|unpushed)\b|\bstaged (?:but|and ready)|\b(?:already|still) staged",
+    r"|\bpending\s*(?:[.,;)]|$)|\bretry the (?:commit|push)\b|\b(?:half|partially)[- ]applied",
+));
 /// What git showed at the time: true until a commit.
-static STATE_OF_TREE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)(?:^|[.!?;:] )\W*(?:the )?current(?:ly)?\b[\w ,:/-]{0,40}\b(?:work(?:ing)?[ -]?tree\W+(?:has|contains|state|status|changes|changed|is (?:clean|dirty))|(?:changed|modified|untracked) files?|git status)\b",
-        r"|(?:^|[.!?;:] )\W*(?:the )?work(?:ing)?[ -]?tree(?:: | (?:currently |now )?)(?:has|contains|(?:is )?(?:clean|dirty))\b",
-        r"|\b(?:is|are|was) (?:\w+ )?(?:ahead of|even with) `?(?:origin|upstream)\b|\b(?:status|branch): (?:is )?(?:already )?(?:ahead|up[ -]to[ -]date)\b",
-    ))
-});
+static STATE_OF_TREE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)(?:^|[.!?;:] )\W*(?:the )?current(?:ly)?\b[\w ,:/-]{0,40}\b(?:work(?:ing)?[ -]?tree\W+(?:has|contains|state|status|changes|changed|is (?:clean|dirty))|(?:changed|modified|untracked) files?|git status)\b",
+    r"|(?:^|[.!?;:] )\W*(?:the )?work(?:ing)?[ -]?tree(?:: | (?:currently |now )?)(?:has|contains|(?:is )?(?:clean|dirty))\b",
+    r"|\b(?:is|are|was) (?:\w+ )?(?:ahead of|even with) `?(?:origin|upstream)\b|\b(?:status|branch): (?:is )?(?:already )?(?:ahead|up[ -]to[ -]date)\b",
+));
 /// How a check ended at the time: true until one goes well.
-static CHECK_FAILED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)\b(?:latest|last|most recent|current) (?:[\w-]+ ){0,2}(?:suite|run|build|tests?)\b.{0,40}\b(?:failed|fails|failing|failures?|errors?)\b",
-        r"|\btests? (?:is|are) (?:currently |still |now )?failing\b",
-    ))
-});
+static CHECK_FAILED: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\b(?:latest|last|most recent|current) (?:[\w-]+ ){0,2}(?:suite|run|build|tests?)\b.{0,40}\b(?:failed|fails|failing|failures?|errors?)\b",
+    r"|\btests? (?:is|are) (?:currently |still |now )?failing\b",
+));
 /// The model offers to do more: open until the user asks for something. A question is left out: the user may have
 /// answered it.
-static OFFER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)(?:^|[.!?;:] )\W*(?:if you(?:['’]d| would)? (?:want|like|prefer|wish),? i(?:['’]ll| can| could| will)\b|i can (?:also )?\b.{0,120}\bif you(?:['’]d| would)? (?:want|like|prefer|wish)\b)[^?:]*$",
-    )
-});
-static COMMIT_FAILED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"(?i)\bcommit\b.{0,60}\b(?:fail|refus|reject)|\bfail\w*\b.{0,40}\bcommit\b")
-});
+static OFFER: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)(?:^|[.!?;:] )\W*(?:if you(?:['’]d| would)? (?:want|like|prefer|wish),? i(?:['’]ll| can| could| will)\b|i can (?:also )?\b.{0,120}\bif you(?:['’]d| would)? (?:want|like|prefer|wish)\b)[^?:]*$",
+);
+static COMMIT_FAILED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)\bcommit\b.{0,60}\b(?:fail|refus|reject)|\bfail\w*\b.{0,40}\bcommit\b");
 /// A rule that is limited to one task.
-static FOR_ONE_TASK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)\bfor (?:the|this|that) (?:[\w-]+ ){0,2}(?:commit|branch|pr|pull request|task|change|fix|cleanup|step)\b",
-    )
-});
-static NEGATION: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\b(?:no|not|never|without|don['’]?t)\b"));
+static FOR_ONE_TASK: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\bfor (?:the|this|that) (?:[\w-]+ ){0,2}(?:commit|branch|pr|pull request|task|change|fix|cleanup|step)\b",
+);
+static NEGATION: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:no|not|never|without|don['’]?t)\b");
 
 /// Bytes, not characters: Chinese needs a third of the characters of English and has three times the bytes for each.
 const MIN_REPORT_BYTES: usize = 200;

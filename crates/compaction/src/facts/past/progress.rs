@@ -1,7 +1,6 @@
 //! Steps of a plan that the model closes in its prose, without a plan tool: "`a.rs` done. Now `b.rs`."
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
 
 use super::evidence::{Evidence, FILE, only_runs};
 use super::present::says_remaining;
@@ -14,54 +13,40 @@ use crate::facts::{Fact, Topic, Voice};
 use history::{History, Kind, Message, Role};
 
 /// Files that are said to be done, and nothing else.
-static FILES_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)^\W*((?:[\w./@-]+\.[a-z][a-z0-9]{0,4}[`*]*(?:,? and |, |/| )[`*]*)+)(?:(?:is|are|now|all) )*(?:done|completed?|finished)[.!]?$",
-    )
-});
+static FILES_DONE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*((?:[\w./@-]+\.[a-z][a-z0-9]{0,4}[`*]*(?:,? and |, |/| )[`*]*)+)(?:(?:is|are|now|all) )*(?:done|completed?|finished)[.!]?$",
+);
 /// A statement that all edits are made, and of what.
-static ALL_EDITS_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)^\W*all (?:of )?(?:the )?((?:[\w/-]+ ){0,2})(?:edits|changes|fixes|updates) (?:(?:are|is|have been|now) )*(?:done|in|in place|made|applied|completed?|finished)[.!]?$",
-    )
-});
+static ALL_EDITS_DONE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*all (?:of )?(?:the )?((?:[\w/-]+ ){0,2})(?:edits|changes|fixes|updates) (?:(?:are|is|have been|now) )*(?:done|in|in place|made|applied|completed?|finished)[.!]?$",
+);
 /// A statement that the whole plan is done, in a report.
-static ALL_STEPS_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*all (?:of )?(?:(?:the|my|our|these) )?(?:(?:\d+|two|three|four|five|six|seven|eight|nine|ten|planned|requested|remaining|implementation) )*",
-        r"(?:tasks|steps|todos|items|phases|subtasks)\b(?: (?:are|have been|were|is|now|successfully|marked))* (?:done|completed?|finished)(?: successfully)?(?:\W*$|[,;:—–]| and | - )",
-    ))
-});
+static ALL_STEPS_DONE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*all (?:of )?(?:(?:the|my|our|these) )?(?:(?:\d+|two|three|four|five|six|seven|eight|nine|ten|planned|requested|remaining|implementation) )*",
+    r"(?:tasks|steps|todos|items|phases|subtasks)\b(?: (?:are|have been|were|is|now|successfully|marked))* (?:done|completed?|finished)(?: successfully)?(?:\W*$|[,;:—–]| and | - )",
+));
 /// How a report begins that says the same of the work in hand: "I applied all changes", "All three are fixed", "Done."
-static WORK_DONE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:(?:(?:i|we)(?:['’]ve| have)? )?(?:now |successfully )?(?:implemented|completed|finished|fixed|resolved|addressed|applied|made|added|updated)(?: and \w+)? all (?:[\w-]+ ){0,4}?(?:steps?|tasks?|items?|changes?|edits?|repairs?|fixes|findings?|issues?|comments?|points?|suggestions?|improvements?|them)\b",
-        r"|(?:all|everything)(?: (?:of|the|my|our|these|those))*(?: [\w-]+){0,4}? (?:(?:are|is|were|have been|has been|now|successfully) )*(?:fixed|done|completed?|implemented|finished|applied|addressed|resolved|in place)\b",
-        r"|(?:all )?done\b\W*(?:$|[.!]))",
-    ))
-});
+static WORK_DONE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:(?:i|we)(?:['’]ve| have)? )?(?:now |successfully )?(?:implemented|completed|finished|fixed|resolved|addressed|applied|made|added|updated)(?: and \w+)? all (?:[\w-]+ ){0,4}?(?:steps?|tasks?|items?|changes?|edits?|repairs?|fixes|findings?|issues?|comments?|points?|suggestions?|improvements?|them)\b",
+    r"|(?:all|everything)(?: (?:of|the|my|our|these|those))*(?: [\w-]+){0,4}? (?:(?:are|is|were|have been|has been|now|successfully) )*(?:fixed|done|completed?|implemented|finished|applied|addressed|resolved|in place)\b",
+    r"|(?:all )?done\b\W*(?:$|[.!]))",
+));
 /// Words by which such a beginning claims less than all: "All but one are fixed", "All of these should be done".
-static LIMITED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)\b(?:but|except|besides|apart|needs?|should|must|can|cannot|could|will|would|to|not|never|be)\b|n['’]t\b",
-    )
-});
+static LIMITED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:but|except|besides|apart|needs?|should|must|can|cannot|could|will|would|to|not|never|be)\b|n['’]t\b",
+);
 /// Words by which such a report says that something is left over.
-static LEFT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)\b(?:waits?|waiting|still|except|later|postponed|deferred|skipped|unchanged|untouched|left (?:out|open|for|as))\b",
-    )
-});
+static LEFT: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:waits?|waiting|still|except|later|postponed|deferred|skipped|unchanged|untouched|left (?:out|open|for|as))\b",
+);
 /// Steps that such a report does not close: delivery, what others do, what is for later.
-static NOT_WORK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:then |finally |also |need to |still )*(?:commit|push|merge|rebase|tag|deploy|release|publish)\b|\bgit (?:add|commit|push|tag|merge)\b",
-        r"|\b(?:commit|push|merg)(?:e|ed|ing)? (?:and|the|all|it|to|them|this|these|changes|everything|yet)\b|\bpull requests?\b|\bprs?\b",
-        r"|\b(?:await\w*|wait(?:s|ing)?|ask(?:s|ed)?|confirm\w*|approv\w*|users?|later|future|follow[- ]?ups?|optional(?:ly)?|backlog|out of scope|next (?:phase|session|release))\b",
-    ))
-});
-static TURNS_TO: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:now|next up|next|on to|moving (?:on )?to)\b"));
+static NOT_WORK: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:then |finally |also |need to |still )*(?:commit|push|merge|rebase|tag|deploy|release|publish)\b|\bgit (?:add|commit|push|tag|merge)\b",
+    r"|\b(?:commit|push|merg)(?:e|ed|ing)? (?:and|the|all|it|to|them|this|these|changes|everything|yet)\b|\bpull requests?\b|\bprs?\b",
+    r"|\b(?:await\w*|wait(?:s|ing)?|ask(?:s|ed)?|confirm\w*|approv\w*|users?|later|future|follow[- ]?ups?|optional(?:ly)?|backlog|out of scope|next (?:phase|session|release))\b",
+));
+static TURNS_TO: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*(?:now|next up|next|on to|moving (?:on )?to)\b");
 
 /// Words before "edits" that do not limit which edits are meant.
 const NOT_A_LIMIT: [&str; 6] = ["planned", "requested", "remaining", "necessary", "file", "these"];

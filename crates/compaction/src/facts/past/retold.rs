@@ -1,7 +1,6 @@
 //! Findings of earlier turns that a later reply of the model tells again or takes back: of a subject the newest stands.
 
 use std::collections::HashSet;
-use std::sync::LazyLock;
 
 use super::step_index::MAX_CANDIDATES;
 use crate::facts::talk::is_question;
@@ -13,12 +12,10 @@ use history::History;
 use regex::Captures;
 
 /// The model takes back what it said before.
-static WITHDRAWS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)\bi was (?:wrong|mistaken)\b|\bmy (?:earlier|previous|initial|first) (?:\w+ )?(?:claim|assessment|estimate|statement|conclusion|analysis|diagnosis|answer) (?:was|is) (?:\w+ )?(?:wrong|incorrect|mistaken)",
-        r"|я ошиб(?:ся|лась)|ich (?:lag falsch|habe mich geirrt)|je me suis trompée?|me equivoqué|我(?:之前)?(?:弄|搞|说|判断)错了|間違えていました|제가 틀렸",
-    ))
-});
+static WITHDRAWS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\bi was (?:wrong|mistaken)\b|\bmy (?:earlier|previous|initial|first) (?:\w+ )?(?:claim|assessment|estimate|statement|conclusion|analysis|diagnosis|answer) (?:was|is) (?:\w+ )?(?:wrong|incorrect|mistaken)",
+    r"|я ошиб(?:ся|лась)|ich (?:lag falsch|habe mich geirrt)|je me suis trompée?|me equivoqué|我(?:之前)?(?:弄|搞|说|判断)错了|間違えていました|제가 틀렸",
+));
 
 /// Drops questions to the user that a later request left behind, and findings of earlier turns whose names most of a
 /// later report tells again, or that the model took back.
@@ -63,9 +60,8 @@ pub(in crate::facts) fn drop_retold(history: &History, facts: &mut Vec<Fact>) {
 }
 
 /// The hash of a commit, with the link and parentheses around it.
-static HASH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"( ?\()?\[?`?\b([0-9a-f]{7,40})\b`?\]?(?:\(https?://[^)\s]*\))?(\))?")
-});
+static HASH: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"( ?\()?\[?`?\b([0-9a-f]{7,40})\b`?\]?(?:\(https?://[^)\s]*\))?(\))?");
 
 /// Takes hashes of commits that were amended or rebased since out of what the model said: they lead nowhere.
 pub(in crate::facts) fn drop_lost_hashes(is_lost: impl Fn(&str) -> bool, facts: &mut [Fact]) {

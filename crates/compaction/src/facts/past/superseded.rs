@@ -2,7 +2,6 @@
 //! same thing: a new status of the task, work on the same names, a finished turn.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::LazyLock;
 
 use super::evidence::Evidence;
 use super::present::{self, is_report, says_remaining};
@@ -20,35 +19,29 @@ use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
 use history::{History, Kind, Message, Role};
 
 /// The numbers of the tasks that a step is about: `Task #3: …`, `tasks #6 and #7`, `UI-5 (#16): …`.
-static TASKS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)^\W*(?:task\s+#?|#)(\d+)\b|\btasks?:? ((?:#\d+(?:,? and |, | & )?)+)|\b[A-Z]+-\d+ \(#(\d+)\)|\(#(\d+)\):",
-    )
-});
+static TASKS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:task\s+#?|#)(\d+)\b|\btasks?:? ((?:#\d+(?:,? and |, | & )?)+)|\b[A-Z]+-\d+ \(#(\d+)\)|\(#(\d+)\):",
+);
 
 /// The state of a step behind its number or name, with the space around it.
-static STATUS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)\s*[:–-]\s*\**(pending|not started|in[ _]progress|blocked|unfixed)\b\**(?:\s*[:–-]\s*)?",
-    )
-});
+static STATUS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\s*[:–-]\s*\**(pending|not started|in[ _]progress|blocked|unfixed)\b\**(?:\s*[:–-]\s*)?",
+);
 
 /// Maximum bytes of a step that asks only for a run.
 const MAX_RUN_STEP_BYTES: usize = 120;
 
 /// A step from its verb on, without "we still need to" and the like.
-static STEP: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"(?is)^\W*(?:(?:we |i )?(?:still )?needs? to |then |finally,? )?(\w.*)$")
-});
+static STEP: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?is)^\W*(?:(?:we |i )?(?:still )?needs? to |then |finally,? )?(\w.*)$");
 
 /// What the model offers to do: verb and object.
-static OFFER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"(?is)(?:shall i|should i|may i|(?:want|like) me to) (?:also |now )?(\w+)(.*)$")
-});
+static OFFER: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?is)(?:shall i|should i|may i|(?:want|like) me to) (?:also |now )?(\w+)(.*)$");
 
 /// A refusal that only postpones.
-static POSTPONES: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\b(?:not yet|not now|wait|hold on|later|first)\b"));
+static POSTPONES: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)\b(?:not yet|not now|wait|hold on|later|first)\b");
 
 /// A task that was finished or cancelled: verb, names of code, message.
 struct ClosedTask {

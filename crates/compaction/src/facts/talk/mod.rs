@@ -6,8 +6,6 @@ pub(in crate::facts) mod orders;
 pub(in crate::facts) mod overruled;
 pub(in crate::facts) mod report;
 
-use std::sync::LazyLock;
-
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::stretches::{Stretch, stretches};
@@ -34,52 +32,39 @@ const MIN_FINDING_CHARS: usize = 40;
 /// Maximum characters of an answer that begins with a yes.
 const MAX_APPROVAL_CHARS: usize = 400;
 
-static CHOSEN_OPTION: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#) ?)?([1-9]|[a-h])(?:\W|$)",
-    )
-});
-static OFFERED_OPTION: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
-    )
-});
+static CHOSEN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#) ?)?([1-9]|[a-h])(?:\W|$)",
+);
+static OFFERED_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
+);
 /// A question that proposes nothing: a reply to it is a request.
-static OPEN_INVITATION: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)\b(?:any|some)(?:thing|where) (?:else|more)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
-        r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
-    ))
-});
+static OPEN_INVITATION: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\b(?:any|some)(?:thing|where) (?:else|more)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
+    r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
+));
 /// The beginning of a counter-question.
-static DOUBT_START: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:q:|(?:ok(?:ay)?|but|so|and|hm+|mh+|mm+)\b)"));
+static DOUBT_START: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*(?:q:|(?:ok(?:ay)?|but|so|and|hm+|mh+|mm+)\b)");
 /// A question without a question mark within a sentence.
-static QUESTION_WITHIN: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"\bIs there\b|\bAre there\b|(?i)\b(?:is there (?:like )?an?|do you (?:think|know|suggest)|can you (?:check|look|explain|reconsider))\b",
-    )
-});
+static QUESTION_WITHIN: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"\bIs there\b|\bAre there\b|(?i)\b(?:is there (?:like )?an?|do you (?:think|know|suggest)|can you (?:check|look|explain|reconsider))\b",
+);
 /// How sentences begin that mean nothing if they are short: "No output yet.", "Agreed."
-static FILLER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:no|not|nothing|still|yes|ok|okay|sure|agreed|understood|got it|thanks?|thank you|great|perfect|good|right",
-        r"|hello|hi|of course|certainly|sorry|i can help|i(?:'|’)?d be happy|happy to)\b",
-    ))
-});
+static FILLER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:no|not|nothing|still|yes|ok|okay|sure|agreed|understood|got it|thanks?|thank you|great|perfect|good|right",
+    r"|hello|hi|of course|certainly|sorry|i can help|i(?:'|’)?d be happy|happy to)\b",
+));
 /// Sentences of [`FILLER`] that may be findings if they are longer.
-static NEGATIVE: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:no|not|nothing|still)\b"));
+static NEGATIVE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:no|not|nothing|still)\b");
 /// A prompt that only asks to go on with what was asked before.
-static RESUMES: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:(?:please|pls|ok(?:ay)?|yes|now)\W+)*(?:continue|resume|carry on|go on|keep going|proceed|pick (?:it )?up)",
-        r"(?:,? (?:please|(?:(?:with|from) )?(?:(?:the|this|that|our|your) )?(?:(?:previous|last|old) )?(?:session|work|conversation|task)",
-        r"|(?:from )?where (?:you|we|it) (?:left off|stopped)))*\W*$",
-    ))
-});
+static RESUMES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:please|pls|ok(?:ay)?|yes|now)\W+)*(?:continue|resume|carry on|go on|keep going|proceed|pick (?:it )?up)",
+    r"(?:,? (?:please|(?:(?:with|from) )?(?:(?:the|this|that|our|your) )?(?:(?:previous|last|old) )?(?:session|work|conversation|task)",
+    r"|(?:from )?where (?:you|we|it) (?:left off|stopped)))*\W*$",
+));
 /// Placeholder of an image (Claude Code).
-static IMAGE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"\[Image(?: #\d+)?\]"));
+static IMAGE: AsciiFirstRegex = AsciiFirstRegex::new(r"\[Image(?: #\d+)?\]");
 
 /// Reads the conversation. `goal`: whether the goal is known already.
 pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {

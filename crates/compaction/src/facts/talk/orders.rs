@@ -1,7 +1,6 @@
 //! Rules and orders of the user: standing rules, and orders for the task at hand.
 
 use std::borrow::Cow;
-use std::sync::LazyLock;
 
 use super::statements;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -15,14 +14,12 @@ use crate::facts::{Detail, Fact, Polarity, Topic};
 pub(in crate::facts) const MAX_RULE_CHARS: usize = 420;
 
 /// The beginning of a question without a question mark. `do it` and `can you` are orders.
-pub(in crate::facts) static QUESTION_START: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:(?:and|but|so|also|then|ok(?:ay)?|wait),? )?(?:(?:do|does|did|have|has|are|were|should) (?:we|you|i|they|these|those)",
-        r"|(?:does|did|has|is|was|will|would|should|can|could) (?:it|this|that|there|the|i|we|they)",
-        r"|(?:should|does|did|is|was|are|were|would|could|has|have)n['’]?t \w+",
-        r"|(?:what|why|how|when|where|who) (?:is|are|was|were|do|does|did|should|would|can|could|will|about))\b",
-    ))
-});
+pub(in crate::facts) static QUESTION_START: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:and|but|so|also|then|ok(?:ay)?|wait),? )?(?:(?:do|does|did|have|has|are|were|should) (?:we|you|i|they|these|those)",
+    r"|(?:does|did|has|is|was|will|would|should|can|could) (?:it|this|that|there|the|i|we|they)",
+    r"|(?:should|does|did|is|was|are|were|would|could|has|have)n['’]?t \w+",
+    r"|(?:what|why|how|when|where|who) (?:is|are|was|were|do|does|did|should|would|can|could|will|about))\b",
+));
 
 /// The polarity of a sentence; `None` if it is not a rule.
 pub(in crate::facts) fn polarity(sentence: &str) -> Option<Polarity> {
@@ -287,22 +284,16 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
 }
 
 /// A place in a file, as reviews cite it.
-static PLACE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"[\w/-]\.(?:rs|go|py|[jt]sx?|java|kt|rb|cs?|cc|cpp|h|swift|php|md|toml|ya?ml|json|sh):\d+\b",
-    )
-});
+static PLACE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"[\w/-]\.(?:rs|go|py|[jt]sx?|java|kt|rb|cs?|cc|cpp|h|swift|php|md|toml|ya?ml|json|sh):\d+\b",
+);
 /// A sentence that says what something does.
-static DESCRIBES: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)^\W*(?:this|that|it|there|the [\w/`.()-]+(?: [\w/`.()-]+){0,4}?) (?:only |never |also )?(?:is|are|has|\w{2,}s)\b",
-    )
-});
-static ASKS_FOR: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)\b(?:must|should|shall|needs? to|ha(?:s|ve) to|please|let['’]?s|want|do not|don['’]?t|make sure|ensure)\b",
-    )
-});
+static DESCRIBES: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:this|that|it|there|the [\w/`.()-]+(?: [\w/`.()-]+){0,4}?) (?:only |never |also )?(?:is|are|has|\w{2,}s)\b",
+);
+static ASKS_FOR: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:must|should|shall|needs? to|ha(?:s|ve) to|please|let['’]?s|want|do not|don['’]?t|make sure|ensure)\b",
+);
 
 /// Whether a text is somebody's review of code: what it says of the code is no order.
 fn is_review(text: &str) -> bool {
@@ -310,51 +301,39 @@ fn is_review(text: &str) -> bool {
 }
 
 /// A sentence that bounds a task as a whole.
-static ABOUT_THE_WHOLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:all changes (?:are|go|stay|must)\b|(?:no|nothing) (?:other|else)\b|no (?:new|other|further|additional) \w+ (?:are |is )?(?:needed|required|allowed)?|no changes (?:to|in)\b)",
-        r"|\b(?:remains?|are|is|stays?|kept) (?:unchanged|untouched|as[- ]is)\b",
-    ))
-});
+static ABOUT_THE_WHOLE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:all changes (?:are|go|stay|must)\b|(?:no|nothing) (?:other|else)\b|no (?:new|other|further|additional) \w+ (?:are |is )?(?:needed|required|allowed)?|no changes (?:to|in)\b)",
+    r"|\b(?:remains?|are|is|stays?|kept) (?:unchanged|untouched|as[- ]is)\b",
+));
 /// A sentence that means nothing without the one before it.
-static REFERS_BACK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:(?:then|it|they)\b|(?:this|that|these|those) (?:is|are|was|were|has|have|needs?|must|should|shall",
-        r"|can|could|may|might|will|would|does|do|also|only|always|never)\b)",
-    ))
-});
+static REFERS_BACK: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:then|it|they)\b|(?:this|that|these|those) (?:is|are|was|were|has|have|needs?|must|should|shall",
+    r"|can|could|may|might|will|would|does|do|also|only|always|never)\b)",
+));
 
 /// What is to be kept or used is told in the sentence before.
-static POINTS_BACK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"(?i)\b(?:keep|use|follow|do|leave|preserve) (?:that|this|these|those)\b")
-});
+static POINTS_BACK: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)\b(?:keep|use|follow|do|leave|preserve) (?:that|this|these|those)\b");
 
 /// The title of a text that was written for a model.
-static PROMPT_TITLE: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\s*# .*\bprompt\b"));
+static PROMPT_TITLE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\s*# .*\bprompt\b");
 /// A document that gives the agent its work, where others describe a product.
-static BRIEFS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?im)^\W*you are (?:the |an? )?[\w-]+|\bif you are (?:the |an? )?[\w-]+|^#+ (?:\W*\d+[.)] )?your (?:tasks?|job|role|assignment)\b",
-    )
-});
+static BRIEFS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?im)^\W*you are (?:the |an? )?[\w-]+|\bif you are (?:the |an? )?[\w-]+|^#+ (?:\W*\d+[.)] )?your (?:tasks?|job|role|assignment)\b",
+);
 
 /// A prohibition that stands for itself, whatever it is about.
-static PROHIBITS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:(?:do|must|should) not|(?:don|mustn|shouldn)['’]?t|never|nunca|jamais|niemals|никогда не|не (?:трогай|меняй|изменяй|удаляй|используй|добавляй)\w*)\b",
-        r"|^\W*(?:不要|禁止|绝不|切勿|절대)",
-    ))
-});
+static PROHIBITS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:do|must|should) not|(?:don|mustn|shouldn)['’]?t|never|nunca|jamais|niemals|никогда не|не (?:трогай|меняй|изменяй|удаляй|используй|добавляй)\w*)\b",
+    r"|^\W*(?:不要|禁止|绝不|切勿|절대)",
+));
 
 /// The label of a list whose items are rules, whatever their words.
-static RULES_LABEL: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:\d+[.)]\W*)?(?:(?:important|general|hard|strict|critical|ground|key|core|global|working|lead|coordination|team|agent|safety|the|your|my|our) ){0,2}(?:rules|constraints|prohibitions|guardrails|restrictions|правила|ограничения|запреты",
-        r"|regeln|einschränkungen|règles|contraintes|reglas|restricciones)\W*$",
-        r"|^\W*(?:规则|約束|约束|限制|ルール|制約|규칙|제약)\W*$",
-    ))
-});
+static RULES_LABEL: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:\d+[.)]\W*)?(?:(?:important|general|hard|strict|critical|ground|key|core|global|working|lead|coordination|team|agent|safety|the|your|my|our) ){0,2}(?:rules|constraints|prohibitions|guardrails|restrictions|правила|ограничения|запреты",
+    r"|regeln|einschränkungen|règles|contraintes|reglas|restricciones)\W*$",
+    r"|^\W*(?:规则|約束|约束|限制|ルール|制約|규칙|제약)\W*$",
+));
 
 /// Whether a sentence stands in a list of tasks: most of its items are no rules. What it prohibits binds all the same.
 fn is_listed_task(part: &str, sentence: &str) -> bool {
@@ -397,8 +376,7 @@ fn is_listed_rule(part: &str, sentence: &str) -> bool {
 }
 
 /// A requirement, whatever it is about.
-static REQUIRES: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)\b(?:must|shall|do not|don['’]t|mandatory)\b"));
+static REQUIRES: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)\b(?:must|shall|do not|don['’]t|mandatory)\b");
 
 /// What stands under a heading of a plan.
 #[derive(Clone, Copy, PartialEq, Eq)]

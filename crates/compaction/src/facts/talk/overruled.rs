@@ -15,7 +15,7 @@ const STEPS: &str = "commit|push|merge|deploy|publish|release";
 
 /// A prohibition of one step that names nothing else: "never push to main" also binds who is told to push.
 static BARE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(format!(
+    AsciiFirstRegex::of(format!(
         concat!(
             r"(?i)^\W*(?:(?:please|pls|and|but|so|just|also|ok(?:ay)?)\W+)*(?:do not|don['’]?t) ({steps})",
             r"(?: (?:or|and|/) (?:{steps}))?",
@@ -26,7 +26,7 @@ static BARE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
 });
 /// An order to take one of these steps.
 static ORDER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(format!(
+    AsciiFirstRegex::of(format!(
         concat!(
             r"(?i)(?:^\W*|\b(?:and|then|now|please|ahead and|you can|let['’]?s) )(?:(?:now|please|then|ok(?:ay)?|yes|you can|can you|go ahead and|let['’]?s)\W+)*",
             r"({steps})\b",

@@ -1,7 +1,5 @@
 //! The model's messages as reports: what of a long one is told.
 
-use std::sync::LazyLock;
-
 use serde_json::Value;
 
 use super::is_question;
@@ -15,11 +13,9 @@ use history::tools::{Meaning, meaning};
 use history::{Call, Kind, Message, Role};
 
 /// Heading of one of several points in a report: `1. **Title**`, `## 1. Title`, `P1: title`.
-static NUMBERED_HEADING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"^(?:[-*] )?(?:\d{1,2}[.)] \*\*|(?:#{1,6} |\*\*)\d{1,2}[.)] |(?:#{1,6} )?(?:\*\*)?\[?P\d\b)",
-    )
-});
+static NUMBERED_HEADING: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"^(?:[-*] )?(?:\d{1,2}[.)] \*\*|(?:#{1,6} |\*\*)\d{1,2}[.)] |(?:#{1,6} )?(?:\*\*)?\[?P\d\b)",
+);
 
 /// What a message of the model says: its text, without the list of sources that some append for their client, and the
 /// answer that it delivers by a tool.
@@ -44,8 +40,8 @@ pub(in crate::facts) fn text_of_model(message: &Message) -> String {
 }
 
 /// The heading of a step: "Task 8: Verification".
-static STEP_HEADING: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?i)^\W*(?:task|step|phase|part|stage) \d{1,2}\W[^.!?]*$"));
+static STEP_HEADING: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*(?:task|step|phase|part|stage) \d{1,2}\W[^.!?]*$");
 
 /// Whether a sentence announces a step.
 pub(super) fn announces(sentence: &str) -> bool {
@@ -142,13 +138,11 @@ fn json_inline(value: &Value) -> String {
 
 /// A line of a report that one looks for first: a place in a file, a severity, a number of an issue, a fix, a row of a
 /// table.
-static WEIGHTY: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)\w\.[a-z]\w{0,4}:\d+|^[^\w#]*#\d+\b|^\W*(?:fix|severity):",
-        r"|^\W*(?:\d+[.)]\W*)?(?:critical|blockers?|major|high)\b(?: severity)?\W|\bseverity: (?:critical|blocker|major|high)\b",
-        r"|\S \| \S",
-    ))
-});
+static WEIGHTY: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\w\.[a-z]\w{0,4}:\d+|^[^\w#]*#\d+\b|^\W*(?:fix|severity):",
+    r"|^\W*(?:\d+[.)]\W*)?(?:critical|blockers?|major|high)\b(?: severity)?\W|\bseverity: (?:critical|blocker|major|high)\b",
+    r"|\S \| \S",
+));
 
 fn is_item(line: &str) -> bool {
     WEIGHTY.is_match(line) || without_markers(line).len() < line.len() && !line.starts_with('#')
@@ -290,11 +284,9 @@ fn drop_empty_headings(all: &[&str], picked: &mut [Option<&str>]) {
 
 /// How many things a heading says that follow: "Two causes:".
 fn counted(heading: &str) -> Option<usize> {
-    static COUNT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-        AsciiFirstRegex::new(
-            r"(?i)(?:^|[\s(*])(two|three|four|five|six|seven|eight|[2-9]) (?:[\w-]+ ){0,3}[a-z]{3,}s\b",
-        )
-    });
+    static COUNT: AsciiFirstRegex = AsciiFirstRegex::new(
+        r"(?i)(?:^|[\s(*])(two|three|four|five|six|seven|eight|[2-9]) (?:[\w-]+ ){0,3}[a-z]{3,}s\b",
+    );
     const WORDS: [&str; 7] = ["two", "three", "four", "five", "six", "seven", "eight"];
     let word = COUNT.captures(heading)?.get(1)?.as_str().to_lowercase();
     WORDS.iter().position(|it| *it == word).map(|it| it + 2).or_else(|| word.parse().ok())

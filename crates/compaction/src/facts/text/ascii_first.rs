@@ -11,28 +11,40 @@ use regex::{CaptureMatches, Captures, Match, Matches, Regex};
 /// In the first, `\w`, `\W`, `\d` and `\b` are ASCII classes, which for these texts match the same. The Unicode classes
 /// take most of the time to compile an expression (one of ours took 245 million instructions), and beside a non-ASCII
 /// character such as a dash, a Unicode word boundary falls back to an engine that is about thirty times slower.
+///
+/// Each is compiled when a text needs it.
 pub(crate) struct AsciiFirstRegex {
-    ascii: Regex,
     pattern: Cow<'static, str>,
-    /// Compiled when a text needs it.
+    ascii: OnceLock<Regex>,
     unicode: OnceLock<Regex>,
 }
 
 impl AsciiFirstRegex {
     /// A pattern that does not compile matches nothing, and fails an assertion in tests.
-    pub(crate) fn new(pattern: impl Into<Cow<'static, str>>) -> Self {
-        let pattern = pattern.into();
-        let ascii = pattern
-            .replace(r"\w", "[0-9A-Za-z_]")
-            .replace(r"\W", "[^0-9A-Za-z_]")
-            .replace(r"\d", "[0-9]")
-            .replace(r"\b", r"(?-u:\b)");
-        Self { ascii: compile(&ascii), pattern, unicode: OnceLock::new() }
+    pub(crate) const fn new(pattern: &'static str) -> Self {
+        Self { pattern: Cow::Borrowed(pattern), ascii: OnceLock::new(), unicode: OnceLock::new() }
+    }
+
+    /// A pattern that is put together.
+    pub(crate) fn of(pattern: String) -> Self {
+        Self { pattern: pattern.into(), ascii: OnceLock::new(), unicode: OnceLock::new() }
     }
 
     /// The variant for a text. `ascii`: whether [`has_ascii_letters_only`] holds for it.
     pub(crate) fn for_text(&self, ascii: bool) -> &Regex {
-        if ascii { &self.ascii } else { self.unicode.get_or_init(|| compile(&self.pattern)) }
+        if ascii {
+            self.ascii.get_or_init(|| compile(&self.in_ascii()))
+        } else {
+            self.unicode.get_or_init(|| compile(&self.pattern))
+        }
+    }
+
+    fn in_ascii(&self) -> String {
+        self.pattern
+            .replace(r"\w", "[0-9A-Za-z_]")
+            .replace(r"\W", "[^0-9A-Za-z_]")
+            .replace(r"\d", "[0-9]")
+            .replace(r"\b", r"(?-u:\b)")
     }
 
     fn on(&self, text: &str) -> &Regex {

@@ -153,11 +153,14 @@ impl CueSet {
             plain.iter().map(String::as_str).chain(patterns).collect::<Vec<_>>().join("|")
         };
         let (spaced, dense) = (cues(true).replace(r"\w", LETTER), cues(false));
-        Self(AsciiFirstRegex::new(match place {
+        let set = AsciiFirstRegex::of(match place {
             Place::Start => format!(r"(?m)^\W*(?:(?:{spaced})\b|{dense})"),
             // `\b` alone would require a word character where a cue begins with punctuation.
             Place::Anywhere => format!(r"(?m)(?:^|\b|\s)(?:{spaced})(?:\b|$|\s)|{dense}"),
-        }))
+        });
+        // Compiled with all others, so that a server can do it before its first call.
+        set.for_text(true);
+        Self(set)
     }
 
     pub(in crate::facts) fn is_in(&self, lower: &Lowercased) -> bool {

@@ -5,8 +5,6 @@ pub(crate) mod ascii_first;
 pub(in crate::facts) mod cues;
 pub(crate) mod stretches;
 
-use std::sync::LazyLock;
-
 use ascii_first::AsciiFirstRegex;
 
 /// Elements that clients insert in a user message.
@@ -143,19 +141,17 @@ fn without_elements<'a>(mut rest: &'a str, out: &mut Vec<&'a str>) {
 }
 
 /// Lines of logs, stack traces, diffs, code, terminals and tables.
-static MACHINE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\s*(?:",
-        r"\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d:", // time stamps
-        r"|at \S+ ?\(.*\)$|at (?:async )?\S+:\d+|File .+, line \d+|Traceback|caused by:", // stack frames
-        r"|\[?(?:debug|info|warn|warning|error|trace|fatal|notice|critical)\]?(?:[:|\]]|\s*\|)|npm (?:err|warn)|\S*(?:error|exception)\b[^:]{0,20}:",
-        r"|@@ |diff --git|index [0-9a-f]{6,}|\+\+\+ |--- |[+-]\s*\d+\s|[+-][^\s\-+*]", // diffs
-        r"|[$❯➜>#|│┃├└╭╰┌]\s|[|│┃├└╭╰┌]|\S*[$#%] (?:cd|ls|npm|git|cargo|go|python)\b", // terminals and tables
-        r"|</?[a-z][\w-]*[^>]*>\s*$|</|\{|\}|\]|//|/\*|\*/|#include|import .*;?$|from \S+ import|(?:const|let|var|func|fn|def|class|return|if|for|while|public|private|export)\b.*[;{:(]\s*$",
-        r#"|"[^"]+":\s|[\w.-]+=\S+(?:\s+[\w.-]+=\S+)+\s*$|\w+:\s*$|━|═|─"#,
-        r")|[;{]\s*$|\|\w{4,5}\|\s|(?:\b\w+=\S+\s+){3}",
-    ))
-});
+static MACHINE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\s*(?:",
+    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|[A-Z][a-z]{2} +\d+ \d\d:\d\d:", // time stamps
+    r"|at \S+ ?\(.*\)$|at (?:async )?\S+:\d+|File .+, line \d+|Traceback|caused by:", // stack frames
+    r"|\[?(?:debug|info|warn|warning|error|trace|fatal|notice|critical)\]?(?:[:|\]]|\s*\|)|npm (?:err|warn)|\S*(?:error|exception)\b[^:]{0,20}:",
+    r"|@@ |diff --git|index [0-9a-f]{6,}|\+\+\+ |--- |[+-]\s*\d+\s|[+-][^\s\-+*]", // diffs
+    r"|[$❯➜>#|│┃├└╭╰┌]\s|[|│┃├└╭╰┌]|\S*[$#%] (?:cd|ls|npm|git|cargo|go|python)\b", // terminals and tables
+    r"|</?[a-z][\w-]*[^>]*>\s*$|</|\{|\}|\]|//|/\*|\*/|#include|import .*;?$|from \S+ import|(?:const|let|var|func|fn|def|class|return|if|for|while|public|private|export)\b.*[;{:(]\s*$",
+    r#"|"[^"]+":\s|[\w.-]+=\S+(?:\s+[\w.-]+=\S+)+\s*$|\w+:\s*$|━|═|─"#,
+    r")|[;{]\s*$|\|\w{4,5}\|\s|(?:\b\w+=\S+\s+){3}",
+));
 
 pub(crate) fn is_machine_output(line: &str) -> bool {
     MACHINE.is_match(line)
@@ -331,8 +327,8 @@ pub(in crate::facts) fn offset(slice: &str, text: &str) -> usize {
     slice.as_ptr() as usize - text.as_ptr() as usize
 }
 
-static DURATION: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"\s*[\[(]?\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b[\])]?"));
+static DURATION: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"\s*[\[(]?\b\d+(?:\.\d+)? ?(?:ms|s|sec|seconds)\b[\])]?");
 
 /// Without durations: the same failure a second later is the same failure.
 pub(in crate::facts) fn without_durations(text: &str) -> std::borrow::Cow<'_, str> {

@@ -1,8 +1,6 @@
 //! What a prompt contains besides what its author typed: logs and code, a web page, a transcript, the preamble of a
 //! harness. Recognised by shape. Only what is typed is taken as the user's wishes.
 
-use std::sync::LazyLock;
-
 use super::ascii_first::AsciiFirstRegex;
 use super::is_machine_output;
 
@@ -25,33 +23,25 @@ pub(crate) enum Stretch {
 }
 
 /// The speaker's name at the start of a line.
-static SPEAKER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\s*(?:\*\*|#+ )?\[?(?:(user|human|you)|assistant|ai|claude|chatgpt|gpt|gemini|codex|agent|bot|tool|system)",
-        r"(?: \([^)]{1,40}\))?(?:\]|(?:\*\*)?\s*:(?:\*\*)?)(?:\s|$)",
-    ))
-});
+static SPEAKER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\s*(?:\*\*|#+ )?\[?(?:(user|human|you)|assistant|ai|claude|chatgpt|gpt|gemini|codex|agent|bot|tool|system)",
+    r"(?: \([^)]{1,40}\))?(?:\]|(?:\*\*)?\s*:(?:\*\*)?)(?:\s|$)",
+));
 /// How a harness tells the model its role.
-static PREAMBLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)^\W*(?:(?:setting|context|role|system)\b\W*)?(?:you are (?:an?|the) |your name is |you(?:'|’)re (?:an?|the) |act as )",
-    )
-});
+static PREAMBLE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:(?:setting|context|role|system)\b\W*)?(?:you are (?:an?|the) |your name is |you(?:'|’)re (?:an?|the) |act as )",
+);
 /// Where the text of a harness comes to the task.
-static TASK: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)^\W*(?:(?:your |the |current )?(?:tasks?|objective|goal|issue|request|assignment|mission|problem(?: statement)?)(?:\b.{0,40})?[:*]*\W*$",
-        r"|(?:your |the )?(?:task|objective|goal|issue|request|assignment|mission)\W*:",
-        r"|(?:[^.\n]{1,160}\. )?your (?:current )?(?:task|job|goal) (?:is|here is)\b|we(?:'|’)?(?:re| are) (?:currently )?(?:solving|working on)\b)",
-    ))
-});
+static TASK: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:(?:your |the |current )?(?:tasks?|objective|goal|issue|request|assignment|mission|problem(?: statement)?)(?:\b.{0,40})?[:*]*\W*$",
+    r"|(?:your |the )?(?:task|objective|goal|issue|request|assignment|mission)\W*:",
+    r"|(?:[^.\n]{1,160}\. )?your (?:current )?(?:task|job|goal) (?:is|here is)\b|we(?:'|’)?(?:re| are) (?:currently )?(?:solving|working on)\b)",
+));
 
 /// A heading over a harness's general instructions.
-static MANUAL: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)^(?:#+ *|\*\*)?(?:important |general )?(?:instructions|tips|guidelines|rules|response format|output format)\W*$",
-    )
-});
+static MANUAL: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^(?:#+ *|\*\*)?(?:important |general )?(?:instructions|tips|guidelines|rules|response format|output format)\W*$",
+);
 
 /// Splits a text into stretches, which together are the whole text.
 pub(crate) fn stretches(text: &str) -> Vec<(Stretch, &str)> {

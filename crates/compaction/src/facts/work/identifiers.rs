@@ -1,7 +1,6 @@
 //! Identifiers in use, which cannot be recovered once they are lost.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::LazyLock;
 
 use super::command::{self, ParsedCommand};
 use super::file_mentions::is_kept_by_tools;
@@ -15,38 +14,47 @@ use crate::facts::{Detail, Fact, Name};
 use history::tools::{self, Action, Meaning};
 use history::{History, Kind, Part, Role, Text};
 
-static KINDS: LazyLock<Vec<(Name, AsciiFirstRegex)>> = LazyLock::new(|| {
-    [
-        (Name::Url, r"\bhttps?://[^\s<>)\]{}'\x22`|\\，。）]+[^\s<>)\]{}'\x22`|\\，。）.,;:!?*]"),
-        (Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
-        (Name::Ticket, r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|[\s(`*|,])(#\d{2,5})\b|\[(#\d{2,5})\]\("),
-        // A plain number needs the name of its package or program; the word before it counts only if it is written like
-        // one.
-        (Name::Version, concat!(
+static KINDS: [(Name, AsciiFirstRegex); 9] = [
+    kind(Name::Url, r"\bhttps?://[^\s<>)\]{}'\x22`|\\，。）]+[^\s<>)\]{}'\x22`|\\，。）.,;:!?*]"),
+    kind(Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
+    kind(
+        Name::Ticket,
+        r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|[\s(`*|,])(#\d{2,5})\b|\[(#\d{2,5})\]\(",
+    ),
+    // A plain number needs the name of its package or program; the word before it counts only if it is written like
+    // one.
+    kind(
+        Name::Version,
+        concat!(
             r"@?[A-Za-z][\w./-]*(?:@[\^~]?v?|==)\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b",
             r"|[\x22'][@A-Za-z][\w./-]*[\x22']: ?[\x22'][\^~]?\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?[\x22']|\b[a-z][\w./-]*[:=]v?\d+\.\d+\.\d+(?:-[\w.]+)?\b",
             r"|(?i)\b(?:go|java|node|php|python|ruby|rust|swift|typescript) v?\d+\.\d+(?:\.\d+)*\b(?-i)",
             r"|(?m:^)[ \t]*[A-Za-z]\w*[-_./][\w./-]*\w v\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b",
             r"|\bv\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+\.\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b",
-        )),
-        (Name::Port, r"(?i)(?:\bport[ :=]+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)\d{2,5}\b"),
-        (Name::Hash, r"\b(?:sha256:)?[0-9a-f]{7,64}\b"),
-        (Name::Branch, r"(?i)(?:\bbranch(?:es)?(?: named| called)? [`'\x22]?|git (?:checkout|switch)(?: -[bc])? |git push (?:-u )?origin |origin/)([A-Za-z][\w.-]*/?[\w./-]*\w)"),
-        (Name::Setting, r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;$()]{1,80}|[`'\x22]?\b[a-z]+(?:[A-Z][a-z0-9]*|_[a-z0-9]+)+[`'\x22]?\s?[:=]\s?\d+\b"),
-        (Name::Colour, r"#[0-9A-Fa-f]{6}\b"),
-    ]
-    .into_iter()
-    .map(|(kind, pattern)| (kind, AsciiFirstRegex::new(pattern)))
-    .collect()
-});
+        ),
+    ),
+    kind(Name::Port, r"(?i)(?:\bport[ :=]+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)\d{2,5}\b"),
+    kind(Name::Hash, r"\b(?:sha256:)?[0-9a-f]{7,64}\b"),
+    kind(
+        Name::Branch,
+        r"(?i)(?:\bbranch(?:es)?(?: named| called)? [`'\x22]?|git (?:checkout|switch)(?: -[bc])? |git push (?:-u )?origin |origin/)([A-Za-z][\w.-]*/?[\w./-]*\w)",
+    ),
+    kind(
+        Name::Setting,
+        r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;$()]{1,80}|[`'\x22]?\b[a-z]+(?:[A-Z][a-z0-9]*|_[a-z0-9]+)+[`'\x22]?\s?[:=]\s?\d+\b",
+    ),
+    kind(Name::Colour, r"#[0-9A-Fa-f]{6}\b"),
+];
+
+const fn kind(name: Name, pattern: &'static str) -> (Name, AsciiFirstRegex) {
+    (name, AsciiFirstRegex::new(pattern))
+}
+
 /// A command that creates tickets, and how it prints their names.
-static CREATES_TICKET: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"\b(?:bd|gh (?:issue|pr|release)) create\b"));
-static TICKET_CREATED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)\bcreated (?:new )?(?:issue|bead|task|epic|bug|feature)?:? *([a-z]\w*-[a-z0-9.]*\d[a-z0-9.]*|[a-z]\w*-[a-z0-9]{2,5})\b|\x22id\x22: ?\x22([a-z]\w*-[\w.]+)\x22",
-    )
-});
+static CREATES_TICKET: AsciiFirstRegex = AsciiFirstRegex::new(r"\b(?:bd|gh (?:issue|pr|release)) create\b");
+static TICKET_CREATED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\bcreated (?:new )?(?:issue|bead|task|epic|bug|feature)?:? *([a-z]\w*-[a-z0-9.]*\d[a-z0-9.]*|[a-z]\w*-[a-z0-9]{2,5})\b|\x22id\x22: ?\x22([a-z]\w*-[\w.]+)\x22",
+);
 /// Reads the identifiers that the user or the model names, that commands contain, and that code written or searched
 /// here defines. `base`: the working directory.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {

@@ -1,7 +1,6 @@
 //! What becomes of failures.
 
 use std::collections::HashSet;
-use std::sync::LazyLock;
 
 use super::Work;
 use super::command::{self, Operation, ParsedCommand};
@@ -18,44 +17,34 @@ const NEAR: usize = 10;
 const RECENT: usize = 32;
 
 /// A program was called in a way that it does not know, or an inline script has a typing error.
-static WRONG_CALL: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)\b(?:unknown|unrecogni[sz]ed|unexpected|invalid|illegal|no such) (?:option|argument|flag|switch|command|subcommand)s?\b",
-        r"|^usage:|command not found|\b(?:Syntax|Indentation)Error\b|unexpected (?:EOF|end of file)",
-    ))
-});
-static NOT_INSTALLED: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?:^|[\s:])([\w.-]+): (?:command )?not found\b"));
-static MISSING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)no such file|not found|does not exist|did not match any|ENOENT|cannot find|can't open",
-    )
-});
+static WRONG_CALL: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\b(?:unknown|unrecogni[sz]ed|unexpected|invalid|illegal|no such) (?:option|argument|flag|switch|command|subcommand)s?\b",
+    r"|^usage:|command not found|\b(?:Syntax|Indentation)Error\b|unexpected (?:EOF|end of file)",
+));
+static NOT_INSTALLED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?:^|[\s:])([\w.-]+): (?:command )?not found\b");
+static MISSING: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)no such file|not found|does not exist|did not match any|ENOENT|cannot find|can't open",
+);
 /// A module or program is not installed.
-static NOT_THERE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r#"No module named ['"]?([A-Za-z_][\w.]*)|[Cc]annot find (?:module|package) ['"]([@A-Za-z][\w@/.-]*)"#,
-        r#"|command not found: ([\w.-]+)|(?:^|[\s:])([\w.-]+): (?:command )?not found\b|exec: "([\w.-]+)": executable file not found"#,
-        r"|[Tt]he command '([\w.-]+)' could not be found",
-    ))
-});
+static NOT_THERE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r#"No module named ['"]?([A-Za-z_][\w.]*)|[Cc]annot find (?:module|package) ['"]([@A-Za-z][\w@/.-]*)"#,
+    r#"|command not found: ([\w.-]+)|(?:^|[\s:])([\w.-]+): (?:command )?not found\b|exec: "([\w.-]+)": executable file not found"#,
+    r"|[Tt]he command '([\w.-]+)' could not be found",
+));
 /// The model goes another way.
-static INSTEAD: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)\binstead\b|\b(?:try|use|using|take|with) (?:a |an |the )?(?:different|another|other|alternative)\b|\bworkaround\b",
-        r"|stattdessen|en su lugar|à la place|вместо|代わりに|改用|대신",
-    ))
-});
+static INSTEAD: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\binstead\b|\b(?:try|use|using|take|with) (?:a |an |the )?(?:different|another|other|alternative)\b|\bworkaround\b",
+    r"|stattdessen|en su lugar|à la place|вместо|代わりに|改用|대신",
+));
 /// Programs whose tests compile all that they build.
 const COMPILERS: [&str; 7] = ["go", "cargo", "gradle", "gradlew", "mvn", "dotnet", "swift"];
 /// What such a program does besides testing that its tests include.
 const COMPILES: [&str; 5] = ["build", "check", "vet", "compile", "test"];
 /// An error of a compiler or checker with its place: `src/a.ts(3,1): error TS1005: …`, `a.go:12:3: undefined: x`.
-static LOCATED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"^([^\s:(]+\.[A-Za-z]\w{0,4})[(:]\d+(?:[,:]\d+)?\)?:? (?:- )?(\S.*)$")
-});
-static ERROR_CODE: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"\b[A-Z]{1,5}\d{3,5}\b"));
+static LOCATED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^([^\s:(]+\.[A-Za-z]\w{0,4})[(:]\d+(?:[,:]\d+)?\)?:? (?:- )?(\S.*)$");
+static ERROR_CODE: AsciiFirstRegex = AsciiFirstRegex::new(r"\b[A-Z]{1,5}\d{3,5}\b");
 /// How the messages of editing tools begin whose call did not fit the file, in lower case.
 const MISFITS: [&str; 15] = [
     "string to replace not found",
@@ -77,37 +66,35 @@ const MISFITS: [&str; 15] = [
     "failed to edit, ",
 ];
 /// What a failure is called that is no fault of the work, and how a model says so.
-pub(in crate::facts) static EXCUSES: LazyLock<[(&str, AsciiFirstRegex); 4]> = LazyLock::new(|| {
-    [
-        (
-            "pre-existing",
-            concat!(
-                r"(?i)\bpre-?existing\b|\b(?:already|also) fail(?:s|ed|ing) (?:on|before|without)\b|\bfail(?:s|ed)? (?:on|in) (?:main|master)\b",
-                r"|bereits (?:vorher|vorhanden)|préexistant|preexistente|既存|既有|기존",
-            ),
+pub(in crate::facts) static EXCUSES: [(&str, AsciiFirstRegex); 4] = [
+    excuse(
+        "pre-existing",
+        concat!(
+            r"(?i)\bpre-?existing\b|\b(?:already|also) fail(?:s|ed|ing) (?:on|before|without)\b|\bfail(?:s|ed)? (?:on|in) (?:main|master)\b",
+            r"|bereits (?:vorher|vorhanden)|préexistant|preexistente|既存|既有|기존",
         ),
-        ("unrelated", r"(?i)\bunrelated\b"),
-        ("flaky", r"(?i)\b(?:flaky|flakiness)\b"),
-        (
-            "expected",
-            r"\b(?:TDD|RED)\b|(?i:\b(?:expected|intended) (?:to fail|failures?)\b|\bfail(?:s|ed|ing)? as (?:expected|intended)\b)",
-        ),
-    ]
-    .map(|(word, pattern)| (word, AsciiFirstRegex::new(pattern)))
-});
-static DOUBTED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)\?\s*$|\b(?:not|n['’]t|whether|if|might|may|maybe|could|perhaps|probably|check|verify|likely)\b",
-    )
-});
+    ),
+    excuse("unrelated", r"(?i)\bunrelated\b"),
+    excuse("flaky", r"(?i)\b(?:flaky|flakiness)\b"),
+    excuse(
+        "expected",
+        r"\b(?:TDD|RED)\b|(?i:\b(?:expected|intended) (?:to fail|failures?)\b|\bfail(?:s|ed|ing)? as (?:expected|intended)\b)",
+    ),
+];
+
+const fn excuse(word: &'static str, pattern: &'static str) -> (&'static str, AsciiFirstRegex) {
+    (word, AsciiFirstRegex::new(pattern))
+}
+
+static DOUBTED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\?\s*$|\b(?:not|n['’]t|whether|if|might|may|maybe|could|perhaps|probably|check|verify|likely)\b",
+);
 
 /// A command is run to see it fail.
-static WANTS_FAILURE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?i)\bnegative (?:check|test|case)s?\b|\bred phase\b|\bfails? without (?:the|this) (?:fix|change)\b",
-        r"|\b(?:verify|confirm|check|prove|ensure|see)(?: that)? (?:it|they|(?:the|new) \w+) fails?\b|\b(?:it|this|that|they) (?:should|must) fail\b",
-    ))
-});
+static WANTS_FAILURE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\bnegative (?:check|test|case)s?\b|\bred phase\b|\bfails? without (?:the|this) (?:fix|change)\b",
+    r"|\b(?:verify|confirm|check|prove|ensure|see)(?: that)? (?:it|they|(?:the|new) \w+) fails?\b|\b(?:it|this|that|they) (?:should|must) fail\b",
+));
 
 /// A command that failed, as long as another try is expected.
 pub(super) struct Retry {

@@ -1,7 +1,5 @@
 //! Outcomes of commands, of those in the background, and of those that the user ran.
 
-use std::sync::LazyLock;
-
 use super::command::ParsedCommand;
 use super::git::commits::branches;
 use super::outcome::{self, Outcome, wrong_flag};
@@ -18,11 +16,9 @@ use history::{Call, Output};
 const RECENT_COMMANDS: usize = 12;
 
 /// The shell could not go where the rest was to run: what was meant for files there is not known to have happened.
-static NOT_ENTERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?m)^\S*(?:sh|\(eval\))\S*[: ].{0,20}\bcd:.{0,400}(?:[Nn]o such file or directory|[Nn]ot a directory)",
-    )
-});
+static NOT_ENTERED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^\S*(?:sh|\(eval\))\S*[: ].{0,20}\bcd:.{0,400}(?:[Nn]o such file or directory|[Nn]ot a directory)",
+);
 
 impl Work<'_> {
     pub(super) fn read_run(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {

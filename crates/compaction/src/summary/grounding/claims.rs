@@ -2,7 +2,6 @@
 //! that no result shows, paths that do not exist. Pure.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
 
 use memchr::memmem;
 
@@ -35,18 +34,15 @@ pub(in crate::summary) fn negations(text: &str) -> usize {
 
 /// Whether a clause only says when another holds.
 fn is_condition(clause: &str) -> bool {
-    static CONDITION: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-        AsciiFirstRegex::new(
-            r"(?i)^(?:until|unless|while|as long as|before|once|if|when|solange|bis|bevor|wenn|falls|sobald)\b",
-        )
-    });
+    static CONDITION: AsciiFirstRegex = AsciiFirstRegex::new(
+        r"(?i)^(?:until|unless|while|as long as|before|once|if|when|solange|bis|bevor|wenn|falls|sobald)\b",
+    );
     let bare = clause.trim_start_matches(|c: char| !c.is_alphanumeric());
     CONDITION.is_match(bare)
 }
 
-static DOUBLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"(?i)\b(?:without|unless|ohne|sans|sin|except|only)\b|未经|没有|除非")
-});
+static DOUBLE: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)\b(?:without|unless|ohne|sans|sin|except|only)\b|未经|没有|除非");
 
 /// Whether two sentences point the same way: both say no, or neither does. Where one has a "without" in it, two
 /// negations may be one yes, so they are counted.
@@ -434,20 +430,17 @@ fn close(sentence: &str, pools: &[&[Passage]], one: f64, any: f64) -> bool {
 
 /// Quotations of at least three words or eight signs.
 fn quotes(sentence: &str) -> impl Iterator<Item = &str> {
-    static QUOTE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-        AsciiFirstRegex::new("\"([^\"]{8,})\"|“([^”]{4,})”|„([^“”]{8,})[“”]|「([^」]{4,})」|«([^»]{8,})»")
-    });
+    static QUOTE: AsciiFirstRegex =
+        AsciiFirstRegex::new("\"([^\"]{8,})\"|“([^”]{4,})”|„([^“”]{8,})[“”]|「([^」]{4,})」|«([^»]{8,})»");
     QUOTE.captures_iter(sentence).filter_map(|it| it.iter().skip(1).flatten().next().map(|it| it.as_str()))
 }
 
 /// Paths in a text: with a folder and an ending, or rooted, or a bare file name with an ending of code.
 pub fn paths(text: &str) -> Vec<&str> {
-    static PATH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-        AsciiFirstRegex::new(concat!(
-            r"(?:~|\.{1,2})?(?:/[\p{L}\p{N}_.@+-]+)+\.[A-Za-z][A-Za-z0-9]{0,7}|[\p{L}\p{N}_.@+-]+(?:/[\p{L}\p{N}_.@+-]+)*\.",
-            r"(?:rs|ts|tsx|js|jsx|mjs|py|go|java|kt|c|h|cc|cpp|hpp|rb|php|swift|cs|sql|sh|toml|ya?ml|json|md|html|css|vue|lock|txt|cfg|ini|proto|gradle|xml|csv)\b",
-        ))
-    });
+    static PATH: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+        r"(?:~|\.{1,2})?(?:/[\p{L}\p{N}_.@+-]+)+\.[A-Za-z][A-Za-z0-9]{0,7}|[\p{L}\p{N}_.@+-]+(?:/[\p{L}\p{N}_.@+-]+)*\.",
+        r"(?:rs|ts|tsx|js|jsx|mjs|py|go|java|kt|c|h|cc|cpp|hpp|rb|php|swift|cs|sql|sh|toml|ya?ml|json|md|html|css|vue|lock|txt|cfg|ini|proto|gradle|xml|csv)\b",
+    ));
     let mut out: Vec<&str> = Vec::new();
     for it in PATH.find_iter(text) {
         // Part of an address is no path.

@@ -1,21 +1,15 @@
 //! What a script within a command line is for: the lines of the script itself say little on one line.
 
-use std::sync::LazyLock;
-
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
 /// The first line of a command with a script: a here-document of an interpreter, or a quotation that goes on.
-static OPENS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r#"(?:^|[\s/;&|(])(?:python[\d.]*|node|ruby|perl|bun|deno|php|bash|sh|zsh|psql|sqlite3)\b(?:[^\n]*<<|[^\n]*\s-\w*[ce]\s+\$?['"][^'"]*$)"#,
-    )
-});
+static OPENS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r#"(?:^|[\s/;&|(])(?:python[\d.]*|node|ruby|perl|bun|deno|php|bash|sh|zsh|psql|sqlite3)\b(?:[^\n]*<<|[^\n]*\s-\w*[ce]\s+\$?['"][^'"]*$)"#,
+);
 /// Lines with which scripts begin.
-static PREAMBLE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"^(?:import |from \S+ import|use |using |require\b|(?:const|let|var) [^=]*= *(?:await import|require)\b|set -|['\x22]use strict|[^\w#/-]*$)",
-    )
-});
+static PREAMBLE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"^(?:import |from \S+ import|use |using |require\b|(?:const|let|var) [^=]*= *(?:await import|require)\b|set -|['\x22]use strict|[^\w#/-]*$)",
+);
 
 /// What the script is for that `line`, the telling line of `command`, begins with: the comment in front of it, its own
 /// first comment, or its first line that does something.

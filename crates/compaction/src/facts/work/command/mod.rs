@@ -7,8 +7,6 @@ mod operation;
 mod probe;
 mod read_only;
 
-use std::sync::LazyLock;
-
 use super::paths::{file_name, is_absolute};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::flat;
@@ -102,8 +100,7 @@ pub(in crate::facts) fn certain(command: &str) -> &str {
 }
 
 /// What announces a here-document; a search for conflict markers has `<<<<<<<`.
-static HERE_DOCUMENT: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r#"(?:^|[^<])<<-?\s*['"\\]?[A-Za-z_]"#));
+static HERE_DOCUMENT: AsciiFirstRegex = AsciiFirstRegex::new(r#"(?:^|[^<])<<-?\s*['"\\]?[A-Za-z_]"#);
 
 /// Whether a command has a script in it.
 pub(in crate::facts) fn has_inline_script(command: &str) -> bool {

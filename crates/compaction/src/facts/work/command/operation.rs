@@ -1,31 +1,28 @@
 //! What a command does, in words that two runs can be compared by.
 
-use std::sync::LazyLock;
-
 use super::{ParsedCommand, SETUP_WORDS};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::work::paths::file_name;
 
 /// Errors that only some programs print, with words of their names.
-static PRINTED_BY: LazyLock<[(AsciiFirstRegex, &[&str]); 6]> = LazyLock::new(|| {
-    fn of(
-        pattern: &'static str,
-        names: &'static [&'static str],
-    ) -> (AsciiFirstRegex, &'static [&'static str]) {
-        (AsciiFirstRegex::new(pattern), names)
-    }
-    [
-        of(r"^--- FAIL: ", &["go test"]),
-        of(r"^(?:FAILED \S+::|E {2,}|ConftestImportFailure)", &["pytest", "test", "tests"]),
-        of(
-            r"^(?:test \S+ \.\.\. FAILED|thread '.*panicked at)",
-            &["cargo test", "cargo nextest", "cargo run"],
-        ),
-        of(r"^\(fail\) ", &["bun test", "test"]),
-        of(r"\berror TS\d+", &["tsc", "typecheck", "check", "build"]),
-        of(r"^(?:fatal: |! \[(?:remote )?rejected\]|CONFLICT)", &["git"]),
-    ]
-});
+static PRINTED_BY: [(AsciiFirstRegex, &[&str]); 6] = [
+    printed_by(r"^--- FAIL: ", &["go test"]),
+    printed_by(r"^(?:FAILED \S+::|E {2,}|ConftestImportFailure)", &["pytest", "test", "tests"]),
+    printed_by(
+        r"^(?:test \S+ \.\.\. FAILED|thread '.*panicked at)",
+        &["cargo test", "cargo nextest", "cargo run"],
+    ),
+    printed_by(r"^\(fail\) ", &["bun test", "test"]),
+    printed_by(r"\berror TS\d+", &["tsc", "typecheck", "check", "build"]),
+    printed_by(r"^(?:fatal: |! \[(?:remote )?rejected\]|CONFLICT)", &["git"]),
+];
+
+const fn printed_by(
+    pattern: &'static str,
+    names: &'static [&'static str],
+) -> (AsciiFirstRegex, &'static [&'static str]) {
+    (AsciiFirstRegex::new(pattern), names)
+}
 
 /// What a command does: the program with its subcommand, and the files and directories that it names.
 #[derive(Debug, PartialEq, Eq)]

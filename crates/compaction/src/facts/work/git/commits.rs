@@ -1,25 +1,18 @@
 //! Commits of this session that no longer exist: their branch was rebased, amended or reset.
 
-use std::sync::LazyLock;
-
 use super::super::command::ParsedCommand;
 use super::{COMMITTED, is_same, log, of_git};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
-static REBASED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?m)^Successfully rebased(?: and updated refs/heads/([^\s]*[^\s.]))?|^\s*✓ Rebased\b",
-    )
-});
-static NOW_AT: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^HEAD is now at ([0-9a-f]{7,40})\b"));
+static REBASED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^Successfully rebased(?: and updated refs/heads/([^\s]*[^\s.]))?|^\s*✓ Rebased\b",
+);
+static NOW_AT: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^HEAD is now at ([0-9a-f]{7,40})\b");
 
 /// What `git status` and `git checkout` say of the branch.
-static ON_BRANCH: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?m)^(?:On branch (\S+)$|## ([^\s.]+)\.\.\.|(?:Switched to (?:a new )?|Already on )(?:branch )?'([^']+)'$)",
-    )
-});
+static ON_BRANCH: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^(?:On branch (\S+)$|## ([^\s.]+)\.\.\.|(?:Switched to (?:a new )?|Already on )(?:branch )?'([^']+)'$)",
+);
 
 #[derive(Default)]
 pub(in crate::facts) struct Commits {

@@ -1,21 +1,17 @@
 //! The commits that the newest `git log` lists, and those that were made after it.
 
-use std::sync::LazyLock;
-
 use super::super::command::{ParsedCommand, greps};
 use super::{COMMITTED, is_same, of_git};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, sentences};
 
 /// `1a2b3c4 (HEAD -> main) subject`, with the lines of a graph before it.
-static ONE_LINE: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^[*|/\\_ ]*\b([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(\S[^\n]*)$"));
+static ONE_LINE: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?m)^[*|/\\_ ]*\b([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(\S[^\n]*)$");
 /// `commit 1a2b3c4...`, and the first line of its message.
-static LONG: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?m)^commit ([0-9a-f]{7,40})\b[^\n]*\n(?:[A-Z][A-Za-z]+:[^\n]*\n)+\s*\n    (\S[^\n]*)$",
-    )
-});
+static LONG: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^commit ([0-9a-f]{7,40})\b[^\n]*\n(?:[A-Z][A-Za-z]+:[^\n]*\n)+\s*\n    (\S[^\n]*)$",
+);
 
 /// How the commits are told.
 const COMMITS: &str = "commits, newest first";
@@ -284,7 +280,7 @@ pub(in crate::facts) fn of_head(
             rest => range_to_head(rest)?,
         });
     }
-    let found = |it: &LazyLock<AsciiFirstRegex>| -> Vec<(String, String)> {
+    let found = |it: &AsciiFirstRegex| -> Vec<(String, String)> {
         it.captures_iter(output)
             .filter_map(|it| Some((it.get(1)?.as_str().to_owned(), it.get(2)?.as_str().trim().to_owned())))
             .collect()

@@ -6,13 +6,11 @@ pub(super) mod listing;
 pub(in crate::facts) mod log;
 pub(super) mod uncommitted;
 
-use std::sync::LazyLock;
-
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
 /// `[branch 1a2b3c4] subject`, as `git commit` prints it.
-pub(in crate::facts::work) static COMMITTED: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\[([^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] "));
+pub(in crate::facts::work) static COMMITTED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?m)^\[([^\s\]]+)(?: \([^)]*\))? ([0-9a-f]{7,40})\] ");
 
 /// Whether two hashes are of one commit.
 fn is_same(one: &str, other: &str) -> bool {

@@ -1,49 +1,37 @@
 //! What test runners, linters and compilers count in their last lines.
 
-use std::sync::LazyLock;
-
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
 /// Counts that test runners, linters and compilers print.
-static COUNT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)\b(\d+) (passed|passing|pass|failed|failing|failures?|fail|skipped|skip|pending|todo|errors?|warnings?|issues?|problems?|refactoring opportunities|ignored)\b",
-    )
-});
-static TAP: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$"));
+static COUNT: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(\d+) (passed|passing|pass|failed|failing|failures?|fail|skipped|skip|pending|todo|errors?|warnings?|issues?|problems?|refactoring opportunities|ignored)\b",
+);
+static TAP: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^(?:#|ℹ) (pass|fail|skipped|todo) (\d+)\s*$");
 
 /// Passed tests out of all (ExUnit 1.20).
-static SHARE: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^Result: (\d+)/(\d+) passed\s*$"));
+static SHARE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^Result: (\d+)/(\d+) passed\s*$");
 
 /// The end of a run of Swift's tests.
-static SWIFT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"(?m)^\W*Test run with (\d+) tests? (?:in \d+ suites? )?passed\b")
-});
+static SWIFT: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?m)^\W*Test run with (\d+) tests? (?:in \d+ suites? )?passed\b");
 
 /// Files with tests of which some failed (vitest, jest).
-static FILES_FAILED: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\s*Test (?:Files|Suites):?\s+([1-9]\d*) failed\b"));
+static FILES_FAILED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?m)^\s*Test (?:Files|Suites):?\s+([1-9]\d*) failed\b");
 /// How lines begin that are no summary of a run: a list, a quotation, a field, the row of a table, the number of an issue.
-static TELLS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r#"^\s*(?:[-*•>|"'`{}]\s*[^\s\d=*-]|[-•>|"'`{}] ?\d|#\d|#+ [A-Z])"#)
-});
+static TELLS: AsciiFirstRegex =
+    AsciiFirstRegex::new(r#"^\s*(?:[-*•>|"'`{}]\s*[^\s\d=*-]|[-•>|"'`{}] ?\d|#\d|#+ [A-Z])"#);
 
 /// What checkers say that found nothing to check (vale, biome, markdownlint, prettier, ESLint, Go, cargo, pytest, jest,
 /// vitest).
-static NOTHING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"\bin 0 files\b|\b(?:[Cc]hecked|[Ll]inted|[Ss]canned|[Ll]inting:) 0 files?\b|\b0 files (?:checked|linted|scanned)\b",
-        r"|\b[Nn]o files matching\b|\b[Nn]o tests? (?:to run|ran|found|files found)\b|(?m:^running 0 tests$)|\bcollected 0 items\b",
-    ))
-});
+static NOTHING: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"\bin 0 files\b|\b(?:[Cc]hecked|[Ll]inted|[Ss]canned|[Ll]inting:) 0 files?\b|\b0 files (?:checked|linted|scanned)\b",
+    r"|\b[Nn]o files matching\b|\b[Nn]o tests? (?:to run|ran|found|files found)\b|(?m:^running 0 tests$)|\bcollected 0 items\b",
+));
 /// A package or test that ran (Go).
-static CHECKED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?m)^(?:ok\s+\S+\s+(?:\(cached\)|[\d.]+s)\s*(?:coverage.*)?$|\s*--- (?:PASS|FAIL)|FAIL\b)",
-    )
-});
+static CHECKED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^(?:ok\s+\S+\s+(?:\(cached\)|[\d.]+s)\s*(?:coverage.*)?$|\s*--- (?:PASS|FAIL)|FAIL\b)",
+);
 
 /// Whether a checker says that there was nothing to check.
 pub(super) fn checked_nothing(text: &str, counts: Option<&Counts>) -> bool {

@@ -1,7 +1,5 @@
 //! The line of an output that says what went wrong.
 
-use std::sync::LazyLock;
-
 use super::exit_code;
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat};
@@ -24,77 +22,69 @@ pub(super) enum ErrorLine {
     Hook,
 }
 
-static ERROR_LINES: LazyLock<[(ErrorLine, AsciiFirstRegex); 7]> = LazyLock::new(|| {
-    [
-        (
-            ErrorLine::Test,
-            AsciiFirstRegex::new(
-                r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\))",
-            ),
+static ERROR_LINES: [(ErrorLine, AsciiFirstRegex); 7] = [
+    (
+        ErrorLine::Test,
+        AsciiFirstRegex::new(
+            r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\))",
         ),
-        (
-            ErrorLine::Compiler,
-            AsciiFirstRegex::new(
-                r"(?m)^\s*[^\s:(]+[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | (?:TS|MD)\d)|^[A-Z]{1,4}\d{3,4} (?:\[\*\] )?[A-Z`]",
-            ),
+    ),
+    (
+        ErrorLine::Compiler,
+        AsciiFirstRegex::new(
+            r"(?m)^\s*[^\s:(]+[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | (?:TS|MD)\d)|^[A-Z]{1,4}\d{3,4} (?:\[\*\] )?[A-Z`]",
         ),
-        (ErrorLine::Crash, AsciiFirstRegex::new(r"(?m)^Oops! Something went wrong! :\($")),
-        (
-            ErrorLine::Message,
-            AsciiFirstRegex::new(concat!(
-                r"(?m)(?:^|\s)(?:(?:error(?:\[\w+\])?|Error|[a-z]\w*[a-z](?:Error|Exception)|\w+\.?\w*(?:Error|Exception)):(?:[^:\n]|$)|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|Fatal error:|panic:",
-                r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|! \[(?:remote )?rejected\]|AssertionError|SyntaxError|undefined reference",
-                r"|npm (?:ERR!|error)|TypeError)",
-            )),
-        ),
-        (
-            ErrorLine::Phrase,
-            AsciiFirstRegex::new(concat!(
-                r"(?m)(?:command not found|[Nn]o such file or directory|[Pp]ermission denied|[Nn]ot found|[Cc]annot |[Cc]ould not |[Ff]ailed to |[Uu]nable to |[Ii]llegal option",
-                r"|unrecognized|unexpected argument|[Uu]nknown (?:flag|option|argument|command|subcommand)\b|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward|^\S+\.\w+:\d+:\d+: \S)",
-            )),
-        ),
-        (
-            ErrorLine::Mark,
-            AsciiFirstRegex::new(r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,})"),
-        ),
-        (
-            ErrorLine::Hook,
-            AsciiFirstRegex::new(r"(?m)^.*\.{3,}\s*Failed\s*$|^\w*make(?:\[\d+\])?: \*\*\* .*Error \d+$"),
-        ),
-    ]
-});
+    ),
+    (ErrorLine::Crash, AsciiFirstRegex::new(r"(?m)^Oops! Something went wrong! :\($")),
+    (
+        ErrorLine::Message,
+        AsciiFirstRegex::new(concat!(
+            r"(?m)(?:^|\s)(?:(?:error(?:\[\w+\])?|Error|[a-z]\w*[a-z](?:Error|Exception)|\w+\.?\w*(?:Error|Exception)):(?:[^:\n]|$)|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|Fatal error:|panic:",
+            r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|! \[(?:remote )?rejected\]|AssertionError|SyntaxError|undefined reference",
+            r"|npm (?:ERR!|error)|TypeError)",
+        )),
+    ),
+    (
+        ErrorLine::Phrase,
+        AsciiFirstRegex::new(concat!(
+            r"(?m)(?:command not found|[Nn]o such file or directory|[Pp]ermission denied|[Nn]ot found|[Cc]annot |[Cc]ould not |[Ff]ailed to |[Uu]nable to |[Ii]llegal option",
+            r"|unrecognized|unexpected argument|[Uu]nknown (?:flag|option|argument|command|subcommand)\b|is not recognized|declared and not used|undefined:|timed out|rejected|[Aa]ssertion .*failed|did not match|build failed|non-fast-forward|^\S+\.\w+:\d+:\d+: \S)",
+        )),
+    ),
+    (
+        ErrorLine::Mark,
+        AsciiFirstRegex::new(r"(?m)^\s*(?:FAIL\b|--- FAIL|✗|✖|❌|×|not ok\b|FAILED\b|E\s{2,})"),
+    ),
+    (
+        ErrorLine::Hook,
+        AsciiFirstRegex::new(r"(?m)^.*\.{3,}\s*Failed\s*$|^\w*make(?:\[\d+\])?: \*\*\* .*Error \d+$"),
+    ),
+];
 /// Lines that say no more than that something failed.
-static UNINFORMATIVE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\(eval\):\w+:\d+: no such hash table element.*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|exception ignored while flushing sys\.stdout:|brokenpipeerror: .*|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
-    )
-});
+static UNINFORMATIVE: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\(eval\):\w+:\d+: no such hash table element.*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|exception ignored while flushing sys\.stdout:|brokenpipeerror: .*|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
+);
 /// Numbered lines of code, as viewers print them: not an error message.
-static NUMBERED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]"));
+static NUMBERED: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]");
 /// Lines of code, diffs and logs: an error in them did not occur in this run.
-static CODE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"^\s*(?:(?:[-+]\s*)?(?:\}?\s*(?:except|catch)\b|raise\b|throw\b|return\b|if\b|elif\b|const\b|let\b|var\b|//|\*\s|<!--|#\s)",
-        r"|[-+] ?[\w$./-]+=|@@ )|^[\w./\\@\[\]-]+\.\w+[:-]\d+[:-](?:\d+:)?\s*(?:except|catch|raise|throw|return|if|const|let|var|//|#|\*)\b",
-        // What the system's own libraries log of a program (Apple).
-        r"|^\d{4}-\d\d-\d\d [\d:.]+[-+]\d{4} \S+\[\d+:\d+\] \[",
-    ))
-});
+static CODE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"^\s*(?:(?:[-+]\s*)?(?:\}?\s*(?:except|catch)\b|raise\b|throw\b|return\b|if\b|elif\b|const\b|let\b|var\b|//|\*\s|<!--|#\s)",
+    r"|[-+] ?[\w$./-]+=|@@ )|^[\w./\\@\[\]-]+\.\w+[:-]\d+[:-](?:\d+:)?\s*(?:except|catch|raise|throw|return|if|const|let|var|//|#|\*)\b",
+    // What the system's own libraries log of a program (Apple).
+    r"|^\d{4}-\d\d-\d\d [\d:.]+[-+]\d{4} \S+\[\d+:\d+\] \[",
+));
 /// Progress lines, packages that passed or have no tests (Go), and separators.
-static PROGRESS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"^(?:[=*#~+_-]{3,}|[✓✔√] |(?:ok  |\?   )\t|(?:Already|Switched to|On branch|HEAD is now|Building|Built|Compiling|Checking|Creating|Downloading|Downloaded|Fetching|Finished|Installed|Installing|",
-        r"Locking|Prepared|Linting|Resolved|Resolving|Running|Starting|Uninstalled|Updating|Using|Audited|Collecting|Cloning|Generating|yarn run|make\[?\d*\]?: (?:Entering|Leaving))\b)",
-    ))
-});
+static PROGRESS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"^(?:[=*#~+_-]{3,}|[✓✔√] |(?:ok  |\?   )\t|(?:Already|Switched to|On branch|HEAD is now|Building|Built|Compiling|Checking|Creating|Downloading|Downloaded|Fetching|Finished|Installed|Installing|",
+    r"Locking|Prepared|Linting|Resolved|Resolving|Running|Starting|Uninstalled|Updating|Using|Audited|Collecting|Cloning|Generating|yarn run|make\[?\d*\]?: (?:Entering|Leaving))\b)",
+));
 
 /// Maximum bytes of a line that states an error: a longer one is a page or a record.
 const LONGEST: usize = 4_000;
 
 /// The first line of the most certain kind.
 pub(super) fn error_line(text: &str) -> Option<(String, ErrorLine)> {
-    for (kind, pattern) in ERROR_LINES.iter() {
+    for (kind, pattern) in &ERROR_LINES {
         for found in pattern.find_iter(text).take(20) {
             // The match may begin with the preceding line break.
             let start = text[..found.end()].rfind('\n').map_or(0, |it| it + 1);
@@ -128,9 +118,8 @@ pub(super) fn error_line(text: &str) -> Option<(String, ErrorLine)> {
 fn cause<'a>(above: &'a str, from: &'a str) -> Option<&'a str> {
     /// Maximum lines between a test's name and its cause, which may include a stack trace.
     const NEAR: usize = 20;
-    static CAUSE: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-        AsciiFirstRegex::new(r"^\s*(?:\w+(?:\.\w+)*(?:Error|Exception): |[Ee]rror: |\S+_test\.go:\d+: )\S")
-    });
+    static CAUSE: AsciiFirstRegex =
+        AsciiFirstRegex::new(r"^\s*(?:\w+(?:\.\w+)*(?:Error|Exception): |[Ee]rror: |\S+_test\.go:\d+: )\S");
     let of_a_test = |line: &&str| {
         ["(fail)", "(pass)", "--- ", "not ok ", "ok ", "=== "].iter().any(|it| line.starts_with(it))
     };

@@ -1,21 +1,15 @@
 //! The exit code that an output states.
 
-use std::sync::LazyLock;
-
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 
-static EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r#"(?im)(?:^\s*|[\[(<. "])(?:process exited with code|command exited with code|exit code|exit_code|exited with code"#,
-        r#"|exit status|returncode|return code|completed with exit code|finished with exit code)[":>=\s]*\(?(-?\d{1,5})\b"#,
-    ))
-});
+static EXIT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r#"(?im)(?:^\s*|[\[(<. "])(?:process exited with code|command exited with code|exit code|exit_code|exited with code"#,
+    r#"|exit status|returncode|return code|completed with exit code|finished with exit code)[":>=\s]*\(?(-?\d{1,5})\b"#,
+));
 /// An exit code that a command prints itself: `EXIT: 2`, `exit=0`, `rc=1`.
-static PRINTED_EXIT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?im)^\W*(?:[\w-]+[ _-])?(?:(?:exit(?:[ _]?(?:code|status))?|rc|status)\s*[:=]\s*(-?\d{1,3})\s*\W*$|(?:exit|rc)=(-?\d{1,3}) )",
-    )
-});
+static PRINTED_EXIT: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?im)^\W*(?:[\w-]+[ _-])?(?:(?:exit(?:[ _]?(?:code|status))?|rc|status)\s*[:=]\s*(-?\d{1,3})\s*\W*$|(?:exit|rc)=(-?\d{1,3}) )",
+);
 
 /// Whether a line states an exit code.
 pub(super) fn is_stated(line: &str) -> bool {

@@ -5,8 +5,6 @@ mod error_line;
 mod exit_code;
 mod printed;
 
-use std::sync::LazyLock;
-
 use super::command::{ParsedCommand, lets_through};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::without_escapes;
@@ -43,11 +41,9 @@ impl Outcome {
     }
 }
 
-static HEADER: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"^(?:Chunk ID: |Exit code: |Wall time: |Script completed\n|Process exited with code )[^\x00]*?\nOutput:\n",
-    )
-});
+static HEADER: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"^(?:Chunk ID: |Exit code: |Wall time: |Script completed\n|Process exited with code )[^\x00]*?\nOutput:\n",
+);
 /// The result of a command that the user stopped.
 const STOPPED: &str = "stopped by the user";
 /// The result of a checker that found nothing to check.
@@ -57,24 +53,19 @@ pub(super) const CHECKED_NOTHING: &str = "checked nothing";
 const END_BYTES: usize = 8_000;
 
 /// Continues in the background, with its id (Codex 0.169, Claude Code 2.1).
-static RUNNING: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?m)^(?:Process running with session ID |Command running in background with ID: |Command did not complete .*moved to the background \(ID: )(\w+)",
-    )
-});
+static RUNNING: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^(?:Process running with session ID |Command running in background with ID: |Command did not complete .*moved to the background \(ID: )(\w+)",
+);
 /// Errors of a shell or interpreter that could not start the command.
-static COULD_NOT_START: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?m)^\S.*: (?:No module named \S+|command not found|[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
-    )
-});
+static COULD_NOT_START: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^\S.*: (?:No module named \S+|command not found|[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
+);
 /// An output that is nothing but a refusal of the system.
-static DENIED: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r"^[^\n]*(?:: |\()(?:Operation not permitted|[Pp]ermission denied)\)?$")
-});
+static DENIED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^[^\n]*(?:: |\()(?:Operation not permitted|[Pp]ermission denied)\)?$");
 /// What OpenCode puts behind the output of a command that the user stopped.
-static ABORTED: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^<(?:shell|bash)_metadata>\nUser aborted the command$"));
+static ABORTED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?m)^<(?:shell|bash)_metadata>\nUser aborted the command$");
 
 /// Reads the output of `command`. A reported exit code counts first; where it may be that of another program in a pipe
 /// or list, the runner's summary line is next. `reports`: an output that is not marked as failed means exit code 0.

@@ -1,43 +1,32 @@
 //! What git, trackers of issues and programs of Go print of their result, beside exit codes and counts.
 
-use std::sync::LazyLock;
-
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat};
 use crate::facts::work::git::COMMITTED;
 
 /// A program of Go was given a flag that it does not take, so that it did not run.
-static WRONG_FLAG: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(r#"(?m)^(?:invalid value "[^"\n]*" for flag -|flag provided but not defined: -).*$"#)
-});
+static WRONG_FLAG: AsciiFirstRegex = AsciiFirstRegex::new(
+    r#"(?m)^(?:invalid value "[^"\n]*" for flag -|flag provided but not defined: -).*$"#,
+);
 /// Where git, and programs over it, say that a merge or rebase stopped.
-static CONFLICT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?m)^(?:CONFLICT \([\w/ ]+\): .*|error: could not apply [0-9a-f]{7,40}\b.*|⚠ Rebasing \S+ onto \S+ — conflict)$",
-    )
-});
+static CONFLICT: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^(?:CONFLICT \([\w/ ]+\): .*|error: could not apply [0-9a-f]{7,40}\b.*|⚠ Rebasing \S+ onto \S+ — conflict)$",
+);
 /// The end of a rebase (git).
-static REBASED: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^Successfully rebased and updated "));
+static REBASED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^Successfully rebased and updated ");
 /// An issue that a tracker on the command line created (beads).
-static CREATED: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"(?m)^\W*Created issue: (\S+)"));
-static PULL: LazyLock<AsciiFirstRegex> =
-    LazyLock::new(|| AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b"));
+static CREATED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^\W*Created issue: (\S+)");
+static PULL: AsciiFirstRegex = AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b");
 
 /// The verdict of a runner that failed, whatever its exit code: `RESULT: FAIL (1/2)`, and that of Xcode.
-static VERDICT: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(
-        r"(?m)^\W{0,4}(?:(?:[Oo]verall|[Ff]inal) )?(?:RESULT|Result|result|VERDICT|Verdict): *(?:FAIL|Fail)[a-zA-Z]*\b.*$|^\*\* (?:TEST|BUILD|ARCHIVE) FAILED \*\*$",
-    )
-});
+static VERDICT: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^\W{0,4}(?:(?:[Oo]verall|[Ff]inal) )?(?:RESULT|Result|result|VERDICT|Verdict): *(?:FAIL|Fail)[a-zA-Z]*\b.*$|^\*\* (?:TEST|BUILD|ARCHIVE) FAILED \*\*$",
+);
 /// The last line of prettier when it found something, of Node.js after an exception, of make, and of mise's tasks.
-static LAST_WORDS: LazyLock<AsciiFirstRegex> = LazyLock::new(|| {
-    AsciiFirstRegex::new(concat!(
-        r"(?:^|\n)\[warn\] Code style issues found in [^\n]*\s*$|\n\nNode\.js v\d+\.\d+\.\d+\s*$",
-        r"|(?:^|\n)g?make(?:\[\d+\])?: \*\*\* [^\n]*(?:Error \d+|Stop\.)\s*$|\] ERROR task failed\s*$",
-    ))
-});
+static LAST_WORDS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?:^|\n)\[warn\] Code style issues found in [^\n]*\s*$|\n\nNode\.js v\d+\.\d+\.\d+\s*$",
+    r"|(?:^|\n)g?make(?:\[\d+\])?: \*\*\* [^\n]*(?:Error \d+|Stop\.)\s*$|\] ERROR task failed\s*$",
+));
 
 /// Whether its last line says that it failed, whatever exit code is left of it.
 pub(super) fn ends_as_failed(text: &str) -> bool {
