@@ -278,13 +278,14 @@ pub fn actions_in(call: &Call, shell_dir: Option<&str>) -> Vec<Action> {
         return if made.is_empty() { vec![Action::new(Meaning::Other)] } else { made };
     }
     let (name, meaning) = known(&call.name).unwrap_or(("", Meaning::Other));
+    let given = ["patchText", "input", "patch", "diff"].iter().find_map(|key| input.get(key)?.as_str());
     match meaning {
         Meaning::Run => ran(&input, text, call.freeform, shell_dir),
-        Meaning::Edit if name.ends_with("patch") || name == "apply_diff" => {
-            let patch = ["patchText", "input", "patch", "diff"]
-                .iter()
-                .find_map(|key| input.get(key)?.as_str())
-                .unwrap_or(text);
+        // Oh My Pi's `edit` takes a patch.
+        Meaning::Edit
+            if name.ends_with("patch") || name == "apply_diff" || given.is_some_and(patch::is_envelope) =>
+        {
+            let patch = given.unwrap_or(text);
             let found = patch::actions(patch);
             if found.is_empty() { vec![located(Meaning::Edit, &input)] } else { found }
         }
@@ -463,6 +464,11 @@ mod tests {
                 "apply_patch",
                 r#"{"patchText":"*** Begin Patch\n*** Add File: a\n+x\n*** Delete File: b\n*** End Patch"}"#,
                 "create a\ndelete b",
+            ),
+            (
+                "edit",
+                r#"{"i":"Mend it","input":"*** Begin Patch\n*** Update File: /w/a\n@@\n-x\n+y\n*** End Patch"}"#,
+                "edit /w/a",
             ),
             ("mcp__x__y", "{}", "other"),
         ] {

@@ -225,7 +225,7 @@ fn what_was_reported_in_earlier_turns_is_told_as_of_then() {
     let page = page(&format!(
         "{first}@user\nAnd the fan?\n@model\nThe fan is loud because a blade is bent.\n@call Bash a\n{{\"command\":\"make fan\"}}\n@out a\nok\n@model\nI bend it back.\n"
     ));
-    let told = "- The fan is loud because a blade is bent. [#3]\n- reported in earlier turns, as things stood then:\n- The pump is loud because its seal is worn. [#1]";
+    let told = "- found before later work, as things stood then:\n- The fan is loud because a blade is bent. [#3]\n- reported in earlier turns, as things stood then:\n- The pump is loud because its seal is worn. [#1]";
     assert!(page.contains(told), "{page}");
     let again = super::said::page(&format!("@summary\n{page}\n@user\nGo on.\n"));
     assert!(again.contains("from an earlier summary") && !again.contains("as things stood"), "{again}");

@@ -2,6 +2,10 @@
 
 use super::{Action, Meaning};
 
+pub(super) fn is_envelope(text: &str) -> bool {
+    text.trim_start().starts_with("*** Begin Patch\n")
+}
+
 /// The files that a patch touches, in order.
 pub(super) fn actions(patch: &str) -> Vec<Action> {
     if patch.contains("*** ") { enveloped(patch) } else { unified(patch) }

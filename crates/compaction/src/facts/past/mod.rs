@@ -117,8 +117,9 @@ pub(in crate::facts) fn note_unreadable(history: &History, facts: &mut Vec<Fact>
 }
 
 /// Text that agents put around their summaries.
-const BOILERPLATE: [&str; 9] = [
+const BOILERPLATE: [&str; 10] = [
     "from an earlier summary:",
+    "found before later work, as things stood then:",
     "reported in earlier turns, as things stood then:",
     "earlier conversation compacted:",
     "please continue the conversation",

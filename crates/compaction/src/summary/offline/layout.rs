@@ -32,6 +32,8 @@ fn is_quoted(items: &[Candidate], path: &str) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Age {
     Current,
+    /// The model found it in this turn, and then changed or ran something.
+    BeforeWork,
     /// The model reported it in a turn that is over.
     EarlierTurn,
     /// Only an earlier summary tells it.
@@ -43,6 +45,7 @@ impl Age {
     fn label(self) -> &'static str {
         match self {
             Self::Current => "",
+            Self::BeforeWork => "- found before later work, as things stood then:\n",
             Self::EarlierTurn => "- reported in earlier turns, as things stood then:\n",
             Self::EarlierSummary => "- from an earlier summary:\n",
         }
@@ -98,6 +101,11 @@ impl Layout<'_, '_> {
                 Age::EarlierSummary
             }
             (Voice::Model, Topic::Findings) if fact.message < self.turn => Age::EarlierTurn,
+            (Voice::Model, Topic::Findings | Topic::Untested)
+                if self.style.worked.is_some_and(|it| it > fact.message) =>
+            {
+                Age::BeforeWork
+            }
             _ => Age::Current,
         }
     }
