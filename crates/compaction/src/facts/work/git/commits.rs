@@ -3,6 +3,7 @@
 use super::super::command::ParsedCommand;
 use super::{COMMITTED, is_same, log, of_git};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
+use regex::Captures;
 
 static REBASED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^Successfully rebased(?: and updated refs/heads/([^\s]*[^\s.]))?|^\s*✓ Rebased\b",
@@ -11,7 +12,7 @@ static NOW_AT: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^HEAD is now at ([0-
 
 /// What `git status` and `git checkout` say of the branch.
 static ON_BRANCH: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?m)^(?:On branch (\S+)$|## ([^\s.]+)\.\.\.|(?:Switched to (?:a new )?|Already on )(?:branch )?'([^']+)'$)",
+    r"(?m)^(?:On branch (\S+)$|## (\S+?)(?:\.\.\.\S.*)?$|(?:Switched to (?:a new )?|Already on )(?:branch )?'([^']+)'$)",
 );
 
 #[derive(Default)]
@@ -64,7 +65,10 @@ impl Commits {
             }
             self.made.push((self.branch.clone(), hash.as_str().to_owned()));
         }
-        if let Some(found) = ON_BRANCH.captures_iter(output).last().filter(|_| command.contains("git ")) {
+        let named = |it: &Captures| command.contains("status") || !it[0].starts_with("## ");
+        if let Some(found) =
+            ON_BRANCH.captures_iter(output).filter(named).last().filter(|_| command.contains("git "))
+        {
             self.branch = found.iter().skip(1).flatten().next().map_or("", |it| it.as_str()).to_owned();
             self.stated = true;
         }
@@ -144,7 +148,7 @@ impl Commits {
             // The name may be a file's.
             self.stated = made.is_some();
         }
-        if let ["gh", "pr", "checkout", ..] = words {
+        if let ["gh", "pr" | "stack", "checkout" | "up" | "down" | "top" | "bottom", ..] = words {
             self.branch.clear();
         }
     }

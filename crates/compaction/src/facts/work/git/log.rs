@@ -28,6 +28,8 @@ pub(in crate::facts::work) struct Log {
     at: Option<usize>,
     /// How many commits were made since.
     since: usize,
+    /// How many of them git did not print, so that they are not among `commits`.
+    unprinted: usize,
     /// Whether it has only the commits of a branch: `main..HEAD`.
     range: bool,
     /// Hash and subject, newest first.
@@ -72,6 +74,7 @@ impl Log {
         let printed = COMMITTED.captures_iter(output).count();
         let unprinted = command.programs().filter(commits).count().saturating_sub(printed);
         self.silent |= unprinted > 0 && printed == 0;
+        self.unprinted += unprinted;
         for found in COMMITTED.captures_iter(output) {
             let (Some(all), Some(hash)) = (found.get(0), found.get(2)) else { continue };
             let subject = output[all.end()..].lines().next().unwrap_or_default().trim();
@@ -93,7 +96,7 @@ impl Log {
         if let Some((range, listed)) = of_head(command, output) {
             self.range = range;
             self.at = Some(number);
-            self.since = 0;
+            (self.since, self.unprinted) = (0, 0);
             for commit in listed.iter().take(unprinted).rev().filter(|_| !amends) {
                 if !self.commits.iter().any(|it| is_same(&it.0, &commit.0)) {
                     self.commits.insert(0, commit.clone());
@@ -118,7 +121,7 @@ impl Log {
     }
 
     fn forget(&mut self) {
-        (self.at, self.range) = (None, false);
+        (self.at, self.range, self.unprinted) = (None, false, 0);
         self.commits.clear();
     }
 
@@ -147,8 +150,8 @@ impl Log {
     /// line is of them.
     pub(in crate::facts::work) fn resume(&mut self, told: &str) -> bool {
         let Some(rest) = told.strip_prefix(COMMITS) else { return false };
-        let listed =
-            rest.strip_prefix(" (git log: ").map_or(rest, |it| it.split_once(')').map_or(it, |it| it.1));
+        let notes = rest.strip_prefix(" (").filter(|_| !rest.starts_with(IN_TREE));
+        let listed = notes.and_then(|it| it.split_once(')')).map_or(rest, |it| it.1);
         let tree = listed.strip_prefix(IN_TREE).and_then(|it| it.split_once("): "));
         let (tree, listed) = match tree {
             Some((tree, listed)) => (format!("{IN_TREE}{tree})"), listed),
@@ -218,11 +221,13 @@ impl Log {
             let tree = if same { tree } else { "" };
             let more = own - named.len();
             let more = if more > 0 { format!("; and {more} older") } else { String::new() };
-            let at = match (self.at.map(origin), self.since) {
-                (None, _) => String::new(),
-                (Some(at), 0) => format!(" (git log: #{at})"),
-                (Some(at), since) => format!(" (git log: #{at}, and {since} made since)"),
-            };
+            let mut notes = Vec::new();
+            if let Some(at) = self.at.map(origin) {
+                notes.push(format!("git log: #{at}"));
+                notes.extend((self.since > 0).then(|| format!("and {} made since", self.since)));
+            }
+            notes.extend((self.unprinted > 0).then(|| format!("{} newer that git did not print", self.unprinted)));
+            let at = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
             out.push(format!("{COMMITS}{at}{tree}: {}{more}", named.join("; ")));
         }
         if let Some((at, hash, subject)) = &self.of_prompt {
