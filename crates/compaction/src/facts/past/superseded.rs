@@ -365,16 +365,22 @@ pub fn last_reply(history: &History) -> Option<usize> {
     (at > 0 && speaks(last) && worked && !working && !leaves_question(&text) && !goes_on()).then_some(at)
 }
 
-/// Each request but the last with the last message of the model before the next one: what answered it.
+/// Each request that was answered before the next one, with the last message of the model before that. A request that
+/// comes while the model works is answered together with the one before it.
 pub fn answers(history: &History) -> Vec<(usize, usize)> {
+    let messages = history.messages();
     let mut out = Vec::new();
-    let (mut asked, mut said) = (0, None);
-    for (number, message) in history.messages().iter().enumerate() {
+    let (mut asked, mut said, mut works) = (Vec::new(), None, false);
+    for (number, message) in messages.iter().enumerate() {
         if is_request(message) {
-            out.extend(said.take().map(|it| (asked, it)));
-            asked = number;
-        } else if speaks(message) {
-            said = Some(number);
+            let answer = said.take().filter(|it: &usize| !works || is_report(&messages[*it]));
+            if let Some(answer) = answer {
+                out.extend(asked.drain(..).map(|it| (it, answer)));
+            }
+            asked.push(number);
+        } else if message.role == Role::Assistant {
+            works = message.calls().next().is_some() && !delivers(message);
+            said = Some(number).filter(|_| speaks(message)).or(said);
         }
     }
     out
