@@ -386,15 +386,18 @@ pub fn answers(history: &History) -> Vec<(usize, usize)> {
     out
 }
 
-/// The message behind the second to last of the prompts before the first summary, if a compaction removed the replies:
-/// all but the last were answered.
+/// The message behind the second to last of the prompts with which a compacted history begins: the replies were removed,
+/// and all but the last were answered.
 fn answered_before_summary(messages: &[Message]) -> Option<usize> {
-    let summary = messages.iter().position(|it| it.kind == Kind::Summary)?;
-    let begins = &messages[..summary];
-    if begins.iter().any(|it| it.role == Role::Assistant) {
+    /// Nobody sends as many before the first reply.
+    const MANY: usize = 3;
+    let end = messages.iter().position(|it| it.kind == Kind::Summary || it.role == Role::Assistant)?;
+    let mut requests = messages[..end].iter().enumerate().filter(|it| is_request(it.1));
+    let least = if messages[end].kind == Kind::Summary { 0 } else { MANY };
+    if requests.clone().count() < least {
         return None;
     }
-    begins.iter().enumerate().filter(|it| is_request(it.1)).rev().nth(1).map(|it| it.0 + 1)
+    requests.nth_back(1).map(|it| it.0 + 1)
 }
 
 /// The last message that finished or redirected the work: a report, or a request of the user.

@@ -8,7 +8,7 @@ pub(crate) mod stretches;
 use ascii_first::AsciiFirstRegex;
 
 /// Elements that clients insert in a user message.
-const INJECTED: [&str; 18] = [
+const INJECTED: [&str; 19] = [
     "system-reminder",
     "ide_opened_file",
     "ide_selection",
@@ -21,6 +21,7 @@ const INJECTED: [&str; 18] = [
     "environment_details",
     "user_instructions",
     "task-notification",
+    "ci-monitor-event",
     "teammate-message",
     "agent-message",
     "subagent_notification",

@@ -192,7 +192,9 @@ fn add_names_in(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &st
                 let alone = alone && !text[..it.start()].ends_with('#');
                 let of_tool = is_kept_by_tools(word_around(text, it.range()));
                 let none = styles || of_tool || is_signature(text, it.start());
-                if (alone || !matches!(kind, Name::Hash)) && !none {
+                // The end of another name: `PUMP-FIXES-2026-07-27.md`.
+                let end = *kind == Name::Ticket && text[..it.start()].ends_with(['-', '_']);
+                if (alone || !matches!(kind, Name::Hash)) && !none && !end {
                     add(number, *kind, it.as_str());
                 }
             }
@@ -274,7 +276,8 @@ fn is_style_declaration(text: &str, at: usize, setting: &str) -> bool {
 fn is_informative(kind: Name, text: &str) -> bool {
     match kind {
         Name::Hash => {
-            text.len() >= 7
+            // SHA-1, whole or cut, or SHA-256.
+            matches!(text.len(), 7..=40 | 64 | 71)
                 && text.bytes().any(|b| b.is_ascii_digit())
                 && text.bytes().any(|b| b.is_ascii_lowercase())
         }
@@ -294,7 +297,11 @@ fn is_informative(kind: Name, text: &str) -> bool {
         }
         Name::Ticket => {
             let name = text.split('-').next().unwrap_or_default();
-            !["UTF", "SHA", "ISO", "GPT", "GLM", "AES", "RSA", "MD", "ES", "TLS", "IEEE"].contains(&name)
+            const NO_TRACKERS: [&str; 16] = [
+                "UTF", "SHA", "ISO", "GPT", "GLM", "AES", "RSA", "MD", "ES", "TLS", "IEEE", "PHASE", "STEP",
+                "PART", "STAGE", "ROUND",
+            ];
+            !NO_TRACKERS.contains(&name)
         }
         Name::Url => {
             let host = text.split('/').nth(2).unwrap_or_default();

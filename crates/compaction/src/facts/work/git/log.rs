@@ -226,7 +226,9 @@ impl Log {
                 notes.push(format!("git log: #{at}"));
                 notes.extend((self.since > 0).then(|| format!("and {} made since", self.since)));
             }
-            notes.extend((self.unprinted > 0).then(|| format!("{} newer that git did not print", self.unprinted)));
+            notes.extend(
+                (self.unprinted > 0).then(|| format!("{} newer that git did not print", self.unprinted)),
+            );
             let at = if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) };
             out.push(format!("{COMMITS}{at}{tree}: {}{more}", named.join("; ")));
         }
