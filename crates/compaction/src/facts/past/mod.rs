@@ -36,7 +36,7 @@ static REFS: AsciiFirstRegex = AsciiFirstRegex::new(r"\s*\[#\d+(?:[,–-] ?#?\d+
 fn is_resolved(line: &str) -> bool {
     let lower = line.to_lowercase();
     let mut words = lower.split(|c: char| !c.is_alphanumeric());
-    lower.starts_with("fix:") || words.any(|it| ["fixed", "resolved", "solved"].contains(&it))
+    lower.starts_with("fix:") || words.any(|it| ["fixed", "resolved", "solved", "corrected"].contains(&it))
 }
 
 fn rule_detail(text: &str) -> Detail {

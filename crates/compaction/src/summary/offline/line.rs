@@ -250,6 +250,8 @@ fn error(
             format!("{}: {text} → {state}", command(of, chars.min(110)))
         }
         (Some(_), _) => format!("{text} → {state}"),
+        // How it was mended is cut off.
+        (None, _) if resolved && text.ends_with('…') => format!("{text} → {state}"),
         (None, _) => text,
     }
 }
