@@ -91,10 +91,12 @@ fn counts_problems(line: &str) -> bool {
         });
         (line.starts_with("Found ") || seconds) && !matches!(count, "" | "0")
     });
-    const WHOLE: [&str; 8] = [
+    const WHOLE: [&str; 10] = [
         "error TS",
         "error: Failed to spawn",
         "make: *** ",
+        "** TEST FAILED **",
+        "** BUILD FAILED **",
         "[warn] Code style issues found",
         "✖ failing tests:",
         "level=error",
