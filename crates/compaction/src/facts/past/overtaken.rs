@@ -47,7 +47,27 @@ const MAX_ORDER_BYTES: usize = 600;
 /// Drops what a later message of the model overtook, and marks defects that it changed since.
 pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>) {
     let messages = history.messages();
-    // The last message of the model in each turn; what it said before that, it said on the way.
+    let closing = closing_messages(messages);
+    drop_passing(history, &closing, facts);
+    let evidence = Evidence::of(facts);
+    let (check, commit) = (evidence.last_check(), evidence.last_commit());
+    let marks = facts.iter().map(|it| changed_since(it, &evidence)).collect::<Vec<_>>();
+    for (fact, mark) in facts.iter_mut().zip(marks) {
+        if let Some(mark) = mark {
+            fact.text.reword(|it| format!("{mark}{it}"));
+        }
+    }
+    drop_checked(check, commit, &closing, facts);
+    mark_carried_out(messages, facts);
+    drop_repeated(history, facts);
+}
+
+fn is_finding(fact: &Fact) -> bool {
+    fact.topic == Topic::Findings && fact.voice() == Voice::Model
+}
+
+/// The last message of the model in each turn; what it said before that, it said on the way.
+fn closing_messages(messages: &[Message]) -> HashSet<usize> {
     let mut closing: HashSet<usize> = HashSet::new();
     let mut last = None;
     for (number, message) in messages.iter().enumerate() {
@@ -58,68 +78,70 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
         }
     }
     closing.extend(last);
+    closing
+}
+
+/// Drops what the report that ended a turn tells, and what was true only for the moment.
+fn drop_passing(history: &History, closing: &HashSet<usize>, facts: &mut Vec<Fact>) {
+    let messages = history.messages();
     let newest = messages.iter().rposition(speaks).unwrap_or(0);
     let reported = reported_turns(messages);
     let worked = last_work(history, facts);
-    let finding = |it: &Fact| it.topic == Topic::Findings && it.voice() == Voice::Model;
     facts.retain_mut(|fact| {
         let message = fact.message;
         let report = reported.iter().find(|it| it.0.contains(&message)).map(|it| &it.1);
         let told = |report: &String| !closing.contains(&message) && is_told_by(report, &fact.text);
-        if finding(fact) && report.is_some_and(told) {
+        if is_finding(fact) && report.is_some_and(told) {
             return false;
         }
-        !(finding(fact) && message < newest)
+        !(is_finding(fact) && message < newest)
             || remove_sentences(fact, |it| {
                 is_passing(it) || (message < worked || !closing.contains(&message)) && states_the_moment(it)
             })
     });
-    let evidence = Evidence::of(facts);
-    let (check, commit) = (evidence.last_check(), evidence.last_commit());
-    let later = |it: Option<usize>, message: usize| it.is_some_and(|it| it > message);
-    let over: Vec<usize> =
-        (0..facts.len()).filter(|at| finding(&facts[*at]) && later(check, facts[*at].message)).collect();
-    let changed: Vec<usize> = (0..facts.len())
-        .filter(|at| finding(&facts[*at]) && is_defect(&facts[*at].text))
-        .filter(|at| {
-            let changed = evidence.last_change(&facts[*at].text, facts[*at].message);
-            changed.is_some_and(|it| evidence.last_check() > Some(it))
-        })
-        .collect();
-    let older = |it: &Fact| {
-        it.topic == Topic::Findings && it.voice() == Voice::Summary && !it.text.starts_with(FILE_CHANGED)
-    };
-    let of_changed_file: Vec<usize> = (0..facts.len())
-        .filter(|at| older(&facts[*at]))
-        .filter(|at| {
-            let changed = |it: &str| evidence.last_change(it, facts[*at].message).is_some();
-            let text = facts[*at].text.as_str();
-            text.split_once(": ").is_some_and(|it| changed(it.0)) || changed(text)
-        })
-        .collect();
-    for at in changed {
-        facts[at].text.reword(|it| format!("{CHANGED_SINCE}{it}"));
+}
+
+/// The mark of a defect whose file was changed and checked since, and of what an earlier summary says of a file that was
+/// changed since.
+fn changed_since(fact: &Fact, evidence: &Evidence) -> Option<&'static str> {
+    let changed = |it: &str| evidence.last_change(it, fact.message);
+    let text = fact.text.as_str();
+    if is_finding(fact) {
+        let at = changed(text).filter(|_| is_defect(text))?;
+        return (evidence.last_check() > Some(at)).then_some(CHANGED_SINCE);
     }
-    for at in of_changed_file {
-        facts[at].text.reword(|it| format!("{FILE_CHANGED}{it}"));
-    }
-    let mut emptied: HashSet<usize> = HashSet::new();
-    for at in over {
-        let committed = later(commit, facts[at].message);
-        let passing = !closing.contains(&facts[at].message);
-        let gone = |it: &str| {
+    let older = fact.topic == Topic::Findings && fact.voice() == Voice::Summary;
+    let of_file = || text.split_once(": ").is_some_and(|it| changed(it.0).is_some());
+    (older && !text.starts_with(FILE_CHANGED) && (of_file() || changed(text).is_some()))
+        .then_some(FILE_CHANGED)
+}
+
+/// Drops what findings say of failures to come, of a fix that was committed and of a check that went well since.
+fn drop_checked(
+    check: Option<usize>,
+    commit: Option<usize>,
+    closing: &HashSet<usize>,
+    facts: &mut Vec<Fact>,
+) {
+    facts.retain_mut(|fact| {
+        let message = fact.message;
+        if !is_finding(fact) || check.is_none_or(|it| it <= message) {
+            return true;
+        }
+        let committed = commit.is_some_and(|it| it > message);
+        let passing = !closing.contains(&message);
+        remove_sentences(fact, |it| {
             EXPECTS_FAILURE.is_match(it)
                 || committed && PROPOSES_FIX.is_match(it)
                 || passing && CHECK_FOUND.is_match(it)
-        };
-        if !remove_sentences(&mut facts[at], gone) {
-            emptied.insert(at);
-        }
-    }
-    let mut at = 0..;
-    facts.retain(|_| at.next().is_none_or(|it| !emptied.contains(&it)));
+        })
+    });
+}
+
+/// Marks findings that tell defects and were ordered to be mended.
+fn mark_carried_out(messages: &[Message], facts: &mut [Fact]) {
     let carried_out = carried_out_turns(messages);
-    for fact in facts.iter_mut().filter(|it| finding(it)) {
+    for fact in facts.iter_mut().filter(|it| is_finding(it)) {
         let said = sentences(&fact.text);
         let defects = said.iter().filter(|it| is_defect(it)).count();
         // A report on the work may mention one in passing.
@@ -128,7 +150,6 @@ pub(in crate::facts) fn drop_overtaken(history: &History, facts: &mut Vec<Fact>)
             fact.text.reword(|it| format!("{WORKED_ON}{}", it.strip_prefix(CHANGED_SINCE).unwrap_or(it)));
         }
     }
-    drop_repeated(history, facts);
 }
 
 fn prompts(messages: &[Message]) -> Vec<usize> {

@@ -160,110 +160,27 @@ impl Work<'_> {
     }
 
     pub(super) fn record_file_action(&mut self, number: usize, action: &Action, output: &Output) {
-        let named = action.path.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
-        let Some(name) = named.or_else(|| self.open.clone().filter(|_| action.meaning == Meaning::Edit))
-        else {
+        let Some(name) = self.named_by(action) else { return };
+        let Some(op) = self.operation(&name, action.meaning, output) else {
+            self.open = Some(name);
             return;
-        };
-        let whole = action.path.as_deref().is_some_and(is_absolute);
-        if name.is_empty()
-            || name.len() > MAX_PATH_BYTES
-            || action.dir.as_deref().is_some_and(is_unexpanded) && !whole
-        {
-            return;
-        }
-        if whole {
-            self.whole_paths.insert(name.clone());
-        }
-        let before = self.files.get(&name).map(|it| it.1);
-        let there = before.is_some_and(|it| match it {
-            FileOp::Deleted | FileOp::Renamed => false,
-            // A file that only a reply named is not there yet.
-            FileOp::Mentioned => !self.announced.contains(&name),
-            FileOp::Created
-            | FileOp::CreatedThenEdited
-            | FileOp::Written
-            | FileOp::Edited
-            | FileOp::Restored
-            | FileOp::ReadAfterEdit
-            | FileOp::Read
-            | FileOp::ReadThenChanged
-            | FileOp::Listed => true,
-        });
-        let made = matches!(before, Some(FileOp::Created | FileOp::CreatedThenEdited));
-        let told = self.files.get(&name).is_some_and(|it| self.summary_messages.contains(&it.0));
-        let op = match action.meaning {
-            Meaning::Read
-                if told
-                    && matches!(
-                        before,
-                        Some(
-                            FileOp::Edited
-                                | FileOp::CreatedThenEdited
-                                | FileOp::Written
-                                | FileOp::Created
-                                | FileOp::ReadAfterEdit
-                        )
-                    ) =>
-            {
-                FileOp::ReadAfterEdit
-            }
-            Meaning::Read
-                if before
-                    .is_none_or(|it| matches!(it, FileOp::Read | FileOp::Mentioned | FileOp::Restored)) =>
-            {
-                FileOp::Read
-            }
-            Meaning::Edit if made => FileOp::CreatedThenEdited,
-            Meaning::Edit => FileOp::Edited,
-            Meaning::Create if made => FileOp::CreatedThenEdited,
-            Meaning::Create if (there && !says_created(output)) || has_overwritten(output) => FileOp::Written,
-            Meaning::Create => FileOp::Created,
-            Meaning::Delete => FileOp::Deleted,
-            Meaning::Rename => FileOp::Renamed,
-            Meaning::Read
-            | Meaning::Run
-            | Meaning::Attend
-            | Meaning::Search
-            | Meaning::List
-            | Meaning::Plan
-            | Meaning::Ask
-            | Meaning::Fetch
-            | Meaning::Delegate
-            | Meaning::Deliver
-            | Meaning::Other => {
-                self.open = Some(name);
-                return;
-            }
         };
         let to = action.to.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
-        if let Some(to) = to.clone() {
+        if let Some(to) = to.clone()
+            && let Some((_, before, _)) = self.files.get(&name)
+            && !matches!(
+                before,
+                FileOp::Read | FileOp::Mentioned | FileOp::Restored | FileOp::Deleted | FileOp::Renamed
+            )
+        {
             // Earlier changes still apply to the file under its new name.
-            let op = before.filter(|it| {
-                !matches!(
-                    it,
-                    FileOp::Read | FileOp::Mentioned | FileOp::Restored | FileOp::Deleted | FileOp::Renamed
-                )
-            });
-            if let Some(op) = op {
-                self.files.insert(to, (number, op, None));
-            }
+            self.files.insert(to, (number, *before, None));
         }
         if !matches!(op, FileOp::Deleted | FileOp::Renamed) {
             self.open = Some(name.clone());
         }
         if op.changes() {
-            let detail = Detail::File { op, to: to.clone() };
-            self.changes.push(Fact::from_tools(ToolTopic::Files, number, name.clone(), detail));
-            match op {
-                FileOp::Deleted => self.uncommitted.delete(&name),
-                FileOp::Renamed => {
-                    self.uncommitted.delete(&name);
-                    self.uncommitted.edit(number, to.as_deref().unwrap_or(&name));
-                }
-                _ => self.uncommitted.edit(number, to.as_deref().unwrap_or(&name)),
-            }
-            self.resolve_misfits(number, &name);
+            self.record_change(number, &name, op, to.clone());
         }
         if matches!(op, FileOp::Created | FileOp::Written | FileOp::CreatedThenEdited) {
             self.resolve_missing_file(number, &name);
@@ -274,6 +191,86 @@ impl Work<'_> {
             self.files.retain(|path, _| !below(path));
         }
         self.files.insert(name, (number, op, to));
+    }
+
+    /// The file of an action; SWE-agent's edits are of the one that is open.
+    fn named_by(&mut self, action: &Action) -> Option<String> {
+        let named = action.path.as_deref().map(|it| path(it, action.dir.as_deref(), self.base));
+        let name = named.or_else(|| self.open.clone().filter(|_| action.meaning == Meaning::Edit))?;
+        let whole = action.path.as_deref().is_some_and(is_absolute);
+        let unexpanded = action.dir.as_deref().is_some_and(is_unexpanded) && !whole;
+        if name.is_empty() || name.len() > MAX_PATH_BYTES || unexpanded {
+            return None;
+        }
+        if whole {
+            self.whole_paths.insert(name.clone());
+        }
+        Some(name)
+    }
+
+    /// What the last operation on a file is after an action that went well; `None` if that changes nothing of it.
+    fn operation(&self, name: &str, meaning: Meaning, output: &Output) -> Option<FileOp> {
+        let known = self.files.get(name);
+        let before = known.map(|it| it.1);
+        let made = matches!(before, Some(FileOp::Created | FileOp::CreatedThenEdited));
+        match meaning {
+            Meaning::Read => match before {
+                None | Some(FileOp::Read | FileOp::Mentioned | FileOp::Restored) => Some(FileOp::Read),
+                Some(
+                    FileOp::Edited
+                    | FileOp::CreatedThenEdited
+                    | FileOp::Written
+                    | FileOp::Created
+                    | FileOp::ReadAfterEdit,
+                ) => known.filter(|it| self.summary_messages.contains(&it.0)).map(|_| FileOp::ReadAfterEdit),
+                Some(FileOp::Renamed | FileOp::Deleted | FileOp::ReadThenChanged | FileOp::Listed) => None,
+            },
+            Meaning::Edit if made => Some(FileOp::CreatedThenEdited),
+            Meaning::Edit => Some(FileOp::Edited),
+            Meaning::Create if made => Some(FileOp::CreatedThenEdited),
+            Meaning::Create => {
+                let there = before.is_some_and(|it| match it {
+                    FileOp::Deleted | FileOp::Renamed => false,
+                    // A file that only a reply named is not there yet.
+                    FileOp::Mentioned => !self.announced.contains(name),
+                    FileOp::Created
+                    | FileOp::CreatedThenEdited
+                    | FileOp::Written
+                    | FileOp::Edited
+                    | FileOp::Restored
+                    | FileOp::ReadAfterEdit
+                    | FileOp::Read
+                    | FileOp::ReadThenChanged
+                    | FileOp::Listed => true,
+                });
+                let overwritten = there && !says_created(output) || has_overwritten(output);
+                Some(if overwritten { FileOp::Written } else { FileOp::Created })
+            }
+            Meaning::Delete => Some(FileOp::Deleted),
+            Meaning::Rename => Some(FileOp::Renamed),
+            Meaning::Run
+            | Meaning::Attend
+            | Meaning::Search
+            | Meaning::List
+            | Meaning::Plan
+            | Meaning::Ask
+            | Meaning::Fetch
+            | Meaning::Delegate
+            | Meaning::Deliver
+            | Meaning::Other => None,
+        }
+    }
+
+    fn record_change(&mut self, number: usize, name: &str, op: FileOp, to: Option<String>) {
+        let detail = Detail::File { op, to: to.clone() };
+        self.changes.push(Fact::from_tools(ToolTopic::Files, number, name.to_owned(), detail));
+        if matches!(op, FileOp::Deleted | FileOp::Renamed) {
+            self.uncommitted.delete(name);
+        }
+        if op != FileOp::Deleted {
+            self.uncommitted.edit(number, to.as_deref().unwrap_or(name));
+        }
+        self.resolve_misfits(number, name);
     }
 
     /// A path that was given from a directory that commands went to, and one of an earlier summary that is the end of one

@@ -23,7 +23,7 @@ use paths::{is_elsewhere, path};
 use runs::has_moved;
 
 use history::tools::{self, Action, Meaning};
-use history::{Call, History, Kind, Message, Output, Role, RolledBack};
+use history::{Call, History, Kind, Message, Output, Part, Role, RolledBack};
 
 /// How an output begins when an edit or a read failed, in lower case (all agents).
 const FAILURE_STARTS: [&str; 22] = [
@@ -139,113 +139,128 @@ pub(in crate::facts) fn read(
 ) -> (Vec<Fact>, git::commits::Commits) {
     let reports = tools::reports_failures(history.meta.agent.as_deref());
     let mut work = Work { base, reports, ..Work::default() };
-    for fact in facts.iter() {
-        if let Detail::File { op, to } = &fact.detail {
-            work.summary_messages.insert(fact.message);
-            work.files.insert(fact.text.to_string(), (fact.message, *op, to.clone()));
-        }
-        if let Detail::Error { of: Some(of), resolved: None, similar, .. } = &fact.detail {
-            let known = work.errors.len();
-            let said = without_durations(&fact.text).into_owned();
-            work.open_errors.entry(command::dedup_key(of)).or_default().entry(said).or_default().push(known);
-            work.push_error(fact.clone());
-            if similar.is_none() {
-                work.track_operations(known, &ParsedCommand::of(of));
-            }
-        }
-    }
-    facts.retain(|it| {
-        !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None, .. })
-    });
-    facts.retain(|it| {
-        let Some(told) = it.text.strip_prefix(REPOSITORY) else { return true };
-        match told.strip_prefix(CHECKED_OUT) {
-            Some(branch) => work.commits.resume(branch),
-            None => return !work.log.resume(told),
-        }
-        false
-    });
-    let mut open: HashMap<&str, (&Call, Vec<Action>)> = HashMap::new();
-    for (number, message) in history.messages().iter().enumerate() {
-        if message.is_prompt() {
-            let prompt = message.plain();
-            work.note_named_files(number, file_mentions::in_prompt(&prompt));
-            work.prompts.push(prompt.to_string());
-            work.retries.clear();
-        }
-        message.texts().for_each(|it| work.commits.keep_named(it.as_str()));
-        for part in &message.parts {
-            match part {
-                history::Part::Call(call) => {
-                    let actions = tools::actions_in(call, history.shell_dir(message));
-                    open.insert(&call.id, (call, actions));
-                }
-                history::Part::Output(output) => {
-                    if let Some((call, actions)) = open.remove(&*output.id) {
-                        work.read_output(number, call, &actions, output, history);
-                    }
-                }
-                history::Part::Text(text) if message.role == Role::Assistant => {
-                    work.log.read_reply(number, text.as_str());
-                    work.note_announced_files(number, file_mentions::in_prose(text.as_str()));
-                    work.note_excuse(number, text.as_str());
-                    work.note_other_way(number, text.as_str());
-                }
-                history::Part::Text(text) if message.kind == Kind::Context => {
-                    work.read_client_text(number, text.as_str());
-                }
-                history::Part::Text(_)
-                | history::Part::Reasoning(_)
-                | history::Part::Media(_)
-                | history::Part::Opaque(_) => {}
-            }
-        }
-    }
+    work.resume(facts);
+    work.replay(history);
     work.drop_lost_commits();
     let mut repository = work.log.told(|it| work.commits.is_lost(it), origin);
     repository.extend(work.uncommitted.told(work.log.commits_by_itself(), origin));
     repository.extend(work.commits.branch().map(|it| format!("{CHECKED_OUT}{it}")));
-    same_errors(&mut work.errors);
-    drop_repeated_errors(&mut work.errors);
-    drop_moved_errors(&mut work.errors);
-    // An edit that is not retried soon was made in another way.
     let end = history.messages().len();
-    work.errors.retain(|it| {
-        let stands = matches!(it.detail, Detail::Error { resolved: None, .. });
-        !(stands && it.message + RECENT_MESSAGES < end && resolution::is_misfit(&it.text))
-    });
-    // A map has no order of its own.
+    drop_settled_errors(&mut work.errors, end);
     work.place_told_paths();
     work.join_spellings();
-    let mut files: Vec<_> = work.files.into_iter().collect();
+    // A map has no order of its own.
+    let mut files: Vec<_> = std::mem::take(&mut work.files).into_iter().collect();
     files::drop_idle(&work.listed, base, end, &mut files);
     files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
     facts.extend(files.into_iter().map(|(path, (message, op, to))| {
         Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
     }));
-    facts.extend(work.errors);
-    facts.extend(work.commands);
-    facts.extend(work.facts);
+    facts.append(&mut work.errors);
+    facts.append(&mut work.commands);
+    facts.append(&mut work.facts);
     // What a client writes before the first prompt may stay in front of a summary.
     let client = |it: &Message| it.role == Role::System || it.kind == Kind::Context;
     let first = history.messages().iter().position(|it| !client(it)).unwrap_or(0);
-    facts.extend(base.map(|it| {
-        let at = work.recent_dirs.first().filter(|_| has_moved(&work.recent_dirs));
-        let mut text = at.map_or(it.to_owned(), |at| format!("{it}; the last commands ran in {at}"));
+    let place = |text: String| Fact::from_tools(ToolTopic::Directory, first, text, Detail::None);
+    facts.extend(base.map(|it| place(work.places(it, history))));
+    facts.extend(repository.into_iter().map(|it| place(format!("{REPOSITORY}{it}"))));
+    (work.changes, work.commits)
+}
+
+impl Work<'_> {
+    /// Takes over what an earlier summary tells of files, open errors and the repository.
+    fn resume(&mut self, facts: &mut Vec<Fact>) {
+        for fact in facts.iter() {
+            if let Detail::File { op, to } = &fact.detail {
+                self.summary_messages.insert(fact.message);
+                self.files.insert(fact.text.to_string(), (fact.message, *op, to.clone()));
+            }
+            if let Detail::Error { of: Some(of), resolved: None, similar, .. } = &fact.detail {
+                let known = self.errors.len();
+                let said = without_durations(&fact.text).into_owned();
+                let same = self.open_errors.entry(command::dedup_key(of)).or_default();
+                same.entry(said).or_default().push(known);
+                self.push_error(fact.clone());
+                if similar.is_none() {
+                    self.track_operations(known, &ParsedCommand::of(of));
+                }
+            }
+        }
+        facts.retain(|it| {
+            !matches!(it.detail, Detail::File { .. } | Detail::Error { of: Some(_), resolved: None, .. })
+        });
+        facts.retain(|it| {
+            let Some(told) = it.text.strip_prefix(REPOSITORY) else { return true };
+            match told.strip_prefix(CHECKED_OUT) {
+                Some(branch) => self.commits.resume(branch),
+                None => return !self.log.resume(told),
+            }
+            false
+        });
+    }
+
+    /// Reads the messages in order.
+    fn replay(&mut self, history: &History) {
+        let mut open: HashMap<&str, (&Call, Vec<Action>)> = HashMap::new();
+        for (number, message) in history.messages().iter().enumerate() {
+            if message.is_prompt() {
+                let prompt = message.plain();
+                self.note_named_files(number, file_mentions::in_prompt(&prompt));
+                self.prompts.push(prompt.to_string());
+                self.retries.clear();
+            }
+            message.texts().for_each(|it| self.commits.keep_named(it.as_str()));
+            for part in &message.parts {
+                match part {
+                    Part::Call(call) => {
+                        let actions = tools::actions_in(call, history.shell_dir(message));
+                        open.insert(&call.id, (call, actions));
+                    }
+                    Part::Output(output) => {
+                        if let Some((call, actions)) = open.remove(&*output.id) {
+                            self.read_output(number, call, &actions, output, history);
+                        }
+                    }
+                    Part::Text(text) if message.role == Role::Assistant => {
+                        self.log.read_reply(number, text.as_str());
+                        self.note_announced_files(number, file_mentions::in_prose(text.as_str()));
+                        self.note_excuse(number, text.as_str());
+                        self.note_other_way(number, text.as_str());
+                    }
+                    Part::Text(text) if message.kind == Kind::Context => {
+                        self.read_client_text(number, text.as_str());
+                    }
+                    Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
+                }
+            }
+        }
+    }
+
+    /// The working directory, and what else is known of where the session stands.
+    fn places(&self, base: &str, history: &History) -> String {
+        let at = self.recent_dirs.first().filter(|_| has_moved(&self.recent_dirs));
+        let mut text = at.map_or(base.to_owned(), |at| format!("{base}; the last commands ran in {at}"));
         let stood = history.messages().last().and_then(|it| history.shell_dir(it));
-        let stood = stood.map(|dir| path(dir, None, Some(it))).filter(|_| at.is_none());
+        let stood = stood.map(|dir| path(dir, None, Some(base))).filter(|_| at.is_none());
         text.extend(stood.map(|dir| format!("; the shell stands in {dir}")));
         if let Some(taken) = history.meta.rolled_back.as_ref().filter(|it| !it.changed.is_empty()) {
-            text.push_str(&format!("; {}", rolled_back(taken, it)));
+            text.push_str(&format!("; {}", rolled_back(taken, base)));
         }
-        Fact::from_tools(ToolTopic::Directory, first, text, Detail::None)
-    }));
-    facts.extend(
-        repository.into_iter().map(|it| {
-            Fact::from_tools(ToolTopic::Directory, first, format!("{REPOSITORY}{it}"), Detail::None)
-        }),
-    );
-    (work.changes, work.commits)
+        text
+    }
+}
+
+/// Joins errors that are one, and drops those that are over without a success of their own. `end`: number of messages.
+fn drop_settled_errors(errors: &mut Vec<Fact>, end: usize) {
+    same_errors(errors);
+    drop_repeated_errors(errors);
+    drop_moved_errors(errors);
+    // An edit that is not retried soon was made in another way.
+    errors.retain(|it| {
+        let stands = matches!(it.detail, Detail::Error { resolved: None, .. });
+        !(stands && it.message + RECENT_MESSAGES < end && resolution::is_misfit(&it.text))
+    });
 }
 
 /// How a line about the repository begins.

@@ -20,6 +20,15 @@ static NOT_ENTERED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^\S*(?:sh|\(eval\))\S*[: ].{0,20}\bcd:.{0,400}(?:[Nn]o such file or directory|[Nn]ot a directory)",
 );
 
+/// A command that ran.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    number: usize,
+    command: &'a str,
+    parsed: &'a ParsedCommand,
+    output: &'a Output,
+}
+
 impl Work<'_> {
     pub(super) fn read_run(&mut self, number: usize, call: &Call, actions: &[Action], output: &Output) {
         let commands: Vec<&str> = actions.iter().filter_map(|it| it.command.as_deref()).collect();
@@ -140,6 +149,7 @@ impl Work<'_> {
         }
     }
 
+    /// Records how a command ended.
     pub(super) fn record_outcome(
         &mut self,
         number: usize,
@@ -147,15 +157,7 @@ impl Work<'_> {
         mut outcome: Outcome,
         output: &Output,
     ) {
-        let marked = output.failed;
-        let mut command = command.trim();
-        // The summary states the working directory once.
-        if let Some(base) = self.base
-            && let Some((dir, rest)) = command.strip_prefix("cd ").and_then(|it| it.split_once("&&"))
-            && path(dir.trim().trim_matches('\''), None, Some(base)) == path(base, None, Some(base))
-        {
-            command = rest.trim();
-        }
+        let command = self.without_base(command.trim());
         if command.is_empty() {
             return;
         }
@@ -164,107 +166,27 @@ impl Work<'_> {
         if output.cleared {
             outcome = Outcome::default();
         }
+        let run = Run { number, command, parsed: &parsed, output };
+        let ended = outcome.running.is_none() && !outcome.is_stopped();
         let committed = outcome.result.as_deref().is_some_and(|it| it.starts_with("committed "));
-        if !read_only && outcome.ok == Some(false) {
-            self.instead = None;
-        }
-        if !read_only && outcome.running.is_none() && !outcome.is_stopped() {
-            self.resolve_absent(number, command, &parsed, printed(output));
-        }
         if read_only {
-            // A search without matches, or for the word "error", is not a failure.
-            let died = parsed.ends_in_viewer() && outcome::starts_as_fatal(output.text.as_str());
-            let found = outcome.exit.map_or(!marked && !died, |it| it == 0);
-            self.note_try(number, command, &parsed, found);
-            if found {
-                self.record_result(number, command, None);
-                self.resolve_wrong_calls(number, &parsed);
-            } else if let Some(error) = fatal_line(output)
-                && let Some(error) = self.record_result(number, command, Some(error))
-            {
-                self.expect_retry(error, command, &parsed);
+            outcome = self.record_look(&run, &outcome);
+        } else {
+            if outcome.ok == Some(false) {
+                self.instead = None;
             }
-            let told = outcome.exit.is_some() || marked || died || self.reports != Some(false);
-            let nothing = outcome.exit == Some(1) && is_empty_output(output) && parsed.searches();
-            outcome = Outcome {
-                exit: outcome.exit,
-                ok: (told && (found || outcome.exit != Some(1) && !parsed.only_asks())).then_some(found),
-                result: nothing.then(|| "no matches".into()),
-                ..Outcome::default()
-            };
-        } else if outcome.ok == Some(false) {
-            let text = outcome.error.clone().or_else(|| outcome.result.clone());
-            self.note_try(number, command, &parsed, false);
-            if let Some(error) = self.record_result(number, command, text) {
-                self.track_operations(error, &parsed);
-                self.expect_retry(error, command, &parsed);
+            if ended {
+                self.resolve_absent(number, command, &parsed, printed(output));
             }
-        } else if outcome.running.is_none() && !outcome.is_stopped() {
-            let nothing =
-                outcome.result.as_deref() == Some(outcome::CHECKED_NOTHING) || outcome.says_failed();
-            if !nothing && outcome.ok == Some(true)
-                || !nothing
-                    && outcome.exit.is_none_or(|it| it == 0)
-                    && !parsed.masks_exit_code()
-                    && !parsed.hides_failure()
-            {
-                self.record_result(number, command, None);
-            }
-            let well =
-                !nothing && outcome.ok == Some(true) && (!parsed.hides_failure() || is_empty_output(output));
-            self.note_try(number, command, &parsed, well);
-            // The program took the call, whatever came of it.
-            if well || !is_empty_output(output) && !resolution::is_wrong_call(output) {
-                self.resolve_wrong_calls(number, &parsed);
-            }
-            if well {
-                self.record_success(number, command, &parsed);
-                self.resolve_by_success(number, command, &parsed);
-                self.resolve_probe(number, command);
-                self.resolve_by_green_commit(number, command, &parsed, committed);
-            }
-            let commits = |it: Vec<&str>| it.starts_with(&["git", "commit"]);
-            if parsed.programs().any(commits) || command.contains("--continue") {
-                // The commit concludes a merge or rebase that stopped at conflicts.
-                for conflict in std::mem::take(&mut self.conflicts) {
-                    if let Detail::Error { resolved: resolved @ None, .. } = &mut self.errors[conflict].detail
-                    {
-                        *resolved = Some(number);
-                    }
-                }
-            }
-            // A test between is there to see it fail without the change.
-            let discards = self.resets_changes(number, &parsed) || parsed.discards_changes();
-            if discards && !parsed.runs_tests() {
-                let text = format!("changes discarded: {}", flat(clip(command, 200).0));
-                self.facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));
-            }
-            for named in parsed.restored_files() {
-                let name = path(&named, parsed.git_directory().as_deref(), self.base);
-                if let Some(file) = self.files.get_mut(&name) {
-                    *file = (number, FileOp::Restored, None);
-                }
-            }
-            if parsed.is_setup() {
-                self.facts.push(Fact::from_tools(ToolTopic::Setup, number, command.into(), Detail::None));
+            if outcome.ok == Some(false) {
+                self.record_failure(&run, &outcome);
+            } else if ended {
+                self.record_end(&run, &outcome, committed);
             }
         }
         // What failed beside a commit does not undo it.
         if (outcome.ok != Some(false) || committed) && outcome.running.is_none() {
-            self.commits.keep_named(command);
-            self.commits.keep_named(clip(output.text.as_str(), 20_000).0);
-            self.commits.record(command, output.text.as_str());
-            let elsewhere = self.is_of_other_tree(&parsed);
-            if elsewhere {
-                self.commits.leave_tree();
-            }
-            let tree = parsed
-                .git_directory()
-                .filter(|_| elsewhere && self.base.is_some())
-                .map(|it| path(&it, None, self.base));
-            self.log.run(number, &parsed, output.text.as_str(), tree.as_deref(), &self.prompts);
-            self.drop_removed_trees(&parsed);
-            self.read_changes(number, &parsed, output.text.as_str());
+            self.read_repository(&run);
         }
         if outcome.ok == Some(true) && outcome.result.is_none() {
             outcome.result = answer(command, output);
@@ -275,6 +197,115 @@ impl Work<'_> {
         }
         let detail = Detail::Command { outcome, read_only };
         self.commands.push(Fact::from_tools(ToolTopic::Commands, number, command.into(), detail));
+    }
+
+    /// A command without the `cd` to the working directory, which the summary states once.
+    fn without_base<'c>(&self, command: &'c str) -> &'c str {
+        let moves = command.strip_prefix("cd ").and_then(|it| it.split_once("&&"));
+        let to_base =
+            |dir: &str| self.base.is_some_and(|it| path(dir, None, Some(it)) == path(it, None, Some(it)));
+        let rest = moves.filter(|(dir, _)| to_base(dir.trim().trim_matches('\''))).map(|it| it.1.trim());
+        rest.unwrap_or(command)
+    }
+
+    /// Records a command that changes nothing. A search without matches, or for the word "error", is no failure.
+    fn record_look(&mut self, run: &Run, outcome: &Outcome) -> Outcome {
+        let Run { number, command, parsed, output } = *run;
+        let died = parsed.ends_in_viewer() && outcome::starts_as_fatal(output.text.as_str());
+        let found = outcome.exit.map_or(!output.failed && !died, |it| it == 0);
+        self.note_try(number, command, parsed, found);
+        if found {
+            self.record_result(number, command, None);
+            self.resolve_wrong_calls(number, parsed);
+        } else if let Some(error) = fatal_line(output)
+            && let Some(error) = self.record_result(number, command, Some(error))
+        {
+            self.expect_retry(error, command, parsed);
+        }
+        let told = outcome.exit.is_some() || output.failed || died || self.reports != Some(false);
+        let nothing = outcome.exit == Some(1) && is_empty_output(output) && parsed.searches();
+        Outcome {
+            exit: outcome.exit,
+            ok: (told && (found || outcome.exit != Some(1) && !parsed.only_asks())).then_some(found),
+            result: nothing.then(|| "no matches".into()),
+            ..Outcome::default()
+        }
+    }
+
+    fn record_failure(&mut self, run: &Run, outcome: &Outcome) {
+        let Run { number, command, parsed, .. } = *run;
+        let text = outcome.error.clone().or_else(|| outcome.result.clone());
+        self.note_try(number, command, parsed, false);
+        if let Some(error) = self.record_result(number, command, text) {
+            self.track_operations(error, parsed);
+            self.expect_retry(error, command, parsed);
+        }
+    }
+
+    /// Records a command that ended and is not known to have failed.
+    fn record_end(&mut self, run: &Run, outcome: &Outcome, committed: bool) {
+        let Run { number, command, parsed, output } = *run;
+        let nothing = outcome.result.as_deref() == Some(outcome::CHECKED_NOTHING) || outcome.says_failed();
+        let ok = !nothing && outcome.ok == Some(true);
+        let unmasked =
+            outcome.exit.is_none_or(|it| it == 0) && !parsed.masks_exit_code() && !parsed.hides_failure();
+        if ok || !nothing && unmasked {
+            self.record_result(number, command, None);
+        }
+        let well = ok && (!parsed.hides_failure() || is_empty_output(output));
+        self.note_try(number, command, parsed, well);
+        // The program took the call, whatever came of it.
+        if well || !is_empty_output(output) && !resolution::is_wrong_call(output) {
+            self.resolve_wrong_calls(number, parsed);
+        }
+        if well {
+            self.record_success(number, command, parsed);
+            self.resolve_by_success(number, command, parsed);
+            self.resolve_probe(number, command);
+            self.resolve_by_green_commit(number, command, parsed, committed);
+        }
+        let commits = |it: Vec<&str>| it.starts_with(&["git", "commit"]);
+        if parsed.programs().any(commits) || command.contains("--continue") {
+            // The commit concludes a merge or rebase that stopped at conflicts.
+            for conflict in std::mem::take(&mut self.conflicts) {
+                if let Detail::Error { resolved: resolved @ None, .. } = &mut self.errors[conflict].detail {
+                    *resolved = Some(number);
+                }
+            }
+        }
+        // A test between is there to see it fail without the change.
+        let discards = self.resets_changes(number, parsed) || parsed.discards_changes();
+        if discards && !parsed.runs_tests() {
+            let text = format!("changes discarded: {}", flat(clip(command, 200).0));
+            self.facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));
+        }
+        for named in parsed.restored_files() {
+            let name = path(&named, parsed.git_directory().as_deref(), self.base);
+            if let Some(file) = self.files.get_mut(&name) {
+                *file = (number, FileOp::Restored, None);
+            }
+        }
+        if parsed.is_setup() {
+            self.facts.push(Fact::from_tools(ToolTopic::Setup, number, command.into(), Detail::None));
+        }
+    }
+
+    /// What a command that went well did to the repository.
+    fn read_repository(&mut self, run: &Run) {
+        let Run { number, command, parsed, output } = *run;
+        let text = output.text.as_str();
+        self.commits.keep_named(command);
+        self.commits.keep_named(clip(text, 20_000).0);
+        self.commits.record(command, text);
+        let elsewhere = self.is_of_other_tree(parsed);
+        if elsewhere {
+            self.commits.leave_tree();
+        }
+        let tree = parsed.git_directory().filter(|_| elsewhere && self.base.is_some());
+        let tree = tree.map(|it| path(&it, None, self.base));
+        self.log.run(number, parsed, text, tree.as_deref(), &self.prompts);
+        self.drop_removed_trees(parsed);
+        self.read_changes(number, parsed, text);
     }
 }
 
