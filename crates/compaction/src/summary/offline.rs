@@ -301,10 +301,6 @@ fn items<'a>(
     let steps: HashMap<_, _> = words(Topic::Current).collect();
     let goal: HashSet<_> = words(Topic::Goal).collect();
     let last: HashSet<_> = words(Topic::Last).collect();
-    let is_asked = |fact: &Fact| {
-        matches!(fact.detail, Detail::File { op: FileOp::Mentioned, .. })
-            && last.iter().any(|it| it.0 == fact.message)
-    };
     let answers: HashSet<_> = words(Topic::Decisions).collect();
     // What stands whole elsewhere need not stand in the list of all that the user said.
     let mut said: HashSet<_> = words(Topic::Constraints).chain(words(Topic::Directives)).collect();
@@ -343,15 +339,7 @@ fn items<'a>(
         if twice {
             continue;
         }
-        // The only request is both; it gives way as late as the last one does.
-        let kind = match fact.topic {
-            Topic::Goal if last.contains(&me) => LineKind::Last,
-            Topic::UserMessages if every(fact) => LineKind::Quoted,
-            // That it is changed stands in the end that is kept.
-            Topic::Files if changed_again.contains(fact.text.as_str()) => LineKind::Read,
-            Topic::Files if is_asked(fact) => LineKind::Asked,
-            _ => LineKind::of(fact),
-        };
+        let kind = if every(fact) { LineKind::Quoted } else { kind_of(fact, &last, &changed_again) };
         let lower = if focus.is_empty() { String::new() } else { fact.text.to_lowercase() };
         let focused = focus.iter().any(|it| lower.contains(it));
         let ended = ends.get(&std::ptr::from_ref(fact)).copied();
@@ -360,6 +348,19 @@ fn items<'a>(
         out.push(Candidate { fact, kind, section: place, topic, focused, ended, now: None });
     }
     out
+}
+
+/// The kind of a fact's line. `last`: the last request, with its message; `changed_again`: files that the kept end changes.
+fn kind_of(fact: &Fact, last: &HashSet<(usize, &str)>, changed_again: &HashSet<&str>) -> LineKind {
+    let found = matches!(fact.detail, Detail::File { op: FileOp::Mentioned, .. });
+    match fact.topic {
+        // The only request is both; it gives way as late as the last one does.
+        Topic::Goal if last.contains(&(fact.message, fact.text.as_str())) => LineKind::Last,
+        // That it is changed stands in the end that is kept.
+        Topic::Files if changed_again.contains(fact.text.as_str()) => LineKind::Read,
+        Topic::Files if found && last.iter().any(|it| it.0 == fact.message) => LineKind::Asked,
+        _ => LineKind::of(fact),
+    }
 }
 
 /// The request that is pursued now, if it stands behind the summary: what the summary is read for.

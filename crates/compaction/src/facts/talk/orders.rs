@@ -198,9 +198,10 @@ fn is_asked_about(stretches: &[(Stretch, &str)]) -> bool {
     document.is_some_and(|at| stretches[..at].iter().any(|it| it.1.contains(['?', '？'])))
 }
 
-pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
+/// The sentences of a prompt that may give orders, each with its part and stretch.
+fn sentences_of<'p>(prompt: &'p Prompt) -> Vec<(&'p str, Stretch, &'p str)> {
     let speakers = speakers(prompt.parts());
-    let all = prompt.parts().iter().zip(&speakers).flat_map(|(part, turns)| {
+    let of_part = |(part, turns): (&'p Cow<'_, str>, &Vec<(usize, bool)>)| {
         let stretches = stretches(part);
         let asked_about = is_asked_about(&stretches);
         let orders = |kind: Stretch| match kind {
@@ -217,7 +218,11 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
             .filter(|it| orders(it.0))
             .flat_map(|(kind, text)| clauses(text).into_iter().map(move |it| (&**part, kind, untagged(it))));
         told.filter(|it| own(it.2)).collect::<Vec<_>>()
-    });
+    };
+    prompt.parts().iter().zip(&speakers).flat_map(of_part).collect()
+}
+
+pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut Vec<Fact>) {
     let mut of_document: Vec<Fact> = Vec::new();
     let parts = prompt.parts();
     let plans: Vec<Outline> = parts.iter().map(|it| Outline::of(it)).collect();
@@ -228,7 +233,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
     }
     // End of the last list that was taken as a whole; its items are skipped.
     let mut told = std::ptr::null();
-    for (part, stretch, sentence) in all {
+    for (part, stretch, sentence) in sentences_of(prompt) {
         let count = sentence.chars().count();
         let within = part.as_bytes().as_ptr_range();
         let listed = within.start <= told && told <= within.end && sentence.as_ptr() < told;

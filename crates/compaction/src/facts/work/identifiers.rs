@@ -58,22 +58,7 @@ static TICKET_CREATED: AsciiFirstRegex = AsciiFirstRegex::new(
 /// Reads the identifiers that the user or the model names, that commands contain, and that code written or searched
 /// here defines. `base`: the working directory.
 pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact> {
-    let mut facts = Vec::new();
-    let mut seen: HashSet<(Name, String)> = HashSet::new();
-    let mut add = |number: usize, kind: Name, text: &str| {
-        let text = trimmed(kind, text.trim().trim_start_matches('('));
-        if !is_informative(kind, text) {
-            return;
-        }
-        // `PR #9`, `PRs #9` and `#9` are one.
-        let key = match (kind, text.split_once('#')) {
-            (Name::Ticket, Some((_, number))) => number,
-            _ => text,
-        };
-        if seen.insert((kind, key.to_string())) {
-            facts.push(Fact::from_tools(ToolTopic::Identifiers, number, text.into(), Detail::Name(kind)));
-        }
-    };
+    let mut names = Names::default();
     let mut symbols = Symbols::default();
     let mut commits = Commits::default();
     // Commands that commit or create tickets, by call id.
@@ -87,7 +72,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
             continue;
         }
         for stretch in user_text(message.texts().map(Text::as_str)) {
-            add_names_in(number, stretch, &mut add);
+            names.add_all(number, stretch);
             commits.keep_named(stretch);
             if message.role == Role::Assistant {
                 symbols.add_quoted(number, stretch);
@@ -100,7 +85,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                     let actions = tools::actions_in(call, history.shell_dir(message));
                     for action in &actions {
                         if let Some(command) = &action.command {
-                            add_names_in(number, clip(command, 4_000).0, &mut add);
+                            names.add_all(number, clip(command, 4_000).0);
                             commits.keep_named(command);
                             if Commits::concerns(command) || CREATES_TICKET.is_match(command) {
                                 *commands.entry(&call.id).or_default() += &format!("{command}\n");
@@ -112,7 +97,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                     }
                     symbols.note_used(call.input.as_str());
                     if actions.iter().any(|it| it.meaning == Meaning::Fetch) {
-                        add_names_in(number, call.input.as_str(), &mut add);
+                        names.add_all(number, call.input.as_str());
                     }
                     if actions.iter().any(|it| it.meaning == Meaning::Read || is_search(it)) {
                         looks.insert(&call.id, actions);
@@ -128,15 +113,90 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                         commits.record(command, output.text.as_str());
                     }
                     let makes = command.is_some_and(|it| CREATES_TICKET.is_match(&it));
-                    add_printed_names(number, output.text.as_str(), makes, &mut add);
+                    names.add_printed(number, output.text.as_str(), makes);
                 }
                 Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
     }
+    let mut facts = names.facts;
     facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.is_lost(&it.text));
     facts.extend(symbols.into_facts());
     facts
+}
+
+/// The names that were read, each once.
+#[derive(Default)]
+struct Names {
+    facts: Vec<Fact>,
+    seen: HashSet<(Name, String)>,
+}
+
+impl Names {
+    fn add(&mut self, number: usize, kind: Name, text: &str) {
+        let text = trimmed(kind, text.trim().trim_start_matches('('));
+        if !is_informative(kind, text) {
+            return;
+        }
+        // `PR #9`, `PRs #9` and `#9` are one.
+        let key = match (kind, text.split_once('#')) {
+            (Name::Ticket, Some((_, number))) => number,
+            _ => text,
+        };
+        if self.seen.insert((kind, key.to_string())) {
+            let detail = Detail::Name(kind);
+            self.facts.push(Fact::from_tools(ToolTopic::Identifiers, number, text.into(), detail));
+        }
+    }
+
+    fn add_all(&mut self, number: usize, text: &str) {
+        for (kind, pattern) in KINDS.iter() {
+            for found in pattern.captures_iter(text).take(MAX_PER_MESSAGE) {
+                if let Some(it) = found.get(1).or_else(|| found.get(2)).or_else(|| found.get(0)) {
+                    // A hash within a longer name or URL is not a name of its own.
+                    let inside =
+                        |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || "-_/%".contains(c));
+                    let alone = !inside(text[..it.start()].chars().next_back())
+                        && !inside(text[it.end()..].chars().next());
+                    let styles =
+                        *kind == Name::Setting && is_style_declaration(text, it.start(), it.as_str());
+                    // Behind `#`, eight digits are a colour.
+                    let alone = alone && !text[..it.start()].ends_with('#');
+                    let of_tool = is_kept_by_tools(word_around(text, it.range()));
+                    let none = styles || of_tool || is_signature(text, it.start());
+                    // The end of another name: `PUMP-FIXES-2026-07-27.md`.
+                    let end = *kind == Name::Ticket && text[..it.start()].ends_with(['-', '_']);
+                    if (alone || !matches!(kind, Name::Hash)) && !none && !end {
+                        self.add(number, *kind, it.as_str());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Of tool output, only the names of commits and of new tickets and pull requests.
+    fn add_printed(&mut self, number: usize, output: &str, makes: bool) {
+        let text = clip(output, 2_000).0;
+        if makes {
+            for found in TICKET_CREATED.captures_iter(text).take(MAX_PER_MESSAGE) {
+                found
+                    .get(1)
+                    .or_else(|| found.get(2))
+                    .into_iter()
+                    .for_each(|it| self.add(number, Name::Ticket, it.as_str()));
+            }
+            let addresses = text.lines().filter(|it| it.starts_with("https://")).take(MAX_PER_MESSAGE);
+            addresses.for_each(|it| self.add_all(number, it));
+        }
+        for line in text.lines().filter(|it| it.starts_with('[') && it.contains("] ")).take(3) {
+            if let Some(hash) = KINDS.iter().filter(|it| it.0 == Name::Hash).find_map(|it| it.1.find(line)) {
+                self.add(number, Name::Hash, hash.as_str());
+            }
+        }
+        if text.len() < 400 && text.trim_start().starts_with("https://") {
+            self.add_all(number, text);
+        }
+    }
 }
 
 fn read_code(number: usize, output: &str, actions: &[Action], base: Option<&str>, symbols: &mut Symbols) {
@@ -149,57 +209,10 @@ fn read_code(number: usize, output: &str, actions: &[Action], base: Option<&str>
     }
 }
 
-/// Of tool output, only the names of commits and of new tickets and pull requests.
-fn add_printed_names(number: usize, output: &str, makes: bool, add: &mut impl FnMut(usize, Name, &str)) {
-    let text = clip(output, 2_000).0;
-    if makes {
-        for found in TICKET_CREATED.captures_iter(text).take(MAX_PER_MESSAGE) {
-            found
-                .get(1)
-                .or_else(|| found.get(2))
-                .into_iter()
-                .for_each(|it| add(number, Name::Ticket, it.as_str()));
-        }
-        let addresses = text.lines().filter(|it| it.starts_with("https://")).take(MAX_PER_MESSAGE);
-        addresses.for_each(|it| add_names_in(number, it, add));
-    }
-    for line in text.lines().filter(|it| it.starts_with('[') && it.contains("] ")).take(3) {
-        if let Some(hash) = KINDS.iter().filter(|it| it.0 == Name::Hash).find_map(|it| it.1.find(line)) {
-            add(number, Name::Hash, hash.as_str());
-        }
-    }
-    if text.len() < 400 && text.trim_start().starts_with("https://") {
-        add_names_in(number, text, add);
-    }
-}
-
 /// Whether an action prints matching lines.
 fn is_search(action: &Action) -> bool {
     let by = |it: &str| command::is_read_only(it) && ["rg ", "grep "].iter().any(|of| it.contains(of));
     action.meaning == Meaning::Search || action.command.as_deref().is_some_and(by)
-}
-
-fn add_names_in(number: usize, text: &str, add: &mut impl FnMut(usize, Name, &str)) {
-    for (kind, pattern) in KINDS.iter() {
-        for found in pattern.captures_iter(text).take(MAX_PER_MESSAGE) {
-            if let Some(it) = found.get(1).or_else(|| found.get(2)).or_else(|| found.get(0)) {
-                // A hash within a longer name or URL is not a name of its own.
-                let inside = |at: Option<char>| at.is_some_and(|c| c.is_alphanumeric() || "-_/%".contains(c));
-                let alone = !inside(text[..it.start()].chars().next_back())
-                    && !inside(text[it.end()..].chars().next());
-                let styles = *kind == Name::Setting && is_style_declaration(text, it.start(), it.as_str());
-                // Behind `#`, eight digits are a colour.
-                let alone = alone && !text[..it.start()].ends_with('#');
-                let of_tool = is_kept_by_tools(word_around(text, it.range()));
-                let none = styles || of_tool || is_signature(text, it.start());
-                // The end of another name: `PUMP-FIXES-2026-07-27.md`.
-                let end = *kind == Name::Ticket && text[..it.start()].ends_with(['-', '_']);
-                if (alone || !matches!(kind, Name::Hash)) && !none && !end {
-                    add(number, *kind, it.as_str());
-                }
-            }
-        }
-    }
 }
 
 /// The word in which a name stands: a path, an address.

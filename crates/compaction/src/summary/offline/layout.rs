@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::line::{self, LineStyle, SummaryLine};
-use super::priority::{self, LineKind};
+use super::priority::{self, LineKind, Tier};
 use super::{Candidate, OfflineRequest, patterns};
 use crate::facts::{self, Detail, Fact, Topic, Voice};
 use crate::profile::{Section, SummaryShape};
@@ -81,6 +81,20 @@ const BEGUN: usize = 300;
 /// Characters: as much is told of a request that begins behind the summary.
 const NAMED: usize = 200;
 
+/// What was admitted so far.
+#[derive(Default)]
+struct Admitted {
+    /// Numbers of the items, in the order they came.
+    order: Vec<usize>,
+    /// Tokens by kind of line.
+    spent: HashMap<LineKind, u64>,
+    /// Sections that have a title.
+    open: HashSet<usize>,
+    labels: HashSet<Label>,
+    /// Ages that have a label.
+    ages: HashSet<(usize, Topic, Age)>,
+}
+
 pub(super) struct Layout<'a, 'c> {
     pub(super) ask: &'a OfflineRequest<'a>,
     pub(super) style: LineStyle,
@@ -122,87 +136,100 @@ impl Layout<'_, '_> {
     /// Admits lines tier by tier; says which, in the order they came.
     pub(super) fn fill(&mut self, items: &mut [Candidate], history: &History) -> Vec<usize> {
         debug_assert!(self.ask.region.end <= history.messages().len());
-        let mut order = Vec::new();
-        let mut spent: HashMap<LineKind, u64> = HashMap::new();
-        let mut open: HashSet<usize> = HashSet::new();
-        let mut labels: HashSet<Label> = HashSet::new();
-        let mut ages: HashSet<(usize, Topic, Age)> = HashSet::new();
+        let mut admitted = Admitted::default();
+        let mut by_kind = self.by_kind(items);
+        self.admit_whole(items, &mut by_kind, &mut admitted);
+        // What a sealed compaction replaced is mostly over: its details take the room that all others leave.
+        let sealed = history.messages().iter().rposition(|it| it.replaced.is_some());
+        let tiers = || priority::tiers_of(self.ask.style, self.ask.shares_of.is_some());
+        for (late, tier) in tiers().map(|it| (false, it)).chain(tiers().map(|it| (true, it))) {
+            for &number in by_kind.get(&tier.kind).into_iter().flatten() {
+                let item = &items[number];
+                let is_late = sealed == Some(item.fact.message) && tier.kind.is_detail();
+                let is_told = tier.kind == LineKind::Asked && is_quoted(items, &item.fact.text);
+                if is_late == late && !is_told {
+                    self.admit(number, items, tier, &mut admitted);
+                }
+            }
+        }
+        admitted.order
+    }
+
+    /// The numbers of the items of each kind, those first that come first where not all fit.
+    fn by_kind(&self, items: &[Candidate]) -> HashMap<LineKind, Vec<usize>> {
         let mut by_kind: HashMap<LineKind, Vec<usize>> = HashMap::new();
         for (number, item) in items.iter().enumerate() {
             by_kind.entry(item.kind).or_default().push(number);
         }
         let first_files = patterns(&self.ask.spec.first_files);
+        let first = |fact: &Fact| {
+            let at = first_files.iter().position(|it| it.is_match(&fact.text));
+            at.filter(|_| fact.topic == Topic::Files).unwrap_or(usize::MAX)
+        };
         for numbers in by_kind.values_mut() {
-            let first = |fact: &Fact| {
-                if fact.topic == Topic::Files {
-                    first_files.iter().position(|it| it.is_match(&fact.text)).unwrap_or(usize::MAX)
-                } else {
-                    usize::MAX
-                }
-            };
             numbers.sort_by_cached_key(|it| {
                 let fact = items[*it].fact;
                 (!items[*it].focused, first(fact), priority::rank(fact))
             });
         }
-        if let Some((number, line, cost)) = self.whole(items) {
-            let fact = items[number].fact;
-            for kind in [LineKind::Rule, LineKind::Directive] {
-                if let Some(orders) = by_kind.get_mut(&kind) {
-                    orders.retain(|it| !quotes(&line, fact, items[*it].fact));
-                }
-            }
-            let title = self.title(items[number].section);
-            let cost = cost + self.measure(&title);
-            self.used += cost;
-            spent.insert(items[number].kind, cost);
-            open.insert(items[number].section);
-            order.push(number);
-            items[number].now = Some((line, cost));
-        }
-        // What a sealed compaction replaced is mostly over: its details take the room that all others leave.
-        let sealed = history.messages().iter().rposition(|it| it.replaced.is_some());
-        let tiers = || priority::tiers_of(self.ask.style, self.ask.shares_of.is_some());
-        for (late, tier) in tiers().map(|it| (false, it)).chain(tiers().map(|it| (true, it))) {
-            let Some(numbers) = by_kind.get(&tier.kind) else { continue };
-            let cap = self.ask.shares_of.unwrap_or(0).max(self.ask.max_tokens) * tier.share / 100;
-            for &number in numbers {
-                let item = &items[number];
-                let is_late = sealed == Some(item.fact.message) && tier.kind.is_detail();
-                if is_late != late || tier.kind == LineKind::Asked && is_quoted(items, &item.fact.text) {
-                    continue;
-                }
-                let age = (item.section, item.topic, self.age(item.fact));
-                let mut around = 0;
-                if !open.contains(&item.section) {
-                    around += self.measure(&self.title(item.section));
-                }
-                if age.2 != Age::Current && !ages.contains(&age) {
-                    around += self.measure(age.2.label());
-                }
-                let before = item.now.as_ref().map_or(0, |it| it.1);
-                let kind = spent.entry(tier.kind).or_default();
-                let room = (self.ask.max_tokens + before).saturating_sub(self.used);
-                let room = room.min((cap + before).saturating_sub(*kind)).saturating_sub(around);
-                // Only a line that stands alone is cut: one more would take the room that the others may grow into.
-                let cuts = tier.cut_to_fit && *kind == before;
-                let Some((line, label, cost)) = self.line_within(item, tier.chars, cuts, room, &labels)
-                else {
-                    continue;
-                };
-                let cost = cost + around;
-                self.used = self.used + cost - before;
-                *kind = *kind + cost - before;
-                open.insert(item.section);
-                ages.insert(age);
-                labels.extend(label);
-                if before == 0 {
-                    order.push(number);
-                }
-                items[number].now = Some((line, cost));
+        by_kind
+    }
+
+    /// Admits the request that is told whole, if there is one; the orders in it need no lines of their own.
+    fn admit_whole(
+        &mut self,
+        items: &mut [Candidate],
+        by_kind: &mut HashMap<LineKind, Vec<usize>>,
+        admitted: &mut Admitted,
+    ) {
+        let Some((number, line, cost)) = self.whole(items) else { return };
+        let fact = items[number].fact;
+        for kind in [LineKind::Rule, LineKind::Directive] {
+            if let Some(orders) = by_kind.get_mut(&kind) {
+                orders.retain(|it| !quotes(&line, fact, items[*it].fact));
             }
         }
-        order
+        let title = self.title(items[number].section);
+        let cost = cost + self.measure(&title);
+        self.used += cost;
+        admitted.spent.insert(items[number].kind, cost);
+        admitted.open.insert(items[number].section);
+        admitted.order.push(number);
+        items[number].now = Some((line, cost));
+    }
+
+    /// Admits or lengthens the line of an item, as far as there is room.
+    fn admit(&mut self, number: usize, items: &mut [Candidate], tier: &Tier, admitted: &mut Admitted) {
+        let item = &items[number];
+        let cap = self.ask.shares_of.unwrap_or(0).max(self.ask.max_tokens) * tier.share / 100;
+        let age = (item.section, item.topic, self.age(item.fact));
+        let mut around = 0;
+        if !admitted.open.contains(&item.section) {
+            around += self.measure(&self.title(item.section));
+        }
+        if age.2 != Age::Current && !admitted.ages.contains(&age) {
+            around += self.measure(age.2.label());
+        }
+        let before = item.now.as_ref().map_or(0, |it| it.1);
+        let kind = admitted.spent.entry(tier.kind).or_default();
+        let room = (self.ask.max_tokens + before).saturating_sub(self.used);
+        let room = room.min((cap + before).saturating_sub(*kind)).saturating_sub(around);
+        // Only a line that stands alone is cut: one more would take the room that the others may grow into.
+        let cuts = tier.cut_to_fit && *kind == before;
+        let Some((line, label, cost)) = self.line_within(item, tier.chars, cuts, room, &admitted.labels)
+        else {
+            return;
+        };
+        let cost = cost + around;
+        self.used = self.used + cost - before;
+        *kind = *kind + cost - before;
+        admitted.open.insert(item.section);
+        admitted.ages.insert(age);
+        admitted.labels.extend(label);
+        if before == 0 {
+            admitted.order.push(number);
+        }
+        items[number].now = Some((line, cost));
     }
 
     /// The line of an item with at most `chars` characters of its text, if it says more than the one there is and costs

@@ -67,6 +67,23 @@ impl LineStyle {
         }
     }
 
+    /// What is told behind a goal. `over`: what answered the request before the current one, if it stands behind the goal.
+    fn end_of_goal(&self, fact: &Fact, over: Option<usize>) -> String {
+        let Some(last) = over else {
+            let below = self.below == Some(fact.message) && self.last_answered.is_none();
+            return if below { BELOW.to_owned() } else { self.answer_of_last(fact) };
+        };
+        let by = self.answers.iter().find(|(asked, by)| match fact.voice() {
+            Voice::User => *asked == fact.message,
+            // It tells several requests.
+            Voice::Summary | Voice::Model | Voice::Tools => *by > fact.message,
+        });
+        match by.map(|it| it.1).filter(|it| *it <= last) {
+            Some(by) => format!("{ANSWERED}{by}])"),
+            None => format!("{ANSWERED_BEFORE}{last}])"),
+        }
+    }
+
     /// What stands in front of a line: the word and a colon, or a mark in brackets.
     fn mark(&self, ours: &str) -> String {
         let word = self.word(ours);
@@ -161,22 +178,7 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                     style.answered.filter(|it| *it > fact.message && !fact.text.starts_with(UNREADABLE));
                 let plan = finished_plan(&fact.text)
                     .filter(|_| over.is_some() && !style.follows_up && fact.voice() == Voice::User);
-                let goal = single(plan.unwrap_or_else(|| words(fact, chars)));
-                let Some(last) = over else {
-                    return match style.below == Some(fact.message) {
-                        true if style.last_answered.is_none() => goal.ending(BELOW),
-                        _ => goal.ending(&style.answer_of_last(fact)),
-                    };
-                };
-                let by = style.answers.iter().find(|(asked, by)| match fact.voice() {
-                    Voice::User => *asked == fact.message,
-                    // It tells several requests.
-                    Voice::Summary | Voice::Model | Voice::Tools => *by > fact.message,
-                });
-                goal.ending(&match by.map(|it| it.1).filter(|it| *it <= last) {
-                    Some(by) => format!("{ANSWERED}{by}])"),
-                    None => format!("{ANSWERED_BEFORE}{last}])"),
-                })
+                single(plan.unwrap_or_else(|| words(fact, chars))).ending(&style.end_of_goal(fact, over))
             }
             Topic::Last => single(words(fact, chars)).ending(&style.answer_of_last(fact)),
             Topic::Current if style.goes_on == Some(fact.message) => {
