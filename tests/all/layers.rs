@@ -302,3 +302,34 @@ fn no_files_import_each_other_in_a_loop() {
     let loops: Vec<_> = arrows.iter().map(|((house, it), _)| format!("{house}{}", it.join("::"))).collect();
     assert_eq!(loops, Vec::<String>::new(), "files that import each other, and those that import these");
 }
+
+#[test]
+fn functions_and_files_are_no_longer_than_one_reads() {
+    const FUNCTION: usize = 80;
+    const FILE: usize = 600;
+    let mut long = Vec::new();
+    for (file, lines) in files() {
+        if lines.len() > FILE {
+            long.push(format!("{file}: {} lines", lines.len()));
+        }
+        // A function ends at the first closing brace that stands as far left as it begins.
+        let mut open: Option<(usize, String)> = None;
+        for (number, line) in lines.iter().enumerate() {
+            let code = line.trim_start();
+            let indent = &line[..line.len() - code.len()];
+            let begins =
+                code.split(['(', '<']).next().is_some_and(|it| it.contains("fn ")) && !code.starts_with("//");
+            if begins && open.is_none() {
+                open = Some((number, format!("{indent}}}")));
+            }
+            if open.as_ref().is_some_and(|it| *line == it.1 || it.0 == number && line.ends_with([';', '}'])) {
+                let (from, _) = open.take().unwrap();
+                if number - from >= FUNCTION {
+                    long.push(format!("{file}:{}: {} lines", from + 1, number - from + 1));
+                }
+            }
+        }
+        assert!(open.is_none(), "{file}: a function does not end");
+    }
+    assert!(long.is_empty(), "{long:#?}");
+}
