@@ -44,11 +44,12 @@ use seat::Seat;
 pub type AgentRef = &'static dyn Agent;
 
 /// All agents, by name. A new one is a module with a value of the trait, and its place here.
-pub const ALL: [AgentRef; 5] = [
+pub const ALL: [AgentRef; 6] = [
     &claude_code::ClaudeCode,
     &codex::Codex,
     &gemini_cli::GeminiCli,
     &opencode::OpenCode,
+    &pi::Pi,
     &qwen_code::QwenCode,
 ];
 
@@ -246,6 +247,11 @@ pub trait Agent: Sync {
     /// When it compacts by itself, in a few words. `setting`: the value of `env:NAME` or `AGENT:path`.
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String;
 
+    /// Whether we are installed to compact in its place, where its settings do not tell.
+    fn has_our_seat(&self, _env: &Env) -> bool {
+        false
+    }
+
     /// Why it does not ask us to compact although we are installed.
     fn unheard(&self, _env: &Env, _setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
         None
@@ -367,7 +373,7 @@ pub fn names(which: impl Fn(AgentRef) -> bool) -> String {
 /// # Errors
 /// [`Arguments`](ErrorKind::Arguments) for one that is not known.
 pub fn seat_named(name: &str) -> Result<&'static dyn Seat> {
-    let all = || ALL.into_iter().filter_map(|it| it.info().seat).chain([&pi::PiSeat as &dyn Seat]);
+    let all = || ALL.into_iter().filter_map(|it| it.info().seat);
     all().find(|it| it.name() == name).ok_or_else(|| {
         let names: Vec<_> = all().map(seat::Seat::name).collect();
         Error::new(ErrorKind::Arguments, format!("expected a client ({}), found {name:?}", names.join(", ")))

@@ -68,6 +68,10 @@ pub(in crate::cli) fn install(
     }
     expect_taken(arguments)?;
     if arguments.agent == pi::NAME {
+        if arguments.no_seat {
+            let what = "expected pi with its seat, found --no-seat: pi has no MCP, so that nothing else is installed";
+            return Err(Error::new(ErrorKind::Arguments, what));
+        }
         return install_pi(config, Some(&program), arguments.dry_run, screen);
     }
     let (agent, of) = named(&arguments.agent)?;
@@ -256,7 +260,7 @@ fn add_prompts(config: &Config, agent: AgentRef, of: &Registration, plan: &mut I
 
 fn named(name: &str) -> Result<(AgentRef, &'static Registration)> {
     agents::named(name).and_then(|it| Some((it, it.info().registration?))).ok_or_else(|| {
-        let known = agents::names(|it| it.info().registration.is_some());
+        let known = agents::names(|it| it.info().registration.is_some() || it.info().seat.is_some());
         let what = format!(
             "expected an agent ({known}; cursor, vscode, goose and zed for what to add by hand), found {name:?}"
         );
