@@ -462,3 +462,13 @@ fn what_a_pasted_review_says_of_the_code_is_no_order() {
     assert!(places.contains("- \"No new parts.\"") && places.contains("- \"No force pushes.\""), "{places}");
     assert!(review("The valve must only open by hand.").contains("- \"The valve must only open by hand.\""));
 }
+
+#[test]
+fn an_order_does_not_stand_behind_the_message_that_it_is_from() {
+    let page = page(&format!(
+        "@user\nLook at the pump first.\n@model\nIt is loud.\n@user\nAlso, I need to be able to stop it by hand. That needs a handle, a lever and a button on the lid itself. Also, a lamp that is on while it runs.\n@model\n{}\n@user\nNow the fan.\n@model\nI look at it.",
+        "The seal was of the wrong size; a new one is in. The handle is red and stops the pump at once. "
+            .repeat(4)
+    ));
+    assert_eq!(page.matches("I need to be able to stop it by hand").count(), 1, "{page}");
+}

@@ -239,7 +239,20 @@ fn goes_on(history: &History, at: usize, end: usize) -> bool {
 fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Candidate<'a>> {
     let mut numbers: Vec<usize> = order.to_vec();
     numbers.sort_unstable();
-    numbers.into_iter().map(|it| &items[it]).collect()
+    let all: Vec<&Candidate> = numbers.into_iter().map(|it| &items[it]).collect();
+    all.iter().copied().filter(|it| !stands_in_its_message(it, &all)).collect()
+}
+
+/// Whether an order stands behind the whole message that it is from, which tells it.
+fn stands_in_its_message(item: &Candidate, all: &[&Candidate]) -> bool {
+    let text = facts::flat(&item.fact.text);
+    let tells = |it: &Candidate| {
+        it.kind == LineKind::Said
+            && it.fact.message == item.fact.message
+            && it.section == item.section
+            && it.now.as_ref().is_some_and(|it| it.0.text.contains(&text))
+    };
+    item.kind == LineKind::Directive && all.iter().any(|it| tells(it))
 }
 
 /// What tells of the region, in the order of the ledger: its facts, the request that is pursued behind it, and where the
