@@ -465,10 +465,15 @@ fn what_a_pasted_review_says_of_the_code_is_no_order() {
 
 #[test]
 fn an_order_does_not_stand_behind_the_message_that_it_is_from() {
-    let page = page(&format!(
-        "@user\nLook at the pump first.\n@model\nIt is loud.\n@user\nAlso, I need to be able to stop it by hand. That needs a handle, a lever and a button on the lid itself. Also, a lamp that is on while it runs.\n@model\n{}\n@user\nNow the fan.\n@model\nI look at it.",
-        "The seal was of the wrong size; a new one is in. The handle is red and stops the pump at once. "
-            .repeat(4)
-    ));
-    assert_eq!(page.matches("I need to be able to stop it by hand").count(), 1, "{page}");
+    let report =
+        "The seal was of the wrong size; a new one is in. The handle is red and stops the pump at once. ";
+    let page = page_before(
+        &format!(
+            "@user\nLook at the pump first.\n@model\nIt is loud.\n@user\nAlso, I need to be able to save my changes. That needs keyboard shortcut, menu item, and a button on the interface itself. Also, a lamp that is on while it runs.\n@call bash a\n{{\"command\":\"mend pump\"}}\n@out a\nok\n@model\n{}\n@user\nNow the fan.\n@model\nI look at it.\n@user\nNow read notes.txt and tell me of what it is.\n@call bash b\n{{\"command\":\"cat notes.txt\"}}\n@out b\nfine\n@model\nIt is of the weather. {}\n@user\nthanks, and how is it?\n@model\nfine",
+            report.repeat(4),
+            "Line 5 speaks of the sea. ".repeat(40)
+        ),
+        1,
+    );
+    assert_eq!(page.matches("I need to be able to save my changes").count(), 1, "{page}");
 }
