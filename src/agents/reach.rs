@@ -191,6 +191,10 @@ mod tests {
         opencode    idle    Prune     Patch Rows NextRequest
         opencode    running Prune     Patch Rows NextRequest
         opencode    running Compact   New Rows OnResume
+        pi          idle    Compact   refused
+        pi          idle    Prune     refused
+        pi          running Prune     refused
+        pi          running Compact   refused
         qwen-code   idle    Compact   refused
         qwen-code   idle    Prune     refused
         qwen-code   running Prune     refused
