@@ -175,41 +175,22 @@ pub fn install_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
 /// # Errors
 /// [`ErrorKind::Refused`] if another one is there.
 pub fn create(path: &Path, bytes: &[u8], like: &Path) -> Result<()> {
-    let there = |_| {
-        let what = "expected no file of that name, found one with other content; nothing was written";
-        Error::new(ErrorKind::Refused, what).at_path(path)
-    };
-    match fs::read(path) {
-        Ok(found) if found == bytes => return Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-        Ok(_) | Err(_) => return Err(there(())),
-    }
-    let beside = beside(path, bytes, like)?;
-    // A link never takes the place of what was made meanwhile, as a renamed file does.
-    match fs::hard_link(&beside, path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let _ = fs::remove_file(&beside);
-            Err(there(()))
-        }
-        Ok(()) => {
-            let _ = fs::remove_file(&beside);
-            sync_folder(path)
-        }
-        // Not every file system has links.
-        Err(_) => renamed(&beside, path),
-    }
+    create_from(path, &mut &*bytes, like).map(drop)
 }
 
-/// The same for bytes that are not in memory, for the owner's eyes only; how many there were.
-pub fn create_from(path: &Path, content: &mut dyn Read) -> Result<u64> {
-    let (beside, len) = beside_from(path, content, path)?;
+/// The same for bytes that are not in memory; how many there were.
+pub fn create_from(path: &Path, content: &mut dyn Read, like: &Path) -> Result<u64> {
+    let (beside, len) = beside_from(path, content, like)?;
+    // A link never takes the place of what was made meanwhile, as a renamed file does.
     let placed = match fs::hard_link(&beside, path) {
         Ok(()) => sync_folder(path),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && same(&beside, path) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let what = "expected no file of that name, found another one; nothing was written";
-            Err(Error::new(ErrorKind::Refused, what).at_path(path))
-        }
+        Err(_) if fs::symlink_metadata(path).is_ok() => match same(path, &beside) {
+            true => Ok(()),
+            false => {
+                let what = "expected no file of that name, found another one; nothing was written";
+                Err(Error::new(ErrorKind::Refused, what).at_path(path))
+            }
+        },
         // Not every file system has links.
         Err(_) => return renamed(&beside, path).map(|()| len),
     };
@@ -245,27 +226,7 @@ pub fn holds_other(path: &Path, content: &mut dyn Read) -> Result<bool> {
 
 /// Whether two files hold the same bytes.
 fn same(one: &Path, other: &Path) -> bool {
-    let compare = || -> io::Result<bool> {
-        let (mut one, mut other) = (open(one)?, open(other)?);
-        if one.metadata()?.len() != other.metadata()?.len() {
-            return Ok(false);
-        }
-        let (mut left, mut right) = (vec![0; 1 << 16], vec![0; 1 << 16]);
-        loop {
-            let read = one.read(&mut left)?;
-            let (Some(left), Some(right)) = (left.get(..read), right.get_mut(..read)) else {
-                return Ok(false);
-            };
-            other.read_exact(right)?;
-            if left != right {
-                return Ok(false);
-            }
-            if read == 0 {
-                return Ok(true);
-            }
-        }
-    };
-    compare().unwrap_or(false)
+    open(one).is_ok_and(|mut one| holds_other(other, &mut one).is_ok_and(|it| !it))
 }
 
 /// Replaces a file of `len` bytes that its agent may be appending to: what was appended while it was replaced is

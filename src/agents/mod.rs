@@ -5,7 +5,6 @@
 //! ([`Env`]), filled by `config`. Listing is cheap: of a file, at most its first 64 KB are read. A folder that is not
 //! there holds no sessions; what cannot be read is left out, as an agent would.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
@@ -22,7 +21,7 @@ mod gemini_cli;
 pub mod hooks;
 pub mod install;
 mod opencode;
-pub mod pi;
+mod pi;
 mod qwen_code;
 pub mod reach;
 pub mod seat;
@@ -31,7 +30,7 @@ pub mod settings;
 pub use codex::gateway;
 pub use find::{FoundSession, TypedPrompt, current, find, find_beginning, list, sub_agents, typed};
 
-use history::error::{Error, ErrorKind, Result};
+use history::error::{Error, Result};
 use sessions::{Format, MemorySource, Session, Source};
 
 use find::scan::{HEAD, SessionFile, files, first_words, objects, spellings};
@@ -247,11 +246,6 @@ pub trait Agent: Sync {
     /// When it compacts by itself, in a few words. `setting`: the value of `env:NAME` or `AGENT:path`.
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String;
 
-    /// Whether we are installed to compact in its place, where its settings do not tell.
-    fn has_our_seat(&self, _env: &Env) -> bool {
-        false
-    }
-
     /// Why it does not ask us to compact although we are installed.
     fn unheard(&self, _env: &Env, _setting: &dyn Fn(&str) -> Option<Value>) -> Option<Problem> {
         None
@@ -320,18 +314,6 @@ impl PartialEq for dyn Agent {
 
 impl Eq for dyn Agent {}
 
-impl PartialOrd for dyn Agent {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for dyn Agent {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.name().cmp(other.name())
-    }
-}
-
 impl fmt::Debug for dyn Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -371,13 +353,11 @@ pub fn names(which: impl Fn(AgentRef) -> bool) -> String {
 /// The client of that name that lets us compact in its place.
 ///
 /// # Errors
-/// [`Arguments`](ErrorKind::Arguments) for one that is not known.
+/// [`Arguments`](history::error::ErrorKind::Arguments) for one that is not known.
 pub fn seat_named(name: &str) -> Result<&'static dyn Seat> {
     let all = || ALL.into_iter().filter_map(|it| it.info().seat);
-    all().find(|it| it.name() == name).ok_or_else(|| {
-        let names: Vec<_> = all().map(seat::Seat::name).collect();
-        Error::new(ErrorKind::Arguments, format!("expected a client ({}), found {name:?}", names.join(", ")))
-    })
+    let found = all().find(|it| it.name() == name);
+    found.ok_or_else(|| Error::unknown("a client", all().map(Seat::name), name))
 }
 
 /// What the environment says of agents and their folders.

@@ -70,9 +70,9 @@ impl Common {
 /// `--as`: one of the four APIs.
 pub(super) fn wire(name: Option<&str>) -> Result<Option<Format>> {
     let Some(name) = name else { return Ok(None) };
-    let format = Format::named(name)?;
-    if format.is_wire() {
-        return Ok(Some(format));
+    let format = Format::named(name).ok().filter(|it| it.is_wire());
+    if format.is_some() {
+        return Ok(format);
     }
     let what = format!("--as: expected anthropic, openai-chat, openai-responses or gemini, found {name:?}");
     Err(Error::new(ErrorKind::Arguments, what))

@@ -96,7 +96,7 @@ pub fn error(status: StatusCode, kind: &str, what: &str) -> Response<Body> {
 
 /// The same for the same answer.
 fn id(text: &str) -> String {
-    digest(&SHA256, text.as_bytes()).as_ref()[..12].iter().map(|it| format!("{it:02x}")).collect()
+    sessions::derive::hex(&digest(&SHA256, text.as_bytes()).as_ref()[..12])
 }
 
 #[cfg(test)]

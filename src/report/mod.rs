@@ -313,6 +313,11 @@ fn escape(text: &str) -> String {
     out
 }
 
+/// `1 turn`, `2 turns`.
+pub(crate) fn counted(count: usize, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+}
+
 /// A size for people: 950, 8.2k, 182k, 1.2M.
 pub(crate) fn size(tokens: u64) -> String {
     match tokens {

@@ -571,6 +571,41 @@ fn every_hook_that_is_written_is_named() {
     }
 }
 
+/// Its extension is the seat, and the seat is all that there is.
+#[test]
+fn pi_is_installed_found_and_told_by_doctor() {
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    write(
+        home,
+        ".pi/agent/sessions/--w--/2026_3d0c7a52.jsonl",
+        "{\"type\":\"session\",\"id\":\"3d0c7a52\",\"timestamp\":\"2026-05-28T20:26:40.000Z\",\"cwd\":\"/w\"}\n",
+    );
+    let told = || {
+        let told = answer(&epitome(home, &["doctor", "--json"]));
+        let agents = told["agents"].as_array().unwrap().clone();
+        let pi = agents.into_iter().find(|it| it["agent"] == "pi").unwrap();
+        (pi, told["problems"].to_string())
+    };
+    let (before, problems) = told();
+    assert_eq!((&before["seat"], &before["sessions"]), (&json!("pi"), &json!(1)));
+    assert!(problems.contains("epitome install pi"), "{problems}");
+    assert_eq!(changed(home, &["install", "pi", "--no-seat"]), Vec::<String>::new());
+    round(home, "pi", &[]);
+    let refused = epitome(home, &["install", "pi", "--no-hooks"]);
+    let text = String::from_utf8_lossy(&refused.stderr);
+    assert!(!refused.status.success() && text.contains("--no-hooks"), "{text}");
+    assert_eq!(changed(home, &["install", "pi"]).len(), 1);
+    let (after, problems) = told();
+    assert_eq!(after["seat"], "Epitome");
+    assert!(!problems.contains("install pi"), "{problems}");
+    assert_eq!(changed(home, &["install", "pi", "--no-seat"]).len(), 1);
+    assert_eq!(told().0["seat"], "pi");
+    let other = epitome(home, &["install", "foo"]);
+    let text = String::from_utf8_lossy(&other.stderr);
+    assert!(text.contains("opencode, pi"), "{text}");
+}
+
 /// Every folder below a home.
 fn folders(home: &Path) -> Vec<PathBuf> {
     let (mut out, mut open) = (Vec::new(), vec![home.to_owned()]);

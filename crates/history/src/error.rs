@@ -123,6 +123,13 @@ impl Error {
         }))
     }
 
+    /// A name that is none of those there are: `what` says of what, "an agent".
+    pub fn unknown<N: AsRef<str>>(what: &str, names: impl IntoIterator<Item = N>, found: &str) -> Self {
+        let names: Vec<N> = names.into_iter().collect();
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        Self::new(ErrorKind::Arguments, format!("expected {what} ({}), found {found:?}", names.join(", ")))
+    }
+
     /// What an argument says is wrong; its name begins the sentence.
     pub fn of_argument(name: &str, detail: impl fmt::Display) -> Self {
         let mut error = Self::new(ErrorKind::Arguments, format!("{name}: {detail}"));

@@ -18,4 +18,4 @@ pub mod verbatim;
 
 pub use error::{Error, Result};
 pub use history::*;
-pub use text::{Measure, Text, TextSize};
+pub use text::{Measure, Text, TextSize, one_line};

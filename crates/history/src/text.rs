@@ -6,6 +6,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::simd::{self, BLOCK, BLOCKS, Block, Kernel, count};
 
+/// A text with its white space folded: on one line, one blank between words.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// How much text there is, in the units that the systems' own estimates are made of. One pass over the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TextSize {

@@ -14,22 +14,27 @@ pub fn digest(session: &str, purpose: &str, number: usize, content: &str) -> [u8
     out
 }
 
+/// Bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|it| format!("{it:02x}")).collect()
+}
+
 /// A UUID of version 8 (custom), variant RFC 9562, from such a digest.
 pub fn uuid(digest: [u8; 16]) -> String {
-    let mut bytes = digest;
-    bytes[6] = (bytes[6] & 0x0F) | 0x80;
-    bytes[8] = (bytes[8] & 0x3F) | 0x80;
-    let hex: String = bytes.iter().map(|it| format!("{it:02x}")).collect();
-    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    with_version(8, digest)
 }
 
 /// A UUID of version 7: `ms` in front (ids that sort by time), the rest from the digest.
 pub fn uuid_v7(ms: i64, digest: [u8; 16]) -> String {
     let mut bytes = digest;
     bytes[..6].copy_from_slice(&ms.max(0).to_be_bytes()[2..]);
-    bytes[6] = (bytes[6] & 0x0F) | 0x70;
+    with_version(7, bytes)
+}
+
+fn with_version(version: u8, mut bytes: [u8; 16]) -> String {
+    bytes[6] = (bytes[6] & 0x0F) | (version << 4);
     bytes[8] = (bytes[8] & 0x3F) | 0x80;
-    let hex: String = bytes.iter().map(|it| format!("{it:02x}")).collect();
+    let hex = hex(&bytes);
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 

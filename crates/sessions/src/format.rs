@@ -42,6 +42,29 @@ pub(crate) struct FormatRow {
     pub(crate) repair: &'static [crate::repair::Stage],
 }
 
+impl FormatRow {
+    /// A format that is only read, and whose thinking is not known to be signed.
+    pub(crate) const fn read_only(
+        name: &'static str,
+        api: Api,
+        read: fn(&dyn Source) -> Result<Session>,
+    ) -> Self {
+        Self {
+            name,
+            api,
+            is_signed: false,
+            folder: None,
+            recognise: None,
+            read,
+            scan: None,
+            write: None,
+            carry: None,
+            requests: None,
+            repair: &[],
+        }
+    }
+}
+
 /// An API that takes messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Api {

@@ -81,13 +81,9 @@ impl Format {
     /// # Errors
     /// [`ErrorKind::Arguments`] for one that is not known.
     pub fn named(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|it| it.name() == name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
-            Error::new(
-                ErrorKind::Arguments,
-                format!("expected a format ({}), found {name:?}", names.join(", ")),
-            )
-        })
+        let names = Self::ALL.iter().map(|it| it.name());
+        let found = Self::ALL.into_iter().find(|it| it.name() == name);
+        found.ok_or_else(|| Error::unknown("a format", names, name))
     }
 
     /// The API whose messages this format's agent sends: itself for plain messages.

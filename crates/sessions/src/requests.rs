@@ -180,7 +180,7 @@ pub(crate) fn time(row: &Value) -> Option<i64> {
     row["timestamp"].as_str().and_then(parse_time)
 }
 
-/// The requests of the messages that are sent now: not those whose context was another.
+/// Requests for the current messages, without those from before the last compaction.
 pub fn live(history: &History) -> Requests {
     let mut out = Collector::default();
     of_history(history, &mut out);

@@ -22,7 +22,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use estimate::Heuristic;
 use exact::Encoding;
-use history::error::{Error, ErrorKind, Result};
+use history::error::{Error, Result};
 use history::named;
 use history::{Measure, Text, TextSize};
 
@@ -77,15 +77,10 @@ impl Estimator {
     /// The estimator of that name.
     ///
     /// # Errors
-    /// [`ErrorKind::Arguments`] with the names there are.
+    /// [`Arguments`](history::error::ErrorKind::Arguments) with the names there are.
     pub fn named(name: &str) -> Result<Self> {
-        Self::find(name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
-            Error::new(
-                ErrorKind::Arguments,
-                format!("expected a tokenizer ({}), found {name:?}", names.join(", ")),
-            )
-        })
+        let names = Self::ALL.iter().map(|it| it.name());
+        Self::find(name).ok_or_else(|| Error::unknown("a tokenizer", names, name))
     }
 
     /// Tokens of a bare text, at the speed of memory for all but the exact ones.
@@ -116,7 +111,7 @@ impl Tokenizer {
     /// `auto`, or the name of an estimator.
     ///
     /// # Errors
-    /// [`ErrorKind::Arguments`] with the names there are.
+    /// [`Arguments`](history::error::ErrorKind::Arguments) with the names there are.
     pub fn named(name: &str) -> Result<Self> {
         if name == "auto" { Ok(Self::Auto) } else { Estimator::named(name).map(Self::Fixed) }
     }

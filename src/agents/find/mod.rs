@@ -118,16 +118,19 @@ fn search(env: &Env, agent: Option<AgentRef>, cwd: Option<&Path>, id: Option<&st
     for it in &mut out {
         it.live |= env.inside == Some(it.agent) && env.session.as_ref() == Some(&it.id);
     }
-    out.sort_by(|a, b| b.changed_ms.cmp(&a.changed_ms).then_with(|| (a.agent, &a.id).cmp(&(b.agent, &b.id))));
+    out.sort_by(|a, b| {
+        b.changed_ms.cmp(&a.changed_ms).then_with(|| (a.agent.name(), &a.id).cmp(&(b.agent.name(), &b.id)))
+    });
     out
 }
 
 fn under_parents(found: Vec<FoundSession>) -> Vec<FoundSession> {
-    let there: BTreeSet<(AgentRef, String)> = found.iter().map(|it| (it.agent, it.id.clone())).collect();
-    let mut children: BTreeMap<(AgentRef, String), Vec<FoundSession>> = BTreeMap::new();
+    let key = |it: &FoundSession, id: &str| (it.agent.name(), id.to_owned());
+    let there: BTreeSet<_> = found.iter().map(|it| key(it, &it.id)).collect();
+    let mut children: BTreeMap<_, Vec<FoundSession>> = BTreeMap::new();
     let mut tops = Vec::new();
     for it in found {
-        let parent = it.parent.clone().filter(|id| *id != it.id).map(|id| (it.agent, id));
+        let parent = it.parent.as_ref().filter(|id| **id != it.id).map(|id| key(&it, id));
         match parent.filter(|it| there.contains(it)) {
             Some(parent) => children.entry(parent).or_default().push(it),
             None => tops.push(it),
@@ -137,7 +140,7 @@ fn under_parents(found: Vec<FoundSession>) -> Vec<FoundSession> {
     let mut stack: Vec<FoundSession> = tops.into_iter().rev().collect();
     let mut out = Vec::new();
     while let Some(it) = stack.pop() {
-        if let Some(below) = children.remove(&(it.agent, it.id.clone())) {
+        if let Some(below) = children.remove(&key(&it, &it.id)) {
             stack.extend(below.into_iter().rev());
         }
         out.push(it);

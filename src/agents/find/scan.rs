@@ -68,25 +68,8 @@ pub(in crate::agents) fn objects(head: &str) -> impl Iterator<Item = Value> {
 
 /// The first 80 characters, white space folded.
 pub(in crate::agents) fn first_words(text: &str) -> String {
-    let mut out = String::new();
-    let mut count = 0;
-    for word in text.split_whitespace() {
-        if count > 0 {
-            out.push(' ');
-            count += 1;
-        }
-        for it in word.chars() {
-            if count >= 80 {
-                return out.trim_end().to_owned();
-            }
-            out.push(it);
-            count += 1;
-        }
-        if count >= 80 {
-            break;
-        }
-    }
-    out.trim_end().to_owned()
+    let start: String = history::one_line(text).chars().take(80).collect();
+    start.trim_end().to_owned()
 }
 
 /// Both spellings of a directory: as given, and with symbolic links followed, as most agents record it.

@@ -207,7 +207,7 @@ fn known(env: &Env) -> BTreeMap<String, PathBuf> {
 }
 
 fn hash(path: &Path) -> String {
-    Sha256::digest(path.to_string_lossy().as_bytes()).iter().map(|it| format!("{it:02x}")).collect()
+    sessions::derive::hex(&Sha256::digest(path.to_string_lossy().as_bytes()))
 }
 
 fn look(file: &SessionFile, parent: Option<String>, cwd: Option<PathBuf>) -> Option<FoundSession> {

@@ -24,11 +24,11 @@ use std::path::Path;
 use history::error::{Error, ErrorKind, Result};
 
 pub use by_hand::snippet;
-pub(super) use ours::{command, is_our_file, with_program};
+pub(super) use ours::{command, with_program};
 pub use plan::{FileChange, InstallPlan, InstallRequest, Made, MadeInFiles, install, uninstall};
 pub(super) use registration::{MISSING_AND_REMINDER, REMINDER};
 pub use registration::{Plugins, Registration, SeatSetting, SettingsStyle, StatusLineSetting, registration};
-pub use state::{expect_agent, installed, other_seats, seated};
+pub use state::{expect_agent, installed, other_seats, registered, seated};
 pub use status_line::other_status_line;
 
 /// The name under which the server is registered.

@@ -81,6 +81,7 @@ pub fn install(env: &Env, config: &Path, of: &Registration, wanted: &InstallRequ
             edits.server(&server, section, &entry(wanted), wanted, of.by_hand)?;
             edits.files.insert(hooks.clone(), plugin_change(hooks, text, wanted)?);
         }
+        SettingsStyle::SeatFiles => {}
     }
     for (path, text) in (of.seat_files)(env, &wanted.program, wanted.compact_at) {
         let before = text_of(&path)?;
@@ -143,6 +144,7 @@ fn without_ours(path: &Path, before: &str, of: &Registration, made: &[Made]) -> 
             let text = without_status_line(without_hooks(before, of), of);
             settings::remove(&text, &[section, NAME]).unwrap_or(text)
         }
+        SettingsStyle::SeatFiles => return Ok(Some(before.to_owned())),
     };
     // What stands in another was made after it.
     for it in made.iter().rev() {

@@ -51,6 +51,8 @@ pub enum SettingsStyle {
     },
     /// JSON for the server; the hooks and the seat are a plugin of ours, whose text this is.
     Plugin { section: &'static str, server: fn(&InstallRequest) -> Value, text: &'static str },
+    /// Nothing in its settings, and no server: the seat's files are all there is.
+    SeatFiles,
 }
 
 /// What puts us in an agent's place, in its settings.

@@ -38,13 +38,21 @@ pub fn seated(env: &Env, config: &Path, of: &Registration) -> bool {
     let (_, hooks) = (of.files)(env, config);
     match &of.style {
         SettingsStyle::Toml => false,
-        SettingsStyle::Json { seat: SeatSetting::Switch(_), .. } => {
+        SettingsStyle::Json { seat: SeatSetting::Switch(_), .. } | SettingsStyle::SeatFiles => {
             (of.seat_files)(env, Path::new(""), 0).iter().all(|it| is_our_file(&text(&it.0)))
         }
         SettingsStyle::Json { seat: SeatSetting::Hook { event, .. }, .. } => {
             settings::elements(&text(&hooks), &["hooks", event]).iter().any(|it| is_ours(it))
         }
         SettingsStyle::Plugin { .. } => text(&hooks).contains("const SEAT = true"),
+    }
+}
+
+/// Whether we are registered with an agent: by the server, or where it takes none, by the seat.
+pub fn registered(env: &Env, config: &Path, of: &Registration) -> bool {
+    match of.style {
+        SettingsStyle::SeatFiles => seated(env, config, of),
+        _ => installed(env, config, of).0,
     }
 }
 
@@ -68,6 +76,7 @@ pub fn installed(env: &Env, config: &Path, of: &Registration) -> (bool, bool) {
             };
             (settings::get(&text(&server), &[section, NAME]).is_some(), of.events.iter().any(ours))
         }
+        SettingsStyle::SeatFiles => (false, false),
     }
 }
 

@@ -77,7 +77,8 @@ fn is_plugin(of: &Registration) -> bool {
 }
 
 fn all() -> impl Iterator<Item = (AgentRef, &'static Registration)> {
-    ALL.into_iter().filter_map(|it| Some((it, it.info().registration?)))
+    let all = ALL.into_iter().filter_map(|it| Some((it, it.info().registration?)));
+    all.filter(|(_, of)| !matches!(of.style, SettingsStyle::SeatFiles))
 }
 
 #[test]

@@ -1,41 +1,24 @@
-//! pi: `sessions/--<directory>--/<time>_<session>.jsonl` in its folder; its sessions are only read. An extension in that
-//! folder, whose event `session_before_compact` takes one text for what stands before the messages that it keeps. It has
-//! no MCP.
+//! pi: an extension in its folder, whose event `session_before_compact` takes one text for what stands before the messages
+//! that it keeps. It has no MCP.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::install::{FileChange, InstallPlan, MadeInFiles, is_our_file, with_program};
+use super::install::{Registration, SettingsStyle, with_program};
 use super::seat::{Around, Conversation, Given, Seat, SeatRequest, SeatSession};
-use super::{
-    Agent, AgentInfo, Env, FoundSession, SessionFile, Variables, files, first_words, objects, spellings,
-};
+use super::{Agent, AgentInfo, Env, FoundSession, SessionFile, files, first_words, objects, spellings};
 use history::Message;
-use history::error::{Error, ErrorKind, Result};
+use history::error::Result;
 use sessions::Format;
 
-/// The name used in arguments and in the log.
-pub const NAME: &str = "pi";
-
-const EXTENSION: &str = include_str!("extension.ts");
-
 pub struct Pi;
-
-/// Its folder, with settings, sessions and extensions.
-fn folder(env: &Env) -> PathBuf {
-    env.folder("PI_CODING_AGENT_DIR").unwrap_or_else(|| env.home.join(".pi/agent"))
-}
-
-fn extension(env: &Env) -> PathBuf {
-    folder(env).join("extensions/epitome.ts")
-}
 
 impl Agent for Pi {
     fn info(&self) -> &'static AgentInfo {
         static INFO: AgentInfo = AgentInfo {
-            variables: Variables { inside: &[], session: None, project: None },
+            registration: Some(&REGISTRATION),
             seat: Some(&PiSeat),
             ..AgentInfo::new(Format::PI, "pi")
         };
@@ -48,11 +31,13 @@ impl Agent for Pi {
 
     fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
         let wanted = cwd.map(spellings);
-        let sessions = files(&self.home(env), 2).into_iter().filter_map(|it| look(&it));
         let here = |it: &FoundSession| {
             wanted.as_ref().is_none_or(|all| it.cwd.as_ref().is_some_and(|cwd| all.contains(cwd)))
         };
-        sessions.filter(|it| here(it) && id.is_none_or(|id| it.id == id)).collect()
+        let files = files(&self.home(env), 1).into_iter();
+        let named = |it: &SessionFile| id.is_none_or(|id| it.stem().ends_with(id));
+        let found = files.filter(named).filter_map(|it| look(&it));
+        found.filter(|it| here(it) && id.is_none_or(|id| it.id == id)).collect()
     }
 
     fn resume(&self, _env: &Env, id: &str) -> String {
@@ -64,71 +49,69 @@ impl Agent for Pi {
     }
 
     fn own_compaction(&self, setting: &dyn Fn(&str) -> Option<Value>) -> String {
-        if setting("pi:compaction.enabled") == Some(Value::Bool(false)) {
-            return "only with /compact".to_owned();
+        if setting("pi:compaction.enabled").is_some_and(|it| it == false) {
+            return "off".to_owned();
         }
         let reserve = setting("pi:compaction.reserveTokens").and_then(|it| it.as_u64()).unwrap_or(16_384);
         format!("{reserve} tokens before the window is full")
     }
-
-    fn has_our_seat(&self, env: &Env) -> bool {
-        std::fs::read_to_string(extension(env)).is_ok_and(|it| is_our_file(&it))
-    }
 }
 
+fn folder(env: &Env) -> PathBuf {
+    env.folder("PI_CODING_AGENT_DIR").unwrap_or_else(|| env.home.join(".pi/agent"))
+}
+
+/// A session by its header, `<time>_<id>.jsonl` in a folder for its directory.
 fn look(file: &SessionFile) -> Option<FoundSession> {
     if file.path.extension().is_none_or(|it| it != "jsonl") {
         return None;
     }
     let head = file.head();
-    let mut rows = objects(&head).skip_while(|it| it["type"] != "session");
-    let first = rows.next()?;
-    let prompts = rows.filter(|it| it["message"]["role"] == "user");
-    let words = |row: Value| {
-        let content = &row["message"]["content"];
-        let parts = content.as_array().into_iter().flatten().filter_map(|it| it["text"].as_str());
-        let text = content.as_str().into_iter().chain(parts).find(|it| !it.trim_start().starts_with('<'));
-        text.map(first_words)
-    };
+    let mut rows = objects(&head).skip_while(|it| it["type"] == "title");
+    let header = rows.next().filter(|it| it["type"] == "session")?;
+    let first_prompt = rows.find(|it| it["message"]["role"] == "user");
+    let content = first_prompt.map(|it| it["message"]["content"].clone()).unwrap_or_default();
+    let text = content.as_str().or_else(|| content.as_array()?.iter().find_map(|it| it["text"].as_str()));
     Some(FoundSession {
         agent: &Pi,
-        id: first["id"].as_str()?.to_owned(),
+        id: header["id"].as_str()?.to_owned(),
         path: file.path.clone(),
         parent: None,
-        cwd: first["cwd"].as_str().map(PathBuf::from),
+        cwd: header["cwd"].as_str().map(PathBuf::from),
         changed_ms: file.changed_ms,
-        first_words: prompts.take(20).find_map(words).unwrap_or_default(),
+        first_words: text.map(first_words).unwrap_or_default(),
         live: false,
     })
 }
 
-/// What installing changes: the extension, which calls `program`; without one, what uninstalling changes.
-///
-/// # Errors
-/// [`ErrorKind::Refused`] where pi is not on this machine, or another's extension has our name.
-pub fn plan(env: &Env, program: Option<&Path>) -> Result<InstallPlan> {
-    let folder = folder(env);
-    // Its first start makes the folder around it.
-    if program.is_some() && ![&folder, &env.home.join(".pi")].into_iter().any(|it| it.exists()) {
-        let what =
-            format!("pi is not installed here: expected {}, found nothing; start it once", folder.display());
-        return Err(Error::new(ErrorKind::Refused, what));
-    }
-    let path = extension(env);
-    let before = std::fs::read_to_string(&path).ok();
-    if before.as_deref().is_some_and(|it| !is_our_file(it)) {
-        let what = "expected no extension of our name, or ours, found another; rename it";
-        return Err(Error::new(ErrorKind::Refused, what).at_path(&path));
-    }
-    let after = program.map(|it| with_program(EXTENSION, it));
-    Ok(InstallPlan { changes: vec![FileChange { path, before, after }], made: MadeInFiles::new() })
-}
+static REGISTRATION: Registration = Registration {
+    program: "pi",
+    folder: |env, _| env.home.join(".pi"),
+    files: |env, _| (folder(env).join("settings.json"), folder(env).join("settings.json")),
+    style: SettingsStyle::SeatFiles,
+    events: &[],
+    seat_explained: Some([
+        "/compact and automatic compaction are answered by Epitome; no model is asked",
+        "the original is archived first; pi's session file keeps everything",
+        "to leave: epitome uninstall pi; if anything goes wrong, pi compacts by itself",
+    ]),
+    seat_files: |env, program, _| {
+        let text = with_program(include_str!("extension.ts"), program);
+        vec![(folder(env).join("extensions/epitome.ts"), text)]
+    },
+    plugins: None,
+    by_hand: "",
+    prompts: None,
+    has_threshold: false,
+    status_line: None,
+    note: |_| None,
+};
 
-pub struct PiSeat;
+struct PiSeat;
 
 impl Seat for PiSeat {
     fn name(&self) -> &'static str {
-        NAME
+        Pi.name()
     }
 
     fn limit(&self) -> Duration {
@@ -152,30 +135,31 @@ impl Seat for PiSeat {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
-    use crate::agents::{find, list, named};
+    use crate::agents::{find, list};
 
     #[test]
-    fn finds_sessions_and_our_seat() {
+    fn finds_sessions_by_directory_and_id() {
         let home = tempfile::tempdir().unwrap();
-        let project = home.path().join(".pi/agent/sessions/--w-pumps--");
-        std::fs::create_dir_all(&project).unwrap();
-        let rows = "{\"type\":\"session\",\"version\":3,\"id\":\"s1\",\"cwd\":\"/w/pumps\"}\n\
-            {\"type\":\"message\",\"id\":\"a\",\"parentId\":null,\"message\":{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Mend  the\\npump\"}]}}\n";
-        std::fs::write(project.join("2026-01-01_s1.jsonl"), rows).unwrap();
-        std::fs::write(project.join("notes.jsonl"), "{}\n").unwrap();
+        let sessions = home.path().join(".pi/agent/sessions/--w-app--");
+        fs::create_dir_all(&sessions).unwrap();
+        let session = |id: &str, cwd: &str| {
+            let header = json!({"type": "session", "id": id, "timestamp": "t", "cwd": cwd});
+            let text = json!([{"type": "text", "text": "Fix  the\nbug"}]);
+            let prompt = json!({"type": "message", "message": {"role": "user", "content": text}});
+            fs::write(sessions.join(format!("2026_{id}.jsonl")), format!("{header}\n{prompt}\n")).unwrap();
+        };
+        session("s1", "/w/app");
+        session("s2", "/w-app");
+        fs::write(sessions.join("junk.jsonl"), "junk\n{}\n").unwrap();
         let env = Env { home: home.path().to_owned(), ..Env::default() };
-        let found = list(&env, named("pi"), Some(Path::new("/w/pumps")));
-        assert_eq!(
-            found.iter().map(|it| (&*it.id, &*it.first_words)).collect::<Vec<_>>(),
-            [("s1", "Mend the pump")]
-        );
-        assert_eq!(list(&env, named("pi"), Some(Path::new("/w/fans"))).len(), 0);
-        assert_eq!(find(&env, "s1").len(), 1);
-        assert!(!Pi.has_our_seat(&env));
-        let change = plan(&env, Some(Path::new("/bin/epitome"))).unwrap().changes.remove(0);
-        std::fs::create_dir_all(change.path.parent().unwrap()).unwrap();
-        std::fs::write(&change.path, change.after.unwrap()).unwrap();
-        assert!(Pi.has_our_seat(&env));
+        let found = list(&env, Some(&Pi), Some(Path::new("/w/app")));
+        let all: Vec<_> = found.iter().map(|it| (&*it.id, &*it.first_words)).collect();
+        assert_eq!(all, [("s1", "Fix the bug")]);
+        assert_eq!(find(&env, "s2")[0].cwd.as_deref(), Some(Path::new("/w-app")));
+        assert_eq!(find(&env, "2"), []);
+        assert_eq!(list(&env, None, None).len(), 2);
     }
 }

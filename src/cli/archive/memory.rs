@@ -199,8 +199,7 @@ fn list(engine: &Engine, filter: &Filter, pinned: bool, screen: &mut Screen<'_>)
         return screen.line("nothing is remembered of this project; `epitome memory add TEXT` remembers");
     }
     let rows = all.iter().map(|it| {
-        let words: String =
-            it.content.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(90).collect();
+        let words: String = history::one_line(&it.content).chars().take(90).collect();
         vec![it.id.as_str().to_owned(), about(it), words]
     });
     screen.table(&["handle", "what", "text"], rows, &[])

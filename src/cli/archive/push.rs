@@ -5,6 +5,7 @@ use clap::Args;
 use crate::cli::Screen;
 use crate::cli::paint::bytes;
 use crate::engine::{Engine, push};
+use crate::report::counted;
 use history::error::Result;
 
 #[derive(Debug, Args)]
@@ -16,10 +17,13 @@ pub struct PushArgs {
 pub(in crate::cli) fn run(engine: &Engine, arguments: &PushArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let answer = push::push(engine, arguments.session.as_deref())?;
     if !screen.json(&answer)? {
-        let noun = if answer.pushed == 1 { "session" } else { "sessions" };
         let waiting =
             if answer.waiting > 0 { format!(", {} waiting", answer.waiting) } else { String::new() };
-        screen.note(&format!("{} {noun} pushed ({}){waiting}", answer.pushed, bytes(answer.bytes)))?;
+        screen.note(&format!(
+            "{} pushed ({}){waiting}",
+            counted(answer.pushed, "session"),
+            bytes(answer.bytes)
+        ))?;
         for it in answer.refused.iter().chain(&answer.away) {
             screen.line(&format!("{} {it}", screen.paint.warn("!")))?;
         }

@@ -29,7 +29,7 @@ pub struct RecallArgs {
     /// Which part of an original: lines 10-40, bytes b0-4096, messages of a session m12-14, or /regex/±2
     #[arg(long)]
     range: Option<String>,
-    /// Maximum number of results [default: 10]; for an original, of tokens [default: all of it]
+    /// Maximum number of results [default: 10]; with a handle, maximum tokens [default: no limit]
     #[arg(long)]
     limit: Option<u64>,
     /// Only sessions of this agent (claude-code, codex, …)

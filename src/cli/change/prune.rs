@@ -14,7 +14,7 @@ pub struct PruneArgs {
     common: Common,
     #[command(flatten)]
     options: PruneOptions,
-    /// Obey the profile's own trigger
+    /// Obey the profile's own trigger, switches and cool-down
     #[arg(long)]
     auto: bool,
     /// Write plain messages of this API instead of the session's own format
@@ -46,7 +46,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut S
     }
     let paint = screen.paint;
     if answer.pruned.is_empty() {
-        return screen.line(&format!("nothing to clear: {}", answer.reason)).map(|()| 0);
+        return screen.line(&answer.reason).map(|()| 0);
     }
     let saved = answer.tokens_before.saturating_sub(answer.tokens_after);
     screen.line(&format!(

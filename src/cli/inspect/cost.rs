@@ -6,7 +6,7 @@ use crate::answers::{CostAnswer, MomentInfo, Spent};
 use crate::cli::Screen;
 use crate::cli::common::Common;
 use crate::engine::{self, Engine};
-use crate::report::size;
+use crate::report::{counted, size};
 use history::error::Result;
 
 #[derive(Debug, Args)]
@@ -33,10 +33,10 @@ fn show(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
     screen.line(&format!("{} {name}", paint.strong(&session.format)))?;
     if spent.requests > 0 {
         screen.line(&format!(
-            "{} for {} requests in {} turns, {} tokens",
+            "{} for {} in {}, {} tokens",
             paint.strong(&money(spent.total)),
-            spent.requests,
-            answer.turns,
+            counted(spent.requests, "request"),
+            counted(answer.turns, "turn"),
             size(spent.total.tokens)
         ))?;
         screen.line("")?;
@@ -45,7 +45,8 @@ fn show(answer: &CostAnswer, screen: &mut Screen<'_>) -> Result<()> {
         dearest(answer, screen)?;
         moments(answer, screen)?;
     }
-    if let Some(next) = &answer.next {
+    // Without requests, the warnings say why nothing is known.
+    if let Some(next) = answer.next.as_ref().filter(|_| spent.requests > 0) {
         screen.line("")?;
         screen.line(&next.why)?;
     }

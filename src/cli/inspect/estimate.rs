@@ -9,7 +9,7 @@ use crate::cli::Screen;
 use crate::config::{Choice, Override};
 use crate::engine::values::tokens;
 use crate::engine::{self, Engine};
-use crate::report::size;
+use crate::report::{counted, size};
 use history::error::{Error, ErrorKind, Result};
 use tokens::Estimator;
 
@@ -95,11 +95,6 @@ pub(in crate::cli) fn next(text: &str) -> Result<u64> {
     Ok(Estimator::O200k.text(&String::from_utf8_lossy(&bytes)))
 }
 
-/// `1 turn`, `2 turns`.
-fn many(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
-}
-
 /// The margin, in percent, of a count by another model's tokenizer.
 const UNKNOWN_TOKENIZER: f64 = 40.0;
 
@@ -125,9 +120,9 @@ fn show(answer: &EstimateAnswer, screen: &mut Screen<'_>) -> Result<()> {
     screen.line(&paint.faint(&format!(
         "{}; {}, {}, {}",
         method(&answer.method),
-        many(counts.messages, "message"),
-        many(counts.turns, "turn"),
-        many(counts.tool_calls, "tool call")
+        counted(counts.messages, "message"),
+        counted(counts.turns, "turn"),
+        counted(counts.tool_calls, "tool call")
     )))?;
     screen.line("")?;
     show_categories(answer, screen)?;

@@ -31,15 +31,20 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut S
             answer.profile,
             paint.strong(&at.to_string())
         ))?,
-        None => screen.line(&format!("{} finds no place to cut", answer.profile))?,
+        None => screen.line(&format!("{} does not split it", answer.profile))?,
     }
     screen.line(&format!("  {}", answer.reason))?;
     let side = |it: crate::answers::Side| format!("{} messages, {} tokens", it.messages, size(it.tokens));
     screen.line(&format!("  compacted  {}", side(answer.compacted)))?;
     screen.line(&format!("  kept       {}", side(answer.kept)))?;
+    let or = if answer.split.is_some() { "or" } else { "possible" };
     for it in &answer.alternatives {
-        let what =
-            format!("  or before {} ({} tokens compacted): {}", it.split, size(it.compacted_tokens), it.what);
+        let what = format!(
+            "  {or} before {} ({} tokens compacted): {}",
+            it.split,
+            size(it.compacted_tokens),
+            it.what
+        );
         screen.line(&paint.faint(&what))?;
     }
     Ok(0)

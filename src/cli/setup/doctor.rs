@@ -137,7 +137,8 @@ fn state(config: &Config, folder: &Path, agent: AgentRef, problems: &mut Vec<Pro
     let (server, hooks) = registration.map_or((false, false), |it| install::installed(env, folder, it));
     let sessions = agents::list(env, Some(agent), None).len();
     let home = agent.home(env);
-    if (sessions > 0 || home.exists()) && !server && registration.is_some() {
+    let missing = registration.is_some_and(|it| !install::registered(env, folder, it));
+    if (sessions > 0 || home.exists()) && missing {
         problems.push(Problem::new(
             format!("{} is installed, but Epitome is not registered with it", agent.info().title),
             format!("epitome install {}", agent.name()),
@@ -210,8 +211,7 @@ fn seat(
         };
     }
     let of = agent.info().registration;
-    let ours = of.is_some_and(|it| install::seated(&config.agents, folder, it))
-        || agent.has_our_seat(&config.agents);
+    let ours = of.is_some_and(|it| install::seated(&config.agents, folder, it));
     let others = of.map(|it| install::other_seats(&config.agents, folder, it)).unwrap_or_default();
     let last = seat_log::newest(&config.data_dir, agent.name());
     if let Some(why) = last.as_ref().and_then(|it| it.failed.as_deref()).filter(|_| ours) {

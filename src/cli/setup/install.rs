@@ -1,6 +1,6 @@
 //! `epitome install`, `epitome uninstall`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
@@ -9,7 +9,7 @@ use super::gateway;
 use crate::agents::install::apply::{differ, put_in, take_out};
 use crate::agents::install::records::Records;
 use crate::agents::install::{self, FileChange, InstallPlan, InstallRequest, Made, Registration};
-use crate::agents::{self, AgentRef, pi};
+use crate::agents::{self, AgentRef};
 use crate::cli::Screen;
 use crate::config::Config;
 use history::error::{Error, ErrorKind, Result};
@@ -67,13 +67,6 @@ pub(in crate::cli) fn install(
         return Ok(0);
     }
     expect_taken(arguments)?;
-    if arguments.agent == pi::NAME {
-        if arguments.no_seat {
-            let what = "expected pi with its seat, found --no-seat: pi has no MCP, so that nothing else is installed";
-            return Err(Error::new(ErrorKind::Arguments, what));
-        }
-        return install_pi(config, Some(&program), arguments.dry_run, screen);
-    }
     let (agent, of) = named(&arguments.agent)?;
     install::expect_agent(&config.agents, &folder(config), agent)?;
     let ours = Records::read(&config.data_dir).agents.contains_key(agent.name());
@@ -138,7 +131,8 @@ fn expect_taken(arguments: &InstallArgs) -> Result<()> {
         |which: fn(&Registration) -> bool| agents::names(|it| it.info().registration.is_some_and(which));
     let agent = agents::named(&arguments.agent);
     let registered = agent.and_then(|it| it.info().registration);
-    let options: [(&str, bool, fn(&Registration) -> bool); 2] = [
+    let options: [(&str, bool, fn(&Registration) -> bool); 3] = [
+        ("--no-hooks", arguments.no_hooks && registered.is_some(), |it| !it.events.is_empty()),
         ("--compact-at", arguments.compact_at.is_some(), |it| it.has_threshold),
         ("--statusline", arguments.statusline, |it| it.status_line.is_some()),
     ];
@@ -151,7 +145,7 @@ fn expect_taken(arguments: &InstallArgs) -> Result<()> {
     let (Some(agent), Some(registered)) = (agent, registered) else { return Ok(()) };
     if arguments.prompts && registered.prompts.is_none() {
         let what = format!(
-            "--prompts: {} shows the server's prompts by itself; only {} needs files",
+            "--prompts: {} needs no files; only {} does",
             agent.name(),
             can(|it| it.prompts.is_some())
         );
@@ -199,9 +193,6 @@ pub(in crate::cli) fn uninstall(
     arguments: &UninstallArgs,
     screen: &mut Screen<'_>,
 ) -> Result<u8> {
-    if arguments.agent == pi::NAME {
-        return install_pi(config, None, arguments.dry_run, screen);
-    }
     let (agent, of) = named(&arguments.agent)?;
     let made = Records::read(&config.data_dir).agents.remove(agent.name()).unwrap_or_default();
     let mut changes = install::uninstall(&config.agents, &folder(config), of, &made)?;
@@ -225,23 +216,6 @@ pub(in crate::cli) fn uninstall(
     Ok(0)
 }
 
-/// pi has no MCP: all there is is the extension.
-fn install_pi(config: &Config, program: Option<&Path>, dry_run: bool, screen: &mut Screen<'_>) -> Result<u8> {
-    let plan = pi::plan(&config.agents, program)?;
-    match program {
-        _ if dry_run => {}
-        Some(_) => put_in(&config.data_dir, pi::NAME, &plan)?,
-        None => take_out(&config.data_dir, pi::NAME, &plan.changes)?,
-    }
-    show(screen, &plan.changes, dry_run)?;
-    if !screen.json && program.is_some() {
-        screen.note("seat  /compact and automatic compaction are answered by Epitome; no model is asked")?;
-        screen.note("seat  the original is archived first; pi's session file keeps everything")?;
-        screen.note("seat  to leave: epitome uninstall pi; if anything goes wrong, pi compacts by itself")?;
-    }
-    Ok(0)
-}
-
 /// Adds the server's prompts as files. One of that name that is not ours stays as it is.
 fn add_prompts(config: &Config, agent: AgentRef, of: &Registration, plan: &mut InstallPlan) {
     let Some(folder) = of.prompts.map(|it| it(&config.agents, &folder(config))) else { return };
@@ -260,7 +234,7 @@ fn add_prompts(config: &Config, agent: AgentRef, of: &Registration, plan: &mut I
 
 fn named(name: &str) -> Result<(AgentRef, &'static Registration)> {
     agents::named(name).and_then(|it| Some((it, it.info().registration?))).ok_or_else(|| {
-        let known = agents::names(|it| it.info().registration.is_some() || it.info().seat.is_some());
+        let known = agents::names(|it| it.info().registration.is_some());
         let what = format!(
             "expected an agent ({known}; cursor, vscode, goose and zed for what to add by hand), found {name:?}"
         );
@@ -318,7 +292,6 @@ fn show(screen: &mut Screen<'_>, changes: &[FileChange], dry_run: bool) -> Resul
             (it.before.as_deref().unwrap_or_default(), it.after.as_deref().unwrap_or_default());
         let lines = before.lines().count().max(after.lines().count());
         if (it.before.is_none() || it.after.is_none()) && lines > SHOWN_WHOLE && !dry_run {
-            screen.note(&paint.faint(&format!("  {lines} lines; --dry-run shows them")))?;
             continue;
         }
         for line in before.lines().filter(|it| !after.lines().any(|other| other == *it)) {

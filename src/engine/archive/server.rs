@@ -117,5 +117,5 @@ fn wrong(expected: &str) -> Error {
 
 /// The beginning of an answer, on one line.
 fn shown(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(200).collect()
+    history::one_line(text).chars().take(200).collect()
 }

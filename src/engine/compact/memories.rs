@@ -18,7 +18,7 @@ pub(crate) fn pins(engine: &Engine, history: &History, said: &[String]) -> Resul
     let mut out = said.to_vec();
     let mut left = PINNED;
     for it in engine.store.pinned(&engine.memory_scope(history))? {
-        let text = it.content.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = history::one_line(&it.content);
         let tokens = Estimator::O200k.text(&text);
         if tokens <= left && !out.contains(&text) {
             left -= tokens;
@@ -69,7 +69,7 @@ pub(crate) fn recalled(engine: &Engine, history: &History, ask: &Ask) -> Vec<Str
     let found = engine.store.memories(&engine.memory_scope(history), &filter).unwrap_or_default();
     // A summary of a session is no fact about the project.
     let notes = found.into_iter().filter(|it| it.kind != MemoryKind::Conversation);
-    notes.map(|it| it.content.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    notes.map(|it| history::one_line(&it.content)).collect()
 }
 
 /// Remembers a summary for the project, where the profile does. Returns why that failed, if it did.

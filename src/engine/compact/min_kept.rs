@@ -24,10 +24,11 @@ impl FromStr for MinKept {
     /// Reads `0.9`, `90%`, `U=0.95,F=0.9`, or both: `0.9,U=1`.
     fn from_str(text: &str) -> Result<Self> {
         let wrong = |found: &str| {
-            let letters: Vec<&str> = Class::ALL.iter().map(|it| it.letter()).collect();
+            let classes: Vec<String> =
+                Class::ALL.iter().map(|it| format!("{}={}", it.letter(), it.name())).collect();
             let what = format!(
-                "expected a share (0.9, 90%), also of a class ({}) as in U=0.95,F=0.9; found {found:?}",
-                letters.join(" ")
+                "expected a share (0.9, 90%), also per class ({}), for example U=0.95,F=0.9; found {found:?}",
+                classes.join(", ")
             );
             Error::new(ErrorKind::Arguments, what)
         };

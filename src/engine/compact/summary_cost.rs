@@ -11,6 +11,7 @@ use crate::engine::compact::compacted::percent;
 use crate::engine::{Ask, Engine, Opened, inspect::estimate};
 use crate::llm::price::{self, RequestForm, RequestSizes};
 use crate::llm::run;
+use crate::report::counted;
 use crate::store::Mark;
 use compaction::plan::Need;
 use compaction::summary::dialogue::{Dialogue, SummaryRequest};
@@ -311,8 +312,8 @@ pub(crate) fn sent_note(endpoint: &Endpoint, dialogue: &Dialogue) -> Option<Stri
     }
     let reported = dialogue.tokens.input + dialogue.tokens.cache_read + dialogue.tokens.cache_write;
     let sent = if reported > 0 { format!("{reported}") } else { format!("about {}", dialogue.sent) };
-    let (label, host, requests) = (endpoint.label(), endpoint.host(), dialogue.requests);
-    let times = if requests == 1 { "1 request".to_owned() } else { format!("{requests} requests") };
+    let (label, host) = (endpoint.label(), endpoint.host());
+    let times = counted(dialogue.requests as usize, "request");
     Some(format!("{sent} tokens were sent to {label} at {host} in {times}"))
 }
 

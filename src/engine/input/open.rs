@@ -323,10 +323,7 @@ pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<Fo
 }
 
 fn named_agent(name: &str) -> Result<AgentRef> {
-    agents::named(name).ok_or_else(|| {
-        let what = format!("expected an agent ({}), found {name:?}", agents::names(|_| true));
-        Error::new(ErrorKind::Arguments, what)
-    })
+    agents::named(name).ok_or_else(|| Error::unknown("an agent", agents::ALL.map(agents::Agent::name), name))
 }
 
 /// The one session, or a list of what could be meant and nothing done.

@@ -336,6 +336,6 @@ mod tests {
         let again = read(&kept).unwrap();
         assert_eq!((again.options, again.next), (ask.options, Some(7)));
         history::json::set(&mut kept["options"], "min_kept", "?=1");
-        assert!(read(&kept).unwrap_err().to_string().contains("also of a class"));
+        assert!(read(&kept).unwrap_err().to_string().contains("also per class"));
     }
 }

@@ -91,7 +91,7 @@ impl CompareRow {
 fn difference(one: &Profile, other: &Profile, tokens: u64) -> String {
     let mut in_what = Vec::new();
     if one.passes != other.passes {
-        in_what.push("steps that find nothing else to do here");
+        in_what.push("steps that had nothing to do on this session");
     }
     if one.trigger != other.trigger {
         in_what.push("when they run");
@@ -107,7 +107,7 @@ fn difference(one: &Profile, other: &Profile, tokens: u64) -> String {
     }
     let but = if tokens == 0 { String::new() } else { format!(", but for {tokens} tokens") };
     format!(
-        "same result as {} on this session{but}; the profiles differ in {}",
+        "same result as {} on this session{but}; the profiles differ only in {}",
         other.name,
         in_what.join(", ")
     )

@@ -77,10 +77,10 @@ pub fn brief(engine: &Engine, opened: &Opened, goal: &str) -> Result<String> {
         ("Found out", &[Findings, Done]),
         ("Identifiers", &[Identifiers]),
     ];
-    let session = history.meta.session.as_deref().unwrap_or("an earlier session");
-    let start = format!(
-        "# Task\n\n{goal}\n\nWhat follows is from the session {session}; its files may have changed since.\n\n"
-    );
+    let id = history.meta.session.as_deref();
+    let session = id.map_or("an earlier session".to_owned(), |id| format!("the session {id}"));
+    let start =
+        format!("# Task\n\n{goal}\n\nWhat follows is from {session}; its files may have changed since.\n\n");
     let budget = BRIEF.checked_sub(Estimator::O200k.text(&start) + 8).ok_or_else(|| {
         Error::new(
             ErrorKind::Arguments,

@@ -206,7 +206,7 @@ pub(crate) fn write<'a>(path: &Path, manifest: &'a Manifest, open: Vec<Open<'a>>
             Ok(it)
         })
         .map_err(|error| Error::new(ErrorKind::Bug, "compressing: expected to begin").because(error))?;
-    crate::files::create_from(path, &mut packed)
+    crate::files::create_from(path, &mut packed, path)
 }
 
 /// Whether a file begins as a container does.

@@ -155,7 +155,7 @@ fn as_it_is(
             crate::files::make_folder(folder, "making the folder of a session")?;
         }
         let mut moved = moved(source, directories);
-        crate::files::create_from(&path, &mut moved)?;
+        crate::files::create_from(&path, &mut moved, &path)?;
         directories_changed += moved.fields;
         mentions += moved.mentions;
     }

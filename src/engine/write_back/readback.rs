@@ -101,7 +101,7 @@ fn compared(expected: &[String], found: &[String]) -> Result<()> {
     }
     let at = expected.iter().zip(found).take_while(|(one, other)| one == other).count();
     let what = format!(
-        "reading back what was written: expected {} texts, found {}; the first difference is at {at}; nothing was replaced",
+        "the written session does not read back as planned (text {at} of {} differs; {} were read); nothing was replaced. This is a bug in Epitome.",
         expected.len(),
         found.len()
     );

@@ -24,7 +24,7 @@ pub(super) fn tool() -> Tool {
         ("session", text("")),
         ("scope", choice(&["session", "project", "all"])),
         ("range", text("Lines 10-40, messages m12-14, /regex/±2.")),
-        ("limit", whole("Most hits, or tokens read.")),
+        ("limit", whole("Maximum hits, or tokens with handle.")),
     ]);
     let output = object([("hits", objects()), ("text", text("")), ("next", text("")), ("handle", text(""))]);
     let what = "Searches what compaction or pruning removed, or reads it word for word by handle.";

@@ -47,13 +47,8 @@ named! {
 
 impl MemoryKind {
     pub fn named(name: &str) -> Result<Self> {
-        Self::find(name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|it| it.name()).collect();
-            Error::new(
-                ErrorKind::Arguments,
-                format!("expected a type ({}), found {name:?}", names.join(", ")),
-            )
-        })
+        let names = Self::ALL.iter().map(|it| it.name());
+        Self::find(name).ok_or_else(|| Error::unknown("a type", names, name))
     }
 }
 

@@ -249,7 +249,7 @@ impl Words {
         let hit = best.1;
         let from = text[..hit].char_indices().rev().nth(SNIPPET / 4).map_or(0, |(at, _)| at);
         let to = text[hit..].char_indices().nth(SNIPPET * 3 / 4).map_or(text.len(), |(at, _)| hit + at);
-        let mut shown = text[from..to].split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut shown = history::one_line(&text[from..to]);
         if from > 0 {
             shown.insert(0, '…');
         }

@@ -40,6 +40,18 @@ fn cleared(history: &History) -> History {
     History::new(messages, history.meta.clone())
 }
 
+/// Of duplicate keys, reading takes the last: so must patching.
+#[test]
+fn an_output_that_stands_twice_is_cleared_where_it_is_read() {
+    let text = r#"[{"type":"function_call","call_id":"c1","name":"bash","arguments":"{}"},{"type":"function_call_output","call_id":"c1","output":"first","output":"last"}]"#;
+    let session = read(text, Format::OPENAI_RESPONSES);
+    let after = cleared(&session.history);
+    let (new, _) = written(text, &session, &after, Mode::Patch);
+    assert_eq!(new, text.replace("last", "[cleared]"));
+    let again = read(&new, Format::OPENAI_RESPONSES).history;
+    assert!(again.messages().iter().zip(after.messages()).all(|(one, other)| one.parts == other.parts));
+}
+
 // Examples.
 
 const ANTHROPIC: &str = r#"{

@@ -414,7 +414,7 @@ fn within(
         let cut = answer.filter(|it| *it < tail && answer::shorten(draft, *it, room.saturating_sub(spare)));
         let (tail, left) = cut.map_or((tail, left), |at| fitting(draft, at, room));
         let turn = LastTurn { words: None, tail, left };
-        (turn, format!("the newest whole units within {room} tokens stay"))
+        (turn, format!("keeps the newest messages that fit into {room} tokens"))
     };
     let first = words.as_ref().or(draft.items.get(tail)).and_then(|it| draft.message(it));
     let max_tokens = budget(left, first);

@@ -62,7 +62,7 @@ pub(super) fn run(draft: &mut Draft<'_>, step: &Outputs) -> Result<(), Reason> {
     let gain: u64 = candidates.iter().map(|it| it.tokens).sum();
     if candidates.is_empty() || gain <= step.minimum {
         let text = format!(
-            "{gain} tokens of outputs could be cleared; worth it above {} ({found} outputs found)",
+            "not worth it: {found} outputs hold {gain} clearable tokens, and the profile's minimum is {}",
             step.minimum,
         );
         return Err(Reason::new("too_small", text));

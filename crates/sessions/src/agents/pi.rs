@@ -17,17 +17,9 @@ use history::error::{Error, ErrorKind, Result};
 use history::{Call, History, Kind, Media, MediaKind, Message, Meta, Output, Part, Reasoning, Role, Usage};
 
 pub(crate) static ROW: FormatRow = FormatRow {
-    name: "pi",
-    api: Api::Anthropic,
-    is_signed: false,
-    folder: None,
     recognise: Some(sniff),
-    read,
-    scan: None,
-    write: None,
-    carry: None,
-    requests: Some(requests),
-    repair: &[],
+    requests: Some(|source, out| each_row(source, |row| request(&row, out))),
+    ..FormatRow::read_only("pi", Api::Anthropic, read)
 };
 
 /// What pi puts around a compaction's summary (pi 0.5x, `messages.ts`).
@@ -358,11 +350,6 @@ fn usage(usage: &Value) -> Option<Usage> {
         reasoning: 0,
     };
     (out.context() > 0).then_some(out)
-}
-
-/// Every request that was reported, also of messages that are not sent any more.
-fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {
-    each_row(source, |row| request(&row, out))
 }
 
 fn request(row: &Value, out: &mut Collector) {

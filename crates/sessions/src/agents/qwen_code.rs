@@ -21,18 +21,11 @@ use history::error::{Error, ErrorKind, Result};
 use history::{History, Kind, Meta, Role};
 
 pub(crate) static ROW: FormatRow = FormatRow {
-    name: "qwen-code",
-    api: Api::Gemini,
-    // It talks to many providers, so the signer is not known.
-    is_signed: false,
     folder: Some(("/.qwen/projects/", &[".jsonl"])),
     recognise: Some(sniff),
-    read,
-    scan: None,
-    write: None,
-    carry: None,
     requests: Some(requests),
-    repair: &[],
+    // It talks to many providers, so the signer is not known.
+    ..FormatRow::read_only("qwen-code", Api::Gemini, read)
 };
 
 const TYPES: [&str; 4] = ["user", "assistant", "tool_result", "system"];

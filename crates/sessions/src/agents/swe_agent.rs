@@ -16,19 +16,8 @@ use crate::{Format, Note, Record, Session, Source};
 use history::error::{Error, ErrorKind, Result};
 use history::{Call, History, Kind, MediaKind, Message, Meta, Output, Part, Role};
 
-pub(crate) static ROW: FormatRow = FormatRow {
-    name: "swe-agent",
-    api: Api::OpenAiChat,
-    is_signed: false,
-    folder: None,
-    recognise: Some(sniff),
-    read,
-    scan: None,
-    write: None,
-    carry: None,
-    requests: None,
-    repair: &[],
-};
+pub(crate) static ROW: FormatRow =
+    FormatRow { recognise: Some(sniff), ..FormatRow::read_only("swe-agent", Api::OpenAiChat, read) };
 
 /// Whether the first bytes, mended, are surely a trajectory: a first step with action and observation, or, without
 /// steps, a history whose messages name their agent.

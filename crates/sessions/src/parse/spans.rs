@@ -30,9 +30,9 @@ pub(crate) struct FieldSpans {
 }
 
 impl FieldSpans {
-    /// Where the value of the first field of that name stands.
+    /// Where the value of the last field of that name stands: of duplicates, a JSON parser takes the last.
     pub(crate) fn get(&self, key: &str) -> Option<Span> {
-        self.fields.iter().find(|it| it.0 == key).map(|it| it.1.clone())
+        self.fields.iter().rfind(|it| it.0 == key).map(|it| it.1.clone())
     }
 }
 
@@ -232,6 +232,11 @@ mod tests {
         assert_eq!(shown, [("a", "1"), ("b\"", "[2]"), ("c", "[3, 4")]);
         assert_eq!(fields.close, None);
         assert_eq!(fields.get("b\""), Some(17..20));
+    }
+
+    #[test]
+    fn of_duplicate_fields_the_last_counts() {
+        assert_eq!(fields(r#"{"a":1,"a":2,"b":3}"#, 0).get("a"), Some(11..12));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Spot, input, joined, media, opaque, raw, string, text};
+use super::{Spot, content_parts, input, joined, media, opaque, raw, string, text, text_and_media};
 use crate::Format;
 use crate::is_cleared;
 use crate::parse::spans::{self, Span};
@@ -19,13 +19,7 @@ pub(super) fn read(value: &Value) -> Option<(Role, Vec<Part>)> {
         "system" => Role::System,
         _ => return None,
     };
-    let parts = match value.get("content") {
-        None | Some(Value::Null) => vec![],
-        Some(Value::String(it)) => text(it).into_iter().collect(),
-        Some(Value::Array(it)) => it.iter().filter_map(block).collect(),
-        Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => return None,
-    };
-    Some((role, parts))
+    Some((role, content_parts(value, block)?))
 }
 
 fn block(value: &Value) -> Option<Part> {
@@ -48,21 +42,8 @@ fn block(value: &Value) -> Option<Part> {
 }
 
 fn result(value: &Value) -> Output {
-    let (mut texts, mut found) = (vec![], vec![]);
-    match value.get("content") {
-        Some(Value::String(it)) => texts.push(it.clone()),
-        Some(Value::Array(blocks)) => {
-            for it in blocks {
-                match (attachment(it), it.get("text").and_then(Value::as_str)) {
-                    (Some(it), _) => found.push(it),
-                    (None, Some(it)) => texts.push(it.to_string()),
-                    (None, None) => texts.push(json::compact(it)),
-                }
-            }
-        }
-        _ => {}
-    }
-    let text = texts.join("\n");
+    let content = value.get("content").filter(|it| it.is_string() || it.is_array());
+    let (text, found) = text_and_media(content, attachment);
     Output {
         failed: value.get("is_error").and_then(Value::as_bool).unwrap_or(false),
         cleared: is_cleared(&text),

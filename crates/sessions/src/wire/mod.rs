@@ -150,19 +150,7 @@ const fn row(
     is_signed: bool,
     read: fn(&dyn Source) -> Result<Session>,
 ) -> FormatRow {
-    FormatRow {
-        name,
-        api,
-        is_signed,
-        folder: None,
-        recognise: None,
-        read,
-        scan: None,
-        write: Some(write),
-        carry: None,
-        requests: None,
-        repair: &[],
-    }
+    FormatRow { is_signed, write: Some(write), ..FormatRow::read_only(name, api, read) }
 }
 
 pub(crate) static ANTHROPIC: FormatRow =
@@ -374,6 +362,36 @@ fn called_with(call: &Value, key: &str) -> String {
 /// A text part, unless there is nothing in it.
 fn text(text: &str) -> Option<Part> {
     if text.is_empty() { None } else { Some(Part::Text(text.into())) }
+}
+
+/// The parts of a message's `content`; nothing if that is neither text nor a list.
+fn content_parts(message: &Value, part: fn(&Value) -> Option<Part>) -> Option<Vec<Part>> {
+    match message.get("content") {
+        None | Some(Value::Null) => Some(vec![]),
+        Some(Value::String(it)) => Some(text(it).into_iter().collect()),
+        Some(Value::Array(it)) => Some(it.iter().filter_map(part).collect()),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => None,
+    }
+}
+
+/// What an output says, and its attachments; what is neither is told as JSON.
+fn text_and_media(output: Option<&Value>, attachment: fn(&Value) -> Option<Media>) -> (String, Vec<Media>) {
+    let (mut texts, mut found) = (vec![], vec![]);
+    match output {
+        None | Some(Value::Null) => {}
+        Some(Value::String(it)) => texts.push(it.clone()),
+        Some(Value::Array(parts)) => {
+            for it in parts {
+                match (attachment(it), it.get("text").and_then(Value::as_str)) {
+                    (Some(it), _) => found.push(it),
+                    (None, Some(it)) => texts.push(it.to_owned()),
+                    (None, None) => texts.push(json::compact(it)),
+                }
+            }
+        }
+        Some(it) => texts.push(json::compact(it)),
+    }
+    (texts.join("\n"), found)
 }
 
 /// A text unless it is blank.

@@ -5,7 +5,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{
-    Spot, called_with, data_url, input, joined, media_of_url, opaque, openai_role, raw, string, text, url_of,
+    Spot, called_with, content_parts, data_url, input, joined, media_of_url, opaque, openai_role, raw,
+    string, text, text_and_media, url_of,
 };
 use crate::Format;
 use crate::is_cleared;
@@ -18,13 +19,7 @@ pub(super) fn read(value: &Value) -> Option<(Role, Vec<Part>)> {
     Some(match kind {
         "message" | "" => {
             let role = openai_role(value.get("role")?.as_str()?)?;
-            let parts = match value.get("content") {
-                None | Some(Value::Null) => vec![],
-                Some(Value::String(it)) => text(it).into_iter().collect(),
-                Some(Value::Array(it)) => it.iter().filter_map(part).collect(),
-                Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => return None,
-            };
-            (role, parts)
+            (role, content_parts(value, part)?)
         }
         "function_call" => (Role::Assistant, vec![call(value, string(value, "name"), "arguments", false)]),
         "custom_tool_call" => (Role::Assistant, vec![call(value, string(value, "name"), "input", true)]),
@@ -48,22 +43,7 @@ fn call(value: &Value, name: &str, key: &str, freeform: bool) -> Part {
 }
 
 fn result(value: &Value) -> Output {
-    let (mut texts, mut found) = (vec![], vec![]);
-    match value.get("output") {
-        Some(Value::String(it)) => texts.push(it.clone()),
-        Some(Value::Array(parts)) => {
-            for it in parts {
-                match (attachment(it), it.get("text").and_then(Value::as_str)) {
-                    (Some(it), _) => found.push(it),
-                    (None, Some(it)) => texts.push(it.to_string()),
-                    (None, None) => texts.push(json::compact(it)),
-                }
-            }
-        }
-        None | Some(Value::Null) => {}
-        Some(it) => texts.push(json::compact(it)),
-    }
-    let text = texts.join("\n");
+    let (text, found) = text_and_media(value.get("output"), attachment);
     let id = match string(value, "call_id") {
         "" => string(value, "id"),
         it => it,

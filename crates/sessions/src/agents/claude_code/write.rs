@@ -162,9 +162,7 @@ impl<'a> NewRows<'a> {
 
     /// `message.id` for what was the response `old`.
     fn response(&self, old: &str) -> String {
-        let digest = derive::digest(&self.seed, "response", 0, old);
-        let hex: String = digest.iter().map(|it| format!("{it:02x}")).collect();
-        format!("msg_{hex}")
+        format!("msg_{}", derive::hex(&derive::digest(&self.seed, "response", 0, old)))
     }
 
     /// A row of ours: `fields` are key and JSON value.

@@ -53,7 +53,7 @@ pub(super) struct Reported {
     pub(super) usage: Option<Usage>,
 }
 
-/// The numbers that are.
+/// Names of the token counts that Gemini CLI reports.
 const REPORTED: [&str; 6] = ["input", "output", "cached", "thoughts", "tool", "total"];
 
 impl Reported {

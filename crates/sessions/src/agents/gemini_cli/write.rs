@@ -126,8 +126,7 @@ pub fn fresh(session: &Session, after: &History) -> Result<Written> {
 
 /// SHA-256 of the project's root, as the client notes it. It does not import a session that has none.
 pub(super) fn project_hash(meta: &Meta) -> String {
-    let digest = Sha256::digest(meta.cwd.as_deref().unwrap_or_default().as_bytes());
-    digest.iter().map(|it| format!("{it:02x}")).collect()
+    derive::hex(&Sha256::digest(meta.cwd.as_deref().unwrap_or_default().as_bytes()))
 }
 
 fn patch(source: &dyn Source, read: &Read, after: &History) -> Result<Written> {
