@@ -25,8 +25,8 @@ struct Steps {
     all: Vec<Option<Step>>,
     /// Index in `all` by id; of several steps with an id the first.
     by_id: HashMap<String, usize>,
-    /// A call replaced the whole list.
-    whole: bool,
+    /// The message of the last call that replaced the whole list.
+    whole: Option<usize>,
 }
 
 /// A status change of a task that was created before the history begins: only an earlier summary names it.
@@ -88,7 +88,7 @@ pub(super) fn read(history: &History, facts: &mut Vec<Fact>) -> Vec<TaskUpdate> 
     for (at, call) in open {
         changed.extend(apply(call, at, None, &assigned, &mut steps));
     }
-    let whole = steps.whole;
+    let whole = steps.whole.is_some();
     let steps: Vec<Step> = steps.all.into_iter().flatten().collect();
     if !steps.is_empty() {
         // A plan continues that of an earlier summary, unless a call replaced the whole list.
@@ -151,7 +151,10 @@ fn apply(
 ) -> Option<TaskUpdate> {
     let input = input_of(call);
     if let Some(items) = items(&input) {
-        *steps = Steps { whole: true, ..Steps::default() };
+        if steps.whole > Some(number) {
+            return None;
+        }
+        *steps = Steps { whole: Some(number), ..Steps::default() };
         steps.all = items.iter().filter_map(|it| Some(Some(listed_step(it, number)?))).collect();
         return None;
     }
@@ -237,7 +240,7 @@ fn set_status(
     if now == Some(None) {
         *step = None;
         steps.by_id.remove(&id);
-    } else if let Some(step) = step {
+    } else if let Some(step) = step.as_mut().filter(|it| it.message <= number) {
         if let Some(text) = subject {
             step.text = flat(text);
         }

@@ -39,14 +39,22 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
         for output in message.outputs().filter(|it| !it.failed) {
             let text = output.text.as_str();
             // Claude Code answers the call with one line; the text follows in a message.
-            if let Some(name) = open.get(&*output.id).filter(|_| text.contains('\n')) {
+            let is_skill = text.starts_with("<skill_content")
+                || text.starts_with("<activated_skill")
+                || text.lines().any(|it| it.starts_with("# "));
+            if let Some(name) = open.get(&*output.id).filter(|_| is_skill) {
                 load(&Skill { name, path: None, text });
             }
         }
         let by_user = message.role == Role::User;
         for text in message.texts().filter(|_| by_user).map(Text::as_str) {
-            let typed = slash_command(before).filter(|_| message.kind == Kind::Context);
-            of_client(text.trim_start(), typed).iter().for_each(&mut load);
+            match message.kind {
+                Kind::Context => {
+                    of_client(text.trim_start(), slash_command(before)).iter().for_each(&mut load)
+                }
+                Kind::Said => in_element(text.trim_start()).iter().for_each(&mut load),
+                Kind::Summary | Kind::Marker | Kind::Ack | Kind::Continue => {}
+            }
             before = text;
         }
         if !by_user {
@@ -58,7 +66,9 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
         loaded.entry(skill.name.to_owned()).or_insert_with(|| (fact.message, line(&skill)));
     }
     let told = |it: &Fact| it.text.split([' ', ':']).next().is_some_and(|it| loaded.contains_key(it));
-    facts.retain(|it| it.topic != Topic::Skills || !told(it));
+    let last_prompt = history.last_prompt();
+    let over = |it: &Fact| it.text.starts_with('/') && last_prompt > Some(it.message);
+    facts.retain(|it| it.topic != Topic::Skills || !told(it) && !over(it));
     let skills = loaded.into_values();
     facts
         .extend(skills.map(|(number, text)| Fact::from_tools(ToolTopic::Skills, number, text, Detail::None)));
@@ -73,8 +83,8 @@ fn name_of(call: &Call) -> Option<String> {
     Some(name.rsplit(':').next().unwrap_or(name).to_owned())
 }
 
-/// The skills that a client put into a message (Claude Code, Codex), or before the user's words (Pi). `typed`: the slash
-/// command whose text it is, if it is no skill.
+/// The skills that a client put into a message (Claude Code, Codex). `typed`: the slash command whose text it is, if it
+/// is no skill.
 fn of_client<'a>(text: &'a str, typed: Option<&'a str>) -> Vec<Skill<'a>> {
     let skills: Vec<Skill> = match text.strip_prefix(BASE_DIRECTORY) {
         // After a compaction Claude Code puts them all into one.
@@ -111,16 +121,23 @@ fn in_element(text: &str) -> Option<Skill<'_>> {
     })
 }
 
+/// Folders in which agents keep skills.
+const INSTALLED: [&str; 7] =
+    [".agents/skills/", ".claude/", ".codex/", ".config/", ".gemini/", ".hermes/", ".pi/"];
+
 /// The skill whose file was read: other agents have no call for it. Those of the project that is worked on are files.
 fn read_as_file<'a>(history: &'a History, fact: &'a Fact) -> Option<Skill<'a>> {
     let path = fact.text.as_str();
     let directory = path.strip_suffix("/SKILL.md").or_else(|| path.strip_suffix("\\SKILL.md"))?;
-    let installed = directory.starts_with('.') || directory.contains("/.") || directory.contains("\\.");
+    let installed = INSTALLED.iter().any(|it| path.replace('\\', "/").contains(it));
     let name = directory.rsplit(['/', '\\']).next().filter(|_| installed)?;
     let near = history.messages().iter().skip(fact.message).take(2);
-    let mut outputs = near.flat_map(Message::outputs).map(|it| it.text.as_str());
-    let text = outputs.find(|it| it.contains(&format!("name: {name}"))).unwrap_or_default();
-    Some(Skill { name, path: Some(path), text: without_head(text) })
+    let mut outputs = near.flat_map(Message::outputs).filter(|it| !it.failed).map(|it| it.text.as_str());
+    let head = format!("name: {name}\n");
+    let text = outputs.find_map(|it| Some(it.split_once(&head)?.1.split_once("---\n")?.1))?;
+    // Another skill may be printed behind it.
+    let text = text.split_once("\n---\nname: ").map_or(text, |it| it.0);
+    Some(Skill { name, path: Some(path), text })
 }
 
 /// The instructions of a skill's file, without the head that names and describes it.
@@ -154,8 +171,12 @@ fn stresses(sentence: &str) -> bool {
 fn forbids(sentence: &str) -> bool {
     const BEGINS: [&str; 6] =
         ["never ", "do not ", "don't ", "must not ", "you must not ", "you must never "];
-    let plain = without_bold(sentence).to_lowercase();
+    const NO_BAN: [&str; 5] = ["mind ", "forget ", "hesitate", "worry", "just "];
+    let plain = without_bold(sentence);
+    let lower = plain.to_lowercase();
+    let bans = BEGINS.iter().find_map(|it| lower.strip_prefix(it));
     plain.chars().count() <= QUOTE_CHARS
         && plain.ends_with(['.', '!'])
-        && (BEGINS.iter().any(|it| plain.starts_with(it)) || stresses(sentence))
+        && plain.starts_with(|it: char| it.is_uppercase() || it == '`')
+        && (bans.is_some_and(|rest| !NO_BAN.iter().any(|it| rest.starts_with(it))) || stresses(sentence))
 }

@@ -387,14 +387,17 @@ pub fn answers(history: &History) -> Vec<(usize, usize)> {
 }
 
 /// The message behind the second to last of the prompts with which a compacted history begins: the replies were removed,
-/// and all but the last were answered.
+/// and all but the last were answered. Where no summary stands behind them, what the client puts before the first prompt
+/// of a session does.
 fn answered_before_summary(messages: &[Message]) -> Option<usize> {
-    /// Nobody sends as many before the first reply.
+    /// As many are not typed before the first reply.
     const MANY: usize = 3;
     let end = messages.iter().position(|it| it.kind == Kind::Summary || it.role == Role::Assistant)?;
-    let mut requests = messages[..end].iter().enumerate().filter(|it| is_request(it.1));
-    let least = if messages[end].kind == Kind::Summary { 0 } else { MANY };
-    if requests.clone().count() < least {
+    let begins = &messages[..end];
+    let first = begins.iter().position(is_request)?;
+    let mut requests = begins.iter().enumerate().filter(|it| is_request(it.1));
+    let again = begins[first..].iter().any(|it| it.kind == Kind::Context);
+    if messages[end].kind != Kind::Summary && !(again && requests.clone().count() >= MANY) {
         return None;
     }
     requests.nth_back(1).map(|it| it.0 + 1)

@@ -419,7 +419,7 @@ impl ParsedCommand {
     }
 
     /// The words of each program, and where it runs.
-    fn placed(&self) -> impl Iterator<Item = (Vec<&str>, Option<&str>)> {
+    pub(super) fn placed(&self) -> impl Iterator<Item = (Vec<&str>, Option<&str>)> {
         self.programs().zip(self.programs.iter().map(|it| it.dir.as_deref()))
     }
 }

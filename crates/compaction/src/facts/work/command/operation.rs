@@ -233,9 +233,10 @@ impl ParsedCommand {
     /// Whether it runs the same tests more than once, and no others.
     pub(in crate::facts) fn repeats_tests(&self) -> bool {
         let is_loop = self.programs().any(|it| matches!(it[0], "for" | "while" | "until"));
-        let tests: Vec<Vec<&str>> =
-            self.programs().filter(|it| operation(it).is_some_and(|it| it.tests())).collect();
-        let varies = || tests.iter().flatten().any(|it| it.contains('$'));
+        let moves = self.programs().any(|it| matches!(it[0], "cd" | "pushd"));
+        let tests: Vec<_> =
+            self.placed().filter(|it| operation(&it.0).is_some_and(|it| it.tests())).collect();
+        let varies = || moves || tests.iter().flat_map(|it| &it.0).any(|it| it.contains('$'));
         tests.windows(2).all(|it| it[0] == it[1]) && (tests.len() > 1 || is_loop && !varies())
     }
 

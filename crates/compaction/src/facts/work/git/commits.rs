@@ -3,7 +3,6 @@
 use super::super::command::ParsedCommand;
 use super::{COMMITTED, is_same, log, of_git};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use regex::Captures;
 
 static REBASED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^Successfully rebased(?: and updated refs/heads/([^\s]*[^\s.]))?|^\s*✓ Rebased\b",
@@ -12,8 +11,17 @@ static NOW_AT: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^HEAD is now at ([0-
 
 /// What `git status` and `git checkout` say of the branch.
 static ON_BRANCH: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?m)^(?:On branch (\S+)$|## (\S+?)(?:\.\.\.\S.*)?$|(?:Switched to (?:a new )?|Already on )(?:branch )?'([^']+)'$)",
+    r"(?m)^(?:On branch (\S+)$|## (\S+?)\.\.\.\S|(?:Switched to (?:a new )?|Already on )(?:branch )?'([^']+)'$)",
 );
+
+/// The first line of a short status of a branch without upstream.
+static BARE_BRANCH: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^## (\S+)$");
+
+/// Whether a program is a short `git status` that names the branch.
+fn asks_for_branch(words: &[&str]) -> bool {
+    let short = |it: &&str| it.starts_with('-') && !it.starts_with("--") && it.contains('b');
+    words.starts_with(&["git", "status"]) && words.iter().any(|it| *it == "--branch" || short(it))
+}
 
 #[derive(Default)]
 pub(in crate::facts) struct Commits {
@@ -65,10 +73,13 @@ impl Commits {
             }
             self.made.push((self.branch.clone(), hash.as_str().to_owned()));
         }
-        let named = |it: &Captures| command.contains("status") || !it[0].starts_with("## ");
-        if let Some(found) =
-            ON_BRANCH.captures_iter(output).filter(named).last().filter(|_| command.contains("git "))
-        {
+        let mut named = ON_BRANCH.captures_iter(output).last().filter(|_| command.contains("git "));
+        // What is printed after it may have headings of its own.
+        let asked = || parsed.programs().any(|it| asks_for_branch(&it));
+        if named.is_none() && asked() {
+            named = BARE_BRANCH.captures(output);
+        }
+        if let Some(found) = named {
             self.branch = found.iter().skip(1).flatten().next().map_or("", |it| it.as_str()).to_owned();
             self.stated = true;
         }

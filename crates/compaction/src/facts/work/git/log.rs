@@ -22,6 +22,20 @@ const SHORT: usize = 10;
 /// Bytes of a subject that are told.
 const SUBJECT: usize = 90;
 
+/// What git says where it makes no commit.
+static NOT_COMMITTED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"\bnothing (?:added )?to commit\b|\bno changes added to commit\b");
+
+/// Whether a program makes one more commit and prints nothing of it.
+fn commits_quietly(words: &[&str]) -> bool {
+    let quiet =
+        |it: &&str| *it == "--quiet" || it.starts_with('-') && !it.starts_with("--") && it.contains('q');
+    let other = ["--amend", "--dry-run", "--help"];
+    words.starts_with(&["git", "commit"])
+        && words.iter().any(quiet)
+        && !words.iter().any(|it| other.contains(it))
+}
+
 #[derive(Default)]
 pub(in crate::facts::work) struct Log {
     /// Where the newest list stands, if there is one.
@@ -74,7 +88,9 @@ impl Log {
         let printed = COMMITTED.captures_iter(output).count();
         let unprinted = command.programs().filter(commits).count().saturating_sub(printed);
         self.silent |= unprinted > 0 && printed == 0;
-        self.unprinted += unprinted;
+        if tree.is_none() && printed == 0 && !NOT_COMMITTED.is_match(output) {
+            self.unprinted += command.programs().filter(|it| commits_quietly(it)).count();
+        }
         for found in COMMITTED.captures_iter(output) {
             let (Some(all), Some(hash)) = (found.get(0), found.get(2)) else { continue };
             let subject = output[all.end()..].lines().next().unwrap_or_default().trim();
@@ -90,6 +106,8 @@ impl Log {
                 self.of_prompt.take_if(|it| is_top(&it.1));
             }
             self.commits.insert(0, (hash.as_str().to_owned(), subject.clone()));
+            // Those are older.
+            self.unprinted = 0;
             self.since += 1;
             self.made.push((hash.as_str().to_owned(), subject));
         }

@@ -13,7 +13,11 @@ static SHARE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^Result: (\d+)/(\d+) 
 
 /// The end of a run of Swift's tests.
 static SWIFT: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?m)^\W*Test run with (\d+) tests? (?:in \d+ suites? )?passed\b");
+    AsciiFirstRegex::new(r"(?m)^\W*Test run with ([1-9]\d*) tests? (?:in \d+ suites? )?passed\b");
+/// How Swift's runners tell failures.
+static SWIFT_FAILED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^\W*Test run with \d+ tests? (?:in \d+ suites? )?failed\b|\bExecuted \d+ tests?, with [1-9]\d* failure",
+);
 
 /// Files with tests of which some failed (vitest, jest).
 static FILES_FAILED: AsciiFirstRegex =
@@ -119,8 +123,9 @@ fn own_totals(text: &str) -> Vec<(String, u64)> {
         Some(vec![("passed".to_owned(), passed), ("failed".to_owned(), all.saturating_sub(passed))])
     });
     let swift = || {
-        let passed = SWIFT.captures_iter(text).last()?.get(1)?.as_str().parse().ok()?;
-        Some(vec![("passed".to_owned(), passed)])
+        let each = SWIFT.captures_iter(text).filter_map(|it| it.get(1)?.as_str().parse::<u64>().ok());
+        let passed: u64 = each.sum();
+        (passed > 0 && !SWIFT_FAILED.is_match(text)).then(|| vec![("passed".to_owned(), passed)])
     };
     let tap = || {
         let mut totals: Vec<(String, u64)> = Vec::new();
