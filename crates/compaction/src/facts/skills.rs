@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::text::{flat, sentences, slash_command, without_bold};
+use super::text::{clip, flat, sentences, slash_command, without_bold};
 use super::voice::ToolTopic;
 use super::{Detail, Fact, FileOp, Topic, input_of};
 use history::{Call, History, Kind, Message, Role, Text};
@@ -14,10 +14,12 @@ const BASE_DIRECTORY: &str = "Base directory for this skill: ";
 const QUOTED: usize = 2;
 const QUOTE_CHARS: usize = 160;
 
-/// A skill as it was loaded.
+/// A skill as it was loaded; a slash command, with its slash, if the text is a command's.
 struct Skill<'a> {
     name: &'a str,
+    /// Its directory or file, where the session has it.
     path: Option<&'a str>,
+    /// Its instructions.
     text: &'a str,
 }
 
@@ -105,7 +107,7 @@ fn in_directory(text: &str) -> Option<Skill<'_>> {
     Some(Skill { name, path: Some(path), text })
 }
 
-/// A skill in an element, with its name and path in elements (Codex) or attributes (Pi).
+/// A skill in an element, with its name and path in elements (Codex) or attributes (pi).
 fn in_element(text: &str) -> Option<Skill<'_>> {
     let (tag, text) = text.strip_prefix("<skill")?.split_once('>')?;
     let text = text.split_once("</skill>")?.0;
@@ -149,20 +151,19 @@ fn without_head(text: &str) -> &str {
 /// What the summary says of a skill. Of its prohibitions, those in capitals come first.
 fn line(skill: &Skill) -> String {
     let place = skill.path.map_or_else(String::new, |it| format!(" ({it})"));
-    let mut bans: Vec<&str> = sentences(skill.text).into_iter().filter(|it| forbids(it)).collect();
-    bans.sort_by_key(|it| !stresses(it));
+    let mut forbidding: Vec<&str> = sentences(skill.text).into_iter().filter(|it| forbids(it)).collect();
+    forbidding.sort_by_key(|it| !stresses(it));
     let quote = |it: &&str| format!("\"{}\"", flat(&without_bold(it)));
-    let quoted: Vec<String> = bans.iter().take(QUOTED).map(quote).collect();
-    let more = if bans.len() > QUOTED { " and more" } else { "" };
-    match quoted.is_empty() {
-        true => format!("{}{place}", skill.name),
-        false => format!("{}{place}: it forbids {}{more}", skill.name, quoted.join(" ")),
-    }
+    let quoted: Vec<String> = forbidding.iter().take(QUOTED).map(quote).collect();
+    let more = if forbidding.len() > QUOTED { " and more" } else { "" };
+    let bans =
+        if quoted.is_empty() { String::new() } else { format!(": it forbids {}{more}", quoted.join(" ")) };
+    format!("{}{place}{bans}", skill.name)
 }
 
 /// Whether a sentence has a prohibition in capitals.
 fn stresses(sentence: &str) -> bool {
-    let begin = super::text::clip(sentence, 40).0;
+    let begin = clip(sentence, 40).0;
     begin.starts_with(|it: char| !it.is_ascii_digit())
         && ["NEVER", "DO NOT", "Do NOT", "MUST NOT"].iter().any(|it| begin.contains(it))
 }

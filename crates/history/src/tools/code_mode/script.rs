@@ -378,7 +378,8 @@ impl<'a> Parser<'a> {
         text
     }
 
-    /// The character of `\u…`, from behind the `u`: one of `XXXX`, a pair of them, or `{X…}`.
+    /// Reads the rest of a `\u` escape, from behind the `u`: four hexadecimal digits, a surrogate pair of two such
+    /// escapes, or digits in braces. `None` if it is no character.
     fn escaped(&mut self) -> Option<char> {
         if self.chars.next_if(|it| it.1 == '{').is_some() {
             let mut code = 0_u32;
