@@ -108,6 +108,8 @@ impl Place {
 
     fn go(&mut self, to: &str) {
         let to = match self.at.as_deref() {
+            // A model that does not know that its shell is there already: `cd apps/api` in `/w/apps/api`.
+            Some(at) if to.contains('/') && at.strip_suffix(to).is_some_and(|it| it.ends_with('/')) => return,
             Some(at) if !absolute(to) => joined(at, to),
             Some(_) | None => to.to_owned(),
         };
@@ -268,6 +270,11 @@ fn unwrapped(mut words: &[String]) -> &[String] {
             "command" if rest.first().is_some_and(|it| it.starts_with('-')) => break,
             "sudo" | "env" | "time" | "command" | "nohup" | "then" | "do" | "else" | "!" | "(" | "{" => rest,
             "timeout" if rest.len() > 1 => &rest[1..],
+            // It shortens the output of the program behind it.
+            "rtk" => match rest {
+                [mode, behind @ ..] if ["proxy", "test", "err", "summary"].contains(&mode.as_str()) => behind,
+                _ => rest,
+            },
             _ if assignment => rest,
             _ => break,
         };
@@ -462,6 +469,7 @@ mod tests {
             ),
             ("git rm --cached x.rs", ""),
             ("cd /w && cd sub && rm x", "Delete /w/sub:x"),
+            ("cd /w/a/b && cd a/b && rm x; cd b && rm y", "Delete /w/a/b:x, Delete /w/a/b/b:y"),
             ("cp a.rs /tmp/a.bak; mv a.rs.bak a.rs; cp /tmp/a.bak a.rs; cp a.rs b.rs", "Create b.rs"),
             (
                 "cd sub && cargo add --dev gauge; cargo add -p x y; npm i; npm i -D z",

@@ -52,18 +52,23 @@ impl Listing {
                 || it.starts_with("-s") && !it.starts_with("--")
         });
         let all = flags.iter().all(|it| it.starts_with('-') && *it != "--" && !it.starts_with("-u"));
-        let files: Vec<Listed> = if short {
-            output.lines().enumerate().filter_map(|(at, it)| short_line(at, it)).collect()
+        // Git quotes a path with a space. Without quotes, the next output follows it on the same line.
+        let joined = |it: &Listed| it.path.contains(' ') && !it.path.ends_with('"');
+        let (joined, mut files): (Vec<Listed>, Vec<Listed>) = if short {
+            output.lines().enumerate().filter_map(|(at, it)| short_line(at, it)).partition(joined)
         } else {
-            long(output)?
+            (Vec::new(), long(output)?)
         };
-        let from_root = flags.iter().any(|it| it.starts_with("--porcelain"));
-        let files: Vec<Listed> = files.into_iter().map(|it| Listed { from_root, ..it }).collect();
-        Some(Self { whole: all && command.shows_all(files.len(), |_| false), files })
+        for it in &mut files {
+            it.from_root = flags.iter().any(|it| it.starts_with("--porcelain"));
+            it.path = it.path.trim_matches('"').to_owned();
+        }
+        let whole = all && joined.is_empty() && command.shows_all(files.len(), |_| false);
+        Some(Self { whole, files })
     }
 }
 
-/// ` M src/a.rs`, `?? new/`, `R  a.rs -> b.rs`.
+/// ` M src/a.rs`, `?? new/`, `R  a.rs -> b.rs`, ` M "a b.rs"`.
 fn short_line(at: usize, line: &str) -> Option<Listed> {
     let state = |it: &str| it.bytes().all(|it| b" MADRCUT?".contains(&it)) && !it.trim().is_empty();
     let (state, path) = match (line.get(..2), line.get(2..3), line.get(3..)) {
@@ -72,7 +77,7 @@ fn short_line(at: usize, line: &str) -> Option<Listed> {
         (Some(two), _, _) if at == 0 && two.ends_with(' ') && state(two) => (two, &line[2..]),
         _ => return None,
     };
-    let path = path.rsplit_once(" -> ").map_or(path, |it| it.1).trim_matches('"');
+    let path = path.rsplit_once(" -> ").map_or(path, |it| it.1);
     if path.is_empty() || path.starts_with(' ') {
         return None;
     }
