@@ -53,6 +53,7 @@ pub(crate) fn stretches(text: &str) -> Vec<(Stretch, &str)> {
     mark_diffs(&lines, &mut kinds);
     mark_blocks(&lines, &mut kinds);
     mark_harness_text(&lines, &mut kinds);
+    mark_client_text(&lines, &mut kinds);
     let mut out: Vec<(Stretch, &str)> = Vec::new();
     let (mut from, mut at) = (0, 0);
     for (number, line) in lines.iter().enumerate() {
@@ -239,6 +240,15 @@ fn mark_harness_text(lines: &[&str], kinds: &mut [Stretch]) {
     }
 }
 
+/// Marks what Conductor writes before a prompt.
+fn mark_client_text(lines: &[&str], kinds: &mut [Stretch]) {
+    let is = |tag: &'static str| move |it: &&str| it.trim() == tag;
+    let Some(from) = lines.iter().position(is("<system_instruction>")) else { return };
+    if let Some(length) = lines[from..].iter().position(is("</system_instruction>")) {
+        kinds[from..=from + length].fill(Stretch::HarnessText);
+    }
+}
+
 /// Number of `#` of a heading whose title begins with a capital; 0 for other lines.
 fn heading_level(line: &str) -> usize {
     let level = line.bytes().take_while(|it| *it == b'#').count();
@@ -290,6 +300,10 @@ mod tests {
                 "Typed: Make it like this: | Block: body { | Typed: but darker",
             ),
             ("Implement this plan:\n\n# Plan\n\nAlways a.", "Typed: Implement this plan: | Document: # Plan"),
+            (
+                "<system_instruction>\nYou are in a workspace.\n</system_instruction>\n\nMend it.",
+                "HarnessText: <system_instruction> | Typed: ",
+            ),
             (
                 "Look at this change.\n\n=== DIFF: a.ts ===\n+// never do this\n \n+x();\n\nThen list what you find.",
                 "Typed: Look at this change. | Diff: === DIFF: a.ts === | Typed: Then list what you find.",
