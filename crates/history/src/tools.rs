@@ -386,6 +386,11 @@ fn ran(input: &Value, text: &str, freeform: bool, shell_dir: Option<&str>) -> Ve
 
 /// A command, and what it visibly does to files.
 fn commanded(command: &str, dir: Option<&str>) -> Vec<Action> {
+    // A model that does not know that the shell stayed there writes `cd apps/api && …` in `/w/apps/api`.
+    let to = command.strip_prefix("cd ").and_then(|it| it.split([' ', ';', '&', '\n']).next());
+    let to = to.filter(|it| it.contains('/') && !it.starts_with('/'));
+    let above = dir.zip(to).and_then(|(dir, to)| dir.strip_suffix(to)?.strip_suffix('/'));
+    let dir = above.or(dir);
     let run = Action { command: Some(command.into()), dir: dir.map(Into::into), ..Action::new(Meaning::Run) };
     let mut out = vec![run];
     out.extend(shell::actions(command, dir));
@@ -457,6 +462,11 @@ mod tests {
             ("str_replace_editor", r#"{"command":"view","path":"/x"}"#, "read /x"),
             ("str_replace_editor", r#"{"command":"str_replace","path":"/x"}"#, "edit /x"),
             ("shell", r#"{"command":["bash","-lc","ls"],"workdir":"/w"}"#, "run (in /w) ls"),
+            (
+                "shell",
+                r#"{"command":"cd b/c && rm x","workdir":"/a/b/c"}"#,
+                "run (in /a) cd b/c && rm x\ndelete (in /a/b/c) x",
+            ),
             ("shell", r#"{"command":["git","commit","-m","a b"]}"#, "run git commit -m 'a b'"),
             ("local_shell", r#"{"action":{"command":["rm","x.rs"]}}"#, "run rm x.rs\ndelete x.rs"),
             ("move_file", r#"{"source":"a","destination":"b"}"#, "rename a -> b"),

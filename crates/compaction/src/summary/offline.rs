@@ -240,7 +240,18 @@ fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Cand
     let mut numbers: Vec<usize> = order.to_vec();
     numbers.sort_unstable();
     let all: Vec<&Candidate> = numbers.into_iter().map(|it| &items[it]).collect();
-    all.iter().copied().filter(|it| !stands_in_its_message(it, &all)).collect()
+    let again = |it: &Candidate, later: &[&Candidate]| {
+        it.kind == LineKind::Command && later.iter().any(|later| says_the_same(it, later))
+    };
+    let told =
+        |(at, it): (usize, &&Candidate)| !stands_in_its_message(it, &all) && !again(it, &all[at + 1..]);
+    all.iter().enumerate().filter(|it| told(*it)).map(|it| *it.1).collect()
+}
+
+/// Whether two lines differ only in the message that they are of: of long commands, what differs is cut.
+fn says_the_same(one: &Candidate, other: &Candidate) -> bool {
+    let text = |it: &Candidate| Some(it.now.as_ref()?.0.text.rsplit_once(" [#")?.0.to_owned());
+    one.section == other.section && text(one).is_some_and(|it| text(other) == Some(it))
 }
 
 /// Whether an order stands behind the whole message that it is from, which tells it.

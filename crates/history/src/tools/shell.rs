@@ -108,8 +108,6 @@ impl Place {
 
     fn go(&mut self, to: &str) {
         let to = match self.at.as_deref() {
-            // A model that does not know that its shell is there already: `cd apps/api` in `/w/apps/api`.
-            Some(at) if to.contains('/') && at.strip_suffix(to).is_some_and(|it| it.ends_with('/')) => return,
             Some(at) if !absolute(to) => joined(at, to),
             Some(_) | None => to.to_owned(),
         };
@@ -469,7 +467,6 @@ mod tests {
             ),
             ("git rm --cached x.rs", ""),
             ("cd /w && cd sub && rm x", "Delete /w/sub:x"),
-            ("cd /w/a/b && cd a/b && rm x; cd b && rm y", "Delete /w/a/b:x, Delete /w/a/b/b:y"),
             ("cp a.rs /tmp/a.bak; mv a.rs.bak a.rs; cp /tmp/a.bak a.rs; cp a.rs b.rs", "Create b.rs"),
             (
                 "cd sub && cargo add --dev gauge; cargo add -p x y; npm i; npm i -D z",
