@@ -179,5 +179,7 @@ fn forbids(sentence: &str) -> bool {
     plain.chars().count() <= QUOTE_CHARS
         && plain.ends_with(['.', '!'])
         && plain.starts_with(|it: char| it.is_uppercase() || it == '`')
+        // Which skill comes next changes with the work.
+        && !lower.contains("other skill")
         && (bans.is_some_and(|rest| !NO_BAN.iter().any(|it| rest.starts_with(it))) || stresses(sentence))
 }

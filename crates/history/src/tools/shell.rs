@@ -286,6 +286,7 @@ fn makes_folders(words: &[String]) -> Option<&[String]> {
         [head, made @ ..] if head == "mkdir" => Some(made),
         [git, verb, made @ ..] if git == "git" && verb == "clone" => Some(made),
         [git, tree, verb, made @ ..] if git == "git" && tree == "worktree" && verb == "add" => Some(made),
+        [gh, repo, verb, made @ ..] if gh == "gh" && repo == "repo" && verb == "clone" => Some(made),
         _ => None,
     }
 }
@@ -459,6 +460,7 @@ mod tests {
             ("rm -f a.rs 'b c.rs' $X *.o", "Delete a.rs, Delete b c.rs"),
             ("rm -rf out tmp && mkdir -p out", "Delete tmp"),
             ("rm -rf /t/a /t/b && git clone https://x.org/a /t/a && git worktree add /t/b", ""),
+            ("rm -rf a && gh repo clone x/a a", ""),
             ("docker exec c sh -c 'rm x'; sh -c 'rm y'", "Delete y"),
             ("cd sub && git mv a.rs b.rs; git rm c.rs", "Rename sub:a.rs->b.rs, Delete sub:c.rs"),
             (

@@ -282,11 +282,7 @@ pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec
     // A question is answered in passing; a slash command is none.
     let question = |it: &str| asks(it) && !it.starts_with('/') && it.len() <= MAX_QUESTION_BYTES;
     let messages = history.messages();
-    let reply = |it: &Fact| {
-        let before = it.message.checked_sub(1).map(|before| &messages[before]);
-        it.text.len() <= MAX_REPLY_BYTES
-            && before.is_some_and(|before| answers_question(&messages[it.message], before))
-    };
+    let reply = |it: &Fact| it.text.len() <= MAX_REPLY_BYTES && is_answer(messages, it.message);
     let asked = |it: &&Fact| {
         let new = it.topic == Topic::Requests && it.voice() == Voice::User && it.message > at;
         new && !question(&it.text) && !reply(it)
@@ -305,7 +301,25 @@ pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec
 pub fn last_answered(history: &History) -> Option<usize> {
     let messages = history.messages();
     // "Shall I?" "Yes": the report that asked has not finished what was requested.
-    last_report(messages, |number| number > 0 && answers_question(&messages[number], &messages[number - 1]))
+    last_report(messages, |number| is_answer(messages, number))
+}
+
+/// Whether the prompt `number` answers the question of the message before it, but for those of the client.
+fn is_answer(messages: &[Message], number: usize) -> bool {
+    let mut before = messages[..number].iter().rev();
+    let before = before.find(|it| !matches!(it.kind, Kind::Context | Kind::Marker));
+    before.is_some_and(|it| answers_question(&messages[number], it))
+}
+
+/// Whether message `number` is the whole answer to a question.
+fn answers_at_once(messages: &[Message], number: usize) -> bool {
+    let asked = number.checked_sub(1).map(|it| &messages[it]).filter(|it| it.is_prompt());
+    let plain = asked.map(Message::plain).unwrap_or_default();
+    let message = &messages[number];
+    plain.len() <= MAX_QUESTION_BYTES
+        && is_question(&plain)
+        && speaks(message)
+        && message.calls().next().is_none()
 }
 
 /// The last report of the model, or summary, that was followed by another request. `replies`: whether a prompt belongs
@@ -322,7 +336,7 @@ fn last_report(messages: &[Message], replies: impl Fn(usize) -> bool) -> Option<
         } else if message.kind == Kind::Summary && asked {
             return Some(number);
         } else if message.role == Role::Assistant {
-            if asked && next && is_report(message) {
+            if asked && next && (is_report(message) || answers_at_once(messages, number)) {
                 return Some(number);
             }
             next = false;
@@ -347,14 +361,16 @@ pub fn question_answered(history: &History) -> Option<usize> {
 pub fn final_answer(history: &History) -> Option<usize> {
     last_reply(history).filter(|at| {
         let text = text_of_model(&history.messages()[*at]);
-        !says_remaining(&text) && !CUES.unfinished.is_in(&Lowercased::of(&text))
+        let lower = Lowercased::of(&text);
+        !leaves_question(&text) && !says_remaining(&text) && !CUES.unfinished.is_in(&lower)
     })
 }
 
-/// As [`final_answer`], with what it may leave open.
+/// As [`final_answer`], with what it may leave open or ask.
 pub fn last_reply(history: &History) -> Option<usize> {
     let messages = history.messages();
-    let at = messages.iter().rposition(|it| it.role != Role::System)?;
+    let of_client = |it: &Message| matches!(it.kind, Kind::Context | Kind::Marker);
+    let at = messages.iter().rposition(|it| it.role != Role::System && !of_client(it))?;
     let last = &messages[at];
     let text = text_of_model(last);
     let working = last.calls().next().is_some() && !delivers(last);
@@ -362,7 +378,7 @@ pub fn last_reply(history: &History) -> Option<usize> {
     let goes_on = || statements(&text).pop().is_some_and(announces);
     let turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
     let worked = is_report(last) || turn.flat_map(|it| it.calls()).next().is_some();
-    (at > 0 && speaks(last) && worked && !working && !leaves_question(&text) && !goes_on()).then_some(at)
+    (at > 0 && speaks(last) && worked && !working && !goes_on()).then_some(at)
 }
 
 /// Each request that was answered before the next one, with the last message of the model before that. A request that

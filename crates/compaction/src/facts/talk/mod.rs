@@ -59,7 +59,7 @@ static FILLER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 static NEGATIVE: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:no|not|nothing|still)\b");
 /// A prompt that only asks to go on with what was asked before.
 static RESUMES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
-    r"(?i)^\W*(?:(?:please|pls|ok(?:ay)?|yes|now)\W+)*(?:continue|resume|carry on|go on|keep going|proceed|pick (?:it )?up)",
+    r"(?i)^\W*(?:(?:please|pls|ok(?:ay)?|yes|now|sorry)\W+)*(?:continue|resume|carry on|go on|keep going|proceed|pick (?:it )?up)",
     r"(?:,? (?:please|(?:(?:with|from) )?(?:(?:the|this|that|our|your) )?(?:(?:previous|last|old) )?(?:session|work|conversation|task)",
     r"|(?:from )?where (?:you|we|it) (?:left off|stopped)))*\W*$",
 ));
@@ -114,12 +114,13 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 read_rules(number, &prompt, &mut facts);
                 // The prompt that starts the work answers nothing.
                 let asked = fresh.take().filter(|_| started).map(|it| &messages[it]);
+                let chosen = is_choice(&whole) && asked.is_some_and(|it| answers_question(message, it));
                 read_decisions(number, &prompt, asked, &mut facts);
                 if started {
                     read_objection(number, &whole, &messages[..number], &mut facts);
                 }
                 started |= !trivial;
-                if !trivial || last.is_none() {
+                if !trivial && !chosen || last.is_none() {
                     last = Some(number);
                 }
             }
@@ -139,6 +140,13 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
     facts.extend(delegated::read(history));
     read_end(history, last, said, &mut facts);
     facts
+}
+
+/// Whether a prompt is so short that it is a request only together with the question before it: `local`, `A and B`.
+fn is_choice(prompt: &str) -> bool {
+    /// Maximum words.
+    const WORDS: usize = 3;
+    prompt.split_whitespace().count() <= WORDS
 }
 
 fn prompt_fact(topic: Topic, number: usize, prompt: &Prompt, part: &str) -> Option<Fact> {

@@ -27,6 +27,9 @@ static SPEAKER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\s*(?:\*\*|#+ )?\[?(?:(user|human|you)|assistant|ai|claude|chatgpt|gpt|gemini|codex|agent|bot|tool|system)",
     r"(?: \([^)]{1,40}\))?(?:\]|(?:\*\*)?\s*:(?:\*\*)?)(?:\s|$)",
 ));
+/// The prompt of a shell, and a command: `❯ ls`, `$ ls`, `me@host:~$ ls`.
+static SHELL_PROMPT: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"^(?:❯|\$|[\w.-]+@[\w.-]+[ :][^$%#\n]{0,80}[$%#]) \S");
 /// How a harness tells the model its role.
 static PREAMBLE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:(?:setting|context|role|system)\b\W*)?(?:you are (?:an?|the) |your name is |you(?:'|’)re (?:an?|the) |act as )",
@@ -48,6 +51,7 @@ pub(crate) fn stretches(text: &str) -> Vec<(Stretch, &str)> {
     let lines = split_at_fences(text);
     let mut kinds = vec![Stretch::Typed; lines.len()];
     mark_logs(&lines, &mut kinds);
+    mark_terminal(&lines, &mut kinds);
     mark_transcript(&lines, &mut kinds);
     mark_document(&lines, &mut kinds);
     mark_diffs(&lines, &mut kinds);
@@ -150,6 +154,19 @@ fn mark_logs(lines: &[&str], kinds: &mut [Stretch]) {
     };
     mark(&stamped, STAMPED);
     mark(&|it| is_machine_output(it) && !it.trim_end().ends_with(':'), OTHERS);
+}
+
+/// Marks what was copied from a terminal: from a shell's first prompt to the end of what the last command printed.
+fn mark_terminal(lines: &[&str], kinds: &mut [Stretch]) {
+    let Some(from) = lines.iter().position(|it| SHELL_PROMPT.is_match(it)) else { return };
+    let last = lines.iter().rposition(|it| SHELL_PROMPT.is_match(it)).unwrap_or(from);
+    let blank = |at: &usize| lines[*at].trim().is_empty();
+    // What git prints behind a blank line.
+    let goes_on = |at: &usize| {
+        lines.get(at + 1).is_some_and(|it| it.starts_with("Please make sure you have the correct"))
+    };
+    let to = (last..lines.len()).find(|at| blank(at) && !goes_on(at)).unwrap_or(lines.len());
+    kinds[from..to].fill(Stretch::Log);
 }
 
 /// Whether lines are code rather than program output: most end like statements or blocks.
@@ -300,6 +317,10 @@ mod tests {
                 "Typed: Make it like this: | Block: body { | Typed: but darker",
             ),
             ("Implement this plan:\n\n# Plan\n\nAlways a.", "Typed: Implement this plan: | Document: # Plan"),
+            (
+                "Why?\n❯ git push\nPlease make sure you may.\n\nMend it.",
+                "Typed: Why? | Log: ❯ git push | Typed: ",
+            ),
             (
                 "<system_instruction>\nYou are in a workspace.\n</system_instruction>\n\nMend it.",
                 "HarnessText: <system_instruction> | Typed: ",

@@ -37,7 +37,7 @@ static KINDS: [(Name, AsciiFirstRegex); 9] = [
     kind(Name::Hash, r"\b(?:sha256:)?[0-9a-f]{7,64}\b"),
     kind(
         Name::Branch,
-        r"(?i)(?:\bbranch(?:es)?(?: named| called)? [`'\x22]?|git (?:checkout|switch)(?: -[bc])? |git push (?:-u )?origin |origin/)([A-Za-z][\w.-]*/?[\w./-]*\w)",
+        r"(?i)(?:\bbranch(?: named| called)? [`'\x22]?|\bbranches [`'\x22]|git (?:checkout|switch)(?: -[bc])? |git push (?:-u )?origin |origin/)([A-Za-z][\w.-]*/?[\w./-]*\w)",
     ),
     kind(
         Name::Setting,
@@ -164,9 +164,10 @@ impl Names {
                     let alone = alone && !text[..it.start()].ends_with('#');
                     let of_tool = is_kept_by_tools(word_around(text, it.range()));
                     let none = styles || of_tool || is_signature(text, it.start());
-                    // The end of another name: `PUMP-FIXES-2026-07-27.md`.
-                    let end = *kind == Name::Ticket && text[..it.start()].ends_with(['-', '_']);
-                    if (alone || !matches!(kind, Name::Hash)) && !none && !end {
+                    if (alone || !matches!(kind, Name::Hash))
+                        && !none
+                        && !is_part_of_other(*kind, &text[..it.start()], it.as_str())
+                    {
                         self.add(number, *kind, it.as_str());
                     }
                 }
@@ -213,6 +214,31 @@ fn read_code(number: usize, output: &str, actions: &[Action], base: Option<&str>
 fn is_search(action: &Action) -> bool {
     let by = |it: &str| command::is_read_only(it) && ["rg ", "grep "].iter().any(|of| it.contains(of));
     action.meaning == Meaning::Search || action.command.as_deref().is_some_and(by)
+}
+
+/// Whether a name behind `before` is a part of another, or a number that counts something else.
+fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
+    /// What reviews and plans number like tickets.
+    const NUMBERED: [&str; 8] =
+        ["finding", "findings", "item", "point", "step", "task", "comment", "question"];
+    let last = before.trim_end().rsplit(|it: char| !it.is_alphanumeric()).next().unwrap_or_default();
+    match kind {
+        // `PUMP-FIXES-2026-07-27.md`, `finding #12`, and a heading: `Issue 1`.
+        Name::Ticket => {
+            before.ends_with(['-', '_'])
+                || name.starts_with('#') && NUMBERED.contains(&last.to_lowercase().as_str())
+                || name.to_lowercase().strip_prefix("issue ").is_some_and(|it| it.len() == 1)
+        }
+        // `alex/v0.3.0-review`, and the time of a screenshot: `at 10.36.37`.
+        Name::Version => {
+            before.ends_with('/')
+                && name.contains('-')
+                && !before.ends_with("/download/")
+                && !before.ends_with("/tag/")
+                || last == "at" && name.bytes().all(|it| it.is_ascii_digit() || it == b'.')
+        }
+        _ => false,
+    }
 }
 
 /// The word in which a name stands: a path, an address.
@@ -295,13 +321,18 @@ fn is_informative(kind: Name, text: &str) -> bool {
                 && text.bytes().any(|b| b.is_ascii_lowercase())
         }
         Name::Branch => {
-            text.contains(['/', '-']) && text.len() >= 5 && !text.ends_with(['.', '/']) && !is_file(text)
+            text.contains(['/', '-'])
+                && text.len() >= 5
+                && !text.ends_with(['.', '/'])
+                && !text.contains("..")
+                && !is_file(text)
                 || text == "main"
                 || text == "master"
                 || text == "dev"
         }
         Name::Version => {
             !is_address(text)
+                && !text.contains("..")
                 && !text.trim_start_matches(['"', '\'']).starts_with("version")
                 && (text.contains(char::is_alphabetic) || text.matches('.').count() > 1)
                 && !text.starts_with("0.0.0.0")

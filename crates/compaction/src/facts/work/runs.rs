@@ -49,6 +49,8 @@ impl Work<'_> {
             outcome.ok = (failed || self.reports.is_none() && !masked).then_some(!failed);
             outcome.error = failed.then(|| failure_message(output));
         }
+        // `cat a || echo "none"`
+        let absent = parsed.iter().any(|it| it.prints_instead(output.text.as_str()));
         if outcome.ok != Some(false) && !NOT_ENTERED.is_match(output.text.as_str()) {
             // Git takes them from the root of the repository.
             let here: Vec<&ParsedCommand> = parsed.iter().filter(|it| !self.is_of_other_tree(it)).collect();
@@ -59,7 +61,7 @@ impl Work<'_> {
             }
             actions
                 .iter()
-                .filter(|it| it.meaning != Meaning::Run)
+                .filter(|it| it.meaning != Meaning::Run && !(absent && it.meaning == Meaning::Read))
                 .for_each(|it| self.record_file_action(number, it, output));
             let dir = actions.first().and_then(|it| it.dir.as_deref());
             for place in parsed.iter().filter(|it| it.is_read_only()).flat_map(|it| it.searched_paths()) {
@@ -274,7 +276,8 @@ impl Work<'_> {
             }
         }
         // A test between is there to see it fail without the change.
-        let discards = self.resets_changes(number, parsed) || parsed.discards_changes();
+        let edited = self.files.values().any(|it| it.1.changes());
+        let discards = self.resets_changes(number, parsed) || edited && parsed.discards_changes();
         if discards && !parsed.runs_tests() {
             let text = format!("changes discarded: {}", flat(clip(command, 200).0));
             self.facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));

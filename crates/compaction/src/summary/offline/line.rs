@@ -70,7 +70,8 @@ impl LineStyle {
     /// What is told behind a goal. `over`: what answered the request before the current one, if it stands behind the goal.
     fn end_of_goal(&self, fact: &Fact, over: Option<usize>) -> String {
         let Some(last) = over else {
-            let below = self.below == Some(fact.message) && self.last_answered.is_none();
+            let below =
+                self.below == Some(fact.message) && self.last_answered.is_none() && self.replied.is_none();
             return if below { BELOW.to_owned() } else { self.answer_of_last(fact) };
         };
         let by = self.answers.iter().find(|(asked, by)| match fact.voice() {

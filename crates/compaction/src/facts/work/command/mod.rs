@@ -11,7 +11,7 @@ use super::paths::{file_name, is_absolute};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::flat;
 pub(in crate::facts::work) use filters::lets_through;
-use history::tools::{self, Program};
+use history::tools::{self, Joint, Program};
 pub(in crate::facts) use operation::Operation;
 use operation::operation;
 pub(in crate::facts) use probe::probe;
@@ -416,6 +416,13 @@ impl ParsedCommand {
         places.dedup();
         let [one] = places[..] else { return None };
         Some(one.map(str::to_owned))
+    }
+
+    /// Whether an output has what `|| echo …` prints where the program before it failed.
+    pub(in crate::facts) fn prints_instead(&self, output: &str) -> bool {
+        let instead = self.programs.iter().filter(|it| it.joint == Joint::Or && it.words[0] == "echo");
+        let told = instead.map(|it| it.words[1..].join(" ")).filter(|it| !it.is_empty() && !it.contains('$'));
+        told.into_iter().any(|it| output.lines().any(|line| line.trim() == it.trim()))
     }
 
     /// The words of each program, and where it runs.

@@ -93,14 +93,21 @@ fn short_line(at: usize, line: &str) -> Option<Listed> {
 /// The heading of files that git does not know, in the long form.
 const UNTRACKED: &str = "Untracked files:";
 
+/// The last line of the long form where nothing is left to commit.
+const CLEAN: &str = "nothing to commit, working tree clean";
+
 /// The long form, which git prints in the user's language: none if that is not English.
 fn long(output: &str) -> Option<Vec<Listed>> {
     let mut out = Vec::new();
-    let mut known = output.contains("nothing to commit") || output.contains("working tree clean");
+    let mut known = output.contains("nothing to commit") || output.contains(CLEAN);
     // Whether the files of a section are new, once its heading is read, and how many were known before it.
     let mut section: Option<(bool, usize)> = None;
     for line in output.lines() {
         let text = line.trim();
+        // Of a `git status` before it in the same command.
+        if text == CLEAN {
+            out.clear();
+        }
         match text {
             "Changes to be committed:" | "Changes not staged for commit:" | "Unmerged paths:" => {
                 section = Some((false, out.len()));

@@ -56,8 +56,13 @@ impl Uncommitted {
         resolve: impl Fn(&Listed) -> Option<String>,
     ) -> Vec<String> {
         let mut named = Vec::new();
+        // What is printed before a commit was not committed then.
+        let commits =
+            command.programs().any(|it| of_git(&it).is_some_and(|it| it.first() == Some(&"commit")));
+        let committed = COMMITTED.find_iter(output).last().filter(|_| commits);
+        let (mut printed, after) = output.split_at(committed.map_or(output.len(), |it| it.start()));
         for words in command.programs() {
-            if let Some(listing) = Listing::of(&words, command, output) {
+            if let Some(listing) = Listing::of(&words, command, printed) {
                 self.list(number, &listing, &resolve);
             }
             if let ["jj" | "gt" | "sl" | "hg" | "svn", ..] = words[..] {
@@ -69,6 +74,7 @@ impl Uncommitted {
                 }
                 ["commit", ref rest @ ..] if !rest.contains(&"--dry-run") => {
                     named.extend(self.commit(number, rest));
+                    printed = if after.is_empty() { printed } else { after };
                 }
                 // These leave the files as they are.
                 ["checkout" | "switch", "-b" | "-B" | "-c" | "-C", ..] => {}
@@ -181,7 +187,10 @@ impl Uncommitted {
             (Some(status), Some(commit)) if commit > status => {
                 (format!("git status: #{}, last commit: #{}", origin(status), origin(commit)), status)
             }
-            (Some(status), _) => (format!("git status: #{}", origin(status)), status),
+            (Some(status), _) => {
+                let since = if newest.iter().any(|it| it.1.0 > status) { ", and edits since" } else { "" };
+                (format!("git status: #{}{since}", origin(status)), status)
+            }
             (None, Some(_)) if unseen => return None,
             (None, Some(commit)) => (format!("as far as seen; last commit: #{}", origin(commit)), commit),
             (None, None) => return None,

@@ -26,7 +26,7 @@ static ERROR_LINES: [(ErrorLine, AsciiFirstRegex); 7] = [
     (
         ErrorLine::Test,
         AsciiFirstRegex::new(
-            r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\))",
+            r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\)| ?FAIL  \S+ > \S| +● .+ › \S|\S+ > .+ FAILED$)",
         ),
     ),
     (
@@ -41,7 +41,7 @@ static ERROR_LINES: [(ErrorLine, AsciiFirstRegex); 7] = [
         AsciiFirstRegex::new(concat!(
             r"(?m)(?:^|\s)(?:(?:error(?:\[\w+\])?|Error|[a-z]\w*[a-z](?:Error|Exception)|\w+\.?\w*(?:Error|Exception)):(?:[^:\n]|$)|Error \[[A-Z][A-Z0-9_]+\]:|ERROR\b|fatal:|FATAL\b|Fatal error:|panic:",
             r"|error TS\d+|thread '.*' (?:\(\d+\) )?panicked|CONFLICT|! \[(?:remote )?rejected\]|AssertionError|SyntaxError|undefined reference",
-            r"|npm (?:ERR!|error)|TypeError)",
+            r"|npm (?:ERR!|error)|TypeError|[Mm]issing required (?:argument|option|flag|parameter|positional))",
         )),
     ),
     (
@@ -70,6 +70,8 @@ static NUMBERED: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]");
 static CODE: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"^\s*(?:(?:[-+]\s*)?(?:\}?\s*(?:except|catch)\b|raise\b|throw\b|return\b|if\b|elif\b|const\b|let\b|var\b|//|\*\s|<!--|#\s)",
     r"|[-+] ?[\w$./-]+=|@@ )|^[\w./\\@\[\]-]+\.\w+[:-]\d+[:-](?:\d+:)?\s*(?:except|catch|raise|throw|return|if|const|let|var|//|#|\*)\b",
+    // A test that saw the error that it expects.
+    r"|^\W*(?:PASS(?:ED)?|ok \d+)\b",
     // What the system's own libraries log of a program (Apple).
     r"|^\d{4}-\d\d-\d\d [\d:.]+[-+]\d{4} \S+\[\d+:\d+\] \[",
 ));
@@ -82,8 +84,17 @@ static PROGRESS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 /// Maximum bytes of a line that states an error: a longer one is a page or a record.
 const LONGEST: usize = 4_000;
 
+/// The first failed test as mocha lists it below the counts: suites, name, error.
+static LISTED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?m)^ +\d+ failing\s*\n\s*\n? +1\) (\S.*(?:\n +\S.*){0,4}?):\s*\n(?:\s*\n)* +(\S.*)$",
+);
+
 /// The first line of the most certain kind.
 pub(super) fn error_line(text: &str) -> Option<(String, ErrorLine)> {
+    if let Some(found) = LISTED.captures(text) {
+        let told = format!("{}: {}", &found[1], &found[2]);
+        return Some((flat(clip(&told, 220).0), ErrorLine::Test));
+    }
     for (kind, pattern) in &ERROR_LINES {
         for found in pattern.find_iter(text).take(20) {
             // The match may begin with the preceding line break.

@@ -12,7 +12,8 @@ use counts::{Counts, checked_nothing, counts_in, packages_passed};
 use error_line::{ErrorLine, error_line, first_line, panic_location, raised};
 use history::Output;
 use printed::{
-    commits_in, conflict, created_issue, ends_as_failed, failed_verdict, is_rebased, pull_request,
+    commits_in, conflict, created_issue, ends_as_failed, failed_verdict, is_authenticated, is_rebased,
+    pull_request,
 };
 pub(super) use printed::{is_conflict, wrong_flag};
 
@@ -238,7 +239,8 @@ impl Evidence<'_> {
         let test_failed = kind == Some(ErrorLine::Test) || counts.is_some_and(|it| it.failed && it.tests);
         // A search without matches exits with 1, a look at what was removed with 2.
         let asks = self.parsed.hides_failure() || self.error.is_none() && self.parsed.looks_on_the_way();
-        let nothing_found = self.missing_as_meant || self.exit == Some(1) && asks;
+        let nothing_found = self.missing_as_meant
+            || self.exit == Some(1) && (asks || is_authenticated(self.command, self.head));
         if nothing_found && kind.is_none() && !failures {
             return None;
         }

@@ -18,10 +18,15 @@ static REBASED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^Successfully rebas
 static CREATED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^\W*Created issue: (\S+)");
 static PULL: AsciiFirstRegex = AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b");
 
-/// The verdict of a runner that failed, whatever its exit code: `RESULT: FAIL (1/2)`, and that of Xcode.
-static VERDICT: AsciiFirstRegex = AsciiFirstRegex::new(
+/// The verdict of a runner that failed, whatever its exit code: `RESULT: FAIL (1/2)`, that of Xcode, of Nx, and of what
+/// runs several checks.
+static VERDICT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?m)^\W{0,4}(?:(?:[Oo]verall|[Ff]inal) )?(?:RESULT|Result|result|VERDICT|Verdict): *(?:FAIL|Fail)[a-zA-Z]*\b.*$|^\*\* (?:TEST|BUILD|ARCHIVE) FAILED \*\*$",
-);
+    r"|^\W*NX\W+Running target.* failed\s*$|^\W*(?:Some|\d+) (?:\w+ ){0,2}checks failed\b.*$",
+));
+/// What GitHub's shell access ends with, with exit code 1.
+static AUTHENTICATED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?m)^Hi \S+ You've successfully authenticated");
 /// The last line of prettier when it found something, of Node.js after an exception, of make, and of mise's tasks.
 static LAST_WORDS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?:^|\n)\[warn\] Code style issues found in [^\n]*\s*$|\n\nNode\.js v\d+\.\d+\.\d+\s*$",
@@ -31,6 +36,11 @@ static LAST_WORDS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 /// Whether its last line says that it failed, whatever exit code is left of it.
 pub(super) fn ends_as_failed(text: &str) -> bool {
     LAST_WORDS.is_match(text)
+}
+
+/// Whether an exit code of 1 only says that GitHub gives no shell.
+pub(super) fn is_authenticated(command: &str, text: &str) -> bool {
+    command.contains("ssh ") && AUTHENTICATED.is_match(text)
 }
 
 /// The line with which a runner says that what it ran failed.
