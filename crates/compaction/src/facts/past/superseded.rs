@@ -311,17 +311,6 @@ fn is_answer(messages: &[Message], number: usize) -> bool {
     before.is_some_and(|it| answers_question(&messages[number], it))
 }
 
-/// Whether message `number` is the whole answer to a question.
-fn answers_at_once(messages: &[Message], number: usize) -> bool {
-    let asked = number.checked_sub(1).map(|it| &messages[it]).filter(|it| it.is_prompt());
-    let plain = asked.map(Message::plain).unwrap_or_default();
-    let message = &messages[number];
-    plain.len() <= MAX_QUESTION_BYTES
-        && is_question(&plain)
-        && speaks(message)
-        && message.calls().next().is_none()
-}
-
 /// The last report of the model, or summary, that was followed by another request. `replies`: whether a prompt belongs
 /// to the request before it.
 fn last_report(messages: &[Message], replies: impl Fn(usize) -> bool) -> Option<usize> {
@@ -336,7 +325,7 @@ fn last_report(messages: &[Message], replies: impl Fn(usize) -> bool) -> Option<
         } else if message.kind == Kind::Summary && asked {
             return Some(number);
         } else if message.role == Role::Assistant {
-            if asked && next && (is_report(message) || answers_at_once(messages, number)) {
+            if asked && next && is_report(message) {
                 return Some(number);
             }
             next = false;

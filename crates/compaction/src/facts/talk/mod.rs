@@ -39,6 +39,9 @@ static OFFERED_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
 );
 /// A question that proposes nothing: a reply to it is a request.
+static OFFER: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:do you want me|want me|shall i|should i|would you like me) to\b|^\W*(?:shall|should) i\b",
+);
 static OPEN_INVITATION: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:any|some)(?:thing|where) (?:else|more)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
     r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
@@ -216,15 +219,15 @@ pub(in crate::facts) fn is_empty_prompt(text: &str) -> bool {
 /// The last question of a text, which its options may follow.
 fn last_question(text: &str) -> Option<&str> {
     let tail = clip_end(text, 4_000);
-    // Options may follow the question, but not more than a sentence of prose.
+    // Options may follow the question, but not more than a sentence of prose; an offer waits for an answer even so.
     let last = sentences(tail).into_iter().rev().take(8);
     let mut prose = 0;
     for sentence in last {
-        if is_question(sentence) {
+        if is_question(sentence) && (prose <= 1 || OFFER.is_match(sentence)) {
             return Some(sentence);
         }
         prose += usize::from(!OFFERED_OPTION.is_match(sentence) && sentence.chars().count() > 40);
-        if prose > 1 {
+        if prose > 2 {
             break;
         }
     }

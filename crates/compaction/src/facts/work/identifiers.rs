@@ -219,8 +219,7 @@ fn is_search(action: &Action) -> bool {
 /// Whether a name behind `before` is a part of another, or a number that counts something else.
 fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
     /// What reviews and plans number like tickets.
-    const NUMBERED: [&str; 8] =
-        ["finding", "findings", "item", "point", "step", "task", "comment", "question"];
+    const NUMBERED: [&str; 7] = ["finding", "findings", "item", "point", "step", "comment", "question"];
     let last = before.trim_end().rsplit(|it: char| !it.is_alphanumeric()).next().unwrap_or_default();
     match kind {
         // `PUMP-FIXES-2026-07-27.md`, `finding #12`, and a heading: `Issue 1`.

@@ -277,7 +277,7 @@ impl Work<'_> {
         }
         // A test between is there to see it fail without the change.
         let edited = self.files.values().any(|it| it.1.changes());
-        let discards = self.resets_changes(number, parsed) || edited && parsed.discards_changes();
+        let discards = self.resets_changes(number, parsed) || parsed.discards_changes(edited);
         if discards && !parsed.runs_tests() {
             let text = format!("changes discarded: {}", flat(clip(command, 200).0));
             self.facts.push(Fact::from_tools(ToolTopic::Tried, number, text, Detail::None));

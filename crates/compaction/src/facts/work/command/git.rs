@@ -22,12 +22,12 @@ impl ParsedCommand {
         })
     }
 
-    /// Whether it takes changes back, other than by `git reset --hard`.
-    pub(in crate::facts) fn discards_changes(&self) -> bool {
+    /// Whether it takes changes back, other than by `git reset --hard`. `edited`: whether there are any; files of another
+    /// revision may be taken to read them.
+    pub(in crate::facts) fn discards_changes(&self, edited: bool) -> bool {
         self.programs().any(|words| match words[..] {
-            ["git", "checkout", "--" | ".", ..]
-            | ["git", "checkout", _, "--", _, ..]
-            | ["git", "revert", _, ..] => true,
+            ["git", "checkout", "--" | ".", ..] | ["git", "revert", _, ..] => true,
+            ["git", "checkout", _, "--", _, ..] => edited,
             ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
             _ => false,
         })

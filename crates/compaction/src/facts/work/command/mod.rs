@@ -552,7 +552,7 @@ mod tests {
             ["apps/cli", "packages/core/src"]
         );
         assert_eq!(ParsedCommand::of("git show --stat HEAD").files_of_revision(), Vec::<String>::new());
-        assert!(ParsedCommand::of("git restore x").discards_changes());
-        assert!(!ParsedCommand::of("git restore --staged x").discards_changes());
+        assert!(ParsedCommand::of("git restore x").discards_changes(false));
+        assert!(!ParsedCommand::of("git restore --staged x").discards_changes(false));
     }
 }

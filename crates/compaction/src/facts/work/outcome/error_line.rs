@@ -35,7 +35,10 @@ static ERROR_LINES: [(ErrorLine, AsciiFirstRegex); 7] = [
             r"(?m)^\s*[^\s:(]+[(:]\d+(?:[,:]\d+\)?)?:? (?:- )?(?:fatal )?error\b(?:: | (?:TS|MD)\d)|^[A-Z]{1,4}\d{3,4} (?:\[\*\] )?[A-Z`]",
         ),
     ),
-    (ErrorLine::Crash, AsciiFirstRegex::new(r"(?m)^Oops! Something went wrong! :\($")),
+    (
+        ErrorLine::Crash,
+        AsciiFirstRegex::new(r"(?m)^Oops! Something went wrong! :\($|^\s*Exit code:\s+SIG[A-Z]+$"),
+    ),
     (
         ErrorLine::Message,
         AsciiFirstRegex::new(concat!(
@@ -62,7 +65,7 @@ static ERROR_LINES: [(ErrorLine, AsciiFirstRegex); 7] = [
 ];
 /// Lines that say no more than that something failed.
 static UNINFORMATIVE: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:debugger attached.*|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\(eval\):\w+:\d+: no such hash table element.*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|exception ignored while flushing sys\.stdout:|brokenpipeerror: .*|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
+    r"(?i)^\W*(?:debugger attached.*|zoxide: detected a possible configuration issue|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\(eval\):\w+:\d+: no such hash table element.*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|exception ignored while flushing sys\.stdout:|brokenpipeerror: .*|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
 );
 /// Numbered lines of code, as viewers print them: not an error message.
 static NUMBERED: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]");
@@ -92,7 +95,11 @@ static LISTED: AsciiFirstRegex = AsciiFirstRegex::new(
 /// The first line of the most certain kind.
 pub(super) fn error_line(text: &str) -> Option<(String, ErrorLine)> {
     if let Some(found) = LISTED.captures(text) {
-        let told = format!("{}: {}", &found[1], &found[2]);
+        let values = found[2]
+            .ends_with(':')
+            .then(|| text[found[0].len() + found.get(0).map_or(0, |it| it.start())..].lines());
+        let values = values.and_then(|mut it| it.find(|it| !it.trim().is_empty())).unwrap_or_default();
+        let told = format!("{}: {} {}", &found[1], &found[2], values.trim());
         return Some((flat(clip(&told, 220).0), ErrorLine::Test));
     }
     for (kind, pattern) in &ERROR_LINES {
