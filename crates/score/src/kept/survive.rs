@@ -235,6 +235,8 @@ impl<'a> Scene<'a> {
     }
 
     fn file(&self, path: &str, op: FileOp, done: &[FileOp]) -> Finding<'_> {
+        /// Lines whose words for operations are a call's, the name of a symbol, or the subject of a commit.
+        const OTHER: [&str; 3] = ["refused:", "symbols", "git: commits"];
         let fine: Vec<FileOp> = match op {
             FileOp::Edited | FileOp::Created => {
                 let changes = done.iter().filter(|it| matches!(it, FileOp::Edited | FileOp::Created));
@@ -264,7 +266,7 @@ impl<'a> Scene<'a> {
                 kept = true;
             } else if line.fresh
                 && !quoted(&line.text, from)
-                && !line.text.trim_start_matches("- ").starts_with("refused:")
+                && !OTHER.iter().any(|it| line.text.trim_start_matches("- ").starts_with(it))
             {
                 // Never done at all, or turned around by what was done last. A true but older statement is only
                 // not enough.

@@ -91,7 +91,7 @@ fn counts_problems(line: &str) -> bool {
         });
         (line.starts_with("Found ") || seconds) && !matches!(count, "" | "0")
     });
-    const WHOLE: [&str; 10] = [
+    const WHOLE: [&str; 11] = [
         "error TS",
         "error: Failed to spawn",
         "make: *** ",
@@ -102,8 +102,11 @@ fn counts_problems(line: &str) -> bool {
         "level=error",
         "Error: unknown flag: ",
         "error: unknown option ",
+        "Missing required argument",
     ];
-    eslint || counted || WHOLE.iter().any(|it| line.starts_with(it))
+    let nx = line.starts_with("NX ") && line.contains(" Running target");
+    let checks = line.contains(" checks failed") && !line.starts_with(['-', '*', '|', '>']);
+    eslint || counted || (nx || checks) && line.contains(" failed") || WHOLE.iter().any(|it| line.starts_with(it))
 }
 
 /// Whether Node.js ended with an exception: a blank line and its version are the last that it prints.
@@ -248,7 +251,7 @@ pub(crate) fn counts(text: &str) -> (Option<u64>, Option<u64>) {
         };
         let labelled = is_total(line)
             || ["passed:", "failed:"].iter().any(number_behind)
-            || ["pass:", "fail:"].iter().all(number_behind);
+            || [["pass:", "fail:"], ["pass=", "fail="]].iter().any(|it| it.iter().all(number_behind));
         for pair in words.windows(2) {
             let number = |it: &str| it.parse::<u64>().ok();
             let pair = if labelled { [pair[1], pair[0]] } else { [pair[0], pair[1]] };

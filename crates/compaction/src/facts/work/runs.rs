@@ -49,8 +49,10 @@ impl Work<'_> {
             outcome.ok = (failed || self.reports.is_none() && !masked).then_some(!failed);
             outcome.error = failed.then(|| failure_message(output));
         }
-        // `cat a || echo "none"`
-        let absent = parsed.iter().any(|it| it.prints_instead(output.text.as_str()));
+        let absent: Vec<&str> = parsed.iter().flat_map(|it| it.absent(output.text.as_str())).collect();
+        let is_absent = |it: &Action| {
+            it.meaning == Meaning::Read && it.path.as_deref().is_some_and(|it| absent.contains(&it))
+        };
         if outcome.ok != Some(false) && !NOT_ENTERED.is_match(output.text.as_str()) {
             // Git takes them from the root of the repository.
             let here: Vec<&ParsedCommand> = parsed.iter().filter(|it| !self.is_of_other_tree(it)).collect();
@@ -61,7 +63,7 @@ impl Work<'_> {
             }
             actions
                 .iter()
-                .filter(|it| it.meaning != Meaning::Run && !(absent && it.meaning == Meaning::Read))
+                .filter(|it| it.meaning != Meaning::Run && !is_absent(it))
                 .for_each(|it| self.record_file_action(number, it, output));
             let dir = actions.first().and_then(|it| it.dir.as_deref());
             for place in parsed.iter().filter(|it| it.is_read_only()).flat_map(|it| it.searched_paths()) {

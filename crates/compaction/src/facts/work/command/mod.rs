@@ -418,11 +418,19 @@ impl ParsedCommand {
         Some(one.map(str::to_owned))
     }
 
-    /// Whether an output has what `|| echo …` prints where the program before it failed.
-    pub(in crate::facts) fn prints_instead(&self, output: &str) -> bool {
-        let instead = self.programs.iter().filter(|it| it.joint == Joint::Or && it.words[0] == "echo");
-        let told = instead.map(|it| it.words[1..].join(" ")).filter(|it| !it.is_empty() && !it.contains('$'));
-        told.into_iter().any(|it| output.lines().any(|line| line.trim() == it.trim()))
+    /// What the programs are given that failed, as an output shows: `a` of `cat a || echo none`.
+    pub(in crate::facts) fn absent<'a>(&'a self, output: &str) -> Vec<&'a str> {
+        let instead = |it: &Program| {
+            let told = it.words[1..].join(" ");
+            let echoes = it.joint == Joint::Or && it.words[0] == "echo" && !told.contains('$');
+            echoes.then_some(told).filter(|it| !it.is_empty())
+        };
+        let all: Vec<String> = self.programs.iter().filter_map(instead).collect();
+        let printed = |told: &str| output.lines().filter(|it| it.trim() == told.trim()).count();
+        // Of several that print the same, all must have.
+        let failed = |told: &String| printed(told) >= all.iter().filter(|it| *it == told).count();
+        let pairs = self.programs.windows(2).filter(|it| instead(&it[1]).is_some_and(|it| failed(&it)));
+        pairs.flat_map(|it| it[0].words[1..].iter().map(String::as_str)).collect()
     }
 
     /// The words of each program, and where it runs.

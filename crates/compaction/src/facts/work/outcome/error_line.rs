@@ -26,7 +26,7 @@ static ERROR_LINES: [(ErrorLine, AsciiFirstRegex); 7] = [
     (
         ErrorLine::Test,
         AsciiFirstRegex::new(
-            r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\)| ?FAIL  \S+ > \S| +● .+ › \S|\S+ > .+ FAILED$)",
+            r"(?m)^(?:\(fail\) |--- FAIL: |FAILED \S+::|test \S+ \.\.\. FAILED|not ok \d+ |\s*\d+ - \S+ \((?:Failed|Timeout)\)|\S+ > .+ FAILED$)",
         ),
     ),
     (
