@@ -368,7 +368,9 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
         "edit" => out.push(Action::new(Meaning::Edit)),
         program => out.extend(manifest(program, rest).map(|it| Action::on(Meaning::Edit, it))),
     }
-    if ["cat", "echo", "printf", "jq"].contains(&head.as_str()) || simple.here.is_some() {
+    // An exit code at the end of a log is no edit.
+    let logs = rest.iter().any(|it| it.contains("$?"));
+    if ["cat", "echo", "printf", "jq"].contains(&head.as_str()) && !logs || simple.here.is_some() {
         out.extend(simple.writes.iter().filter(|it| file(it)).cloned().map(all(Meaning::Create)));
         out.extend(simple.appends.iter().filter(|it| file(it)).cloned().map(all(Meaning::Edit)));
     }
@@ -489,6 +491,7 @@ mod tests {
                 r"Read D:\w:src\a.rs, Read D:\w:D:\w\.b\c.rs, Read D:\w:a b.rs",
             ),
             ("cat > f.py <<'EOF'\nrm no.rs\nEOF\nrm yes.rs", "Create f.py, Delete yes.rs"),
+            ("make > /tmp/a.log 2>&1; echo \"exit=$?\" >> /tmp/a.log", ""),
             ("cat >> f.py << EOF\nx\nEOF", "Edit f.py"),
             ("echo hi > /dev/null; echo hi >log.txt 2>err.txt", "Create log.txt"),
             ("sed -i 's/a b/c/' src/x.rs", "Edit src/x.rs"),

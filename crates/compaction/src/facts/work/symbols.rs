@@ -99,7 +99,7 @@ impl Symbols {
         } else {
             serde_json::from_str(call.input.as_str()).unwrap_or_default()
         };
-        let text = |keys: &[&'static str]| keys.iter().find_map(|it| input.get(*it)?.as_str());
+        let text = |keys: &[&'static str]| text_of(&input, keys);
         let patch = if call.freeform { Some(call.input.as_str()) } else { text(&["patchText"]) };
         // Whether a line is added rather than removed, its text and its file; a patch may concern several files.
         let mut lines: Vec<(bool, &str, Option<String>)> = Vec::new();
@@ -114,9 +114,13 @@ impl Symbols {
             }
         } else {
             let of = || file.map(str::to_owned);
-            let old = text(&["old_string", "oldString", "oldText", "old_str"]).unwrap_or_default();
-            lines.extend(old.lines().map(|it| (false, it, of())));
-            lines.extend(text(&TEXTS).unwrap_or_default().lines().map(|it| (true, it, of())));
+            // One edit, or a list of them (pi, Claude Code's MultiEdit).
+            let listed = input.get("edits").and_then(serde_json::Value::as_array).into_iter().flatten();
+            for edit in std::iter::once(&input).chain(listed) {
+                let old = text_of(edit, &["old_string", "oldString", "oldText", "old_str"]);
+                lines.extend(old.unwrap_or_default().lines().map(|it| (false, it, of())));
+                lines.extend(text_of(edit, &TEXTS).unwrap_or_default().lines().map(|it| (true, it, of())));
+            }
         }
         self.edited.extend(lines.iter().filter_map(|it| it.2.clone()));
         let names = |comes: bool| {
@@ -342,6 +346,11 @@ fn leading_identifier(text: &str) -> Option<&str> {
     ((4..=61).contains(&name.len()) && !name.starts_with(|c: char| c.is_ascii_digit())).then_some(name)
 }
 
+/// The first of the named fields that is a text.
+fn text_of<'a>(input: &'a serde_json::Value, fields: &[&str]) -> Option<&'a str> {
+    fields.iter().find_map(|it| input.get(*it)?.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -408,7 +417,7 @@ mod tests {
         let mut symbols = Symbols::default();
         symbols.add_read(1, "class OldGauge {\nclass KeptGauge {", Some("src/a.ts"));
         symbols.add_quoted(2, "The import of `useGauge` is not needed, `useDial` is.");
-        let edit = r#"{"old_string":"import { useGauge, useDial }","new_string":"import { useDial }"}"#;
+        let edit = r#"{"edits":[{"oldText":"import { useGauge, useDial }","newText":"import { useDial }"}]}"#;
         symbols.add_written(3, &call("Edit", edit), Some("src/b.ts"), None);
         let whole = r#"{"content":"class KeptGauge {\nclass NewGauge {"}"#;
         symbols.add_written(4, &call("Write", whole), Some("src/a.ts"), None);
