@@ -106,7 +106,10 @@ fn counts_problems(line: &str) -> bool {
     ];
     let nx = line.starts_with("NX ") && line.contains(" Running target");
     let checks = line.contains(" checks failed") && !line.starts_with(['-', '*', '|', '>']);
-    eslint || counted || (nx || checks) && line.contains(" failed") || WHOLE.iter().any(|it| line.starts_with(it))
+    eslint
+        || counted
+        || (nx || checks) && line.contains(" failed")
+        || WHOLE.iter().any(|it| line.starts_with(it))
 }
 
 /// Whether Node.js ended with an exception: a blank line and its version are the last that it prints.

@@ -247,7 +247,8 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
         let briefs = document && plan.is_some_and(|it| it.briefs);
         let in_list = (briefs && !bounded || stretch == Stretch::Typed) && is_listed_rule(part, sentence);
         // "It says "never block"" forbids nothing.
-        let own = if sentence.starts_with(['"', '“']) { sentence.into() } else { without_quotations(sentence) };
+        let own =
+            if sentence.starts_with(['"', '“']) { sentence.into() } else { without_quotations(sentence) };
         let polarity = polarity(&own).or_else(|| (whole || in_list).then_some(Polarity::Require));
         let describes = || {
             reviews.iter().any(|it| std::ptr::eq(*it, part))

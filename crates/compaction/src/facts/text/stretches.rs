@@ -196,7 +196,7 @@ fn mark_transcript(lines: &[&str], kinds: &mut [Stretch]) {
     kinds[from..to].fill(Stretch::Transcript);
 }
 
-/// Marks a document from a heading that follows a short introduction or `---`; a forum page as a whole.
+/// Marks a document from a heading that follows a short introduction or `---`, and a forum page, which others wrote.
 fn mark_document(lines: &[&str], kinds: &mut [Stretch]) {
     /// Maximum bytes of the introduction.
     const INTRODUCED: usize = 400;
@@ -223,9 +223,13 @@ fn mark_document(lines: &[&str], kinds: &mut [Stretch]) {
         }
         found
     });
+    // What precedes the page stands in a paragraph of its own.
+    let blank = lines.iter().position(|it| it.trim().is_empty()).unwrap_or(0);
     let page = lines.iter().filter(button).take(VOICES).count() == VOICES;
-    if let Some(from) = if page { Some(0) } else { heading } {
-        kinds[from..].iter_mut().filter(|it| **it == Stretch::Typed).for_each(|it| *it = Stretch::Document);
+    let found =
+        if page { Some((blank, Stretch::Transcript)) } else { heading.map(|it| (it, Stretch::Document)) };
+    if let Some((from, of)) = found {
+        kinds[from..].iter_mut().filter(|it| **it == Stretch::Typed).for_each(|it| *it = of);
     }
 }
 
