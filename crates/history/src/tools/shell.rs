@@ -257,6 +257,34 @@ fn absolute(path: &str) -> bool {
     path.starts_with(['/', '~', '\\']) || path.get(1..2) == Some(":")
 }
 
+/// Programs whose output `rtk` shortens.
+const SHORTENED: [&str; 24] = [
+    "cargo",
+    "curl",
+    "docker",
+    "find",
+    "gh",
+    "git",
+    "go",
+    "golangci-lint",
+    "grep",
+    "kubectl",
+    "ls",
+    "mypy",
+    "npm",
+    "npx",
+    "pip",
+    "playwright",
+    "pnpm",
+    "prettier",
+    "pytest",
+    "ruff",
+    "tsc",
+    "vitest",
+    "wc",
+    "wget",
+];
+
 /// Without assignments and words that only change how a command runs.
 fn unwrapped(mut words: &[String]) -> &[String] {
     while let [head, rest @ ..] = words {
@@ -268,10 +296,11 @@ fn unwrapped(mut words: &[String]) -> &[String] {
             "command" if rest.first().is_some_and(|it| it.starts_with('-')) => break,
             "sudo" | "env" | "time" | "command" | "nohup" | "then" | "do" | "else" | "!" | "(" | "{" => rest,
             "timeout" if rest.len() > 1 => &rest[1..],
-            // It shortens the output of the program behind it.
+            // It shortens the output of the program behind it, if it knows it.
             "rtk" => match rest {
                 [mode, behind @ ..] if ["proxy", "test", "err", "summary"].contains(&mode.as_str()) => behind,
-                _ => rest,
+                [program, ..] if SHORTENED.contains(&program.as_str()) => rest,
+                _ => break,
             },
             _ if assignment => rest,
             _ => break,
