@@ -13,7 +13,14 @@ pub(super) fn actions(patch: &str) -> Vec<Action> {
 
 fn enveloped(patch: &str) -> Vec<Action> {
     let mut out: Vec<Action> = Vec::new();
+    let mut moved: Option<&str> = None;
     for line in patch.lines().map(str::trim_end) {
+        // The file was moved, then changed under its new name.
+        if line.starts_with(['@', '+', '-'])
+            && let Some(to) = moved.take()
+        {
+            out.push(Action::on(Meaning::Edit, to));
+        }
         if let Some(path) = line.strip_prefix("*** Add File: ") {
             out.push(Action::on(Meaning::Create, path.trim()));
         } else if let Some(path) = line.strip_prefix("*** Delete File: ") {
@@ -21,11 +28,10 @@ fn enveloped(patch: &str) -> Vec<Action> {
         } else if let Some(path) = line.strip_prefix("*** Update File: ") {
             out.push(Action::on(Meaning::Edit, path.trim()));
         } else if let Some(to) = line.strip_prefix("*** Move to: ") {
-            // The file was moved, then changed under its new name.
             if let Some(last) = out.last_mut().filter(|it| it.meaning == Meaning::Edit) {
-                let moved = Action { to: Some(to.trim().into()), ..last.clone() };
-                *last = Action { meaning: Meaning::Rename, ..moved };
-                out.push(Action::on(Meaning::Edit, to.trim()));
+                let renamed = Action { to: Some(to.trim().into()), ..last.clone() };
+                *last = Action { meaning: Meaning::Rename, ..renamed };
+                moved = Some(to.trim());
             }
         }
     }

@@ -419,7 +419,8 @@ impl SummaryReader<'_> {
     fn prose(&mut self, topic: Topic, body: &str) {
         let rest = clip(body, 1_000).0.to_string();
         if topic == Topic::Findings
-            && let Some(polarity) = orders::polarity(&rest).filter(|_| rest.to_lowercase().contains("user "))
+            && let Some(polarity) =
+                orders::polarity(&rest).filter(|_| rest.to_lowercase().contains("the user "))
         {
             self.push(Topic::Constraints, &rest, Detail::Rule(polarity));
             return;

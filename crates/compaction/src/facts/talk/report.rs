@@ -226,6 +226,8 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
     let rank = |at: usize, it: &str| match at {
         0 => Some(0),
         at if aside[at] => concludes(&lower[at]).then_some(CONCLUDES + 1),
+        // What is not done, of a list in which most is.
+        _ if it.contains(['❌', '⚠']) => Some(1),
         at if at == last => Some(1),
         at if weighty[at] || labelled(it) => Some(2),
         _ if headings > 1 && NUMBERED_HEADING.is_match(it) => Some(2),

@@ -37,6 +37,9 @@ const TRANSCRIPTS: [[&str; 2]; 2] = [
     [">>> TRANSCRIPT DELTA START\n", ">>> TRANSCRIPT DELTA END\n"],
 ];
 
+/// Texts between which Gemini CLI quotes the files that a prompt names; the second may be missing.
+const REFERENCED: [&str; 2] = ["--- Content from referenced files ---", "--- End of content ---"];
+
 /// The parts of a user message's texts outside of injected elements and transcripts.
 pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     // Codex's editor extension puts the editor's state before the request.
@@ -47,6 +50,15 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
             it.trim_start().starts_with("<command-").then(|| it.split_once("<command-args>")).flatten();
         typed.and_then(|it| it.1.split_once("</command-args>")).map_or(request(it), |it| it.0)
     };
+    let mut referenced = false;
+    let typed = |it: &&'a str| {
+        let begins = it.trim() == REFERENCED[0];
+        let ends = it.trim() == REFERENCED[1];
+        let within = referenced || begins;
+        referenced = within && !ends;
+        !within && !is_mark_of_image(it)
+    };
+    let texts = texts.filter(typed);
     let texts: Vec<&str> = texts.flat_map(assigned).map(unquoted).map(request).map(without_header).collect();
     let mut out = Vec::new();
     for [start, end] in TRANSCRIPTS {
@@ -75,6 +87,12 @@ pub(in crate::facts) fn user_text<'a>(texts: impl Iterator<Item = &'a str>) -> V
     }
     texts.iter().for_each(|it| without_elements(it, &mut out));
     out
+}
+
+/// Whether a text only marks an image beside it (Codex).
+fn is_mark_of_image(text: &str) -> bool {
+    let text = text.trim();
+    text == "</image>" || text.starts_with("<image name=") && text.ends_with('>') && !text.contains('\n')
 }
 
 /// A prompt without the quotes that `opencode run` puts around an argument with spaces; it escapes those inside.
@@ -483,6 +501,15 @@ mod tests {
     fn leaves_out_what_clients_inject() {
         assert_eq!(user_text(["a<system-reminder>never</system-reminder>b < c"].into_iter()), ["a", "b < c"]);
         assert_eq!(user_text(["<system-reminder>unclosed"].into_iter()), Vec::<&str>::new());
+        let quoted = [
+            "Look at @a",
+            "\n--- Content from referenced files ---",
+            "never",
+            "\n--- End of content ---",
+            "b",
+        ];
+        assert_eq!(user_text(quoted.into_iter()), ["Look at @a", "b"]);
+        assert_eq!(user_text(["<image name=[Image #1]>", "</image>", "a"].into_iter()), ["a"]);
     }
 
     #[test]

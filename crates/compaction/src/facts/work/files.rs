@@ -498,7 +498,13 @@ fn known_path(
     // Every tree has files of the same names.
     let tree = file_mentions::tree_of(&name, base);
     let here = |it: &&String| file_mentions::tree_of(it, base) == tree;
-    let mut same = files.keys().filter(|it| it.contains('/') && is_same(it, &name)).filter(here);
+    // Git may name what is above the working directory.
+    let above = |known: &&String| {
+        let prefix = name.strip_suffix(known.as_str()).unwrap_or_default().trim_end_matches('/');
+        let ends = |base: &str| base.replace('\\', "/").trim_end_matches('/').ends_with(prefix);
+        prefix.is_empty() || base.is_none_or(ends)
+    };
+    let mut same = files.keys().filter(|it| it.contains('/') && is_same(it, &name) && above(it)).filter(here);
     match (same.next(), same.next()) {
         (Some(one), None) => Some(one.clone()),
         _ => Some(name).filter(|_| cut.is_none()),

@@ -120,7 +120,13 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
         }
     }
     let mut facts = names.facts;
-    facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.is_lost(&it.text));
+    let ids: Vec<String> = facts
+        .iter()
+        .filter(|it| it.detail == Detail::Name(Name::Id))
+        .map(|it| it.text.as_str().to_owned())
+        .collect();
+    let shortened = |it: &Fact| ids.iter().any(|id| id.starts_with(it.text.as_str()));
+    facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.is_lost(&it.text) && !shortened(it));
     facts.extend(symbols.into_facts());
     facts
 }
@@ -164,7 +170,10 @@ impl Names {
                     let alone = alone && !text[..it.start()].ends_with('#');
                     let of_tool = is_kept_by_tools(word_around(text, it.range()));
                     let none = styles || of_tool || is_signature(text, it.start());
+                    // `git tag --list 'v0.5*'`
+                    let glob = *kind == Name::Version && text[it.end()..].starts_with('*');
                     if (alone || !matches!(kind, Name::Hash))
+                        && !glob
                         && !none
                         && !is_part_of_other(*kind, &text[..it.start()], it.as_str())
                     {
@@ -224,10 +233,12 @@ fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
     match kind {
         // `PUMP-FIXES-2026-07-27.md`, `finding #12`, and a heading: `Issue 1`.
         Name::Ticket => {
-            before.ends_with(['-', '_'])
+            before.ends_with(['-', '_', '/'])
                 || name.starts_with('#') && NUMBERED.contains(&last.to_lowercase().as_str())
                 || name.to_lowercase().strip_prefix("issue ").is_some_and(|it| it.len() == 1)
         }
+        // A flag: `lsof -iTCP:3456`.
+        Name::Setting => before.ends_with('-'),
         // `alex/v0.3.0-review`, and the time of a screenshot: `at 10.36.37`.
         Name::Version => {
             before.ends_with('/')
@@ -314,8 +325,8 @@ fn is_style_declaration(text: &str, at: usize, setting: &str) -> bool {
 fn is_informative(kind: Name, text: &str) -> bool {
     match kind {
         Name::Hash => {
-            // SHA-1, whole or cut, or SHA-256.
-            matches!(text.len(), 7..=40 | 64 | 71)
+            // SHA-1, whole or cut, or SHA-256. Of 24 are the ids of databases.
+            matches!(text.len(), 7..=23 | 25..=40 | 64 | 71)
                 && text.bytes().any(|b| b.is_ascii_digit())
                 && text.bytes().any(|b| b.is_ascii_lowercase())
         }
@@ -354,11 +365,15 @@ fn is_informative(kind: Name, text: &str) -> bool {
                 && !text.ends_with(['@', '=', '&'])
                 && (host.contains(['.', ':']) || host == "localhost")
                 && !text.contains("example.com")
+                && !host.contains('[')
                 && ![".example", ".test", ".invalid"].iter().any(|it| host.ends_with(it))
         }
         // Parameters of the agent's own tools.
         Name::Setting => {
+            let value = text[setting_key(text).len()..].trim_start_matches(['=', ':', ' ', '`']);
             !["session_id", "cell_id", "yield_time_ms", "max_output_tokens"].contains(&setting_key(text))
+                && !value.is_empty()
+                && !value.contains('%')
         }
         Name::Port | Name::Id | Name::Colour => true,
     }

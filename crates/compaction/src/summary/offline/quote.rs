@@ -17,6 +17,9 @@ pub(super) fn words(fact: &Fact, chars: usize) -> String {
     }
 }
 
+/// To cut fewer characters would save nothing.
+const FEW: usize = 24;
+
 fn quoted(said: &str, chars: usize) -> String {
     let plain = unboxed(said);
     let text = flat(&plain);
@@ -25,7 +28,7 @@ fn quoted(said: &str, chars: usize) -> String {
     if !typed.is_empty() && long > 0 && (text.chars().count() > chars || long > ASIDE) {
         return apart(&typed, &pasted, chars);
     }
-    if text.chars().count() <= chars {
+    if text.chars().count() <= chars.saturating_add(FEW) {
         // Quotation marks of its own at both ends say the same.
         let bare = text.strip_prefix('"').and_then(|it| it.strip_suffix('"')).filter(|it| !it.contains('"'));
         return format!("\"{}\"", bare.unwrap_or(&text));

@@ -2,6 +2,12 @@
 
 use super::{ParsedCommand, Program};
 
+/// Whether a revision names a commit of the branch itself, not another branch.
+fn is_own_commit(revision: &str) -> bool {
+    let hash = revision.len() >= 7 && revision.bytes().all(|it| it.is_ascii_hexdigit());
+    hash || ["HEAD", "@", "stash"].iter().any(|it| revision.starts_with(it))
+}
+
 impl ParsedCommand {
     /// The files of a revision that it prints: `git show main:src/a.rs`.
     pub(in crate::facts) fn files_of_revision(&self) -> Vec<String> {
@@ -27,7 +33,7 @@ impl ParsedCommand {
     pub(in crate::facts) fn discards_changes(&self, edited: bool) -> bool {
         self.programs().any(|words| match words[..] {
             ["git", "checkout", "--" | ".", ..] | ["git", "revert", _, ..] => true,
-            ["git", "checkout", _, "--", _, ..] => edited,
+            ["git", "checkout", from, "--", _, ..] => edited && is_own_commit(from),
             ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
             _ => false,
         })

@@ -59,7 +59,7 @@ static RUNNING: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// Errors of a shell or interpreter that could not start the command.
 static COULD_NOT_START: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?m)^\S.*: (?:No module named \S+|command not found|[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
+    r"(?m)^\S.*: (?:No module named \S+|command not found|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
 );
 /// An output that is nothing but a refusal of the system.
 static DENIED: AsciiFirstRegex =
