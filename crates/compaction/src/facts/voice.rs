@@ -103,6 +103,8 @@ const INJECTED_STARTS: [&str; 9] = [
 /// The user's own words in a message that a person wrote.
 pub(super) struct Prompt<'a> {
     parts: Vec<Cow<'a, str>>,
+    /// See [`Prompt::is_bare_command`].
+    bare: bool,
 }
 
 impl<'a> Prompt<'a> {
@@ -119,10 +121,18 @@ impl<'a> Prompt<'a> {
         let mut parts: Vec<Cow<'_, str>> = parts.map(Cow::Borrowed).collect();
         // Arguments say little without the command.
         let command = message.texts().find_map(|it| slash_command(it.as_str()));
-        if let (Some(command), Some(first)) = (command, parts.first_mut()) {
-            *first = format!("{command}\n{first}").into();
+        let bare = command.is_some() && parts.is_empty();
+        match (command, parts.first_mut()) {
+            (Some(command), Some(first)) => *first = format!("{command}\n{first}").into(),
+            (Some(command), None) => parts.push(command.into()),
+            (None, _) => {}
         }
-        (!parts.is_empty()).then_some(Self { parts })
+        (!parts.is_empty()).then_some(Self { parts, bare })
+    }
+
+    /// Whether it is a slash command alone, whose text the client has: it is a request even so.
+    pub(super) fn is_bare_command(&self) -> bool {
+        self.bare
     }
 
     pub(super) fn parts(&self) -> &[Cow<'a, str>] {

@@ -88,13 +88,14 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
                 let Some(prompt) = Prompt::of(message) else { continue };
                 let parts = prompt.parts();
                 let whole = parts.join("\n");
-                let trivial = is_trivial(&whole);
+                let bare = prompt.is_bare_command();
+                let trivial = !bare && is_trivial(&whole);
                 for part in parts {
-                    if !is_empty_prompt(part) {
+                    if bare || !is_empty_prompt(part) {
                         facts.extend(prompt_fact(Topic::UserMessages, number, &prompt, part));
                     }
                     // Clients join consecutive prompts: each part is looked at separately.
-                    if !is_trivial(part) {
+                    if bare || !is_trivial(part) {
                         facts.extend(prompt_fact(Topic::Requests, number, &prompt, part));
                         if !goal {
                             facts.extend(prompt_fact(Topic::Goal, number, &prompt, part));

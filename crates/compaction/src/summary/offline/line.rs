@@ -55,8 +55,12 @@ impl LineStyle {
         self.words.get(ours).map_or(ours, String::as_str)
     }
 
-    /// What is told behind a request that the end of the session answers.
+    /// What is told behind a request that the end of the session answers, or that was answered before the next one.
     fn answer_of_last(&self, fact: &Fact) -> String {
+        let by = self.answers.iter().find(|it| it.0 == fact.message && fact.topic == Topic::Last);
+        if let Some((_, by)) = by.filter(|it| it.1 < self.end) {
+            return format!("{ANSWERED}{by}])");
+        }
         // What an earlier summary calls the goal is wider than one request.
         let request = fact.voice() == Voice::User;
         match self.last_answered.filter(|it| request && *it > fact.message) {
