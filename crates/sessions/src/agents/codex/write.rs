@@ -68,7 +68,7 @@ fn patch(source: &dyn Source, replayed: &Replayed, after: &History) -> Result<Wr
         if live.message.parts == new.parts {
             continue;
         }
-        if !only_outputs_differ(&live.message, new) {
+        if !live.message.differs_in_outputs_alone(new) {
             return Err(refuse("a message that says something else"));
         }
         let range = live.at.clone();
@@ -86,16 +86,6 @@ fn patch(source: &dyn Source, replayed: &Replayed, after: &History) -> Result<Wr
     }
     written.pieces = spliced(source.len(), edits);
     Ok(written)
-}
-
-/// Whether two messages are the same but for what their outputs say.
-fn only_outputs_differ(old: &Message, new: &Message) -> bool {
-    old.role == new.role
-        && old.parts.len() == new.parts.len()
-        && old.parts.iter().zip(&new.parts).all(|(old, new)| match (old, new) {
-            (Part::Output(old), Part::Output(new)) => old.id == new.id,
-            (old, new) => old == new,
-        })
 }
 
 /// What a `compacted` line says.
@@ -248,7 +238,7 @@ fn missing_context<'a>(replayed: &'a Replayed, after: &History) -> Vec<&'a Messa
 /// The item as it stands in the source, without what belongs to its old place, if it still says the same; with another
 /// output if that is all that changed.
 fn copied(source: &dyn Source, live: &Live, new: &Message) -> Result<Option<String>> {
-    let Some(range) = live.at.clone().filter(|_| only_outputs_differ(&live.message, new)) else {
+    let Some(range) = live.at.clone().filter(|_| live.message.differs_in_outputs_alone(new)) else {
         return Ok(None);
     };
     let text = json::mend(&source.bytes(range)?).into_owned();

@@ -147,20 +147,12 @@ fn patch(source: &dyn Source, read: &Read, after: &History) -> Result<Written> {
         if old.parts == new.parts {
             continue;
         }
-        if old.role != new.role || old.parts.len() != new.parts.len() {
+        if !old.differs_in_outputs_alone(new) {
             return Err(refuse("a message that says something else"));
         }
-        for (old, new) in old.parts.iter().zip(&new.parts) {
-            match (old, new) {
-                (Part::Output(old), Part::Output(new)) if old.id == new.id => {
-                    if old != new {
-                        for range in live.origin.iter().flat_map(|it| &it.also) {
-                            responses(source, range, old, new, &mut edits)?;
-                        }
-                    }
-                }
-                (old, new) if old == new => {}
-                _ => return Err(refuse("a message that says something else")),
+        for (old, new) in old.outputs().zip(new.outputs()).filter(|(old, new)| old != new) {
+            for range in live.origin.iter().flat_map(|it| &it.also) {
+                responses(source, range, old, new, &mut edits)?;
             }
         }
     }
