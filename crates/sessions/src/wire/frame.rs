@@ -23,7 +23,7 @@ pub(super) struct Frame {
 
 /// Finds the array of messages; nothing if the text starts neither an array nor an object.
 pub(super) fn frame(text: &str) -> Option<Frame> {
-    let start = spans::space(text.as_bytes(), if text.starts_with('\u{feff}') { 3 } else { 0 });
+    let start = spans::start(text);
     match text.as_bytes().get(start)? {
         b'[' => Some(Frame { fields: vec![], array: Some((String::new(), start)) }),
         b'{' => {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::CLEARED;
 use super::element::is_compacted;
 use super::read::Export;
-use crate::parse::document::{children, find};
+use crate::parse::document::{elements, find, value};
 use crate::{Session, Written, replaced};
 use history::error::{Error, ErrorKind, Result};
 use history::json::compact;
@@ -42,11 +42,11 @@ pub(super) fn patch(
     let mut by = BTreeMap::new();
     for (record, outputs) in changed {
         let element = export.entries[record as usize].span.clone();
-        let parts = find(export.text, element.clone(), &["parts"]).unwrap_or_default();
-        let parts = children(export.text, parts).items;
+        let parts = find(export.text, element.clone(), &["parts"]);
+        let parts = parts.and_then(|it| elements(export.text, it.start)).unwrap_or_default().spans;
         let mut edits = Vec::new();
         for (part, new) in outputs {
-            let span = parts.get(part).map(|it| it.span.clone()).ok_or_else(|| lost(part, record))?;
+            let span = parts.get(part).cloned().ok_or_else(|| lost(part, record))?;
             edits.extend(
                 output(export.text, span, new, at.unwrap_or(0).saturating_add(1))
                     .transpose()
@@ -76,19 +76,19 @@ type Edit = (Range<usize>, String);
 
 /// The edits that make the tool part at `part` say something else; nothing if it is not what it was when read.
 fn output(text: &str, part: Range<usize>, new: &Output, at: i64) -> Result<Option<Vec<Edit>>> {
-    let value = crate::parse::document::value(text, part.clone(), "a part")?;
+    let state = &value(text, part.clone(), "a part")?["state"];
     let place = |path: &[&str]| find(text, part.clone(), path);
-    let state = &value["state"];
     let said = Value::from(new.text.as_str()).to_string();
     Ok(match state["status"].as_str() {
         Some("completed") if new.text.as_str() == CLEARED && new.media.is_empty() => {
-            match (place(&["state", "time", "compacted"]), place(&["state", "time"])) {
+            let time = place(&["state", "time"]).zip(state["time"].as_object());
+            match (place(&["state", "time", "compacted"]), time) {
                 (Some(span), _) => Some(vec![(span, at.to_string())]),
-                (None, Some(time)) if state["time"].is_object() => {
-                    let comma = if children(text, time.clone()).items.is_empty() { "" } else { "," };
-                    Some(vec![(time.end - 1..time.end - 1, format!("{comma}\"compacted\":{at}"))])
+                (None, Some((span, time))) => {
+                    let comma = if time.is_empty() { "" } else { "," };
+                    Some(vec![(span.end - 1..span.end - 1, format!("{comma}\"compacted\":{at}"))])
                 }
-                (None, _) => place(&["state", "output"]).map(|it| vec![(it, said)]),
+                (None, None) => place(&["state", "output"]).map(|it| vec![(it, said)]),
             }
         }
         Some("completed") => place(&["state", "output"]).map(|span| {
