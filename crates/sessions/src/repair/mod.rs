@@ -106,6 +106,17 @@ impl Findings<'_> {
         }
     }
 
+    /// Gives a field of the object that stands as `raw` another value; where it lacks the field, that is put first.
+    pub(crate) fn put(&mut self, at: &At<'_>, raw: &str, object: &Fields<'_>, key: &str, new: &str) {
+        match object.iter().filter(|it| it.0 == key).last() {
+            Some((_, old)) => self.replace(at.range(old), new),
+            None => {
+                let begin = at.range(raw).start + 1;
+                self.replace(begin..begin, format!("\"{key}\":{new},"));
+            }
+        }
+    }
+
     /// Takes elements out of a list; where none is left, `instead` stands there.
     pub(crate) fn remove(
         &mut self,
