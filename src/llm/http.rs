@@ -3,8 +3,9 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use reqwest::{Client, Response, StatusCode, Url, header, redirect};
+use reqwest::{Client, ClientBuilder, Response, StatusCode, Url, header, redirect};
 use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, timeout};
 
 use compaction::summary::failure::{Failure, FailureCause, shown};
@@ -46,6 +47,28 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     host == "localhost" || ip.is_ok_and(|it| it.is_loopback())
 }
 
+/// Has rustls encrypt with `ring`, before the first connection.
+pub(crate) fn use_ring() {
+    // It fails only where the same one is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// A client of one server. Redirects are refused: what we send does not follow them. `is_here`: a server of this
+/// machine, which no proxy leads to.
+pub(crate) fn client(is_here: bool) -> ClientBuilder {
+    use_ring();
+    let client = Client::builder()
+        .redirect(redirect::Policy::none())
+        .user_agent(concat!("epitome/", env!("CARGO_PKG_VERSION")));
+    if is_here { client.no_proxy() } else { client }
+}
+
+/// A runtime of the calling thread. `doing`: what for.
+pub(crate) fn runtime(doing: &str) -> Result<Runtime> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Error::new(ErrorKind::Io, doing).because(error))
+}
+
 /// A way to one provider.
 pub struct Http {
     client: Client,
@@ -53,18 +76,10 @@ pub struct Http {
 }
 
 impl Http {
-    /// For an endpoint. Redirects are refused: a history does not follow them.
+    /// For an endpoint.
     pub fn new(endpoint: &Endpoint, limits: RequestLimits) -> Result<Self> {
-        // It fails only where the same one is installed already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = Client::builder()
-            .redirect(redirect::Policy::none())
-            .connect_timeout(limits.connect)
-            .user_agent(concat!("epitome/", env!("CARGO_PKG_VERSION")));
-        if Url::parse(&endpoint.base_url).is_ok_and(|it| is_loopback(&it)) {
-            builder = builder.no_proxy();
-        }
-        let client = builder.build().map_err(|error| {
+        let is_here = Url::parse(&endpoint.base_url).is_ok_and(|it| is_loopback(&it));
+        let client = client(is_here).connect_timeout(limits.connect).build().map_err(|error| {
             Error::new(ErrorKind::Provider, "setting up a connection").because(error.without_url())
         })?;
         Ok(Self { client, limits })

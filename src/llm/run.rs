@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
-use super::http::{Http, RequestLimits};
+use super::http::{Http, RequestLimits, runtime};
 use compaction::summary::dialogue::{Dialogue, GaveUp, Step, SummaryRequest};
 use compaction::summary::failure::Failure;
 use compaction::summary::model::{Endpoint, ModelRequest, Reply};
@@ -207,10 +207,7 @@ pub fn with_transport(
     transport: &dyn Transport,
     watch: &Watch,
 ) -> Result<Ended> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Error::new(ErrorKind::Io, "setting up to ask a model").because(error))?;
+    let runtime = runtime("setting up to ask a model")?;
     let most = Duration::from_millis(material.bounds.total_ms);
     let ended = runtime.block_on(async {
         let clock = Wall(Instant::now());
@@ -224,10 +221,7 @@ pub fn with_transport(
 
 /// Has messages counted by a provider, from a thread that may block.
 pub fn count_tokens(messages: serde_json::Value, endpoint: &Endpoint, limits: RequestLimits) -> Result<u64> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Error::new(ErrorKind::Io, "setting up to ask a provider").because(error))?;
+    let runtime = runtime("setting up to ask a provider")?;
     let http = Http::new(endpoint, limits)?;
     let counted = runtime.block_on(http.count(endpoint, messages));
     counted.map_err(|it| Error::new(ErrorKind::Provider, it.sentence(endpoint)))
