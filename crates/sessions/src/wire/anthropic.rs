@@ -4,7 +4,10 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Spot, content_parts, input, joined, media, opaque, raw, string, text, text_and_media};
+use super::{
+    Spot, content_parts, input, is_on_the_web, media, opaque, output_content, raw, string, text,
+    text_and_media,
+};
 use crate::Format;
 use crate::is_cleared;
 use crate::parse::spans::{self, Span};
@@ -93,12 +96,7 @@ struct Element<'a> {
     content: Content<'a>,
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(&'a str),
-    Blocks(Vec<Block<'a>>),
-}
+type Content<'a> = super::Content<'a, Block<'a>>;
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -174,11 +172,7 @@ fn content(mut blocks: Vec<Block<'_>>) -> Content<'_> {
 }
 
 fn result_content(output: &Output) -> Content<'_> {
-    if output.media.is_empty() {
-        return Content::Text(output.text.as_str());
-    }
-    let text = joined(&output.text).map(|text| Block::Text { text });
-    Content::Blocks(text.into_iter().chain(output.media.iter().map(source)).collect())
+    output_content(output, |text| Block::Text { text }, source)
 }
 
 fn source(media: &Media) -> Block<'_> {
@@ -196,11 +190,10 @@ fn source(media: &Media) -> Block<'_> {
 /// Whether the API takes an attachment, in a message or in a result: JPEG, PNG, GIF, WebP and PDF, as data or by
 /// address (Anthropic documentation, "Vision" and "PDF support").
 pub(super) fn takes(media: &Media) -> bool {
-    let by_url = media.data.starts_with("http://") || media.data.starts_with("https://");
     let known = match media.kind {
         MediaKind::Image => matches!(&*media.mime, "image/jpeg" | "image/png" | "image/gif" | "image/webp"),
         MediaKind::Pdf => &*media.mime == "application/pdf",
         MediaKind::Audio | MediaKind::Other => return false,
     };
-    by_url || (known && !media.data.contains(':'))
+    is_on_the_web(media) || (known && !media.data.contains(':'))
 }

@@ -383,10 +383,7 @@ impl Fitted<'_> {
             name: Some(call.name.clone()),
             text,
             media: media.into(),
-            failed: found.failed,
-            cleared: found.cleared,
-            exit: found.exit,
-            refusal: found.refusal.clone(),
+            ..found.clone()
         }
     }
 

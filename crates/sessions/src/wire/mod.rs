@@ -21,6 +21,7 @@ mod write;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -374,6 +375,28 @@ fn content_parts(message: &Value, part: fn(&Value) -> Option<Part>) -> Option<Ve
     }
 }
 
+/// A content as it is written: a text, or blocks of the API's.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a, B> {
+    Text(&'a str),
+    Blocks(Vec<B>),
+}
+
+/// What an output says, as a content: blocks only where it has attachments.
+fn output_content<'a, B>(
+    output: &'a Output,
+    text: fn(&'a str) -> B,
+    media: fn(&'a Media) -> B,
+) -> Content<'a, B> {
+    if output.media.is_empty() {
+        return Content::Text(output.text.as_str());
+    }
+    Content::Blocks(
+        joined(&output.text).map(text).into_iter().chain(output.media.iter().map(media)).collect(),
+    )
+}
+
 /// What an output says, and its attachments; what is neither is told as JSON.
 fn text_and_media(output: Option<&Value>, attachment: fn(&Value) -> Option<Media>) -> (String, Vec<Media>) {
     let (mut texts, mut found) = (vec![], vec![]);
@@ -423,6 +446,11 @@ pub(crate) fn media_of_url(kind: MediaKind, url: &str) -> Media {
         Some((mime, data)) => media(kind, mime, data),
         None => media(kind, "", url),
     }
+}
+
+/// Whether an attachment is given by its address on the web.
+fn is_on_the_web(media: &Media) -> bool {
+    media.data.starts_with("http://") || media.data.starts_with("https://")
 }
 
 /// The address of an attachment, or its data as one.
