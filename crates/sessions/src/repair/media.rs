@@ -5,7 +5,7 @@
 use std::ops::Range;
 
 use super::{At, Damage, Findings};
-use crate::media::{image_size, image_type, pdf_pages};
+use crate::media::{image_size, image_type, is_base64, pdf_pages};
 
 /// What an API takes.
 #[derive(Debug, Clone, Copy)]
@@ -131,7 +131,7 @@ impl Album {
         let (wide, high) = size.unwrap_or_default();
         let mb = it.data.len().div_ceil(MB);
         let pages = if mime == "application/pdf" { pdf_pages(it.data) } else { 0 };
-        let bad = if !is_base64(it.data)
+        let bad = if !is_data(it.data)
             || (image && !limits.types.contains(&mime) && image_type(it.data).is_none())
         {
             Some((Damage::BrokenMedia, format!("{mime} of {} characters", it.data.len())))
@@ -197,8 +197,7 @@ fn noted(detail: &str, handle: &str) -> String {
     format!("[Attachment taken out by epitome repair: {detail}. Original: epitome recall {handle}]")
 }
 
-fn is_base64(text: &str) -> bool {
-    let fits =
-        |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=' | b'-' | b'_' | b'\n' | b'\r');
-    !text.is_empty() && text.bytes().all(fits)
+/// Base64, perhaps in lines.
+fn is_data(text: &str) -> bool {
+    !text.is_empty() && text.split(['\n', '\r']).all(|it| it.is_empty() || is_base64(it))
 }

@@ -17,6 +17,7 @@ use std::hash::BuildHasher as _;
 use std::ops::Range;
 
 use super::{Format, Piece, Record, Source};
+use crate::media::is_base64;
 use crate::parse::raw::{Fields, list, place, text};
 use history::error::{Error, ErrorKind, Result};
 
@@ -214,13 +215,6 @@ fn numbered(source: &dyn Source, findings: Vec<(u64, Damage, String)>) -> Result
     Ok(out)
 }
 
-/// `[a-zA-Z0-9_-]{1,max}`: what APIs take as an id or a name.
-pub(crate) fn is_plain(text: &str, max: usize) -> bool {
-    !text.is_empty()
-        && text.len() <= max
-        && text.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-'))
-}
-
 /// A tool's name with `_` for what an API does not take.
 pub(crate) fn plain_name(name: &str, max: usize) -> String {
     let plain = |it: char| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' };
@@ -230,8 +224,7 @@ pub(crate) fn plain_name(name: &str, max: usize) -> String {
 
 /// Whether a signature or encrypted thought was cut or trimmed: what there is of it is no base64.
 pub(crate) fn is_spoilt(signature: &str) -> bool {
-    let fits = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=' | b'-' | b'_');
-    !signature.is_empty() && !signature.bytes().all(fits)
+    !signature.is_empty() && !is_base64(signature)
 }
 
 /// The JSON of arguments as an object: the object that a string holds, or one that holds what they are.

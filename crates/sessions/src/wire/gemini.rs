@@ -72,8 +72,16 @@ fn part(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Option<Par
     Some(opaque(Format::GEMINI, value))
 }
 
+/// "Must start with a letter or an underscore. Must be alphanumeric, underscores, dots, colons or dashes, with a
+/// maximum length of 64" (`FunctionDeclaration.name`).
+pub(crate) fn is_name(name: &str) -> bool {
+    name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
+        && name.len() <= 64
+        && name.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-' | b'.' | b':'))
+}
+
 /// The field under its JSON name or its protocol name; the API takes both.
-fn either<'a>(value: &'a Value, camel: &str, snake: &str) -> Option<&'a Value> {
+pub(crate) fn either<'a>(value: &'a Value, camel: &str, snake: &str) -> Option<&'a Value> {
     value.get(camel).or_else(|| value.get(snake))
 }
 

@@ -337,8 +337,15 @@ pub(crate) fn usage(value: &Value) -> Option<Usage> {
 }
 
 /// The string under `key`, or an empty one.
-fn string<'a>(value: &'a Value, key: &str) -> &'a str {
+pub(crate) fn string<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// `[a-zA-Z0-9_-]{1,max}`: what APIs take as an id or a name.
+pub(crate) fn is_plain(text: &str, max: usize) -> bool {
+    !text.is_empty()
+        && text.len() <= max
+        && text.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-'))
 }
 
 /// The role of a message by OpenAI's name for it; nothing for one of a tool.

@@ -13,9 +13,10 @@ use crate::parse::raw::{Fields, list, quoted, text};
 use crate::repair::media::{ANTHROPIC, Album, Attachment};
 use crate::repair::pairs::{CallIs, Pairs, ResultIs};
 use crate::repair::{
-    At, Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, hash, is_plain, is_spoilt, object_of, orphan_text,
-    plain_name, plain_text, whole_line,
+    At, Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, hash, is_spoilt, object_of, orphan_text, plain_name,
+    plain_text, whole_line,
 };
+use crate::wire::is_plain;
 use crate::{Source, derive};
 use history::error::Result;
 use history::json;

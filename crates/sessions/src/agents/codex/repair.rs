@@ -14,8 +14,9 @@ use crate::parse::raw::{Fields, list, quoted, text};
 use crate::repair::media::{Album, Attachment, OPENAI};
 use crate::repair::pairs::{CallIs, Pairs, ResultIs};
 use crate::repair::{
-    At, Damage, EMPTY, Findings, hash, is_plain, is_spoilt, object_of, orphan_text, plain_name, whole_line,
+    At, Damage, EMPTY, Findings, hash, is_spoilt, object_of, orphan_text, plain_name, whole_line,
 };
+use crate::wire::is_plain;
 use history::error::Result;
 use history::json;
 

@@ -15,6 +15,7 @@ use crate::repair::{
     At, Damage, EMPTY, Findings, NO_RESULT, hash, is_spoilt, lines, object_of, orphan_text, plain_name,
     whole_line,
 };
+use crate::wire::gemini::is_name;
 use crate::{Record, Source, derive};
 use history::error::Result;
 use history::{Meta, json};
@@ -292,12 +293,4 @@ impl RecordRepair<'_, '_> {
             self.found.replace(at.range(raw), note);
         }
     }
-}
-
-/// "Must start with a letter or an underscore. Must be alphanumeric, underscores, dots, colons or dashes, with a
-/// maximum length of 64" (`FunctionDeclaration.name`).
-fn is_name(name: &str) -> bool {
-    name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
-        && name.len() <= 64
-        && name.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-' | b'.' | b':'))
 }
