@@ -199,6 +199,15 @@ impl Config {
         Ok(all)
     }
 
+    /// The profile when none is named.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Config::profile`].
+    pub fn default_profile(&self) -> Result<Profile> {
+        self.profile(&self.profile)
+    }
+
     /// The profile of that name or file: built in, in the configuration, or a `.toml`.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::agents::{self, AgentRef, Database, FoundSession};
 use crate::engine::Engine;
-use crate::engine::archive::marks::undone_mark;
+use crate::engine::archive::marks::SessionMark;
 use crate::engine::{archive::readable, input::caller};
 use crate::files::File;
 use crate::store::{Handle, Scope};
@@ -258,7 +258,7 @@ pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, St
         .filter_map(|it| Some((it.session.id, it.applied?.session?)));
     let undone = scopes.iter().flat_map(|scope| {
         let into = |it: &FoundSession| {
-            let mark = engine.store.marked(scope, &undone_mark(&it.id)).ok().flatten()?;
+            let mark = engine.store.marked(scope, &SessionMark::Undone.of(&it.id)).ok().flatten()?;
             Some((it.id.clone(), mark.value))
         };
         found.iter().filter_map(into)

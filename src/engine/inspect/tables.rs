@@ -101,7 +101,7 @@ pub fn tables(engine: &Engine, found: &[FoundSession], folder: &Path) -> Result<
         facts: create("facts", FACTS)?,
         tokens: create("tokens", TOKENS)?,
     };
-    let ask = Ask::new(engine.config.profile(&engine.config.profile)?);
+    let ask = Ask::new(engine.config.default_profile()?);
     for it in found {
         let named = SessionRef::Named(it.address());
         match open::open_measured(engine, &named, None, None, ask.tokenizer()) {

@@ -13,11 +13,11 @@ use std::path::Path;
 
 use crate::agents::reach;
 use crate::answers::{Next, RestoreAnswer};
-use crate::engine::archive::marks::{compacted_mark, undone_mark};
+use crate::engine::archive::marks::SessionMark;
 use crate::engine::undo::outcome::Done;
 use crate::engine::write_back::agent_of;
 use crate::engine::{Engine, Opened, repair};
-use crate::store::{Applied, AppliedMode, AuditVerb, Compaction, Scope};
+use crate::store::{Applied, AppliedMode, AuditVerb, Compaction, Handle, Scope};
 use history::error::{Error, ErrorKind, Hint, Result};
 use put_back::Undo;
 use sessions::{Format, MemorySource};
@@ -80,15 +80,19 @@ fn put_back(engine: &Engine, scope: &Scope, compaction: &Compaction, applied: &A
         // The original may be one that cannot be read.
         AppliedMode::Repair => repair::undo_repair(engine, scope, compaction, &mark),
         AppliedMode::Patch | AppliedMode::Append | AppliedMode::New | AppliedMode::Seat => {
-            let original = compaction.original.as_ref().ok_or_else(|| {
-                Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
-            })?;
-            let bytes = engine.store.restore(scope, original.as_str())?;
+            let bytes = engine.store.restore(scope, original_of(compaction)?)?;
             let source = MemorySource::new("the archived original", bytes);
             let session = sessions::read(&source, Some(Format::named(&compaction.session.format)?))?;
             Undo { engine, compaction, applied, mark, source, session }.run()
         }
     }
+}
+
+/// The handle of the session that was compacted.
+pub(super) fn original_of(compaction: &Compaction) -> Result<&str> {
+    compaction.original.as_ref().map(Handle::as_str).ok_or_else(|| {
+        Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
+    })
 }
 
 /// Notes that a compaction was undone; what could not be noted. What was put back is put back all the same.
@@ -104,10 +108,10 @@ fn note(
         .into_iter()
         .flatten()
     {
-        unnoted.extend(engine.store.unmark(scope, &compacted_mark(id)).err());
+        unnoted.extend(engine.store.unmark(scope, &SessionMark::Compacted.of(id)).err());
     }
     if let Some(left) = applied.session.as_deref().filter(|it| *it != done.id) {
-        unnoted.extend(engine.store.mark(scope, &undone_mark(left), &done.id, engine.now).err());
+        unnoted.extend(engine.store.mark(scope, &SessionMark::Undone.of(left), &done.id, engine.now).err());
     }
     unnoted.iter().map(|it| format!("that it was undone could not be noted: {}", it.full())).collect()
 }

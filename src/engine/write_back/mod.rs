@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use crate::agents;
 use crate::agents::reach::{self, Job, Way};
 use crate::answers::{Next, TakesEffect, Who};
-use crate::engine::archive::marks::compacted_mark;
+use crate::engine::archive::marks::SessionMark;
 use crate::engine::{Engine, Opened};
 use crate::files::Reading;
 use crate::store::{Applied, AppliedMode};
@@ -86,7 +86,9 @@ pub(crate) fn install(
     put(place, &path, reach.way, &fresh, &written)?;
     if job == Job::Compact {
         for id in [Some(&*new_id), opened.session.history.meta.session.as_deref()].into_iter().flatten() {
-            if let Err(error) = engine.store.mark(&scope, &compacted_mark(id), compaction, engine.now) {
+            if let Err(error) =
+                engine.store.mark(&scope, &SessionMark::Compacted.of(id), compaction, engine.now)
+            {
                 // What was written is written.
                 warnings.push(format!("when it was compacted could not be noted: {}", error.full()));
             }

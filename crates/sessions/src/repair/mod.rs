@@ -169,7 +169,7 @@ pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> 
         let what = format!("sessions of the format {} are not repaired", format.name());
         return Err(Error::new(ErrorKind::Arguments, what));
     }
-    let mut mended = Mended::whole(source);
+    let mut mended = Mended::part(source, 0..source.len());
     let (mut findings, mut counts, mut taken) = (Vec::new(), BTreeMap::new(), Vec::new());
     for stage in format.0.repair {
         let mut found = Findings {
