@@ -146,14 +146,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
 fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> Result<ArchivedHandles> {
     let part = |range: &Range<u64>| Mended::part(&*opened.source, range.clone());
     let parts: Vec<Mended<'_>> = found.taken.iter().map(part).collect();
-    let taken = parts.iter().map(|it| Original {
-        what: What::Output,
-        body: Body::Source(it),
-        message: None,
-        call_id: None,
-        tool: None,
-        tokens: 0,
-    });
+    let taken = parts.iter().map(|it| Original::new(What::Output, Body::Source(it), 0));
     let batch = Batch {
         session: archive::named(opened),
         at: engine.now,

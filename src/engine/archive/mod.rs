@@ -87,12 +87,8 @@ pub(crate) fn archive_of(
         tokens: op.tokens_before,
     });
     let turns = turns.iter().map(|(from, tokens, text)| Original {
-        what: What::Message,
-        body: Body::Bytes(text.as_bytes()),
         message: Some(*from as u32),
-        call_id: None,
-        tool: None,
-        tokens: *tokens,
+        ..Original::new(What::Message, Body::Bytes(text.as_bytes()), *tokens)
     });
     let batch = Batch {
         session: named(opened),

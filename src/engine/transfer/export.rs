@@ -13,7 +13,8 @@ use crate::engine::transfer::container::{
     Open,
 };
 use crate::engine::{Engine, Opened};
-use crate::store::{self, AuditVerb, Compaction, Handle, Scope, What};
+use crate::files::Reading;
+use crate::store::{AuditVerb, Compaction, Handle, Scope, What};
 use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
@@ -93,7 +94,7 @@ fn compactions(engine: &Engine, scope: &Scope, id: &str) -> Result<Vec<Compactio
 }
 
 fn content(source: &dyn Source) -> Box<dyn Read + '_> {
-    Box::new(store::Body::Source(source).reader())
+    Box::new(Reading::of(source))
 }
 
 /// The sessions of the sub-agents that lie where the agent keeps any other, not beside this one.

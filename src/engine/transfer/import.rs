@@ -12,7 +12,7 @@ use crate::engine::transfer::container::{self, ContainerSubAgent, Unpacked};
 use crate::engine::transfer::moved::{Directories, Moved};
 use crate::engine::write_back::Installed;
 use crate::engine::{Engine, Opened};
-use crate::files::File;
+use crate::files::{File, Reading};
 use crate::store::{self, AuditVerb, Batch, NewCompaction, Scope, SessionOrigin};
 use history::error::{Error, ErrorKind, Result};
 use sessions::{Format, Source};
@@ -210,7 +210,7 @@ fn carried(
 
 /// A file with its directories moved.
 fn moved<'a>(source: &'a (dyn Source + Send), directories: &'a Directories) -> Moved<'a, impl BufRead> {
-    Moved::new(BufReader::new(store::Body::Source(source).reader()), directories)
+    Moved::new(BufReader::new(Reading::of(source)), directories)
 }
 
 /// The directory in which the session goes on.
