@@ -66,12 +66,7 @@ pub(crate) fn cost(
         form: "own".to_owned(),
         input_tokens: own,
         output_tokens: need.max_tokens,
-        own_dollars: None,
-        prefix_dollars: None,
-        spent_dollars: None,
-        pays_after_turns: None,
-        prices: None,
-        why: String::new(),
+        ..CostInfo::default()
     };
     let prices = &engine.config.prices;
     let asked = match prices.of(&endpoint.model) {
