@@ -205,6 +205,10 @@ impl PiReader {
             return;
         }
         self.answer_open();
+        self.add(entry, role, kind, parts);
+    }
+
+    fn add(&mut self, entry: &JsonLine, role: Role, kind: Kind, parts: Vec<Part>) {
         let mut message = Message::new(role, kind, parts);
         message.id = entry.value["id"].as_str().map(Into::into);
         message.at = entry.value["timestamp"].as_str().and_then(derive::parse_time);
@@ -276,10 +280,7 @@ impl PiReader {
             failed: message["isError"] == true,
             ..Output::new(id, text)
         };
-        let mut made = Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]);
-        made.id = entry.value["id"].as_str().map(Into::into);
-        made.at = entry.value["timestamp"].as_str().and_then(derive::parse_time);
-        self.messages.push((made, entry.record));
+        self.add(entry, Role::Tool, Kind::Said, vec![Part::Output(output)]);
     }
 
     /// pi answers calls that were left open before it goes on.
@@ -327,8 +328,7 @@ fn usage(usage: &Value) -> Option<Usage> {
         output: get("output"),
         cache_read: get("cacheRead"),
         cache_write: get("cacheWrite"),
-        cache_write_hour: 0,
-        reasoning: 0,
+        ..Usage::default()
     };
     (out.context() > 0).then_some(out)
 }

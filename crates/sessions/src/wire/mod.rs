@@ -311,9 +311,8 @@ pub(crate) fn usage(value: &Value) -> Option<Usage> {
             input: prompt.saturating_sub(cache_read),
             output,
             cache_read,
-            cache_write: 0,
-            cache_write_hour: 0,
             reasoning,
+            ..Usage::default()
         });
     }
     let input = number(["input_tokens", "prompt_tokens"])?;
