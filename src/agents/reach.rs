@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{AgentRef, Env};
 use crate::answers::TakesEffect;
+use crate::files::real;
 use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::Mode;
 
@@ -105,8 +106,7 @@ pub fn claim(env: &Env, agent: AgentRef, id: &str) -> Result<SessionClaim> {
 
 /// Whether an agent would find a session there.
 pub fn is_found(env: &Env, agent: AgentRef, path: &Path) -> bool {
-    let whole = |it: &Path| fs::canonicalize(it).unwrap_or_else(|_| it.to_owned());
-    agent.looks_elsewhere(env) || whole(path).starts_with(whole(&agent.home(env)))
+    agent.looks_elsewhere(env) || real(path).starts_with(real(&agent.home(env)))
 }
 
 /// One shell command that resumes a session, from any directory: resuming elsewhere silently starts a new one.

@@ -100,9 +100,8 @@ impl Agent for GeminiCli {
 
     /// The directory of the project that a session's file belongs to.
     fn directory_of(&self, env: &Env, path: &Path) -> Option<PathBuf> {
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let tmp = home(env).join("tmp");
-        let tmp = fs::canonicalize(&tmp).unwrap_or(tmp);
+        let path = crate::files::real(path);
+        let tmp = crate::files::real(&home(env).join("tmp"));
         let project = path.strip_prefix(tmp).ok()?.iter().next()?.to_str()?;
         known(env).remove(project)
     }

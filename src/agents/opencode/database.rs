@@ -57,12 +57,7 @@ impl Database for OpenCode {
                 None => false,
             }
         };
-        let Some(messages) = now.get_mut("messages").and_then(Value::as_array_mut) else {
-            return Err(Error::new(
-                ErrorKind::Input,
-                "undoing in OpenCode's database: expected an export, found something else",
-            ));
-        };
+        let messages = messages(&mut now)?;
         for message in messages.iter_mut() {
             if let Some(parts) = message.get_mut("parts").and_then(Value::as_array_mut) {
                 parts.retain_mut(undone);
@@ -76,10 +71,7 @@ impl Database for OpenCode {
     /// puts behind an automatic one.
     fn without_compaction(&self, now: &[u8], handle: &str) -> Result<Option<(Vec<u8>, usize)>> {
         let mut export = parsed(now);
-        let Some(messages) = export.get_mut("messages").and_then(Value::as_array_mut) else {
-            let what = "undoing in OpenCode's database: expected an export, found something else";
-            return Err(Error::new(ErrorKind::Changed, what));
-        };
+        let messages = messages(&mut export)?;
         let says = |it: &Value| {
             it["info"]["summary"] == true
                 && it["parts"].as_array().is_some_and(|parts| {
@@ -129,6 +121,13 @@ pub(super) fn databases(env: &Env) -> Vec<PathBuf> {
 
 fn parsed(export: &[u8]) -> Value {
     serde_json::from_str(&history::json::mend(export)).unwrap_or_default()
+}
+
+fn messages(export: &mut Value) -> Result<&mut Vec<Value>> {
+    export.get_mut("messages").and_then(Value::as_array_mut).ok_or_else(|| {
+        let what = "undoing in OpenCode's database: expected an export, found something else";
+        Error::new(ErrorKind::Input, what)
+    })
 }
 
 /// Every message and part with its id, in order.

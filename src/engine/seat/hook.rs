@@ -80,8 +80,7 @@ fn seated_lately(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<bo
 
 fn hook_scope(engine: &Engine, event: &HookEvent) -> Scope {
     let cwd = event.cwd.as_ref().unwrap_or(&engine.config.agents.cwd);
-    let real = std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone());
-    engine.scope_of(real.display().to_string())
+    engine.scope_of(crate::files::real(cwd).display().to_string())
 }
 
 fn hook_session(engine: &Engine, event: &HookEvent) -> Result<Opened> {

@@ -215,12 +215,8 @@ fn moved<'a>(source: &'a (dyn Source + Send), directories: &'a Directories) -> M
 
 /// The directory in which the session goes on.
 fn target(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<PathBuf> {
-    let here = || {
-        let cwd = &engine.config.agents.cwd;
-        std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone())
-    };
     match &arrived.directory {
-        _ if to.here => Ok(here()),
+        _ if to.here => Ok(crate::files::real(&engine.config.agents.cwd)),
         Some(directory) if Path::new(directory).is_dir() => Ok(PathBuf::from(directory)),
         Some(directory) => {
             let what = format!(
