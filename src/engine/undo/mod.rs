@@ -14,10 +14,10 @@ use std::path::Path;
 use crate::agents::reach;
 use crate::answers::{Next, RestoreAnswer};
 use crate::engine::archive::marks::SessionMark;
-use crate::engine::undo::outcome::Done;
+use crate::engine::undo::outcome::{Done, original_of};
 use crate::engine::write_back::agent_of;
 use crate::engine::{Engine, Opened, repair};
-use crate::store::{Applied, AppliedMode, AuditVerb, Compaction, Handle, Scope};
+use crate::store::{Applied, AppliedMode, AuditVerb, Compaction, Scope};
 use history::error::{Error, ErrorKind, Hint, Result};
 use put_back::Undo;
 use sessions::{Format, MemorySource};
@@ -86,13 +86,6 @@ fn put_back(engine: &Engine, scope: &Scope, compaction: &Compaction, applied: &A
             Undo { engine, compaction, applied, mark, source, session }.run()
         }
     }
-}
-
-/// The handle of the session that was compacted.
-pub(super) fn original_of(compaction: &Compaction) -> Result<&str> {
-    compaction.original.as_ref().map(Handle::as_str).ok_or_else(|| {
-        Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
-    })
 }
 
 /// Notes that a compaction was undone; what could not be noted. What was put back is put back all the same.
