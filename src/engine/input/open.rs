@@ -44,6 +44,11 @@ pub struct Opened {
 const WHOLE_END: u64 = 1 << 20;
 
 impl Opened {
+    /// Where its agent's folders say that it belongs, or it itself.
+    pub(crate) fn directory(&self) -> Option<PathBuf> {
+        self.cwd.clone().or_else(|| self.session.history.meta.cwd.as_deref().map(PathBuf::from))
+    }
+
     /// With what was read of it.
     pub(crate) fn read_as(self, session: Session) -> Self {
         let cwd = self.cwd.clone();

@@ -34,11 +34,7 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
         Some(_) | None => None,
     };
     let file = agent.file_name(&opened.session, &file.unwrap_or_else(|| format!("{id}.json")));
-    let directory = opened
-        .cwd
-        .as_ref()
-        .map(|it| it.display().to_string())
-        .or_else(|| meta.cwd.as_deref().map(str::to_owned));
+    let directory = opened.directory().map(|it| it.display().to_string());
     let home = engine.config.agents.home.display().to_string();
     let mut manifest = Manifest::new(agent.name(), id.to_owned(), file, directory, home);
     let beside = beside(agent, opened)?;

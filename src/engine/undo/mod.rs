@@ -54,10 +54,8 @@ fn take_back(
     let cwd = Some(scope.project.as_str()).filter(|it| !it.is_empty()).map(Path::new);
     let export = agent.info().database.is_some() && !done.output.contains('#');
     let env = &engine.config.agents;
-    let resume = match export {
-        true => reach::resume_file(env, agent, Path::new(&done.output), &done.id, cwd),
-        false => reach::resume(env, agent, &done.id, cwd),
-    };
+    let file = export.then(|| Path::new(&done.output));
+    let resume = reach::resume(env, agent, &[], file, &done.id, cwd);
     Ok(RestoreAnswer {
         handle: compaction.handle.as_str().to_owned(),
         status: done.status,

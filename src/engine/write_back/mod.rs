@@ -9,7 +9,7 @@ mod cool_down;
 mod fingerprint;
 mod target;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::agents;
 use crate::agents::reach::{self, Job, Way};
@@ -36,6 +36,15 @@ pub struct Installed {
     pub resume: String,
     pub takes_effect: TakesEffect,
     pub next: Next,
+}
+
+impl Installed {
+    /// A new file, which is resumed by that command.
+    pub(crate) fn new(path: &Path, session_id: String, resume: String) -> Self {
+        let next = Next::user(format!("Go on with: {resume}"));
+        let output = path.display().to_string();
+        Self { output, session_id, resume, takes_effect: TakesEffect::OnResume, next }
+    }
 }
 
 /// Puts `after` in the place of `opened`; also returns what its user should know. `compaction`: the handle under which
@@ -94,7 +103,7 @@ pub(crate) fn install(
             }
         }
     }
-    let cwd = opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
+    let cwd = opened.directory();
     if cwd.is_none() {
         warnings.push("the session records no directory: resume it from the project's directory".to_owned());
     }

@@ -9,7 +9,7 @@ use history::error::{Error, ErrorKind, Result};
 /// A source as it reads with its edits made. Only what is new is held.
 pub struct Mended<'a> {
     source: &'a dyn Source,
-    pieces: Vec<Piece>,
+    pub(super) pieces: Vec<Piece>,
     /// Where each piece begins.
     starts: Vec<u64>,
     len: u64,
@@ -35,10 +35,6 @@ impl<'a> Mended<'a> {
             len += size(piece);
         }
         Self { source, pieces, starts, len }
-    }
-
-    pub(super) fn into_pieces(self) -> Vec<Piece> {
-        self.pieces
     }
 
     /// With more edits: ranges of it as it reads now, and what takes their place. Of edits that overlap the first
