@@ -1,13 +1,12 @@
 //! What applying a result can reach, for each agent: which way a session goes back, when it counts, who may be in the
 //! way, and how to resume. The facts are those of the agents' versions named in their own modules.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{AgentRef, Env};
 use crate::answers::TakesEffect;
 use crate::files::real;
-use history::error::{Error, ErrorKind, Hint, Result};
+use history::error::{Error, ErrorKind, Hint};
 use sessions::Mode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,20 +87,6 @@ pub fn is_in_use(env: &Env, agent: AgentRef, id: &str, path: &Path, now: i64) ->
     const LONG: i64 = 15 * 60 * 1000;
     let changed = agent.info().database.and_then(|it| it.changed_ms(path, id));
     is_live(env, agent, id, path) && changed.is_none_or(|it| now - it < LONG)
-}
-
-/// Keeps an agent from writing while it is held.
-#[derive(Debug)]
-pub struct SessionClaim(
-    #[expect(dead_code, reason = "the lock lasts as long as the open file")] Option<fs::File>,
-);
-
-/// Takes the agent's own lock on a session, where it has one.
-///
-/// # Errors
-/// [`ErrorKind::Live`] if the agent holds it.
-pub fn claim(env: &Env, agent: AgentRef, id: &str) -> Result<SessionClaim> {
-    agent.lock(env, id).map(SessionClaim)
 }
 
 /// Whether an agent would find a session there.

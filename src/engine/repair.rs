@@ -115,7 +115,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
         let what = "repairing: the session is in use; end it in its agent first";
         return Err(Error::new(ErrorKind::Live, what).at_path(place.path()));
     }
-    let _claim = reach::claim(env, *agent, &id)?;
+    let _claim = agent.lock(env, &id)?;
     let ArchivedHandles { session: handle, compaction } = archived(engine, opened, scope, found)?;
     let source = &*opened.source;
     let mended = found.mended(source);
@@ -187,7 +187,7 @@ pub(crate) fn undo_repair(
             }
             let since = now.bytes(mark.len..now.len())?;
             let agent = agent_of(Format::named(&compaction.session.format)?)?;
-            let _claim = reach::claim(&engine.config.agents, agent, &compaction.session.id)?;
+            let _claim = agent.lock(&engine.config.agents, &compaction.session.id)?;
             // What came since begins on a line of its own.
             let (_, last) = compared(&now, &mut *engine.store.reader(scope, original)?)?;
             let between: &[u8] = if since.is_empty() || last == Some(b'\n') { b"" } else { b"\n" };

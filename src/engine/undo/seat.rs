@@ -39,7 +39,7 @@ impl Undo<'_> {
         let env = &self.engine.config.agents;
         let path = &agent.current_file(env, &self.compaction.session.id, path);
         let live = reach::is_live(env, agent, &self.compaction.session.id, path);
-        let _claim = if live { None } else { Some(reach::claim(env, agent, &self.compaction.session.id)?) };
+        let _claim = if live { None } else { agent.lock(env, &self.compaction.session.id)? };
         let now = open_path(path, Some(self.session.format))?;
         let messages = now.session.history.messages();
         let ours =

@@ -12,7 +12,7 @@ mod target;
 use std::path::Path;
 
 use crate::agents;
-use crate::agents::reach::{self, Job, Way};
+use crate::agents::reach::{Job, Way};
 use crate::answers::{Next, TakesEffect, Who};
 use crate::engine::archive::marks::SessionMark;
 use crate::engine::{Engine, Opened};
@@ -61,7 +61,7 @@ pub(crate) fn install(
     let reach = agent.reach(job, *live, target.export)?;
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
     let _claim = match reach.way {
-        Way::Replace if !live => Some(reach::claim(&engine.config.agents, *agent, &id)?),
+        Way::Replace if !live => agent.lock(&engine.config.agents, &id)?,
         Way::Replace | Way::InPlace | Way::Beside | Way::Rows => None,
     };
     let fresh = place.open(opened.session.format)?;
