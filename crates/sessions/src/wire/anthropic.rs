@@ -10,7 +10,8 @@ use super::{
 };
 use crate::Format;
 use crate::is_cleared;
-use crate::parse::spans::{self, Span};
+use crate::parse::document;
+use crate::parse::spans::Span;
 use history::json;
 use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 
@@ -72,16 +73,12 @@ fn attachment(value: &Value) -> Option<Media> {
 
 /// Where the outputs of an element stand, in the order in which [`read`] gives them.
 pub(super) fn spots(element: &str) -> Vec<Spot> {
-    let Some(content) = spans::fields(element, 0).get("content") else { return vec![] };
-    if !element[content.clone()].starts_with('[') {
-        return vec![];
-    }
     let is_result = |it: &Span| {
-        let kind = spans::fields(element, it.start).get("type");
+        let kind = document::find(element, it.clone(), &["type"]);
         kind.is_some_and(|it| &element[it] == "\"tool_result\"")
     };
-    let blocks = spans::items(element, content.start).spans;
-    let results = blocks.into_iter().filter(|it| element[it.clone()].starts_with('{')).filter(is_result);
+    let blocks = document::open(element, "content").map(|it| it.records).unwrap_or_default();
+    let results = blocks.into_iter().filter(is_result);
     results.map(|it| Spot { object: it, key: "content" }).collect()
 }
 

@@ -29,11 +29,8 @@ pub(super) fn frame(text: &str) -> Option<Frame> {
         b'{' => {
             let fields = spans::fields(text, start);
             let array = KEYS.into_iter().find_map(|key| {
-                let span = fields.get(key)?;
-                text.as_bytes()
-                    .get(span.start)
-                    .filter(|it| **it == b'[')
-                    .map(|_| (key.to_string(), span.start))
+                let open = fields.get(key)?.start;
+                text.get(open..)?.starts_with('[').then(|| (key.to_string(), open))
             });
             Some(Frame { fields: fields.fields, array })
         }

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{Ids, Spot, input, media, opaque, raw, string, text};
 use crate::Format;
 use crate::is_cleared;
-use crate::parse::spans;
+use crate::parse::document;
 use history::json;
 use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 
@@ -116,14 +116,9 @@ fn result(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Output {
 
 /// Where the outputs of an element stand, in the order in which [`read`] gives them.
 pub(super) fn spots(element: &str) -> Vec<Spot> {
-    let Some(parts) = spans::fields(element, 0).get("parts") else { return vec![] };
-    if !element[parts.clone()].starts_with('[') {
-        return vec![];
-    }
-    let parts = spans::items(element, parts.start).spans;
-    let objects = parts.into_iter().filter(|it| element[it.clone()].starts_with('{'));
-    let responses = objects.filter_map(|it| {
-        let fields = spans::fields(element, it.start);
+    let parts = document::open(element, "parts").map(|it| it.records).unwrap_or_default();
+    let responses = parts.into_iter().filter_map(|it| {
+        let fields = document::object(element, it.start)?;
         fields.get("functionResponse").or_else(|| fields.get("function_response"))
     });
     responses.map(|it| Spot { object: it, key: "response" }).collect()
