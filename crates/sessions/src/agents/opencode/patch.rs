@@ -9,17 +9,13 @@ use super::CLEARED;
 use super::element::is_compacted;
 use super::read::Export;
 use crate::parse::document::{elements, find, value};
-use crate::{Session, Written, replaced};
+use crate::parse::raw::spliced;
+use crate::{Session, Written};
 use history::error::{Error, ErrorKind, Result};
 use history::json::compact;
 use history::{History, Output, Part};
 
-pub(super) fn patch(
-    bytes: &[u8],
-    export: &Export<'_>,
-    session: &Session,
-    after: &History,
-) -> Result<Written> {
+pub(super) fn patch(export: &Export<'_>, session: &Session, after: &History) -> Result<Written> {
     let before = session.history.messages();
     let live = export.live(None);
     if before.len() != after.messages().len() || live.len() != before.len() {
@@ -39,24 +35,19 @@ pub(super) fn patch(
             }
         }
     }
-    let mut by = BTreeMap::new();
+    let mut edits = Vec::new();
     for (record, outputs) in changed {
         let element = export.entries[record as usize].span.clone();
-        let parts = find(export.text, element.clone(), &["parts"]);
+        let parts = find(export.text, element, &["parts"]);
         let parts = parts.and_then(|it| elements(export.text, it.start)).unwrap_or_default().spans;
-        let mut edits = Vec::new();
         for (part, new) in outputs {
             let span = parts.get(part).cloned().ok_or_else(|| lost(part, record))?;
-            edits.extend(
-                output(export.text, span, new, at.unwrap_or(0).saturating_add(1))
-                    .transpose()
-                    .ok_or_else(|| lost(part, record))??,
-            );
+            let found = output(export.text, span, new, at.unwrap_or(0).saturating_add(1))?;
+            let found = found.ok_or_else(|| lost(part, record))?.into_iter();
+            edits.extend(found.map(|(it, new)| (it.start as u64..it.end as u64, new)));
         }
-        by.insert(record, edited(bytes, element, edits));
     }
-    let pieces = replaced(bytes.len() as u64, &session.records, by);
-    Ok(Written { pieces, ..Written::default() })
+    Ok(Written { pieces: spliced(export.text.len() as u64, edits), ..Written::default() })
 }
 
 fn refused(why: &str) -> Error {
@@ -117,18 +108,4 @@ pub(super) fn attachments(state: &Value, wanted: &Output) -> Value {
     let url = |it: &Value| it["url"].as_str().unwrap_or_default().to_owned();
     let kept = all.iter().filter(|it| wanted.media.iter().any(|media| url(it).ends_with(&*media.data)));
     json!(kept.collect::<Vec<_>>())
-}
-
-/// The source's bytes of `span` with `edits` (which do not overlap) made.
-fn edited(bytes: &[u8], span: Range<usize>, mut edits: Vec<(Range<usize>, String)>) -> Vec<u8> {
-    edits.sort_by_key(|it| it.0.start);
-    let mut out = Vec::new();
-    let mut at = span.start;
-    for (range, text) in edits {
-        out.extend_from_slice(&bytes[at..range.start]);
-        out.extend_from_slice(text.as_bytes());
-        at = range.end;
-    }
-    out.extend_from_slice(&bytes[at..span.end]);
-    out
 }
