@@ -153,8 +153,7 @@ impl Config {
 
     /// The project of the current directory, under the name by which agents record it: symbolic links followed.
     pub fn project(&self) -> String {
-        let cwd = &self.agents.cwd;
-        std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone()).display().to_string()
+        crate::files::real(&self.agents.cwd).display().to_string()
     }
 
     /// The model that an agent would begin a session in `cwd` with, where a session has to name one.
@@ -197,6 +196,15 @@ impl Config {
             all.push(self.profile(name)?);
         }
         Ok(all)
+    }
+
+    /// The profile when none is named.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Config::profile`].
+    pub fn default_profile(&self) -> Result<Profile> {
+        self.profile(&self.profile)
     }
 
     /// The profile of that name or file: built in, in the configuration, or a `.toml`.

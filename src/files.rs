@@ -151,6 +151,11 @@ pub fn text_below(folder: &Path, path: &str) -> Option<String> {
     read_to_string(&path).ok()
 }
 
+/// A path with its symbolic links followed; as it is where nothing is there.
+pub fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// Makes a folder, with those above it. `what` begins the sentence of an error: "making a folder for the manual".
 pub fn make_folder(folder: &Path, what: &str) -> Result<()> {
     fs::create_dir_all(folder).map_err(|error| Error::new(ErrorKind::Io, what).at_path(folder).because(error))

@@ -152,7 +152,7 @@ pub trait Agent: Sync {
         false
     }
 
-    /// Its own lock on a session, where it has one.
+    /// Its own lock on a session, where it has one: held as long as the file is open.
     ///
     /// # Errors
     /// [`Live`](history::error::ErrorKind::Live) if it is held.

@@ -95,14 +95,10 @@ fn look(file: &SessionFile, parent: Option<String>) -> Option<FoundSession> {
     }
     let first = first?;
     Some(FoundSession {
-        agent: &QwenCode,
-        id: file.stem().to_owned(),
-        path: file.path.clone(),
         parent,
         cwd: first["cwd"].as_str().map(PathBuf::from),
-        changed_ms: file.changed_ms,
         first_words: words,
-        live: false,
+        ..file.session(&QwenCode, file.stem())
     })
 }
 

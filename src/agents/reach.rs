@@ -1,12 +1,12 @@
 //! What applying a result can reach, for each agent: which way a session goes back, when it counts, who may be in the
 //! way, and how to resume. The facts are those of the agents' versions named in their own modules.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::{AgentRef, Env};
 use crate::answers::TakesEffect;
-use history::error::{Error, ErrorKind, Hint, Result};
+use crate::files::real;
+use history::error::{Error, ErrorKind, Hint};
 use sessions::Mode;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,56 +89,30 @@ pub fn is_in_use(env: &Env, agent: AgentRef, id: &str, path: &Path, now: i64) ->
     is_live(env, agent, id, path) && changed.is_none_or(|it| now - it < LONG)
 }
 
-/// Keeps an agent from writing while it is held.
-#[derive(Debug)]
-pub struct SessionClaim(
-    #[expect(dead_code, reason = "the lock lasts as long as the open file")] Option<fs::File>,
-);
-
-/// Takes the agent's own lock on a session, where it has one.
-///
-/// # Errors
-/// [`ErrorKind::Live`] if the agent holds it.
-pub fn claim(env: &Env, agent: AgentRef, id: &str) -> Result<SessionClaim> {
-    agent.lock(env, id).map(SessionClaim)
-}
-
 /// Whether an agent would find a session there.
 pub fn is_found(env: &Env, agent: AgentRef, path: &Path) -> bool {
-    let whole = |it: &Path| fs::canonicalize(it).unwrap_or_else(|_| it.to_owned());
-    agent.looks_elsewhere(env) || whole(path).starts_with(whole(&agent.home(env)))
+    agent.looks_elsewhere(env) || real(path).starts_with(real(&agent.home(env)))
 }
 
-/// One shell command that resumes a session, from any directory: resuming elsewhere silently starts a new one.
-pub fn resume(env: &Env, agent: AgentRef, id: &str, cwd: Option<&Path>) -> String {
-    in_directory(cwd, &agent.resume(env, &quoted(id)))
-}
-
-/// One shell command that takes a file in and resumes what it holds.
-pub fn resume_file(env: &Env, agent: AgentRef, file: &Path, id: &str, cwd: Option<&Path>) -> String {
-    resume_files(env, agent, &[], file, id, cwd)
-}
-
-/// The same that takes in the files of its sub-agents first.
-pub fn resume_files(
+/// One shell command that resumes a session, from any directory: resuming elsewhere silently starts a new one. A file
+/// that the agent does not find by itself is taken in, after those of the session's sub-agents.
+pub fn resume(
     env: &Env,
     agent: AgentRef,
     sub_agents: &[PathBuf],
-    file: &Path,
+    file: Option<&Path>,
     id: &str,
     cwd: Option<&Path>,
 ) -> String {
     let word = |it: &Path| quoted(&it.to_string_lossy());
-    let mut commands: Vec<_> = sub_agents.iter().filter_map(|it| agent.take_in(&word(it))).collect();
-    commands.push(agent.resume_file(env, &word(file), &quoted(id)));
-    in_directory(cwd, &commands.join(" && "))
-}
-
-fn in_directory(cwd: Option<&Path>, command: &str) -> String {
-    match cwd {
-        Some(cwd) => format!("cd {} && {command}", quoted(&cwd.to_string_lossy())),
-        None => command.to_owned(),
+    let mut commands: Vec<String> = cwd.map(|it| format!("cd {}", word(it))).into_iter().collect();
+    if let Some(file) = file {
+        commands.extend(sub_agents.iter().filter_map(|it| agent.take_in(&word(it))));
+        commands.push(agent.resume_file(env, &word(file), &quoted(id)));
+    } else {
+        commands.push(agent.resume(env, &quoted(id)));
     }
+    commands.join(" && ")
 }
 
 /// A word of a shell command (POSIX; on Windows for `cmd`).
@@ -227,12 +201,12 @@ mod tests {
         let agent = |name| named(name).unwrap();
         let here = Path::new("/it's here");
         assert_eq!(
-            resume(&env, agent("codex"), "a-1", Some(here)),
+            resume(&env, agent("codex"), &[], None, "a-1", Some(here)),
             r"cd '/it'\''s here' && CODEX_HOME='/x y' codex resume a-1"
         );
-        assert_eq!(resume(&env, agent("claude-code"), "$(x)", None), "claude --resume '$(x)'");
+        assert_eq!(resume(&env, agent("claude-code"), &[], None, "$(x)", None), "claude --resume '$(x)'");
         assert_eq!(
-            resume_file(&env, agent("opencode"), Path::new("/e.json"), "ses_1", Some(Path::new("/p"))),
+            resume(&env, agent("opencode"), &[], Some(Path::new("/e.json")), "ses_1", Some(Path::new("/p"))),
             "cd /p && opencode import /e.json && opencode --session ses_1"
         );
     }

@@ -20,7 +20,7 @@ pub struct UsageInfo {
 }
 
 /// What a summary by a provider costs, by the price table; dollars are US dollars.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct CostInfo {
     /// Who is asked: `anthropic/claude-…`.
     pub model: String,

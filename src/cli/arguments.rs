@@ -15,8 +15,7 @@ use super::change::prune::PruneArgs;
 use super::change::repair::RepairArgs;
 use super::change::restore::{RestoreArgs, UndoArgs};
 use super::change::watch::WatchArgs;
-use super::inspect::compare::CompareArgs;
-use super::inspect::cost::CostArgs;
+use super::common::Common;
 use super::inspect::estimate::EstimateArgs;
 use super::inspect::report::ReportArgs;
 use super::inspect::score::ScoreArgs;
@@ -136,7 +135,7 @@ pub enum Command {
     /// How full the context is, what fills it, and whether this is a good moment to compact
     Estimate(EstimateArgs),
     /// What a session cost, where the money went, and what compacting earlier would have saved or lost
-    Cost(CostArgs),
+    Cost(Common),
     /// All sessions found: how full they are, and the compactions made of each
     Sessions(SessionsArgs),
     /// Clear or shorten old tool outputs
@@ -158,7 +157,7 @@ pub enum Command {
     /// Where a profile would cut, and why
     Split(SplitArgs),
     /// All profiles on one session, side by side, as offline imitations of those systems
-    Compare(CompareArgs),
+    Compare(Common),
     /// What survived a compaction, by class; or a scorecard of all profiles
     Score(ScoreArgs),
     /// One HTML page: the context over time, what a compaction cuts, keeps and loses

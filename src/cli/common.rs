@@ -13,7 +13,7 @@ use sessions::Format;
 
 /// Which session, and how it is measured.
 #[derive(Debug, Args)]
-pub(super) struct Common {
+pub struct Common {
     /// A session file, a session id, a handle, `current`, `latest`, or `-` for standard input
     pub session: Option<String>,
     /// How to compact: a profile's name or a .toml file

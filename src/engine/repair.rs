@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use crate::agents::{self, Database, reach};
 use crate::answers::{FindingInfo, Next, RepairAnswer, RepairStatus, RestoreStatus, TakesEffect};
-use crate::engine::undo::outcome::{Done, changed};
+use crate::engine::archive::ArchivedHandles;
+use crate::engine::undo::outcome::{Done, changed, original_of};
 use crate::engine::write_back::{Location, Target, WrittenFingerprint, agent_of};
 use crate::engine::{Engine, Opened, SessionRef, archive, input::open, session_info};
 use crate::files::{File, Reading};
@@ -17,7 +18,7 @@ use crate::store::{
     What,
 };
 use history::error::{Error, ErrorKind, Result};
-use sessions::repair::Repair;
+use sessions::repair::{Mended, Repair};
 use sessions::{self, Format, MemorySource, Session, Source};
 
 /// Up to this size the mended session is also read as a whole, and judged as its API would.
@@ -30,25 +31,6 @@ pub enum RepairTo {
     File(PathBuf),
     /// In the place of the damaged one, which is archived.
     Session,
-}
-
-struct SourceRange<'a> {
-    source: &'a dyn Source,
-    range: Range<u64>,
-}
-
-impl Source for SourceRange<'_> {
-    fn name(&self) -> &str {
-        self.source.name()
-    }
-
-    fn len(&self) -> u64 {
-        self.range.end - self.range.start
-    }
-
-    fn read_at(&self, at: u64, buffer: &mut [u8]) -> Result<()> {
-        self.source.read_at(self.range.start + at, buffer)
-    }
 }
 
 /// Finds what is wrong with a session and mends that, at full size.
@@ -84,7 +66,7 @@ pub fn repair(
         RepairTo::File(path) => {
             let handle = match found.taken.is_empty() {
                 true => None,
-                false => Some(archived(engine, &opened, &scope, &found)?.0),
+                false => Some(archived(engine, &opened, &scope, &found)?.session),
             };
             crate::files::install_from(path, &mut Reading::of(&mended))?;
             Written { handle, output: Some(path.display().to_string()), resume: None }
@@ -133,8 +115,8 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
         let what = "repairing: the session is in use; end it in its agent first";
         return Err(Error::new(ErrorKind::Live, what).at_path(place.path()));
     }
-    let _claim = reach::claim(env, *agent, &id)?;
-    let (handle, compaction) = archived(engine, opened, scope, found)?;
+    let _claim = agent.lock(env, &id)?;
+    let ArchivedHandles { session: handle, compaction } = archived(engine, opened, scope, found)?;
     let source = &*opened.source;
     let mended = found.mended(source);
     let (digest, len) = (Digest::of_source(&mended, mended.len())?, mended.len());
@@ -159,19 +141,11 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
     Ok(Written { handle: Some(handle), output: Some(output), resume: Some(resume) })
 }
 
-/// Archives the session as it is, and what notes replaced. Returns the handle of the session, and the one that undoes.
-fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> Result<(String, String)> {
-    let source = &*opened.source;
-    let slices: Vec<SourceRange<'_>> =
-        found.taken.iter().map(|range| SourceRange { source, range: range.clone() }).collect();
-    let taken = slices.iter().map(|it| Original {
-        what: What::Output,
-        body: Body::Source(it),
-        message: None,
-        call_id: None,
-        tool: None,
-        tokens: 0,
-    });
+/// Archives the session as it is, and what notes replaced.
+fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> Result<ArchivedHandles> {
+    let part = |range: &Range<u64>| Mended::part(&*opened.source, range.clone());
+    let parts: Vec<Mended<'_>> = found.taken.iter().map(part).collect();
+    let taken = parts.iter().map(|it| Original::new(What::Output, Body::Source(it), 0));
     let batch = Batch {
         session: archive::named(opened),
         at: engine.now,
@@ -182,11 +156,7 @@ fn archived(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -> 
             ..NewCompaction::default()
         }),
     };
-    let stored = engine.store.put_all(scope, &batch)?;
-    let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
-        return Err(Error::new(ErrorKind::Bug, "archiving a session: expected its handle, found none"));
-    };
-    Ok((session.as_str().to_owned(), compaction.as_str().to_owned()))
+    archive::put(engine, scope, &batch)
 }
 
 /// Puts the session back as it was before it was mended; what was written since stays behind it.
@@ -196,10 +166,7 @@ pub(crate) fn undo_repair(
     compaction: &Compaction,
     mark: &WrittenFingerprint,
 ) -> Result<Done> {
-    let original = compaction.original.as_ref().ok_or_else(|| {
-        Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
-    })?;
-    let original = original.as_str();
+    let original = original_of(compaction)?;
     let output = compaction.applied.as_ref().and_then(|it| it.path.clone()).unwrap_or_default();
     let path = PathBuf::from(&output);
     let done = |status, later| Done {
@@ -220,7 +187,7 @@ pub(crate) fn undo_repair(
             }
             let since = now.bytes(mark.len..now.len())?;
             let agent = agent_of(Format::named(&compaction.session.format)?)?;
-            let _claim = reach::claim(&engine.config.agents, agent, &compaction.session.id)?;
+            let _claim = agent.lock(&engine.config.agents, &compaction.session.id)?;
             // What came since begins on a line of its own.
             let (_, last) = compared(&now, &mut *engine.store.reader(scope, original)?)?;
             let between: &[u8] = if since.is_empty() || last == Some(b'\n') { b"" } else { b"\n" };

@@ -70,8 +70,7 @@ impl Upstream {
         if prefix.ends_with("/v1") {
             return Err(wrong("one that ends in /v1, which the clients' paths begin with; leave it out"));
         }
-        // It fails only where the same one is installed already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        crate::llm::http::use_ring();
         let mut tls = if scheme == Scheme::HTTPS {
             rustls::ClientConfig::with_platform_verifier().map_err(|error| {
                 Error::new(ErrorKind::Io, "reading this system's certificates").because(error)

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use super::capsule::{CapsuleKey, MARK};
 use super::recognise;
-use crate::agents::reach;
 use crate::agents::{self, Env, FoundSession, gateway};
 use history::error::{Error, ErrorKind, Result};
 use sessions::agents::codex::framed_summary;
@@ -25,7 +24,7 @@ fn holds(bytes: &[u8]) -> bool {
 /// # Errors
 /// [`ErrorKind::Live`] while Codex writes it; [`ErrorKind::Refused`] if one is not the owner's.
 pub fn open(env: &Env, session: &FoundSession, folder: &Path, owner: &str) -> Result<usize> {
-    let _claim = reach::claim(env, gateway::AGENT, &session.id)?;
+    let _claim = gateway::AGENT.lock(env, &session.id)?;
     let place = || session.path.display().to_string();
     let bytes = std::fs::read(&session.path)
         .map_err(|error| Error::new(ErrorKind::Io, "reading a session").at(place(), None).because(error))?;

@@ -3,8 +3,9 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use reqwest::{Client, Response, StatusCode, Url, header, redirect};
+use reqwest::{Client, ClientBuilder, Response, StatusCode, Url, header, redirect};
 use serde_json::Value;
+use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, timeout};
 
 use compaction::summary::failure::{Failure, FailureCause, shown};
@@ -46,63 +47,72 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     host == "localhost" || ip.is_ok_and(|it| it.is_loopback())
 }
 
+/// Has rustls encrypt with `ring`, before the first connection.
+pub(crate) fn use_ring() {
+    // It fails only where the same one is installed already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+}
+
+/// A client of one server. Redirects are refused: what we send does not follow them. `is_here`: a server of this
+/// machine, which no proxy leads to.
+pub(crate) fn client(is_here: bool) -> ClientBuilder {
+    use_ring();
+    let client = Client::builder()
+        .redirect(redirect::Policy::none())
+        .user_agent(concat!("epitome/", env!("CARGO_PKG_VERSION")));
+    if is_here { client.no_proxy() } else { client }
+}
+
+/// A runtime of the calling thread. `doing`: what for.
+pub(crate) fn runtime(doing: &str) -> Result<Runtime> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Error::new(ErrorKind::Io, doing).because(error))
+}
+
 /// A way to one provider.
 pub struct Http {
     client: Client,
+    endpoint: Endpoint,
     limits: RequestLimits,
 }
 
 impl Http {
-    /// For an endpoint. Redirects are refused: a history does not follow them.
-    pub fn new(endpoint: &Endpoint, limits: RequestLimits) -> Result<Self> {
-        // It fails only where the same one is installed already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut builder = Client::builder()
-            .redirect(redirect::Policy::none())
-            .connect_timeout(limits.connect)
-            .user_agent(concat!("epitome/", env!("CARGO_PKG_VERSION")));
-        if Url::parse(&endpoint.base_url).is_ok_and(|it| is_loopback(&it)) {
-            builder = builder.no_proxy();
-        }
-        let client = builder.build().map_err(|error| {
+    /// To an endpoint.
+    pub fn new(endpoint: Endpoint, limits: RequestLimits) -> Result<Self> {
+        let is_here = Url::parse(&endpoint.base_url).is_ok_and(|it| is_loopback(&it));
+        let client = client(is_here).connect_timeout(limits.connect).build().map_err(|error| {
             Error::new(ErrorKind::Provider, "setting up a connection").because(error.without_url())
         })?;
-        Ok(Self { client, limits })
+        Ok(Self { client, endpoint, limits })
     }
 
     /// Sends an ask and reads the answer; `seen` gets the characters that are there.
-    pub async fn send(
-        &self,
-        endpoint: &Endpoint,
-        ask: &ModelRequest,
-        seen: &dyn Fn(usize),
-    ) -> Result<Reply, Failure> {
+    pub async fn send(&self, ask: &ModelRequest, seen: &dyn Fn(usize)) -> Result<Reply, Failure> {
         let until = Instant::now() + self.limits.total;
-        match timeout(self.limits.total, self.exchange(endpoint, ask, seen, until)).await {
-            Ok(result) => result.map_err(|it| it.without(endpoint.key.as_ref())),
+        self.in_time(async {
+            let body = self.endpoint.body(ask);
+            let response = self.post(self.endpoint.url(), "text/event-stream", &body).await?;
+            self.answer(response, seen, until).await
+        })
+        .await
+    }
+
+    /// What comes of a request, if it comes in time; without the key in it.
+    async fn in_time<T>(&self, request: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+        match timeout(self.limits.total, request).await {
+            Ok(result) => result.map_err(|it| it.without(self.endpoint.key.as_ref())),
             Err(_) => Err(self.incomplete()),
         }
     }
 
-    async fn exchange(
-        &self,
-        endpoint: &Endpoint,
-        ask: &ModelRequest,
-        seen: &dyn Fn(usize),
-        until: Instant,
-    ) -> Result<Reply, Failure> {
-        let response = self.post(endpoint, endpoint.url(), "text/event-stream", &endpoint.body(ask)).await?;
-        self.answer(endpoint, response, seen, until).await
-    }
-
     /// Has messages counted; tokens.
-    pub async fn count(&self, endpoint: &Endpoint, messages: Value) -> Result<u64, Failure> {
-        let Some(url) = endpoint.count_url() else {
+    pub async fn count(&self, messages: Value) -> Result<u64, Failure> {
+        let Some(url) = self.endpoint.count_url() else {
             return Err(Failure::new(FailureCause::NotFound, "this API has no endpoint that counts"));
         };
-        let counted = async {
-            let body = endpoint.count_body(messages);
-            let mut response = self.post(endpoint, url, "application/json", &body).await?;
+        self.in_time(async {
+            let body = self.endpoint.count_body(messages);
+            let mut response = self.post(url, "application/json", &body).await?;
             let mut whole = Vec::new();
             while let Some(piece) = response.chunk().await.map_err(broken)? {
                 whole.extend_from_slice(&piece[..piece.len().min(ERROR_BYTES - whole.len())]);
@@ -110,21 +120,12 @@ impl Http {
             let value: Value = serde_json::from_slice(&whole).unwrap_or_default();
             let tokens = ["/input_tokens", "/totalTokens"].iter().find_map(|it| value.pointer(it)?.as_u64());
             tokens.ok_or_else(|| Failure::new(FailureCause::Garbled, "an answer without a number of tokens"))
-        };
-        match timeout(self.limits.total, counted).await {
-            Ok(result) => result.map_err(|it| it.without(endpoint.key.as_ref())),
-            Err(_) => Err(self.incomplete()),
-        }
+        })
+        .await
     }
 
     /// Sends a body; the response, if it is one of success.
-    async fn post(
-        &self,
-        endpoint: &Endpoint,
-        url: String,
-        accept: &'static str,
-        body: &Value,
-    ) -> Result<Response, Failure> {
+    async fn post(&self, url: String, accept: &'static str, body: &Value) -> Result<Response, Failure> {
         let body = serde_json::to_vec(body)
             .map_err(|error| Failure::new(FailureCause::Request, error.to_string()))?;
         let mut request = self
@@ -132,7 +133,7 @@ impl Http {
             .post(url)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, accept);
-        for (name, value) in endpoint.headers() {
+        for (name, value) in self.endpoint.headers() {
             let mut value = header::HeaderValue::from_str(&value).map_err(|_| {
                 Failure::new(FailureCause::Key, "the key holds characters that no header can carry")
             })?;
@@ -179,7 +180,6 @@ impl Http {
 
     async fn answer(
         &self,
-        endpoint: &Endpoint,
         mut response: Response,
         seen: &dyn Fn(usize),
         until: Instant,
@@ -196,7 +196,7 @@ impl Http {
         let mut whole = Vec::new();
         let mut bytes = 0;
         let event = |draft: &mut PartialReply, data: &[u8]| -> Result<(), Failure> {
-            read_event(endpoint, draft, data)?;
+            read_event(&self.endpoint, draft, data)?;
             seen(draft.reply.text.chars().count());
             Ok(())
         };
@@ -238,7 +238,7 @@ impl Http {
         if streamed {
             reader.end(&mut |data| event(&mut draft, data))?;
         } else if !whole.is_empty() {
-            read_whole(endpoint, &mut draft, &whole)?;
+            read_whole(&self.endpoint, &mut draft, &whole)?;
         }
         if !draft.finished {
             return Err(cut(&draft, "the stream ended early"));

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 
-use super::http::{Http, RequestLimits};
+use super::http::{Http, RequestLimits, runtime};
 use compaction::summary::dialogue::{Dialogue, GaveUp, Step, SummaryRequest};
 use compaction::summary::failure::Failure;
 use compaction::summary::model::{Endpoint, ModelRequest, Reply};
@@ -160,18 +160,13 @@ impl Transport for Sampling {
     }
 }
 
-struct HttpProvider<'a> {
-    http: Http,
-    endpoint: &'a Endpoint,
-}
-
-impl Transport for HttpProvider<'_> {
+impl Transport for Http {
     fn send<'a>(
         &'a self,
         ask: &'a ModelRequest,
         seen: &'a dyn Fn(usize),
     ) -> Local<'a, Result<Reply, Failure>> {
-        Box::pin(self.http.send(self.endpoint, ask, seen))
+        Box::pin(Http::send(self, ask, seen))
     }
 }
 
@@ -195,8 +190,7 @@ pub fn with_provider(
     limits: RequestLimits,
     watch: &Watch,
 ) -> Result<Ended> {
-    let transport = HttpProvider { http: Http::new(endpoint, limits)?, endpoint };
-    with_transport(dialogue, material, &transport, watch)
+    with_transport(dialogue, material, &Http::new(endpoint.clone(), limits)?, watch)
 }
 
 /// Carries a dialogue out, from a thread that may block. A transport that says nothing is cut off with the dialogue's
@@ -207,10 +201,7 @@ pub fn with_transport(
     transport: &dyn Transport,
     watch: &Watch,
 ) -> Result<Ended> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Error::new(ErrorKind::Io, "setting up to ask a model").because(error))?;
+    let runtime = runtime("setting up to ask a model")?;
     let most = Duration::from_millis(material.bounds.total_ms);
     let ended = runtime.block_on(async {
         let clock = Wall(Instant::now());
@@ -224,11 +215,8 @@ pub fn with_transport(
 
 /// Has messages counted by a provider, from a thread that may block.
 pub fn count_tokens(messages: serde_json::Value, endpoint: &Endpoint, limits: RequestLimits) -> Result<u64> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Error::new(ErrorKind::Io, "setting up to ask a provider").because(error))?;
-    let http = Http::new(endpoint, limits)?;
-    let counted = runtime.block_on(http.count(endpoint, messages));
+    let runtime = runtime("setting up to ask a provider")?;
+    let http = Http::new(endpoint.clone(), limits)?;
+    let counted = runtime.block_on(http.count(messages));
     counted.map_err(|it| Error::new(ErrorKind::Provider, it.sentence(endpoint)))
 }

@@ -24,6 +24,7 @@ use self::shortcut::Shortcut;
 use super::server::Server;
 use super::server_state::ServerState;
 use crate::config::Config;
+use crate::llm::http::runtime;
 use history::error::{Error, ErrorKind, Result};
 
 /// How long a client that is gone may keep us from ending.
@@ -32,10 +33,7 @@ const FLUSH: Duration = Duration::from_secs(5);
 /// Serves until the input ends or a signal comes. `now`: instead of the clock, in milliseconds since 1970.
 pub fn serve(config: Config, now: Option<i64>) -> Result<()> {
     let io = |what: &'static str| move |error: std::io::Error| Error::new(ErrorKind::Io, what).because(error);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(io("starting the server"))?;
+    let runtime = runtime("starting the server")?;
     let (input, output) = pipes().map_err(io("opening standard input and output"))?;
     let server = Server::new(ServerState::new(config, now, None));
     let served = runtime.block_on(async {

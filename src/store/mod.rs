@@ -29,7 +29,7 @@ pub use archive::batch::{
 pub use archive::item::{Entry, What};
 pub use audit::{AuditEntry, AuditVerb, Face};
 pub use care::{Checked, Collected, Gone, Retention, Stats};
-pub use content::{BodyReader, unwrapped};
+pub use content::unwrapped;
 pub use counts::Counts;
 pub use database::Store;
 pub use handle::{Digest, Handle, Scope};

@@ -274,6 +274,17 @@ impl Message {
         self.role == other.role && self.kind == other.kind && self.parts == other.parts
     }
 
+    /// Whether another one is the same but for what its outputs say.
+    pub fn differs_in_outputs_alone(&self, other: &Self) -> bool {
+        let is_same = |(part, other): (&Part, &Part)| match (part, other) {
+            (Part::Output(it), Part::Output(other)) => it.id == other.id,
+            _ => part == other,
+        };
+        self.role == other.role
+            && self.parts.len() == other.parts.len()
+            && self.parts.iter().zip(&other.parts).all(is_same)
+    }
+
     /// Whether a person wrote it: it starts a turn. Tool results, injected context and summaries do not.
     pub fn is_prompt(&self) -> bool {
         self.role == Role::User

@@ -250,10 +250,7 @@ fn of_folder(path: &str, first_lines: &str) -> Option<Format> {
 /// [`ErrorKind::Input`] for what is no session of that format, or of none that is known; those of reading `source`. A
 /// record that is broken or unknown is no error, but a [`Note`].
 pub fn read(source: &dyn Source, format: Option<Format>) -> Result<Session> {
-    let format = match format {
-        Some(format) => format,
-        None => sniff(source)?,
-    };
+    let format = format.map_or_else(|| sniff(source), Ok)?;
     let session = (format.0.read)(source)?;
     Ok(Session { history: session.history.side_by_side(), ..session })
 }
@@ -292,10 +289,7 @@ const LOOKED_AT_WHOLE: u64 = if cfg!(test) { 1 } else { 8 << 20 };
 /// # Errors
 /// As [`read`].
 pub fn scan(source: &dyn Source, format: Option<Format>, keep: &Keep) -> Result<Session> {
-    let format = match format {
-        Some(format) => format,
-        None => sniff(source)?,
-    };
+    let format = format.map_or_else(|| sniff(source), Ok)?;
     match format.0.scan {
         Some(scan) => scan(source, keep),
         None => read(source, Some(format)),
@@ -341,20 +335,9 @@ fn without_instructions(after: &History) -> History {
 
 /// The source with some records replaced: everything else is kept where it stands.
 pub fn replaced(source_len: u64, records: &[Record], by: BTreeMap<u32, Vec<u8>>) -> Vec<Piece> {
-    let mut out = Vec::new();
-    let mut at = 0;
-    for (number, bytes) in by {
-        let Some(record) = records.get(number as usize) else { continue };
-        if record.at > at {
-            out.push(Piece::Keep(at..record.at));
-        }
-        out.push(Piece::New(bytes));
-        at = record.at + record.len;
-    }
-    if at < source_len {
-        out.push(Piece::Keep(at..source_len));
-    }
-    out
+    let edits =
+        by.into_iter().filter_map(|(number, bytes)| Some((records.get(number as usize)?.range(), bytes)));
+    parse::raw::spliced(source_len, edits.collect())
 }
 
 /// The writer of a format that is only read: an unchanged history gives the source, anything else is refused.

@@ -70,6 +70,12 @@ impl SharedData {
     }
 }
 
+/// Whether this is base64 as a whole, in either alphabet.
+pub(crate) fn is_base64(text: &str) -> bool {
+    let fits = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=' | b'-' | b'_');
+    !text.is_empty() && text.bytes().all(fits)
+}
+
 /// The type of an image given as base64, by the first bytes of its data.
 pub fn image_type(base64: &str) -> Option<&'static str> {
     let bytes = decode(&base64.as_bytes()[..base64.len().min(24)]);

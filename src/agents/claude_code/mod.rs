@@ -50,11 +50,39 @@ impl Agent for ClaudeCode {
     }
 
     fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
-        search(env, cwd, id)
+        let projects = projects(env);
+        let wanted = cwd.map(spellings);
+        let mut out = Vec::new();
+        for file in files(&projects, 4) {
+            let Ok(inside) = file.path.strip_prefix(&projects) else { continue };
+            let mut folders = inside.iter().filter_map(|it| it.to_str());
+            let project = folders.next().unwrap_or_default();
+            let here = |all: &Vec<PathBuf>| all.iter().any(|it| is_slug(project, it));
+            if file.path.extension().is_none_or(|it| it != "jsonl")
+                || wanted.as_ref().is_some_and(|it| !here(it))
+            {
+                continue;
+            }
+            // `<session>/subagents/…/agent-x.jsonl`: the folder names the parent.
+            let parent = match inside.iter().count() {
+                2 => None,
+                _ => match (folders.next(), folders.next()) {
+                    (Some(parent), Some("subagents")) => Some(parent.to_owned()),
+                    _ => continue,
+                },
+            };
+            if id.is_none_or(|it| it == file.stem()) {
+                out.extend(look(&file, parent, wanted.as_deref()));
+            }
+        }
+        out
     }
 
+    /// The directory that a session was started in: the first that its file names. A shell that went elsewhere since names
+    /// another, in rows that come later.
     fn directory_of(&self, _env: &Env, path: &Path) -> Option<PathBuf> {
-        directory_of(path)
+        let file = SessionFile { path: path.to_owned(), changed_ms: 0, len: 0 };
+        objects(&file.head()).find_map(|it| it["cwd"].as_str().map(PathBuf::from))
     }
 
     fn newer(&self, head: &str) -> Option<String> {
@@ -92,6 +120,8 @@ impl Agent for ClaudeCode {
         format!("{}claude --resume {id}", env.assigned(FOLDER))
     }
 
+    /// The part of a transcript in front of the compaction whose summary is message `at`. The archived one may lack rows
+    /// that were written a moment later.
     fn before_summary(
         &self,
         source: &dyn Source,
@@ -99,7 +129,14 @@ impl Agent for ClaudeCode {
         at: usize,
         _handle: &str,
     ) -> Result<Option<(MemorySource, Session)>> {
-        before_boundary(source, session, at)
+        let Some(record) = session.origins[at].first() else { return Ok(None) };
+        let end = session.records[*record as usize].at;
+        let bytes = source.bytes(0..end)?;
+        let Some(mark) = memchr::memmem::rfind(&bytes, b"\"compact_boundary\"") else { return Ok(None) };
+        let start = memchr::memrchr(b'\n', &bytes[..mark]).map_or(0, |it| it + 1);
+        let before = MemorySource::new("the transcript before the compaction", &bytes[..start]);
+        let session = sessions::read(&before, Some(session.format))?;
+        Ok(Some((before, session)))
     }
 
     fn reported(&self, row: &Value) -> Option<(u64, Option<String>)> {
@@ -171,23 +208,6 @@ fn newest_version(env: &Env) -> Option<[u32; 3]> {
     Some([numbers.next()??, numbers.next()??, numbers.next()??])
 }
 
-/// The part of a transcript in front of the compaction whose summary is message `at`. The archived one may lack rows
-/// that were written a moment later.
-fn before_boundary(
-    source: &dyn Source,
-    session: &Session,
-    at: usize,
-) -> Result<Option<(MemorySource, Session)>> {
-    let Some(record) = session.origins[at].first() else { return Ok(None) };
-    let end = session.records[*record as usize].at;
-    let bytes = source.bytes(0..end)?;
-    let Some(mark) = memchr::memmem::rfind(&bytes, b"\"compact_boundary\"") else { return Ok(None) };
-    let start = memchr::memrchr(b'\n', &bytes[..mark]).map_or(0, |it| it + 1);
-    let before = MemorySource::new("the transcript before the compaction", &bytes[..start]);
-    let session = sessions::read(&before, Some(session.format))?;
-    Ok(Some((before, session)))
-}
-
 /// The name of a directory's folder: every UTF-16 unit that is not an ASCII letter or digit becomes `-`. Of a name
 /// that is longer than 200, Claude Code keeps 200 and adds a hash that only it computes: what [`is_slug`] allows for.
 pub(super) fn slug(cwd: &Path) -> String {
@@ -204,41 +224,6 @@ fn is_slug(folder: &str, cwd: &Path) -> bool {
         Some(start) => folder.strip_prefix(start).is_some_and(|it| it.starts_with('-')),
         None => folder == slug,
     }
-}
-
-fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
-    let projects = projects(env);
-    let wanted = cwd.map(spellings);
-    let mut out = Vec::new();
-    for file in files(&projects, 4) {
-        let Ok(inside) = file.path.strip_prefix(&projects) else { continue };
-        let mut folders = inside.iter().filter_map(|it| it.to_str());
-        let project = folders.next().unwrap_or_default();
-        let here = |all: &Vec<PathBuf>| all.iter().any(|it| is_slug(project, it));
-        if file.path.extension().is_none_or(|it| it != "jsonl") || wanted.as_ref().is_some_and(|it| !here(it))
-        {
-            continue;
-        }
-        // `<session>/subagents/…/agent-x.jsonl`: the folder names the parent.
-        let parent = match inside.iter().count() {
-            2 => None,
-            _ => match (folders.next(), folders.next()) {
-                (Some(parent), Some("subagents")) => Some(parent.to_owned()),
-                _ => continue,
-            },
-        };
-        if id.is_none_or(|it| it == file.stem()) {
-            out.extend(look(&file, parent, wanted.as_deref()));
-        }
-    }
-    out
-}
-
-/// The directory that a session was started in: the first that its file names. A shell that went elsewhere since names
-/// another, in rows that come later.
-fn directory_of(path: &Path) -> Option<PathBuf> {
-    let file = SessionFile { path: path.to_owned(), changed_ms: 0, len: 0 };
-    objects(&file.head()).find_map(|it| it["cwd"].as_str().map(PathBuf::from))
 }
 
 fn look(file: &SessionFile, parent: Option<String>, wanted: Option<&[PathBuf]>) -> Option<FoundSession> {
@@ -260,14 +245,10 @@ fn look(file: &SessionFile, parent: Option<String>, wanted: Option<&[PathBuf]>) 
     }
     let is_agent = file.name().starts_with("agent-");
     Some(FoundSession {
-        agent: &ClaudeCode,
-        id: file.stem().to_owned(),
-        path: file.path.clone(),
         parent: parent.or(owner.filter(|_| is_agent)),
         cwd,
-        changed_ms: file.changed_ms,
         first_words: words,
-        live: false,
+        ..file.session(&ClaudeCode, file.stem())
     })
 }
 

@@ -48,19 +48,68 @@ impl Agent for Codex {
     }
 
     fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
-        search(env, cwd, id)
+        let home = self.home(env);
+        let wanted = cwd.map(spellings);
+        let all = ["sessions", "archived_sessions"].into_iter().flat_map(|it| files(&home.join(it), 3));
+        let rollouts = all.filter(|it| it.name().starts_with("rollout-") && it.name().ends_with(".jsonl"));
+        let mut out: Vec<FoundSession> = rollouts
+            .filter(|file| id.is_none_or(|it| file.stem().ends_with(it)))
+            .filter_map(|file| look(&file))
+            .filter(|found| id.is_none_or(|it| it == found.id))
+            .filter(|found| {
+                wanted.as_ref().is_none_or(|all| found.cwd.as_ref().is_some_and(|it| all.contains(it)))
+            })
+            .collect();
+        for it in &mut out {
+            it.live = self.is_running(env, &it.id, &it.path);
+        }
+        out
     }
 
+    /// `history.jsonl`: a line `{session_id, ts, text}` for each prompt, `ts` in seconds (Codex 0.169).
     fn typed(&self, env: &Env) -> Vec<TypedPrompt> {
-        typed(env)
+        let bytes = crate::files::tail(&home(env).join("history.jsonl"), LOGGED).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let typed = |it: Value| {
+            Some(TypedPrompt {
+                agent: &Codex,
+                session: it["session_id"].as_str()?.to_owned(),
+                at: it["ts"].as_i64()?.saturating_mul(1_000),
+                text: it["text"].as_str()?.to_owned(),
+            })
+        };
+        objects(&text).filter_map(typed).collect()
     }
 
+    /// Whether a process of Codex writes this thread now. Asking takes the lock for a moment if nobody else holds it, so
+    /// it is only asked where the lock file is there.
     fn is_running(&self, env: &Env, id: &str, _path: &Path) -> bool {
-        is_live(env, id)
+        let file = lock_file(env, id).and_then(|it| crate::files::open(&it).ok());
+        file.is_some_and(|it| matches!(it.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
     }
 
+    /// Takes the lock that a running thread holds: while it is held, Codex does not resume the thread.
     fn lock(&self, env: &Env, id: &str) -> Result<Option<fs::File>> {
-        claim(env, id).map(Some)
+        let Some(path) = lock_file(env, id) else {
+            return Err(Error::new(ErrorKind::Input, format!("expected a thread's id, found {id:?}")));
+        };
+        let fail = |error: std::io::Error| {
+            let what = "taking Codex's lock on a thread; nothing was changed";
+            Error::new(ErrorKind::Io, what).at_path(&path).because(error)
+        };
+        fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(fail)?;
+        let file =
+            fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(fail)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(fs::TryLockError::WouldBlock) => {
+                let what = format!(
+                    "Codex is writing the thread {id}; end it, or run this again to make a new thread"
+                );
+                Err(Error::new(ErrorKind::Live, what))
+            }
+            Err(fs::TryLockError::Error(error)) => Err(fail(error)),
+        }
     }
 
     fn newer(&self, head: &str) -> Option<String> {
@@ -100,6 +149,8 @@ impl Agent for Codex {
         format!("{}codex resume {id}", env.assigned(FOLDER))
     }
 
+    /// The part of a rollout in front of the line that brought message `at`, without our answer as Codex records it there:
+    /// the assistant's last words. The archived one may lack what was written a moment later.
     fn before_summary(
         &self,
         source: &dyn Source,
@@ -107,7 +158,22 @@ impl Agent for Codex {
         at: usize,
         handle: &str,
     ) -> Result<Option<(MemorySource, Session)>> {
-        before_line(source, session, at, handle)
+        let Some(record) = session.origins[at].first() else { return Ok(None) };
+        let bytes = source.bytes(0..session.records[*record as usize].at)?;
+        if !bytes.ends_with(b"\n") {
+            return Ok(None);
+        }
+        let before = MemorySource::new("the rollout before the compaction", &*bytes);
+        let mut session = sessions::read(&before, Some(session.format))?;
+        let meta = session.history.meta.clone();
+        let mut messages = session.history.into_messages();
+        let answer =
+            |it: &Message| it.role == Role::Assistant && it.parts.iter().any(|it| gateway::names(it, handle));
+        while messages.last().is_some_and(answer) {
+            messages.pop();
+        }
+        session.history = History::new(messages, meta);
+        Ok(Some((before, session)))
     }
 
     fn reported(&self, row: &Value) -> Option<(u64, Option<String>)> {
@@ -132,103 +198,14 @@ fn home(env: &Env) -> PathBuf {
     env.folder(FOLDER).unwrap_or_else(|| env.home.join(".codex"))
 }
 
-/// The part of a rollout in front of the line that brought message `at`, without our answer as Codex records it there:
-/// the assistant's last words. The archived one may lack what was written a moment later.
-fn before_line(
-    source: &dyn Source,
-    session: &Session,
-    at: usize,
-    handle: &str,
-) -> Result<Option<(MemorySource, Session)>> {
-    let Some(record) = session.origins[at].first() else { return Ok(None) };
-    let bytes = source.bytes(0..session.records[*record as usize].at)?;
-    if !bytes.ends_with(b"\n") {
-        return Ok(None);
-    }
-    let before = MemorySource::new("the rollout before the compaction", &*bytes);
-    let mut session = sessions::read(&before, Some(session.format))?;
-    let meta = session.history.meta.clone();
-    let mut messages = session.history.into_messages();
-    let answer =
-        |it: &Message| it.role == Role::Assistant && it.parts.iter().any(|it| gateway::names(it, handle));
-    while messages.last().is_some_and(answer) {
-        messages.pop();
-    }
-    session.history = History::new(messages, meta);
-    Ok(Some((before, session)))
-}
-
-/// Whether a process of Codex writes this thread now. Asking takes the lock for a moment if nobody else holds it, so
-/// it is only asked where the lock file is there.
-fn is_live(env: &Env, thread: &str) -> bool {
-    // An id that is no plain name names no file of ours to open.
-    let plain = thread.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-');
-    let path = home(env).join("thread-writer-locks").join(format!("{thread}.lock"));
-    let file = || crate::files::open(&path);
-    plain && file().is_ok_and(|it| matches!(it.try_lock_shared(), Err(fs::TryLockError::WouldBlock)))
-}
-
-/// Takes the lock that a running thread holds: while it is held, Codex does not resume the thread.
-fn claim(env: &Env, thread: &str) -> Result<fs::File> {
-    let folder = home(env).join("thread-writer-locks");
-    let path = folder.join(format!("{thread}.lock"));
-    let fail = |error: std::io::Error| {
-        let what = "taking Codex's lock on a thread; nothing was changed";
-        Error::new(ErrorKind::Io, what).at_path(&path).because(error)
-    };
-    if !thread.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-') {
-        return Err(Error::new(ErrorKind::Input, format!("expected a thread's id, found {thread:?}")));
-    }
-    fs::create_dir_all(&folder).map_err(fail)?;
-    let file = fs::OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(fail)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(fs::TryLockError::WouldBlock) => {
-            let what = format!(
-                "Codex is writing the thread {thread}; end it, or run this again to make a new thread"
-            );
-            Err(Error::new(ErrorKind::Live, what))
-        }
-        Err(fs::TryLockError::Error(error)) => Err(fail(error)),
-    }
-}
-
-fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
-    let home = home(env);
-    let wanted = cwd.map(spellings);
-    let all = ["sessions", "archived_sessions"].into_iter().flat_map(|it| files(&home.join(it), 3));
-    let rollouts = all.filter(|it| it.name().starts_with("rollout-") && it.name().ends_with(".jsonl"));
-    let mut out: Vec<FoundSession> = rollouts
-        .filter(|file| id.is_none_or(|it| file.stem().ends_with(it)))
-        .filter_map(|file| look(&file))
-        .filter(|found| id.is_none_or(|it| it == found.id))
-        .filter(|found| {
-            wanted.as_ref().is_none_or(|all| found.cwd.as_ref().is_some_and(|it| all.contains(it)))
-        })
-        .collect();
-    for it in &mut out {
-        it.live = is_live(env, &it.id);
-    }
-    out
+/// The file that is locked while a thread is written. An id that is no plain name names no file of Codex's.
+fn lock_file(env: &Env, id: &str) -> Option<PathBuf> {
+    let is_plain = id.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-');
+    is_plain.then(|| home(env).join("thread-writer-locks").join(format!("{id}.lock")))
 }
 
 /// The end of a log that is read, at most: some 50,000 prompts.
 const LOGGED: u64 = 16 << 20;
-
-/// `history.jsonl`: a line `{session_id, ts, text}` for each prompt, `ts` in seconds (Codex 0.169).
-fn typed(env: &Env) -> Vec<TypedPrompt> {
-    let bytes = crate::files::tail(&home(env).join("history.jsonl"), LOGGED).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let typed = |it: Value| {
-        Some(TypedPrompt {
-            agent: &Codex,
-            session: it["session_id"].as_str()?.to_owned(),
-            at: it["ts"].as_i64()?.saturating_mul(1_000),
-            text: it["text"].as_str()?.to_owned(),
-        })
-    };
-    objects(&text).filter_map(typed).collect()
-}
 
 fn look(file: &SessionFile) -> Option<FoundSession> {
     let head = file.head();
@@ -242,14 +219,10 @@ fn look(file: &SessionFile) -> Option<FoundSession> {
         .as_str()
         .or_else(|| meta["source"]["subagent"]["thread_spawn"]["parent_thread_id"].as_str());
     Some(FoundSession {
-        agent: &Codex,
-        id: meta["id"].as_str()?.to_owned(),
-        path: file.path.clone(),
         parent: parent.map(str::to_owned),
         cwd: meta["cwd"].as_str().map(PathBuf::from),
-        changed_ms: file.changed_ms,
         first_words: lines.find_map(|it| prompt(&it)).unwrap_or_default(),
-        live: false,
+        ..file.session(&Codex, meta["id"].as_str()?)
     })
 }
 
@@ -275,11 +248,11 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().display().to_string();
         let env = Env { variables: [(FOLDER.to_owned(), folder)].into(), ..Env::default() };
-        assert!(typed(&env).is_empty());
+        assert!(Codex.typed(&env).is_empty());
         let log = "{\"session_id\":\"a-1\",\"ts\":1700000000,\"text\":\"fix the\\ncache\"}\nnot json\n{\"ts\":1}\n\
                    {\"session_id\":\"a-2\",\"ts\":1700000001,\"text\":\"\u{65e5}\"}\n{\"session_id\":\"cut";
         fs::write(home.path().join("history.jsonl"), log).unwrap();
-        let found: Vec<_> = typed(&env).into_iter().map(|it| (it.session, it.at, it.text)).collect();
+        let found: Vec<_> = Codex.typed(&env).into_iter().map(|it| (it.session, it.at, it.text)).collect();
         let expected = [("a-1", 1_700_000_000_000, "fix the\ncache"), ("a-2", 1_700_000_001_000, "\u{65e5}")];
         assert_eq!(found, expected.map(|(session, at, text)| (session.into(), at, text.into())));
     }
@@ -335,7 +308,9 @@ mod tests {
         held.lock().unwrap();
         assert!(find(&env, "aaaa-1")[0].live && !find(&env, "cccc-3")[0].live);
         drop(held);
-        assert!(!is_live(&env, "aaaa-1") && !is_live(&env, "../x"));
+        assert!(
+            !Codex.is_running(&env, "aaaa-1", home.path()) && !Codex.is_running(&env, "../x", home.path())
+        );
 
         let inside = Env { inside: Some(&Codex), session: Some("cccc-3".into()), ..env };
         assert_eq!(current(&inside)[0].id, "cccc-3");

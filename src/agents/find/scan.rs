@@ -7,6 +7,9 @@ use std::time::UNIX_EPOCH;
 
 use serde_json::Value;
 
+use super::FoundSession;
+use crate::agents::AgentRef;
+
 /// A file that may be a session, with what the folder says of it.
 #[derive(Debug, Clone)]
 pub(in crate::agents) struct SessionFile {
@@ -23,6 +26,20 @@ impl SessionFile {
     /// Its name without the last extension.
     pub(in crate::agents) fn stem(&self) -> &str {
         self.path.file_stem().and_then(|it| it.to_str()).unwrap_or_default()
+    }
+
+    /// The session that it is, as far as the folder says.
+    pub(in crate::agents) fn session(&self, agent: AgentRef, id: &str) -> FoundSession {
+        FoundSession {
+            agent,
+            id: id.to_owned(),
+            path: self.path.clone(),
+            parent: None,
+            cwd: None,
+            changed_ms: self.changed_ms,
+            first_words: String::new(),
+            live: false,
+        }
     }
 
     pub(in crate::agents) fn head(&self) -> String {

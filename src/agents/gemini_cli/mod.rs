@@ -61,11 +61,49 @@ impl Agent for GeminiCli {
     }
 
     fn search(&self, env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
-        search(env, cwd, id)
+        let known = known(env);
+        let tmp = home(env).join("tmp");
+        let wanted = cwd.map(|it| projects(env, it));
+        let mut best: BTreeMap<(PathBuf, String), (bool, FoundSession)> = BTreeMap::new();
+        for file in files(&tmp, 3) {
+            let Ok(inside) = file.path.strip_prefix(&tmp) else { continue };
+            let folders: Vec<_> = inside.iter().filter_map(|it| it.to_str()).collect();
+            let (project, parent) = match folders.as_slice() {
+                [project, "chats", name] if name.starts_with("session-") => (*project, None),
+                [project, "chats", parent, _] => (*project, Some((*parent).to_owned())),
+                _ => continue,
+            };
+            let kind = file.path.extension().is_some_and(|it| it == "jsonl" || it == "json");
+            if !kind || wanted.as_ref().is_some_and(|it| !it.iter().any(|it| it == project)) {
+                continue;
+            }
+            // The name holds the id's first eight characters; sub-agents' the whole id.
+            let short = id.map(|it| it.get(..8).unwrap_or(it));
+            if short.is_some_and(|it| !file.name().contains(it)) {
+                continue;
+            }
+            let cwd = known.get(project).cloned().or_else(|| cwd.map(Path::to_owned));
+            let Some(found) = look(&file, parent, cwd).filter(|it| id.is_none_or(|id| id == it.id)) else {
+                continue;
+            };
+            // A file is real if it has a prompt, or so much in it that the prompt may stand further on.
+            let real = !found.first_words.is_empty() || file.len > HEAD;
+            let place = (tmp.join(project), found.id.clone());
+            let rank = |it: &(bool, FoundSession)| (it.0, it.1.changed_ms, it.1.path.clone());
+            let new = (real, found);
+            if best.get(&place).is_none_or(|old| rank(old) < rank(&new)) {
+                best.insert(place, new);
+            }
+        }
+        best.into_values().map(|it| it.1).collect()
     }
 
+    /// The directory of the project that a session's file belongs to.
     fn directory_of(&self, env: &Env, path: &Path) -> Option<PathBuf> {
-        directory_of(env, path)
+        let path = crate::files::real(path);
+        let tmp = crate::files::real(&home(env).join("tmp"));
+        let project = path.strip_prefix(tmp).ok()?.iter().next()?.to_str()?;
+        known(env).remove(project)
     }
 
     /// Gemini CLI 0.61 begins another file of the same id when it resumes a `.json`, and when a compaction clears the
@@ -73,7 +111,10 @@ impl Agent for GeminiCli {
     fn current_file(&self, env: &Env, id: &str, path: &Path) -> PathBuf {
         let folder = |it: &Path| it.parent().and_then(|it| fs::canonicalize(it).ok());
         let beside = |it: &FoundSession| folder(&it.path) == folder(path);
-        search(env, None, Some(id)).into_iter().find(beside).map_or_else(|| path.to_owned(), |it| it.path)
+        self.search(env, None, Some(id))
+            .into_iter()
+            .find(beside)
+            .map_or_else(|| path.to_owned(), |it| it.path)
     }
 
     fn reach(&self, _job: Job, live: bool, _export: bool) -> Result<Reach> {
@@ -146,53 +187,6 @@ fn projects(env: &Env, cwd: &Path) -> Vec<String> {
     out
 }
 
-/// The directory of the project that a session's file belongs to.
-fn directory_of(env: &Env, path: &Path) -> Option<PathBuf> {
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let tmp = home(env).join("tmp");
-    let tmp = fs::canonicalize(&tmp).unwrap_or(tmp);
-    let project = path.strip_prefix(tmp).ok()?.iter().next()?.to_str()?;
-    known(env).remove(project)
-}
-
-fn search(env: &Env, cwd: Option<&Path>, id: Option<&str>) -> Vec<FoundSession> {
-    let known = known(env);
-    let tmp = home(env).join("tmp");
-    let wanted = cwd.map(|it| projects(env, it));
-    let mut best: BTreeMap<(PathBuf, String), (bool, FoundSession)> = BTreeMap::new();
-    for file in files(&tmp, 3) {
-        let Ok(inside) = file.path.strip_prefix(&tmp) else { continue };
-        let folders: Vec<_> = inside.iter().filter_map(|it| it.to_str()).collect();
-        let (project, parent) = match folders.as_slice() {
-            [project, "chats", name] if name.starts_with("session-") => (*project, None),
-            [project, "chats", parent, _] => (*project, Some((*parent).to_owned())),
-            _ => continue,
-        };
-        let kind = file.path.extension().is_some_and(|it| it == "jsonl" || it == "json");
-        if !kind || wanted.as_ref().is_some_and(|it| !it.iter().any(|it| it == project)) {
-            continue;
-        }
-        // The name holds the id's first eight characters; sub-agents' the whole id.
-        let short = id.map(|it| it.get(..8).unwrap_or(it));
-        if short.is_some_and(|it| !file.name().contains(it)) {
-            continue;
-        }
-        let cwd = known.get(project).cloned().or_else(|| cwd.map(Path::to_owned));
-        let Some(found) = look(&file, parent, cwd).filter(|it| id.is_none_or(|id| id == it.id)) else {
-            continue;
-        };
-        // A file is real if it has a prompt, or so much in it that the prompt may stand further on.
-        let real = !found.first_words.is_empty() || file.len > HEAD;
-        let place = (tmp.join(project), found.id.clone());
-        let rank = |it: &(bool, FoundSession)| (it.0, it.1.changed_ms, it.1.path.clone());
-        let new = (real, found);
-        if best.get(&place).is_none_or(|old| rank(old) < rank(&new)) {
-            best.insert(place, new);
-        }
-    }
-    best.into_values().map(|it| it.1).collect()
-}
-
 /// Folder name → directory, by both ways of naming.
 fn known(env: &Env) -> BTreeMap<String, PathBuf> {
     let text = crate::files::read_to_string(&home(env).join("projects.json")).unwrap_or_default();
@@ -236,16 +230,7 @@ fn look(file: &SessionFile, parent: Option<String>, cwd: Option<PathBuf>) -> Opt
             }
         }
     }
-    Some(FoundSession {
-        agent: &GeminiCli,
-        id: id?,
-        path: file.path.clone(),
-        parent,
-        cwd,
-        changed_ms: file.changed_ms,
-        first_words: words,
-        live: false,
-    })
+    Some(FoundSession { parent, cwd, first_words: words, ..file.session(&GeminiCli, &id?) })
 }
 
 /// What the user typed: not commands (`/`, `?`), and not what Gemini CLI adds in angle brackets.

@@ -1,9 +1,10 @@
 //! Changes put in place, all or none, with a record of what was made for them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::records::Records;
 use super::{FileChange, InstallPlan};
+use crate::files::real;
 use history::error::{Error, ErrorKind, Result};
 
 /// Makes the changes of a plan. What is made for them is recorded first, in our data directory `data`; if a change
@@ -15,7 +16,7 @@ pub fn put_in(data: &Path, agent: &str, plan: &InstallPlan) -> Result<()> {
     let mut after = before.clone();
     after.add(agent, &plan.made);
     for it in changes.iter().filter(|it| it.after.is_some()) {
-        after.add_folders_of(&target(&it.path));
+        after.add_folders_of(&real(&it.path));
     }
     after.write(data)?;
     let done = apply(changes);
@@ -39,15 +40,10 @@ pub fn differ(it: &&FileChange) -> bool {
     it.before != it.after
 }
 
-/// A link stays a link: what it points to is written.
-fn target(path: &Path) -> PathBuf {
-    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
 /// Fails if one of the files is read-only: checked for all before the first is changed.
 fn writable(changes: &[FileChange]) -> Result<()> {
     for it in changes.iter().filter(differ) {
-        let path = target(&it.path);
+        let path = real(&it.path);
         let there = path.ancestors().find(|it| it.exists());
         let folder = path.ancestors().skip(1).find(|it| it.exists());
         let locked = |it: &&Path| std::fs::metadata(it).is_ok_and(|it| it.permissions().readonly());
@@ -96,7 +92,8 @@ fn put(path: &Path, before: Option<&str>, after: Option<&str>) -> Result<()> {
     }
     match after {
         Some(text) => {
-            let path = target(path);
+            // A link stays a link: what it points to is written.
+            let path = real(path);
             std::fs::create_dir_all(path.parent().unwrap_or(&path)).map_err(fail)?;
             crate::files::install(&path, text.as_bytes())
         }

@@ -40,12 +40,62 @@ impl Database for OpenCode {
         rows(&new).into_iter().filter(|(id, row)| old.get(id) != Some(row)).map(|it| it.0).collect()
     }
 
+    /// The export `now` without what the rows of these ids hold: as they were in `original`, or gone if they were not.
     fn without(&self, now: &[u8], original: &[u8], ids: &[String]) -> Result<Vec<u8>> {
-        without(now, original, ids)
+        let (mut now, original) = (parsed(now), parsed(original));
+        let old: std::collections::BTreeMap<String, &Value> = rows(&original).into_iter().collect();
+        let undone = |row: &mut Value| {
+            let Some(id) = row["id"].as_str().map(str::to_owned) else { return true };
+            if !ids.contains(&id) {
+                return true;
+            }
+            match old.get(&id) {
+                Some(old) => {
+                    row.clone_from(old);
+                    true
+                }
+                None => false,
+            }
+        };
+        let messages = messages(&mut now)?;
+        for message in messages.iter_mut() {
+            if let Some(parts) = message.get_mut("parts").and_then(Value::as_array_mut) {
+                parts.retain_mut(undone);
+            }
+        }
+        messages.retain_mut(|it| it.get_mut("info").is_none_or(undone));
+        Ok(history::json::compact(&now).into_bytes())
     }
 
+    /// The export without the pair of messages by which OpenCode wrote our compaction down, and without the prompt that it
+    /// puts behind an automatic one.
     fn without_compaction(&self, now: &[u8], handle: &str) -> Result<Option<(Vec<u8>, usize)>> {
-        without_compaction(now, handle)
+        let mut export = parsed(now);
+        let messages = messages(&mut export)?;
+        let says = |it: &Value| {
+            it["info"]["summary"] == true
+                && it["parts"].as_array().is_some_and(|parts| {
+                    parts.iter().any(|it| it["text"].as_str().is_some_and(|it| it.contains(handle)))
+                })
+        };
+        let Some(at) = messages.iter().position(says) else { return Ok(None) };
+        let marker = messages[at]["info"]["parentID"].clone();
+        // "Continue if you have next steps", which the client says behind an automatic one.
+        let synthetic = |it: &Value| {
+            it["info"]["role"] == "user"
+                && it["parts"]
+                    .as_array()
+                    .is_some_and(|it| !it.is_empty() && it.iter().all(|it| it["synthetic"] == true))
+        };
+        let go_on = messages.get(at + 1).is_some_and(synthetic);
+        let later = messages[at + 1 + usize::from(go_on)..].len();
+        let mut number = 0;
+        messages.retain(|it| {
+            let gone = number == at || (go_on && number == at + 1) || it["info"]["id"] == marker;
+            number += 1;
+            !gone
+        });
+        Ok(Some((history::json::compact(&export).into_bytes(), later)))
     }
 
     fn is_session(&self, id: &str) -> bool {
@@ -69,74 +119,15 @@ pub(super) fn databases(env: &Env) -> Vec<PathBuf> {
     found.map(|it| it.path).collect()
 }
 
-/// The export `now` without what the rows of these ids hold: as they were in `original`, or gone if they were not.
-fn without(now: &[u8], original: &[u8], ids: &[String]) -> Result<Vec<u8>> {
-    let (mut now, original) = (parsed(now), parsed(original));
-    let old: std::collections::BTreeMap<String, &Value> = rows(&original).into_iter().collect();
-    let undone = |row: &mut Value| {
-        let Some(id) = row["id"].as_str().map(str::to_owned) else { return true };
-        if !ids.contains(&id) {
-            return true;
-        }
-        match old.get(&id) {
-            Some(old) => {
-                row.clone_from(old);
-                true
-            }
-            None => false,
-        }
-    };
-    let Some(messages) = now.get_mut("messages").and_then(Value::as_array_mut) else {
-        return Err(Error::new(
-            ErrorKind::Input,
-            "undoing in OpenCode's database: expected an export, found something else",
-        ));
-    };
-    for message in messages.iter_mut() {
-        if let Some(parts) = message.get_mut("parts").and_then(Value::as_array_mut) {
-            parts.retain_mut(undone);
-        }
-    }
-    messages.retain_mut(|it| it.get_mut("info").is_none_or(undone));
-    Ok(history::json::compact(&now).into_bytes())
-}
-
-/// The export without the pair of messages by which OpenCode wrote our compaction down, and without the prompt that it
-/// puts behind an automatic one.
-fn without_compaction(now: &[u8], handle: &str) -> Result<Option<(Vec<u8>, usize)>> {
-    let mut export = parsed(now);
-    let Some(messages) = export.get_mut("messages").and_then(Value::as_array_mut) else {
-        let what = "undoing in OpenCode's database: expected an export, found something else";
-        return Err(Error::new(ErrorKind::Changed, what));
-    };
-    let says = |it: &Value| {
-        it["info"]["summary"] == true
-            && it["parts"].as_array().is_some_and(|parts| {
-                parts.iter().any(|it| it["text"].as_str().is_some_and(|it| it.contains(handle)))
-            })
-    };
-    let Some(at) = messages.iter().position(says) else { return Ok(None) };
-    let marker = messages[at]["info"]["parentID"].clone();
-    // "Continue if you have next steps", which the client says behind an automatic one.
-    let synthetic = |it: &Value| {
-        it["info"]["role"] == "user"
-            && it["parts"]
-                .as_array()
-                .is_some_and(|it| !it.is_empty() && it.iter().all(|it| it["synthetic"] == true))
-    };
-    let go_on = messages.get(at + 1).is_some_and(synthetic);
-    let later = messages[at + 1 + usize::from(go_on)..].len();
-    let mut number = 0;
-    messages.retain(|it| {
-        let gone = number == at || (go_on && number == at + 1) || it["info"]["id"] == marker;
-        number += 1;
-        !gone
-    });
-    Ok(Some((history::json::compact(&export).into_bytes(), later)))
-}
-
 fn parsed(export: &[u8]) -> Value {
     serde_json::from_str(&history::json::mend(export)).unwrap_or_default()
+}
+
+fn messages(export: &mut Value) -> Result<&mut Vec<Value>> {
+    export.get_mut("messages").and_then(Value::as_array_mut).ok_or_else(|| {
+        let what = "undoing in OpenCode's database: expected an export, found something else";
+        Error::new(ErrorKind::Input, what)
+    })
 }
 
 /// Every message and part with its id, in order.

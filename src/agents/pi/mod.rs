@@ -73,14 +73,9 @@ fn look(file: &SessionFile) -> Option<FoundSession> {
     let content = first_prompt.map(|it| it["message"]["content"].clone()).unwrap_or_default();
     let text = content.as_str().or_else(|| content.as_array()?.iter().find_map(|it| it["text"].as_str()));
     Some(FoundSession {
-        agent: &Pi,
-        id: header["id"].as_str()?.to_owned(),
-        path: file.path.clone(),
-        parent: None,
         cwd: header["cwd"].as_str().map(PathBuf::from),
-        changed_ms: file.changed_ms,
         first_words: text.map(first_words).unwrap_or_default(),
-        live: false,
+        ..file.session(&Pi, header["id"].as_str()?)
     })
 }
 

@@ -6,18 +6,11 @@ use crate::cli::common::Common;
 use crate::cli::paint::wrapped;
 use crate::engine::{self, Engine};
 use crate::report::size;
-use clap::Args;
 use history::error::Result;
 
-#[derive(Debug, Args)]
-pub struct CompareArgs {
-    #[command(flatten)]
-    common: Common,
-}
-
-pub(in crate::cli) fn run(engine: &Engine, arguments: &CompareArgs, screen: &mut Screen<'_>) -> Result<u8> {
-    let ask = arguments.common.ask(&engine.config)?;
-    let opened = arguments.common.open(engine)?;
+pub(in crate::cli) fn run(engine: &Engine, common: &Common, screen: &mut Screen<'_>) -> Result<u8> {
+    let ask = common.ask(&engine.config)?;
+    let opened = common.open(engine)?;
     let answer = engine::compare(engine, &opened, &ask)?;
     screen.answer(&answer, show)
 }

@@ -1,7 +1,5 @@
 //! `epitome cost`.
 
-use clap::Args;
-
 use crate::answers::{CostAnswer, MomentInfo, Spent};
 use crate::cli::Screen;
 use crate::cli::common::Common;
@@ -9,15 +7,9 @@ use crate::engine::{self, Engine};
 use crate::report::{counted, size};
 use history::error::Result;
 
-#[derive(Debug, Args)]
-pub struct CostArgs {
-    #[command(flatten)]
-    pub(in crate::cli) common: Common,
-}
-
-pub(in crate::cli) fn run(engine: &Engine, arguments: &CostArgs, screen: &mut Screen<'_>) -> Result<u8> {
-    let ask = arguments.common.ask(&engine.config)?;
-    let opened = arguments.common.open(engine)?;
+pub(in crate::cli) fn run(engine: &Engine, common: &Common, screen: &mut Screen<'_>) -> Result<u8> {
+    let ask = common.ask(&engine.config)?;
+    let opened = common.open(engine)?;
     let answer = engine::cost_of(engine, &opened, &ask)?;
     screen.answer(&answer, show)
 }

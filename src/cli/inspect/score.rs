@@ -44,9 +44,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut S
         let what = "expected SESSION COMPACTED, --hindsight SESSION, or --corpus DIR";
         return Err(Error::new(ErrorKind::Arguments, what));
     }
-    let format = arguments.common.format()?;
-    let before =
-        engine::open(engine, &arguments.common.session(), format, arguments.common.agent.as_deref())?;
+    let before = arguments.common.open(engine)?;
     let Some(compacted) = &arguments.compacted else {
         let answer = engine::hindsight(engine, &before, &ask);
         return screen.answer(&answer, show_hindsight);

@@ -177,7 +177,7 @@ fn tables(_: &Engine, _: &[FoundSession], _: &Path, _: &mut Screen<'_>) -> Resul
 }
 
 fn row(engine: &Engine, found: FoundSession, continued: &BTreeMap<String, String>) -> Result<SessionRow> {
-    let ask = Ask::new(engine.config.profile(&engine.config.profile)?);
+    let ask = Ask::new(engine.config.default_profile()?);
     let named = SessionRef::Named(found.address());
     // One that cannot be read is listed without a size; `estimate` says why.
     let opened = engine::open_measured(engine, &named, None, None, ask.tokenizer());

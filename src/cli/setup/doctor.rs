@@ -115,7 +115,7 @@ pub(in crate::cli) fn run(
             if config.store == StoreAt::Nowhere { "none" } else { "disk" }.to_owned(),
         ),
     ];
-    if let Err(error) = config.profile(&config.profile) {
+    if let Err(error) = config.default_profile() {
         problems.push(Problem { what: error.full(), remedy: "epitome profiles lists them".to_owned() });
     }
     let keys = KEYS.into_iter().filter(|it| config.environment.get(it).is_some()).collect();

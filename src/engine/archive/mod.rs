@@ -9,7 +9,9 @@ pub(super) mod recall;
 mod server;
 
 use crate::engine::{Ask, Engine, Opened, session_info};
-use crate::store::{Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, SessionOrigin, What};
+use crate::store::{
+    Batch, Body, Digest, FactTally, Handle, NewCompaction, Original, Scope, SessionOrigin, What,
+};
 use compaction::plan::{self, Op, OutputOp, Plan};
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Message, Part};
@@ -85,12 +87,8 @@ pub(crate) fn archive_of(
         tokens: op.tokens_before,
     });
     let turns = turns.iter().map(|(from, tokens, text)| Original {
-        what: What::Message,
-        body: Body::Bytes(text.as_bytes()),
         message: Some(*from as u32),
-        call_id: None,
-        tool: None,
-        tokens: *tokens,
+        ..Original::new(What::Message, Body::Bytes(text.as_bytes()), *tokens)
     });
     let batch = Batch {
         session: named(opened),
@@ -105,7 +103,12 @@ pub(crate) fn archive_of(
             facts: result.score.map(facts).unwrap_or_default(),
         }),
     };
-    let stored = engine.store.put_all(&scope, &batch)?;
+    put(engine, &scope, &batch)
+}
+
+/// Stores a compaction, with the session first among its originals.
+pub(crate) fn put(engine: &Engine, scope: &Scope, batch: &Batch<'_>) -> Result<ArchivedHandles> {
+    let stored = engine.store.put_all(scope, batch)?;
     let (Some(session), Some(compaction)) = (stored.handles.first(), stored.compaction) else {
         return Err(Error::new(ErrorKind::Bug, "archiving a session: expected its handle, found none"));
     };

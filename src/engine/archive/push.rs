@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use super::server::{Delivery, SessionLabel, VaultClient};
 use crate::answers::PushAnswer;
 use crate::engine::Engine;
-use crate::engine::archive::marks::pushed_mark;
+use crate::engine::archive::marks::SessionMark;
 use crate::store::{AuditVerb, Entry, Scope, SearchExtent};
 use history::error::{Error, ErrorKind, Result};
 
@@ -68,7 +68,7 @@ fn waiting(engine: &Engine, session: Option<&str>) -> Result<Vec<Entry>> {
         if !is_meant || !known.insert((entry.project.clone(), name(&entry).to_owned())) {
             continue;
         }
-        let delivered = engine.store.marked(&scope(engine, &entry), &pushed_mark(name(&entry)))?;
+        let delivered = engine.store.marked(&scope(engine, &entry), &SessionMark::Pushed.of(name(&entry)))?;
         if session.is_some() || delivered.is_none_or(|it| it.value != entry.handle.as_str()) {
             out.push(entry);
         }
@@ -93,6 +93,6 @@ fn send(engine: &Engine, server: &VaultClient, entry: &Entry) -> Result<Delivery
         server.send(&SessionLabel { session: name(entry), project: &entry.project, at: entry.at }, bytes)?
     };
     // What was refused is not sent again until it changes.
-    engine.store.mark(&scope, &pushed_mark(name(entry)), entry.handle.as_str(), engine.now)?;
+    engine.store.mark(&scope, &SessionMark::Pushed.of(name(entry)), entry.handle.as_str(), engine.now)?;
     Ok(delivery)
 }

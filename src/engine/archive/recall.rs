@@ -320,7 +320,7 @@ fn search_sessions(
 }
 
 /// A session in the archive.
-fn history_of(engine: &Engine, scope: &Scope, handle: &str) -> Result<History> {
+pub(crate) fn history_of(engine: &Engine, scope: &Scope, handle: &str) -> Result<History> {
     let source = MemorySource::new(handle, engine.store.restore(scope, handle)?);
     Ok(sessions::read(&source, None)?.history)
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use reqwest::{Client, StatusCode, Url, redirect};
+use reqwest::{Client, StatusCode, Url};
 
 use crate::config::Vault;
-use crate::llm::http::is_loopback;
+use crate::llm::http::{client, is_loopback, runtime};
 use history::error::{Error, ErrorKind, Result};
 
 /// Maximum time to connect.
@@ -49,24 +49,10 @@ impl VaultClient {
             "http" if is_here => {}
             _ => return Err(wrong("https://, since the token would be readable on the way")),
         }
-        // It fails only where the same one is installed already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut client = Client::builder()
-            .redirect(redirect::Policy::none())
-            .connect_timeout(CONNECT)
-            .timeout(TOTAL)
-            .user_agent(concat!("epitome/", env!("CARGO_PKG_VERSION")));
-        if is_here {
-            client = client.no_proxy();
-        }
-        let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
-            Error::new(ErrorKind::Io, "setting up a connection to the vault").because(error)
-        };
-        let client = client.build().map_err(|error| failed(error.without_url().into()))?;
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| failed(error.into()))?;
+        let doing = "setting up a connection to the vault";
+        let client = client(is_here).connect_timeout(CONNECT).timeout(TOTAL).build();
+        let client = client.map_err(|it| Error::new(ErrorKind::Io, doing).because(it.without_url()))?;
+        let runtime = runtime(doing)?;
         Ok(Self { client, url, token: vault.token.clone(), runtime })
     }
 

@@ -16,7 +16,7 @@ use crate::agents::reach::Job;
 use crate::answers::NextCost;
 use crate::config::Choice;
 use crate::engine::archive::PlanResult;
-use crate::engine::archive::marks::overhead_mark;
+use crate::engine::archive::marks::SessionMark;
 use crate::engine::compact::attempt::{Attempt, AttemptRequest};
 use crate::engine::compact::compacted::{
     About, Accepted, CompactOutcome, Compacted, Delivered, Rejection, Summarizer,
@@ -391,7 +391,7 @@ fn note_overhead(engine: &Engine, history: &History, overhead: u64, installed: &
     let scope = engine.scope(history);
     for id in [Some(installed), history.meta.session.as_deref()].into_iter().flatten() {
         // Without it the next estimate knows less, and that is all.
-        let _ = engine.store.mark(&scope, &overhead_mark(id), &overhead.to_string(), engine.now);
+        let _ = engine.store.mark(&scope, &SessionMark::Overhead.of(id), &overhead.to_string(), engine.now);
     }
 }
 

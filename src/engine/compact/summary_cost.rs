@@ -66,12 +66,7 @@ pub(crate) fn cost(
         form: "own".to_owned(),
         input_tokens: own,
         output_tokens: need.max_tokens,
-        own_dollars: None,
-        prefix_dollars: None,
-        spent_dollars: None,
-        pays_after_turns: None,
-        prices: None,
-        why: String::new(),
+        ..CostInfo::default()
     };
     let prices = &engine.config.prices;
     let asked = match prices.of(&endpoint.model) {
@@ -185,7 +180,8 @@ pub(crate) fn left_alone(engine: &Engine, endpoint: &Endpoint) -> Result<Option<
     let limits = &engine.config.summarizers;
     let reached = |name: &str, most: Option<u64>| -> Result<Option<u64>> {
         let Some(most) = most else { return Ok(None) };
-        Ok(Some(this_hour(engine, name)?).filter(|it| *it >= most))
+        let mark = engine.store.marked(&engine.shared(), name)?;
+        Ok(Some(used_this_hour(engine, mark.as_ref())).filter(|it| *it >= most))
     };
     if let Some(sent) = reached(SENT, limits.tokens_per_hour)? {
         let most = limits.tokens_per_hour.unwrap_or_default();
@@ -242,10 +238,6 @@ pub(crate) fn count(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue, t
 /// US dollars that a dialogue took, where the price is known.
 pub(crate) fn spent(engine: &Engine, endpoint: &Endpoint, dialogue: &Dialogue) -> Option<f64> {
     engine.config.prices.of(&endpoint.model).ok()?.of(&dialogue.tokens.usage())
-}
-
-fn this_hour(engine: &Engine, name: &str) -> Result<u64> {
-    Ok(used_this_hour(engine, engine.store.marked(&engine.shared(), name)?.as_ref()))
 }
 
 fn used_this_hour(engine: &Engine, mark: Option<&Mark>) -> u64 {

@@ -140,8 +140,7 @@ fn provider(env: &Env) -> Option<SdkTracerProvider> {
         Some(it) => it.to_owned(),
         None => format!("{}/v1/traces", env.text("OTEL_EXPORTER_OTLP_ENDPOINT")?.trim_end_matches('/')),
     };
-    // It fails only where the same one is installed already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    crate::llm::http::use_ring();
     let exporter = SpanExporter::builder().with_http().with_endpoint(endpoint).with_timeout(PATIENCE).build();
     match exporter {
         Ok(exporter) => {

@@ -91,7 +91,7 @@ fn overhead_before(engine: &Engine, history: &History) -> Option<u64> {
     if !summarized || TokenCounter::is_reported(history) {
         return None;
     }
-    let name = marks::overhead_mark(history.meta.session.as_deref()?);
+    let name = marks::SessionMark::Overhead.of(history.meta.session.as_deref()?);
     engine.store.marked(&engine.scope(history), &name).ok().flatten()?.value.parse().ok()
 }
 

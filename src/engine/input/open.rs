@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::agents::{self, AgentRef, Database, FoundSession};
 use crate::engine::Engine;
-use crate::engine::archive::marks::undone_mark;
+use crate::engine::archive::marks::SessionMark;
 use crate::engine::{archive::readable, input::caller};
 use crate::files::File;
 use crate::store::{Handle, Scope};
@@ -44,6 +44,11 @@ pub struct Opened {
 const WHOLE_END: u64 = 1 << 20;
 
 impl Opened {
+    /// Where its agent's folders say that it belongs, or it itself.
+    pub(crate) fn directory(&self) -> Option<PathBuf> {
+        self.cwd.clone().or_else(|| self.session.history.meta.cwd.as_deref().map(PathBuf::from))
+    }
+
     /// With what was read of it.
     pub(crate) fn read_as(self, session: Session) -> Self {
         let cwd = self.cwd.clone();
@@ -258,7 +263,7 @@ pub fn continued(engine: &Engine, found: &[FoundSession]) -> BTreeMap<String, St
         .filter_map(|it| Some((it.session.id, it.applied?.session?)));
     let undone = scopes.iter().flat_map(|scope| {
         let into = |it: &FoundSession| {
-            let mark = engine.store.marked(scope, &undone_mark(&it.id)).ok().flatten()?;
+            let mark = engine.store.marked(scope, &SessionMark::Undone.of(&it.id)).ok().flatten()?;
             Some((it.id.clone(), mark.value))
         };
         found.iter().filter_map(into)

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::engine::archive::marks::{failed_mark, snapshot_mark};
+use crate::engine::archive::marks::SessionMark;
 use crate::engine::input::measured::Measured;
 use crate::engine::{Ask, Engine, write_back};
 use crate::store::{Digest, Handle, Mark};
@@ -49,7 +49,7 @@ fn snapshot(engine: &Engine, history: &History, ask: &Ask) -> Option<(String, us
     if asked || !ask.profile.passes.iter().any(wanted) {
         return None;
     }
-    let name = snapshot_mark(history.meta.session.as_deref()?);
+    let name = SessionMark::Snapshot.of(history.meta.session.as_deref()?);
     let mark = engine.store.marked(&engine.scope(history), &name).ok().flatten()?;
     let stored: StoredSnapshot = serde_json::from_str(&mark.value).ok()?;
     let prefix = history.messages().get(..stored.covers)?;
@@ -75,20 +75,20 @@ pub fn keep_snapshot(engine: &Engine, history: &History, covers: usize, text: &s
     // A model may repeat a secret from elsewhere in its context, a user may write one.
     let stored = StoredSnapshot { text: engine.config.redactor.redact(text), covers, digest };
     let value = history::json::compact(&stored);
-    engine.store.mark(&engine.scope(history), &snapshot_mark(session), &value, engine.now)
+    engine.store.mark(&engine.scope(history), &SessionMark::Snapshot.of(session), &value, engine.now)
 }
 
 /// Compactions of a session that ran by themselves and failed in a row.
 fn failures(engine: &Engine, history: &History) -> u32 {
     let Some(session) = history.meta.session.as_deref() else { return 0 };
-    let mark = engine.store.marked(&engine.scope(history), &failed_mark(session)).ok().flatten();
+    let mark = engine.store.marked(&engine.scope(history), &SessionMark::Failed.of(session)).ok().flatten();
     mark.and_then(|it| it.value.parse().ok()).unwrap_or(0)
 }
 
 /// Counts failures of automatic compactions: one more, or back to none.
 pub(crate) fn count_failure(engine: &Engine, history: &History, failed: bool) -> Result<()> {
     let Some(session) = history.meta.session.as_deref() else { return Ok(()) };
-    let (scope, name) = (engine.scope(history), failed_mark(session));
+    let (scope, name) = (engine.scope(history), SessionMark::Failed.of(session));
     match (failed, failures(engine, history)) {
         (true, _) => engine.store.update_mark(&scope, &name, &|old| one_more(old, engine.now)),
         (false, 0) => Ok(()),

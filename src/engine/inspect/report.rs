@@ -35,7 +35,8 @@ pub fn report(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Page> {
             None => Fate::Summarized,
         })
         .collect();
-    let tools = tool_names(history);
+    let calls = history.messages().iter().flat_map(Message::calls);
+    let tools = calls.map(|it| (&*it.id, &*it.name)).collect();
     let entry = |(message, fate): (&Message, Fate)| entry(&measured.counter, &tools, message, fate);
     let before = history.messages().iter().zip(fates.iter().copied()).map(entry).collect();
     let after = after
@@ -119,11 +120,6 @@ fn prunes(history: &History) -> Vec<TimelineMark> {
         TimelineMark { message, what, past: None }
     };
     stretches.into_iter().map(mark).collect()
-}
-
-/// The name of the tool of each call.
-fn tool_names(history: &History) -> HashMap<&str, &str> {
-    history.messages().iter().flat_map(Message::calls).map(|it| (&*it.id, &*it.name)).collect()
 }
 
 fn entry(counter: &TokenCounter, tools: &HashMap<&str, &str>, message: &Message, fate: Fate) -> ReportEntry {

@@ -77,7 +77,7 @@ pub fn status_line(config: &Config, input: &StatusInput, now: i64) -> Option<Sta
     let until = input.cache.map_or(ends.warm_until, |it| it.until);
     let warm = until.map(|it| now < it);
     let left = until.map(|it| it.saturating_sub(now)).filter(|it| *it > 0);
-    let after = config.profile(&config.profile).ok().zip(ends.first).and_then(|(profile, first)| {
+    let after = config.default_profile().ok().zip(ends.first).and_then(|(profile, first)| {
         Some(remainder(&profile, first)?.after(context)).filter(|it| *it < context)
     });
     Some(StatusLine {

@@ -101,12 +101,12 @@ pub fn tables(engine: &Engine, found: &[FoundSession], folder: &Path) -> Result<
         facts: create("facts", FACTS)?,
         tokens: create("tokens", TOKENS)?,
     };
-    let ask = Ask::new(engine.config.profile(&engine.config.profile)?);
+    let ask = Ask::new(engine.config.default_profile()?);
     for it in found {
         let named = SessionRef::Named(it.address());
         match open::open_measured(engine, &named, None, None, ask.tokenizer()) {
             Ok(opened) => put_session(engine, &mut tables, it, &opened, &ask)?,
-            Err(error) => tables.sessions.push(session_row(it, None, error.code().into()))?,
+            Err(error) => tables.sessions.push(unreadable_row(it, error.code()))?,
         }
         put_compactions(engine, &mut tables, it)?;
     }
@@ -121,48 +121,23 @@ pub fn tables(engine: &Engine, found: &[FoundSession], folder: &Path) -> Result<
     })
 }
 
-/// What is known of a session that was read.
-struct SessionFigures {
-    model: Cell,
-    times: Option<(i64, i64)>,
-    bytes: u64,
-    messages: usize,
-    turns: usize,
-    tool_calls: usize,
-    tokens: u64,
-    overhead: u64,
-    window: Option<u64>,
-}
-
-fn session_row(found: &FoundSession, figures: Option<SessionFigures>, unreadable: Cell) -> Vec<Cell> {
-    let mut row: Vec<Cell> = vec![
+/// The first columns of a session's row: what is known of it before it is read.
+fn session_row(found: &FoundSession) -> Vec<Cell> {
+    vec![
         found.agent.name().into(),
         found.id.as_str().into(),
         found.parent.as_deref().into(),
         found.cwd.as_ref().map(|it| it.display().to_string()).into(),
         found.address().into(),
-    ];
-    match figures {
-        Some(it) => row.extend([
-            it.model,
-            it.times.map(|it| it.0).into(),
-            it.times.map(|it| it.1).into(),
-            found.changed_ms.into(),
-            it.bytes.into(),
-            it.messages.into(),
-            it.turns.into(),
-            it.tool_calls.into(),
-            it.tokens.into(),
-            it.overhead.into(),
-            it.window.into(),
-        ]),
-        None => {
-            row.extend(std::iter::repeat_n(Cell::Absent, 3));
-            row.push(found.changed_ms.into());
-            row.extend(std::iter::repeat_n(Cell::Absent, 7));
-        }
-    }
-    row.push(unreadable);
+    ]
+}
+
+fn unreadable_row(found: &FoundSession, why: &str) -> Vec<Cell> {
+    let mut row = session_row(found);
+    row.extend(std::iter::repeat_n(Cell::Absent, 3));
+    row.push(found.changed_ms.into());
+    row.extend(std::iter::repeat_n(Cell::Absent, 7));
+    row.push(why.into());
     row
 }
 
@@ -176,18 +151,23 @@ fn put_session(
     let measured = measured::measure(engine, &opened.session, ask);
     let history = measured.history;
     let messages = history.messages();
-    let figures = SessionFigures {
-        model: history.meta.model.as_deref().into(),
-        times: history.meta.times,
-        bytes: opened.source.len(),
-        messages: messages.len(),
-        turns: messages.iter().filter(|it| it.is_prompt()).count(),
-        tool_calls: messages.iter().map(|it| it.calls().count()).sum(),
-        tokens: measured.tokens,
-        overhead: measured.overhead,
-        window: measured.limits.window,
-    };
-    tables.sessions.push(session_row(found, Some(figures), Cell::Absent))?;
+    let times = history.meta.times;
+    let mut row = session_row(found);
+    row.extend([
+        history.meta.model.as_deref().into(),
+        times.map(|it| it.0).into(),
+        times.map(|it| it.1).into(),
+        found.changed_ms.into(),
+        opened.source.len().into(),
+        messages.len().into(),
+        messages.iter().filter(|it| it.is_prompt()).count().into(),
+        messages.iter().map(|it| it.calls().count()).sum::<usize>().into(),
+        measured.tokens.into(),
+        measured.overhead.into(),
+        measured.limits.window.into(),
+        Cell::Absent,
+    ]);
+    tables.sessions.push(row)?;
     let (agent, id) = (found.agent.name(), found.id.as_str());
     for (number, message) in messages.iter().enumerate() {
         let tools: Vec<&str> = message.calls().map(|it| &*it.name).collect();

@@ -4,7 +4,8 @@
 
 use crate::agents::hooks::{self, AfterCompaction, HookEvent, HookMoment};
 use crate::answers::NextCost;
-use crate::engine::archive::marks::{before_mark, compacted_mark, expired_mark, missing_mark, reminded_mark};
+use crate::engine::archive::marks::SessionMark;
+use crate::engine::archive::recall::history_of;
 use crate::engine::inspect::estimate::SOON_IF_EXPIRED;
 use crate::engine::{
     Ask, Engine, Opened, SessionRef, archive, compact::memories, input::caller, input::measured, input::open,
@@ -69,7 +70,7 @@ pub fn hook(engine: &Engine, event: &HookEvent) -> Result<String> {
 
 /// Whether Epitome itself made the agent's last compaction; then the hook adds nothing.
 fn seated_lately(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<bool> {
-    let mark = engine.store.marked(scope, &compacted_mark(&event.session))?;
+    let mark = engine.store.marked(scope, &SessionMark::Compacted.of(&event.session))?;
     let ours = |it: &crate::store::Mark| {
         crate::store::Handle::parse(&it.value).is_some()
             && engine.now.saturating_sub(it.at) < SEATED_LATELY_MS
@@ -79,8 +80,7 @@ fn seated_lately(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<bo
 
 fn hook_scope(engine: &Engine, event: &HookEvent) -> Scope {
     let cwd = event.cwd.as_ref().unwrap_or(&engine.config.agents.cwd);
-    let real = std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone());
-    engine.scope_of(real.display().to_string())
+    engine.scope_of(crate::files::real(cwd).display().to_string())
 }
 
 fn hook_session(engine: &Engine, event: &HookEvent) -> Result<Opened> {
@@ -95,7 +95,7 @@ fn hook_session(engine: &Engine, event: &HookEvent) -> Result<Opened> {
 fn keep_original(engine: &Engine, opened: &Opened, scope: &Scope) -> Result<()> {
     let handle = archive::keep(engine, opened)?;
     if let Some(id) = &opened.session.history.meta.session {
-        engine.store.mark(scope, &before_mark(id), handle.as_str(), engine.now)?;
+        engine.store.mark(scope, &SessionMark::Before.of(id), handle.as_str(), engine.now)?;
     }
     Ok(())
 }
@@ -130,7 +130,7 @@ fn before_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Resul
 
 /// The sections that the configured profile wants, for a client that takes them into its own prompt.
 fn profile_template(engine: &Engine) -> String {
-    let Ok(profile) = engine.config.profile(&engine.config.profile) else { return String::new() };
+    let Ok(profile) = engine.config.default_profile() else { return String::new() };
     let Some(step) = profile.summarize() else { return String::new() };
     let titles: Vec<String> = step.summary.sections.iter().map(|it| format!("## {}", it.title)).collect();
     format!("Use these sections:\n{}", titles.join("\n"))
@@ -138,7 +138,7 @@ fn profile_template(engine: &Engine) -> String {
 
 /// What the configured profile gives a summary of the project's memories.
 fn recalled_memories(engine: &Engine, history: &History) -> Result<String> {
-    let ask = Ask::new(engine.config.profile(&engine.config.profile)?);
+    let ask = Ask::new(engine.config.default_profile()?);
     let lines: Vec<String> =
         memories::recalled(engine, history, &ask).iter().map(|it| format!("- {it}")).collect();
     Ok(if lines.is_empty() { String::new() } else { format!("Known of the project:\n{}", lines.join("\n")) })
@@ -169,18 +169,16 @@ fn after_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result
 
 /// The history that was archived before the agent compacted.
 fn original(engine: &Engine, scope: &Scope, event: &HookEvent) -> Result<Option<History>> {
-    let Some(mark) = engine.store.marked(scope, &before_mark(&event.session))? else {
+    let Some(mark) = engine.store.marked(scope, &SessionMark::Before.of(&event.session))? else {
         return Ok(None);
     };
-    let bytes =
-        engine.store.restore(&engine.store.locate(&mark.value, &engine.config.owner)?, &mark.value)?;
-    let session = sessions::read(&sessions::MemorySource::new("archived", bytes), None)?;
-    Ok(Some(session.history))
+    let scope = engine.store.locate(&mark.value, &engine.config.owner)?;
+    history_of(engine, &scope, &mark.value).map(Some)
 }
 
 /// After the agent's own compaction: remembers its summary, and notes what it lacks for the next turn.
 fn note_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<()> {
-    engine.store.mark(scope, &compacted_mark(&event.session), event.agent.name(), engine.now)?;
+    engine.store.mark(scope, &SessionMark::Compacted.of(&event.session), event.agent.name(), engine.now)?;
     let hooks = &event.agent.info().hooks;
     let summary = match &event.summary {
         Some(summary) => Some(summary.clone()),
@@ -200,7 +198,7 @@ fn note_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<
         // The facts are the session's own words; what lies in the store must not hold its secrets.
         let text = engine.config.redactor.redact(&text);
         if !text.is_empty() {
-            engine.store.mark(scope, &missing_mark(&event.session), &text, engine.now)?;
+            engine.store.mark(scope, &SessionMark::Missing.of(&event.session), &text, engine.now)?;
         }
     }
     Ok(())
@@ -208,7 +206,7 @@ fn note_compaction(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<
 
 /// Once or more a turn: what a summary left out, once; else the reminder.
 fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
-    let missing = missing_mark(&event.session);
+    let missing = SessionMark::Missing.of(&event.session);
     // The hooks of parallel tools run at once.
     if let Some(mark) = engine.store.marked(scope, &missing)?
         && engine.store.unmark(scope, &missing)?
@@ -221,7 +219,7 @@ fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
     let Some(path) = event.path.as_deref() else { return Ok(String::new()) };
     let Some(reported) = hooks::reported(event.agent, path) else { return Ok(String::new()) };
     // A context that was reported before the last compaction is gone.
-    let compacted = engine.store.marked(scope, &compacted_mark(&event.session))?;
+    let compacted = engine.store.marked(scope, &SessionMark::Compacted.of(&event.session))?;
     if compacted.is_some_and(|mark| reported.at.is_some_and(|at| at < mark.at)) {
         return Ok(String::new());
     }
@@ -231,7 +229,7 @@ fn turn(engine: &Engine, event: &HookEvent, scope: &Scope) -> Result<String> {
         return Ok(String::new());
     };
     let share = context as f64 / window as f64;
-    let name = reminded_mark(&event.session);
+    let name = SessionMark::Reminded.of(&event.session);
     let last = engine.store.marked(scope, &name)?;
     if share < REARM
         && let Some(last) = &last
@@ -266,7 +264,7 @@ fn expiry(engine: &Engine, event: &HookEvent, scope: &Scope, share: f64) -> Resu
     let Some(cost) = cost.filter(|it| it.is_expired(engine.now) && it.pays_after_requests == Some(1)) else {
         return Ok(String::new());
     };
-    let (name, until) = (expired_mark(&event.session), cost.warm_until.unwrap_or_default());
+    let (name, until) = (SessionMark::Expired.of(&event.session), cost.warm_until.unwrap_or_default());
     if engine.store.marked(scope, &name)?.is_some_and(|it| it.value == until) {
         return Ok(String::new());
     }
@@ -282,7 +280,7 @@ fn expiry(engine: &Engine, event: &HookEvent, scope: &Scope, share: f64) -> Resu
 /// What the next request costs, unless costs are switched off; nothing where no figure can be given.
 fn next_cost_at_hook(engine: &Engine, event: &HookEvent) -> Option<NextCost> {
     let opened = engine.config.costs.then(|| hook_session(engine, event).ok()).flatten()?;
-    let ask = Ask::new(engine.config.profile(&engine.config.profile).ok()?);
+    let ask = Ask::new(engine.config.default_profile().ok()?);
     let measured = measured::measure(engine, &opened.session, &ask);
     Some(session_cost::next_cost(engine, &measured, &ask, None)).filter(|it| it.cached.is_some())
 }
@@ -290,7 +288,7 @@ fn next_cost_at_hook(engine: &Engine, event: &HookEvent) -> Option<NextCost> {
 /// Tokens that a prune by the configured profile would save.
 fn prunable(engine: &Engine, event: &HookEvent) -> Option<u64> {
     let opened = hook_session(engine, event).ok()?;
-    let ask = Ask::new(engine.config.profile(&engine.config.profile).ok()?);
+    let ask = Ask::new(engine.config.default_profile().ok()?);
     let answer = prune::prune(engine, &opened, &ask).ok()?;
     Some(answer.tokens_before.saturating_sub(answer.tokens_after)).filter(|it| *it > 0)
 }

@@ -11,7 +11,7 @@ pub mod log;
 use std::time::Duration;
 
 use crate::engine::archive::PlanResult;
-use crate::engine::archive::marks::compacted_mark;
+use crate::engine::archive::marks::SessionMark;
 use crate::engine::compact::attempt::{AttemptRequest, HistoryFacts, header};
 use crate::engine::input::measured::Measured;
 use crate::engine::write_back::{WrittenFingerprint, agent_of};
@@ -96,7 +96,7 @@ pub fn seat(engine: &Engine, opened: Opened, original: Option<&Opened>, ask: &Se
         ..CompactOptions::default()
     };
     let counting = Counting { window: ask.window, ..Counting::default() };
-    let profile = engine.config.profile(&engine.config.profile)?;
+    let profile = engine.config.default_profile()?;
     let mut ask = Ask { counting, options, ..Ask::new(profile) };
     let (tokens, window) = {
         let measured = measured::measure(engine, &opened.session, &ask);
@@ -253,7 +253,7 @@ fn note_seat(engine: &Engine, original: &Opened, compaction: &str) -> Result<()>
     };
     engine.store.finish(&scope, compaction, &applied)?;
     match history.meta.session.as_deref() {
-        Some(id) => engine.store.mark(&scope, &compacted_mark(id), compaction, engine.now),
+        Some(id) => engine.store.mark(&scope, &SessionMark::Compacted.of(id), compaction, engine.now),
         None => Ok(()),
     }
 }

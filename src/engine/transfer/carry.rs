@@ -1,10 +1,7 @@
 //! A session carried over: to another agent, or to a new session that starts with a brief.
 
-use std::path::PathBuf;
-
 use crate::agents::AgentRef;
 use crate::agents::reach;
-use crate::answers::{Next, TakesEffect};
 use crate::engine::write_back::Installed;
 use crate::engine::{Engine, Opened, compact::memories};
 use history::error::{Error, ErrorKind, Result};
@@ -23,8 +20,7 @@ pub(crate) fn carry(
     agent: AgentRef,
 ) -> Result<(Installed, Vec<String>)> {
     let to = agent.format();
-    let cwd = opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
-    let cwd = cwd.unwrap_or_else(|| engine.config.agents.cwd.clone());
+    let cwd = opened.directory().unwrap_or_else(|| engine.config.agents.cwd.clone());
     let mut meta = after.meta.clone();
     if let Some(model) = engine.config.agent_model(agent, &cwd).filter(|_| opened.session.format != to) {
         meta.model = Some(model.into());
@@ -42,19 +38,9 @@ pub(crate) fn carry(
         crate::files::make_folder(folder, "making the folder of a session")?;
     }
     crate::files::create(&path, &written.bytes(&*opened.source)?, &path)?;
-    let resume = match placed {
-        Some(_) => reach::resume(env, agent, &id, Some(&cwd)),
-        None => reach::resume_file(env, agent, &path, &id, Some(&cwd)),
-    };
-    let next = Next::user(format!("Go on with: {resume}"));
-    let installed = Installed {
-        output: path.display().to_string(),
-        session_id: id,
-        resume,
-        takes_effect: TakesEffect::OnResume,
-        next,
-    };
-    Ok((installed, written.warnings))
+    let file = placed.is_none().then_some(&*path);
+    let resume = reach::resume(env, agent, &[], file, &id, Some(&cwd));
+    Ok((Installed::new(&path, id, resume), written.warnings))
 }
 
 /// A brief of a session, ordered by a goal: the first prompt of a new one.

@@ -13,7 +13,8 @@ use crate::engine::transfer::container::{
     Open,
 };
 use crate::engine::{Engine, Opened};
-use crate::store::{self, AuditVerb, Compaction, Handle, Scope, What};
+use crate::files::Reading;
+use crate::store::{AuditVerb, Compaction, Handle, Scope, What};
 use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
@@ -33,11 +34,7 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
         Some(_) | None => None,
     };
     let file = agent.file_name(&opened.session, &file.unwrap_or_else(|| format!("{id}.json")));
-    let directory = opened
-        .cwd
-        .as_ref()
-        .map(|it| it.display().to_string())
-        .or_else(|| meta.cwd.as_deref().map(str::to_owned));
+    let directory = opened.directory().map(|it| it.display().to_string());
     let home = engine.config.agents.home.display().to_string();
     let mut manifest = Manifest::new(agent.name(), id.to_owned(), file, directory, home);
     let beside = beside(agent, opened)?;
@@ -93,7 +90,7 @@ fn compactions(engine: &Engine, scope: &Scope, id: &str) -> Result<Vec<Compactio
 }
 
 fn content(source: &dyn Source) -> Box<dyn Read + '_> {
-    Box::new(store::Body::Source(source).reader())
+    Box::new(Reading::of(source))
 }
 
 /// The sessions of the sub-agents that lie where the agent keeps any other, not beside this one.

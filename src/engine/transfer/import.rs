@@ -5,14 +5,14 @@ use std::path::{Component, Path, PathBuf};
 
 use super::{beside, movable};
 use crate::agents::{self, AgentRef, reach};
-use crate::answers::{ImportAnswer, Next, TakesEffect};
+use crate::answers::ImportAnswer;
 use crate::engine::input::open::read;
 use crate::engine::transfer::carry;
 use crate::engine::transfer::container::{self, ContainerSubAgent, Unpacked};
 use crate::engine::transfer::moved::{Directories, Moved};
 use crate::engine::write_back::Installed;
 use crate::engine::{Engine, Opened};
-use crate::files::File;
+use crate::files::{File, Reading};
 use crate::store::{self, AuditVerb, Batch, NewCompaction, Scope, SessionOrigin};
 use history::error::{Error, ErrorKind, Result};
 use sessions::{Format, Source};
@@ -69,21 +69,17 @@ pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswe
     let unpacked = container::unpack(path, &engine.config.data_dir)?;
     let manifest = &unpacked.manifest;
     let agent = movable(Format::named(&manifest.agent)?)?;
-    let beside = manifest.bodies.iter().enumerate().filter_map(|(number, it)| {
-        Some((it.beside.clone()?, Box::new(unpacked.body(number)) as Box<dyn Source + Send + '_>))
-    });
-    let sub_agents = manifest.bodies.iter().enumerate().filter_map(|(number, it)| {
-        Some((it.sub_agent.clone()?, Box::new(unpacked.body(number)) as Box<dyn Source + Send + '_>))
-    });
+    let body = |number| Box::new(unpacked.body(number)) as Box<dyn Source + Send + '_>;
+    let bodies = || manifest.bodies.iter().zip((0..).map(body));
     let arrived = Arrived {
         agent,
         id: manifest.session.clone(),
         file: manifest.file.clone(),
         directory: manifest.directory.clone(),
         home: Some(manifest.home.clone()),
-        source: Box::new(unpacked.body(0)),
-        beside: beside.collect(),
-        sub_agents: sub_agents.collect(),
+        source: body(0),
+        beside: bodies().filter_map(|(it, body)| Some((it.beside.clone()?, body))).collect(),
+        sub_agents: bodies().filter_map(|(it, body)| Some((it.sub_agent.clone()?, body))).collect(),
         unpacked: Some(&unpacked),
     };
     put(engine, &arrived, to)
@@ -163,17 +159,9 @@ fn as_it_is(
     let mentioned =
         || format!("{mentions} records still mention {old}; the conversation itself is not changed");
     let (env, agent, path) = (&engine.config.agents, arrived.agent, &places.path);
-    let resume = match agent.place(env, cwd, &arrived.file)? {
-        Some(_) => reach::resume(env, agent, &arrived.id, Some(cwd)),
-        None => reach::resume_files(env, agent, &places.sub_agents, path, &arrived.id, Some(cwd)),
-    };
-    let installed = Installed {
-        output: path.display().to_string(),
-        session_id: arrived.id.clone(),
-        next: Next::user(format!("Go on with: {resume}")),
-        resume,
-        takes_effect: TakesEffect::OnResume,
-    };
+    let file = agent.place(env, cwd, &arrived.file)?.is_none().then_some(&**path);
+    let resume = reach::resume(env, agent, &places.sub_agents, file, &arrived.id, Some(cwd));
+    let installed = Installed::new(path, arrived.id.clone(), resume);
     let warnings = (mentions > 0).then(mentioned).into_iter().collect();
     Ok(Imported { installed, directories_changed, originals, warnings })
 }
@@ -210,17 +198,13 @@ fn carried(
 
 /// A file with its directories moved.
 fn moved<'a>(source: &'a (dyn Source + Send), directories: &'a Directories) -> Moved<'a, impl BufRead> {
-    Moved::new(BufReader::new(store::Body::Source(source).reader()), directories)
+    Moved::new(BufReader::new(Reading::of(source)), directories)
 }
 
 /// The directory in which the session goes on.
 fn target(engine: &Engine, arrived: &Arrived<'_>, to: &ImportTo) -> Result<PathBuf> {
-    let here = || {
-        let cwd = &engine.config.agents.cwd;
-        std::fs::canonicalize(cwd).unwrap_or_else(|_| cwd.clone())
-    };
     match &arrived.directory {
-        _ if to.here => Ok(here()),
+        _ if to.here => Ok(crate::files::real(&engine.config.agents.cwd)),
         Some(directory) if Path::new(directory).is_dir() => Ok(PathBuf::from(directory)),
         Some(directory) => {
             let what = format!(

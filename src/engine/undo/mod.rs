@@ -13,8 +13,8 @@ use std::path::Path;
 
 use crate::agents::reach;
 use crate::answers::{Next, RestoreAnswer};
-use crate::engine::archive::marks::{compacted_mark, undone_mark};
-use crate::engine::undo::outcome::Done;
+use crate::engine::archive::marks::SessionMark;
+use crate::engine::undo::outcome::{Done, original_of};
 use crate::engine::write_back::agent_of;
 use crate::engine::{Engine, Opened, repair};
 use crate::store::{Applied, AppliedMode, AuditVerb, Compaction, Scope};
@@ -54,10 +54,8 @@ fn take_back(
     let cwd = Some(scope.project.as_str()).filter(|it| !it.is_empty()).map(Path::new);
     let export = agent.info().database.is_some() && !done.output.contains('#');
     let env = &engine.config.agents;
-    let resume = match export {
-        true => reach::resume_file(env, agent, Path::new(&done.output), &done.id, cwd),
-        false => reach::resume(env, agent, &done.id, cwd),
-    };
+    let file = export.then(|| Path::new(&done.output));
+    let resume = reach::resume(env, agent, &[], file, &done.id, cwd);
     Ok(RestoreAnswer {
         handle: compaction.handle.as_str().to_owned(),
         status: done.status,
@@ -80,10 +78,7 @@ fn put_back(engine: &Engine, scope: &Scope, compaction: &Compaction, applied: &A
         // The original may be one that cannot be read.
         AppliedMode::Repair => repair::undo_repair(engine, scope, compaction, &mark),
         AppliedMode::Patch | AppliedMode::Append | AppliedMode::New | AppliedMode::Seat => {
-            let original = compaction.original.as_ref().ok_or_else(|| {
-                Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
-            })?;
-            let bytes = engine.store.restore(scope, original.as_str())?;
+            let bytes = engine.store.restore(scope, original_of(compaction)?)?;
             let source = MemorySource::new("the archived original", bytes);
             let session = sessions::read(&source, Some(Format::named(&compaction.session.format)?))?;
             Undo { engine, compaction, applied, mark, source, session }.run()
@@ -104,10 +99,10 @@ fn note(
         .into_iter()
         .flatten()
     {
-        unnoted.extend(engine.store.unmark(scope, &compacted_mark(id)).err());
+        unnoted.extend(engine.store.unmark(scope, &SessionMark::Compacted.of(id)).err());
     }
     if let Some(left) = applied.session.as_deref().filter(|it| *it != done.id) {
-        unnoted.extend(engine.store.mark(scope, &undone_mark(left), &done.id, engine.now).err());
+        unnoted.extend(engine.store.mark(scope, &SessionMark::Undone.of(left), &done.id, engine.now).err());
     }
     unnoted.iter().map(|it| format!("that it was undone could not be noted: {}", it.full())).collect()
 }

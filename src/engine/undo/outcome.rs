@@ -1,9 +1,10 @@
-//! The result of an undo.
+//! What an undo begins with and comes to.
 
 use std::path::Path;
 
 use crate::answers::RestoreStatus;
-use history::error::{Error, ErrorKind, Hint};
+use crate::store::{Compaction, Handle};
+use history::error::{Error, ErrorKind, Hint, Result};
 
 pub(crate) struct Done {
     pub(crate) status: RestoreStatus,
@@ -11,6 +12,13 @@ pub(crate) struct Done {
     pub(crate) output: String,
     pub(crate) later: usize,
     pub(crate) warnings: Vec<String>,
+}
+
+/// The handle of the session that was compacted.
+pub(crate) fn original_of(compaction: &Compaction) -> Result<&str> {
+    compaction.original.as_ref().map(Handle::as_str).ok_or_else(|| {
+        Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
+    })
 }
 
 pub(crate) fn changed(path: &Path) -> Error {

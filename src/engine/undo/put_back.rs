@@ -79,7 +79,7 @@ impl Undo<'_> {
         let live = reach::is_live(env, agent, &self.compaction.session.id, path);
         let export = agent.info().database.is_some();
         let reach = agent.reach(Job::Restore, live, export)?;
-        let _claim = if live { None } else { Some(reach::claim(env, agent, &self.compaction.session.id)?) };
+        let _claim = if live { None } else { agent.lock(env, &self.compaction.session.id)? };
         let now = open_path(path, Some(self.session.format))?;
         let digest = Digest::of_source(&*now.source, now.source.len())?;
         if digest == Digest::of_source(&self.source, self.source.len())? {

@@ -10,27 +10,21 @@ use crate::agents::{self, Database};
 use crate::answers::RestoreStatus;
 use crate::engine::Opened;
 use crate::engine::input::open::open_path;
-use crate::engine::undo::outcome::{Done, changed};
+use crate::engine::undo::outcome::{Done, changed, original_of};
 use crate::engine::undo::put_back::{Undo, fresh};
 use crate::engine::write_back::agent_of;
 use compaction::plan;
-use history::error::{Error, ErrorKind, Result};
+use history::error::Result;
 use history::{History, Message, Role, Text};
 use sessions::{Mode, Source};
 
 impl Undo<'_> {
-    fn seat_handle(&self) -> Result<&str> {
-        let handle = self.compaction.original.as_ref().map(crate::store::Handle::as_str);
-        handle.ok_or_else(|| {
-            Error::new(ErrorKind::Store, "undoing: expected the original in the archive, found none")
-        })
-    }
-
     /// A database: the messages of the compaction go; all others were left where they stood.
     pub(crate) fn seat_rows(&self, database: &dyn Database, path: &Path, id: &str) -> Result<Done> {
         let now = database.export(path, id)?;
         let output = agents::address(path, id);
-        let before = database.without_compaction(&now, self.seat_handle()?).map_err(|_| changed(path))?;
+        let before =
+            database.without_compaction(&now, original_of(self.compaction)?).map_err(|_| changed(path))?;
         let Some((before, later)) = before else {
             return Ok(self.done(RestoreStatus::Unchanged, &output));
         };
@@ -40,12 +34,12 @@ impl Undo<'_> {
 
     /// A file: the messages from before once more, then the later turns.
     pub(crate) fn seat_file(&self, path: &Path) -> Result<Done> {
-        let handle = self.seat_handle()?;
+        let handle = original_of(self.compaction)?;
         let agent = agent_of(self.session.format)?;
         let env = &self.engine.config.agents;
         let path = &agent.current_file(env, &self.compaction.session.id, path);
         let live = reach::is_live(env, agent, &self.compaction.session.id, path);
-        let _claim = if live { None } else { Some(reach::claim(env, agent, &self.compaction.session.id)?) };
+        let _claim = if live { None } else { agent.lock(env, &self.compaction.session.id)? };
         let now = open_path(path, Some(self.session.format))?;
         let messages = now.session.history.messages();
         let ours =

@@ -1,7 +1,7 @@
 //! Whether a session was compacted too short a time ago.
 
 use crate::engine::Engine;
-use crate::engine::archive::marks::compacted_mark;
+use crate::engine::archive::marks::SessionMark;
 use crate::store::{Handle, Mark};
 use history::History;
 
@@ -15,7 +15,7 @@ pub(crate) fn last_compaction(engine: &Engine, history: &History) -> Option<i64>
 }
 
 fn compaction_mark(engine: &Engine, history: &History) -> Option<Mark> {
-    let name = compacted_mark(history.meta.session.as_deref()?);
+    let name = SessionMark::Compacted.of(history.meta.session.as_deref()?);
     engine.store.marked(&engine.scope(history), &name).ok().flatten()
 }
 

@@ -9,12 +9,12 @@ mod cool_down;
 mod fingerprint;
 mod target;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::agents;
-use crate::agents::reach::{self, Job, Way};
+use crate::agents::reach::{Job, Way};
 use crate::answers::{Next, TakesEffect, Who};
-use crate::engine::archive::marks::compacted_mark;
+use crate::engine::archive::marks::SessionMark;
 use crate::engine::{Engine, Opened};
 use crate::files::Reading;
 use crate::store::{Applied, AppliedMode};
@@ -38,6 +38,15 @@ pub struct Installed {
     pub next: Next,
 }
 
+impl Installed {
+    /// A new file, which is resumed by that command.
+    pub(crate) fn new(path: &Path, session_id: String, resume: String) -> Self {
+        let next = Next::user(format!("Go on with: {resume}"));
+        let output = path.display().to_string();
+        Self { output, session_id, resume, takes_effect: TakesEffect::OnResume, next }
+    }
+}
+
 /// Puts `after` in the place of `opened`; also returns what its user should know. `compaction`: the handle under which
 /// it was archived.
 pub(crate) fn install(
@@ -52,7 +61,7 @@ pub(crate) fn install(
     let reach = agent.reach(job, *live, target.export)?;
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
     let _claim = match reach.way {
-        Way::Replace if !live => Some(reach::claim(&engine.config.agents, *agent, &id)?),
+        Way::Replace if !live => agent.lock(&engine.config.agents, &id)?,
         Way::Replace | Way::InPlace | Way::Beside | Way::Rows => None,
     };
     let fresh = place.open(opened.session.format)?;
@@ -86,13 +95,15 @@ pub(crate) fn install(
     put(place, &path, reach.way, &fresh, &written)?;
     if job == Job::Compact {
         for id in [Some(&*new_id), opened.session.history.meta.session.as_deref()].into_iter().flatten() {
-            if let Err(error) = engine.store.mark(&scope, &compacted_mark(id), compaction, engine.now) {
+            if let Err(error) =
+                engine.store.mark(&scope, &SessionMark::Compacted.of(id), compaction, engine.now)
+            {
                 // What was written is written.
                 warnings.push(format!("when it was compacted could not be noted: {}", error.full()));
             }
         }
     }
-    let cwd = opened.cwd.clone().or_else(|| opened.session.history.meta.cwd.as_deref().map(PathBuf::from));
+    let cwd = opened.directory();
     if cwd.is_none() {
         warnings.push("the session records no directory: resume it from the project's directory".to_owned());
     }

@@ -12,7 +12,9 @@ use sessions::{self, Mode, Piece, Written};
 pub(crate) fn written(opened: &Opened, after: &History, mode: Mode) -> Result<Written> {
     let mut written = sessions::write(&*opened.source, &opened.session, after, mode)?;
     let again = sessions::read(&written.over(&*opened.source), Some(opened.session.format))?;
-    check_read_back(after, &again.history)?;
+    // What a client puts there itself is not compared: Codex injects its context anew, OpenCode stores a summary as a
+    // question and its answer.
+    compared(&said(after, after), &said(&again.history, after))?;
     if let Some((messages, lost)) = mended(opened, after, &written)? {
         written.pieces = vec![Piece::New(messages)];
         written.warnings = lost;
@@ -47,13 +49,7 @@ fn mended(opened: &Opened, after: &History, written: &Written) -> Result<Option<
     }
 }
 
-/// What was read back must say what was to be written. What a client puts there itself is not compared: Codex injects
-/// its context anew, OpenCode stores a summary as a question and its answer.
-fn check_read_back(expected: &History, found: &History) -> Result<()> {
-    compared(&said(expected, expected), &said(found, expected))
-}
-
-/// The same for another agent's format, which may put an output next to its call, before words that stood between, and
+/// What was read back of another agent's format must say what was to be written. It may put an output next to its call, before words that stood between, and
 /// says that a call was interrupted where it has no output.
 pub(crate) fn check_carried(expected: &History, found: &History) -> Result<()> {
     let answered: BTreeSet<&str> =

@@ -90,11 +90,7 @@ impl Target {
 
     /// One shell command that resumes it, from any directory.
     pub(crate) fn resume(&self, engine: &Engine, path: &Path, id: &str, cwd: Option<&Path>) -> String {
-        let env = &engine.config.agents;
-        match self.export {
-            true => reach::resume_file(env, self.agent, path, id, cwd),
-            false => reach::resume(env, self.agent, id, cwd),
-        }
+        reach::resume(&engine.config.agents, self.agent, &[], self.export.then_some(path), id, cwd)
     }
 }
 

@@ -39,8 +39,13 @@ pub struct Original<'a> {
 }
 
 impl<'a> Original<'a> {
+    /// One of no message.
+    pub fn new(what: What, body: Body<'a>, tokens: u64) -> Self {
+        Self { what, body, message: None, call_id: None, tool: None, tokens }
+    }
+
     pub fn session(body: Body<'a>, tokens: u64) -> Self {
-        Self { what: What::Session, body, message: None, call_id: None, tool: None, tokens }
+        Self::new(What::Session, body, tokens)
     }
 }
 

@@ -489,14 +489,7 @@ mod tests {
                 .unwrap();
             transaction.commit().unwrap();
         }
-        let original = Original {
-            what: What::Output,
-            body: Body::Bytes(b"late"),
-            message: None,
-            call_id: None,
-            tool: None,
-            tokens: 1,
-        };
+        let original = Original::new(What::Output, Body::Bytes(b"late"), 1);
         let batch = Batch { originals: vec![original], ..Batch::default() };
         let stored = store.put_all(&scope, &batch).unwrap();
         assert_ne!(stored.handles[0], first);

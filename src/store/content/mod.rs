@@ -15,6 +15,7 @@ use std::ops::Range;
 use fastcdc::v2020::StreamCDC;
 use sha2::{Digest as _, Sha256};
 
+use crate::files::Reading;
 use crate::store::archive::item::signed;
 use crate::store::database::sql::{Optional as _, Pool, Transaction, failed, locked, params, write};
 use crate::store::handle::identity;
@@ -80,32 +81,11 @@ impl Body<'_> {
 
 impl<'a> Body<'a> {
     /// It from its beginning to its end.
-    pub fn reader(self) -> BodyReader<'a> {
-        BodyReader { body: self, at: 0 }
-    }
-}
-
-/// A body from its beginning to its end.
-#[derive(Debug)]
-pub struct BodyReader<'a> {
-    body: Body<'a>,
-    at: u64,
-}
-
-impl Read for BodyReader<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let count = (self.body.len() - self.at).min(buffer.len() as u64);
-        let Some(buffer) = buffer.get_mut(..count as usize) else { return Ok(0) };
-        match self.body {
-            Body::Bytes(bytes) => {
-                buffer.copy_from_slice(
-                    bytes.get(self.at as usize..).and_then(|it| it.get(..buffer.len())).unwrap_or_default(),
-                );
-            }
-            Body::Source(source) => source.read_at(self.at, buffer).map_err(std::io::Error::other)?,
+    pub fn reader(self) -> Box<dyn Read + 'a> {
+        match self {
+            Self::Bytes(bytes) => Box::new(bytes),
+            Self::Source(source) => Box::new(Reading::of(source)),
         }
-        self.at += count;
-        Ok(buffer.len())
     }
 }
 

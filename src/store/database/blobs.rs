@@ -51,8 +51,7 @@ impl Blobs {
                 .map_err(|error| wrong("one that cannot be opened").because(error))?;
             Arc::new(files.with_fsync(true))
         } else if let Some(bucket) = url.strip_prefix("s3://") {
-            // It fails only where the same one is installed already.
-            let _ = rustls::crypto::ring::default_provider().install_default();
+            crate::llm::http::use_ring();
             let retry = RetryConfig { max_retries: 5, retry_timeout: PATIENCE, ..RetryConfig::default() };
             let client =
                 ClientOptions::new().with_timeout(PATIENCE).with_connect_timeout(Duration::from_secs(5));

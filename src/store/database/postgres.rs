@@ -56,8 +56,7 @@ pub(in crate::store) fn open(
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(Duration::from_secs(10));
     }
-    // It fails only where the same one is installed already.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    crate::llm::http::use_ring();
     let tls = rustls::ClientConfig::with_platform_verifier()
         .map_err(|error| Error::new(ErrorKind::Io, "reading this system's certificates").because(error))?;
     let server = Arc::new(PgServer {

@@ -22,14 +22,13 @@ pub(crate) const LIMITS: RequestLimits = RequestLimits {
 /// A provider over HTTP, as the program has it.
 pub(crate) struct Wire {
     http: Http,
-    endpoint: Endpoint,
     limits: RequestLimits,
     longest: Cell<Duration>,
 }
 
 impl Wire {
     pub(crate) fn new(endpoint: Endpoint, limits: RequestLimits) -> Self {
-        Self { http: Http::new(&endpoint, limits).unwrap(), endpoint, limits, longest: Cell::default() }
+        Self { http: Http::new(endpoint, limits).unwrap(), limits, longest: Cell::default() }
     }
 }
 
@@ -41,7 +40,7 @@ impl Transport for Wire {
     ) -> Local<'a, Result<Reply, Failure>> {
         Box::pin(async move {
             let began = Instant::now();
-            let result = self.http.send(&self.endpoint, ask, seen).await;
+            let result = self.http.send(ask, seen).await;
             self.longest.set(self.longest.get().max(began.elapsed()));
             result
         })

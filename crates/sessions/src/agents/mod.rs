@@ -8,8 +8,39 @@ pub mod pi;
 pub mod qwen_code;
 pub mod swe_agent;
 
+use crate::parse::lines::each_line;
+use crate::{Note, Record, Source};
+use history::error::Result;
 use history::{Media, Message, Part};
 use serde_json::Value;
+
+/// A line of a session that is parsed whole.
+struct JsonLine {
+    record: u32,
+    line: u64,
+    value: Value,
+}
+
+/// All records, the lines that an agent reads, and notes on those that it skips: they are no JSON, or `fault` says what
+/// was expected of them.
+fn json_lines(
+    source: &dyn Source,
+    fault: impl Fn(&Value) -> Option<&'static str>,
+) -> Result<(Vec<Record>, Vec<JsonLine>, Vec<Note>)> {
+    let (mut records, mut lines, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+    each_line(source, |line, record, bytes| {
+        let number = records.len() as u32;
+        records.push(record);
+        let value = serde_json::from_str::<Value>(&history::json::mend(bytes));
+        let value = value.map_err(|error| format!("JSON: {error}"));
+        match value.and_then(|it| fault(&it).map_or(Ok(it), |what| Err(what.to_owned()))) {
+            Ok(value) => lines.push(JsonLine { record: number, line, value }),
+            Err(what) => notes.push(Note { line, what: format!("expected {what}; skipped") }),
+        }
+        Ok(true)
+    })?;
+    Ok((records, lines, notes))
+}
 
 /// The parts of a content that is a text or a list of blocks; an empty text is none. `other` reads the blocks that are
 /// not of type `text`.

@@ -9,8 +9,8 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
 
+use super::{JsonLine, json_lines};
 use crate::format::{Api, FormatRow};
-use crate::parse::lines::each_line;
 use crate::requests::{Collector, each_row, text, time};
 use crate::{Format, Note, PastCompaction, Session, Source, derive, is_cleared};
 use history::error::{Error, ErrorKind, Result};
@@ -47,21 +47,8 @@ pub fn sniff(first_lines: &str) -> bool {
 /// # Errors
 /// As [`crate::read`].
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let mut records = Vec::new();
-    let mut notes = Vec::new();
-    let mut entries: Vec<TreeEntry> = Vec::new();
-    each_line(source, |line, record, bytes| {
-        let number = records.len() as u32;
-        records.push(record);
-        match serde_json::from_str::<Value>(&history::json::mend(bytes)) {
-            Ok(value) if value["type"].is_string() => entries.push(TreeEntry { record: number, line, value }),
-            Ok(_) => {
-                notes.push(Note { line, what: "expected an entry with a type, found none; skipped".into() });
-            }
-            Err(it) => notes.push(Note { line, what: format!("expected JSON: {it}; skipped") }),
-        }
-        Ok(true)
-    })?;
+    let fault = |it: &Value| (!it["type"].is_string()).then_some("an entry with a type, found none");
+    let (records, entries, mut notes) = json_lines(source, fault)?;
     if !entries.iter().any(|it| it.value["type"] == "session") {
         let what = "expected a pi session (a line of type session first), found none";
         return Err(Error::new(ErrorKind::Input, what).at(source.name(), None));
@@ -108,14 +95,8 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     Ok(Session { format: Format::PI, records, origins, notes: out.notes, past, history })
 }
 
-struct TreeEntry {
-    record: u32,
-    line: u64,
-    value: Value,
-}
-
 /// The entries from the root to the leaf, as numbers.
-fn path(entries: &[TreeEntry], notes: &mut Vec<Note>) -> Vec<usize> {
+fn path(entries: &[JsonLine], notes: &mut Vec<Note>) -> Vec<usize> {
     let header = entries.iter().find(|it| it.value["type"] == "session");
     let mut all = (0..entries.len()).filter(|it| entries[*it].value["type"] != "session");
     if header.and_then(|it| it.value["version"].as_u64()).unwrap_or(1) < 2 {
@@ -153,7 +134,7 @@ fn model(entry: &Value) -> Option<(String, String)> {
     }
 }
 
-fn meta(entries: &[TreeEntry], model: Option<(String, String)>) -> Meta {
+fn meta(entries: &[JsonLine], model: Option<(String, String)>) -> Meta {
     let header = entries.iter().find(|it| it.value["type"] == "session").map(|it| &it.value);
     let get = |key: &str| header.and_then(|it| it[key].as_str()).map(Into::into);
     let times = entries.iter().filter_map(|it| derive::parse_time(it.value["timestamp"].as_str()?));
@@ -178,7 +159,7 @@ struct PiReader {
 }
 
 impl PiReader {
-    fn entry(&mut self, entry: &TreeEntry) {
+    fn entry(&mut self, entry: &JsonLine) {
         let value = &entry.value;
         match value["type"].as_str() {
             Some("message") => self.message(entry, &value["message"]),
@@ -188,7 +169,7 @@ impl PiReader {
         }
     }
 
-    fn framed(&mut self, entry: &TreeEntry, frame: (&str, &str), kind: Kind) {
+    fn framed(&mut self, entry: &JsonLine, frame: (&str, &str), kind: Kind) {
         let summary = entry.value["summary"].as_str().unwrap_or_default();
         if summary.is_empty() && kind != Kind::Summary {
             return;
@@ -197,7 +178,7 @@ impl PiReader {
         self.push(entry, Role::User, kind, vec![Part::Text(text.into())]);
     }
 
-    fn message(&mut self, entry: &TreeEntry, message: &Value) {
+    fn message(&mut self, entry: &JsonLine, message: &Value) {
         match message["role"].as_str() {
             Some("user") => self.push(entry, Role::User, Kind::Said, blocks(&message["content"])),
             Some("assistant") => self.answer(entry, message),
@@ -219,18 +200,22 @@ impl PiReader {
         }
     }
 
-    fn push(&mut self, entry: &TreeEntry, role: Role, kind: Kind, parts: Vec<Part>) {
+    fn push(&mut self, entry: &JsonLine, role: Role, kind: Kind, parts: Vec<Part>) {
         if parts.is_empty() {
             return;
         }
         self.answer_open();
+        self.add(entry, role, kind, parts);
+    }
+
+    fn add(&mut self, entry: &JsonLine, role: Role, kind: Kind, parts: Vec<Part>) {
         let mut message = Message::new(role, kind, parts);
         message.id = entry.value["id"].as_str().map(Into::into);
         message.at = entry.value["timestamp"].as_str().and_then(derive::parse_time);
         self.messages.push((message, entry.record));
     }
 
-    fn answer(&mut self, entry: &TreeEntry, message: &Value) {
+    fn answer(&mut self, entry: &JsonLine, message: &Value) {
         if matches!(message["stopReason"].as_str(), Some("error" | "aborted")) {
             return;
         }
@@ -277,7 +262,7 @@ impl PiReader {
         self.open = calls;
     }
 
-    fn result(&mut self, entry: &TreeEntry, message: &Value) {
+    fn result(&mut self, entry: &JsonLine, message: &Value) {
         let id = message["toolCallId"].as_str().unwrap_or_default();
         if !self.sent.contains(id) {
             self.notes.push(Note {
@@ -295,10 +280,7 @@ impl PiReader {
             failed: message["isError"] == true,
             ..Output::new(id, text)
         };
-        let mut made = Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]);
-        made.id = entry.value["id"].as_str().map(Into::into);
-        made.at = entry.value["timestamp"].as_str().and_then(derive::parse_time);
-        self.messages.push((made, entry.record));
+        self.add(entry, Role::Tool, Kind::Said, vec![Part::Output(output)]);
     }
 
     /// pi answers calls that were left open before it goes on.
@@ -346,8 +328,7 @@ fn usage(usage: &Value) -> Option<Usage> {
         output: get("output"),
         cache_read: get("cacheRead"),
         cache_write: get("cacheWrite"),
-        cache_write_hour: 0,
-        reasoning: 0,
+        ..Usage::default()
     };
     (out.context() > 0).then_some(out)
 }

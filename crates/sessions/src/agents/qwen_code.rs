@@ -13,8 +13,8 @@ use std::collections::{HashMap, HashSet};
 use serde_json::{Value, json};
 
 use super::gemini_cli::ACK;
+use super::{JsonLine, json_lines};
 use crate::format::{Api, FormatRow};
-use crate::parse::lines::each_line;
 use crate::requests::{Collector, each_row, text, time};
 use crate::{Format, MemorySource, Note, PastCompaction, Session, Source, derive, wire};
 use history::error::{Error, ErrorKind, Result};
@@ -69,21 +69,7 @@ pub fn sniff(first_lines: &str) -> bool {
 /// # Errors
 /// [`Input`](ErrorKind::Input) if no line is a record of Qwen Code's; what [`Source::read_at`] gives.
 pub fn read(source: &dyn Source) -> Result<Session> {
-    let mut records = Vec::new();
-    let mut notes = Vec::new();
-    let mut lines: Vec<Line> = Vec::new();
-    each_line(source, |line, record, bytes| {
-        let number = records.len() as u32;
-        records.push(record);
-        match serde_json::from_str::<Value>(&history::json::mend(bytes)) {
-            Ok(value) => match fault(&value) {
-                None => lines.push(Line { record: number, line, value }),
-                Some(what) => notes.push(Note { line, what: format!("expected {what}; skipped") }),
-            },
-            Err(error) => notes.push(Note { line, what: format!("expected JSON: {error}; skipped") }),
-        }
-        Ok(true)
-    })?;
+    let (records, lines, mut notes) = json_lines(source, fault)?;
     let Some(first) = lines.first() else {
         let what =
             "expected a session of Qwen Code (lines with uuid, parentUuid, sessionId and type), found none";
@@ -101,12 +87,6 @@ pub fn read(source: &dyn Source) -> Result<Session> {
     session(out, &lines, records, notes, meta)
 }
 
-struct Line {
-    record: u32,
-    line: u64,
-    value: Value,
-}
-
 /// What is wrong with a record, so that Qwen Code skips it.
 fn fault(value: &Value) -> Option<&'static str> {
     let is_id = |key: &str| value[key].as_str().is_some_and(|it| !it.is_empty());
@@ -121,7 +101,7 @@ fn fault(value: &Value) -> Option<&'static str> {
 }
 
 /// The lines from the root to the last record, each with those of the same id behind it.
-fn chain(lines: &[Line], notes: &mut Vec<Note>) -> Vec<usize> {
+fn chain(lines: &[JsonLine], notes: &mut Vec<Note>) -> Vec<usize> {
     let in_tree = |it: &usize| {
         !(lines[*it].value["type"] == "system"
             && SIDE.iter().any(|side| lines[*it].value["subtype"] == *side))
@@ -175,7 +155,7 @@ struct Contents {
 }
 
 impl Contents {
-    fn record(&mut self, line: &Line, notes: &mut Vec<Note>) {
+    fn record(&mut self, line: &JsonLine, notes: &mut Vec<Note>) {
         let value = &line.value;
         let subtype = value["subtype"].as_str();
         match (value["type"].as_str(), subtype) {
@@ -189,7 +169,7 @@ impl Contents {
         }
     }
 
-    fn message(&mut self, line: &Line, is_user: bool, subtype: Option<&str>) {
+    fn message(&mut self, line: &JsonLine, is_user: bool, subtype: Option<&str>) {
         let value = &line.value;
         let content = content(&value["message"]);
         let parts = content["parts"].as_array().cloned().unwrap_or_default();
@@ -227,7 +207,7 @@ impl Contents {
     }
 
     /// The history as it was after a compaction.
-    fn compaction(&mut self, line: &Line, notes: &mut Vec<Note>) {
+    fn compaction(&mut self, line: &JsonLine, notes: &mut Vec<Note>) {
         let payload = &line.value["systemPayload"];
         let Some(history) = payload["compressedHistory"].as_array() else {
             let what = "expected the compressed history of a compaction, found none; left out";
@@ -272,7 +252,7 @@ fn content(message: &Value) -> Value {
 
 fn session(
     mut out: Contents,
-    lines: &[Line],
+    lines: &[JsonLine],
     records: Vec<crate::Record>,
     mut notes: Vec<Note>,
     meta: Meta,
@@ -309,7 +289,7 @@ fn session(
 }
 
 /// The line of a content, by its number from 1.
-fn line_of(out: &Contents, lines: &[Line], number: u64) -> u64 {
+fn line_of(out: &Contents, lines: &[JsonLine], number: u64) -> u64 {
     let content = usize::try_from(number).ok().and_then(|it| out.all.get(it.checked_sub(1)?));
     let record = content.and_then(|it| it.records.first());
     let line = record.and_then(|it| lines.binary_search_by_key(it, |line| line.record).ok());
@@ -329,7 +309,7 @@ fn summary(compacted: &mut [history::Message]) -> Option<usize> {
     Some(at)
 }
 
-fn meta(lines: &[Line]) -> Meta {
+fn meta(lines: &[JsonLine]) -> Meta {
     let first = |key: &str| lines.first().and_then(|it| it.value[key].as_str()).map(Into::into);
     let times = lines.iter().filter_map(|it| derive::parse_time(it.value["timestamp"].as_str()?));
     Meta {

@@ -24,12 +24,12 @@ pub(crate) static ROW: FormatRow =
 pub fn sniff(first_lines: &str) -> bool {
     let Some(steps) = document::open(first_lines, "trajectory") else { return false };
     if let Some(step) = steps.records.first() {
-        let step = document::children(first_lines, step.clone());
-        return step.get("action").is_some() && step.get("observation").is_some();
+        let step = document::object(first_lines, step.start);
+        return step.is_some_and(|it| it.get("action").is_some() && it.get("observation").is_some());
     }
     let history = document::open(first_lines, "history");
     let first = history.as_ref().and_then(|it| it.records.first());
-    let first = first.map(|it| document::children(first_lines, it.clone()));
+    let first = first.and_then(|it| document::object(first_lines, it.start));
     first.is_some_and(|it| it.get("role").is_some() && it.get("agent").is_some())
 }
 

@@ -1,92 +1,33 @@
-//! Where things stand inside one large JSON document, without parsing it whole: the members of an object or the
-//! elements of an array, as spans. Linear, without recursion, and at peace with a document that is cut off.
+//! One large JSON document whose substance is an array of records, by the places of its values: it is not parsed whole,
+//! and may be cut off.
 
 use std::ops::Range;
 
 use serde_json::Value;
 
-use super::spans::{space, string_end, value_end};
+use super::spans::{self, FieldSpans, Items};
 use history::error::{Error, ErrorKind, Result};
 
-/// A member of an object, or an element of an array.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Child {
-    /// The member's key, unescaped; `None` for elements.
-    pub key: Option<String>,
-    /// Where the value stands in the text.
-    pub span: Range<usize>,
+/// The fields of the object that begins at `at`, if one does.
+pub fn object(text: &str, at: usize) -> Option<FieldSpans> {
+    text.get(at..)?.starts_with('{').then(|| spans::fields(text, at))
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Children {
-    /// The children that are whole, in order.
-    pub items: Vec<Child>,
-    /// The object or array was closed; otherwise the text ended, or broke, after the last item.
-    pub closed: bool,
-}
-
-impl Children {
-    /// The value of a member. The last one wins, as in JavaScript.
-    pub fn get(&self, key: &str) -> Option<Range<usize>> {
-        self.items.iter().rev().find(|it| it.key.as_deref() == Some(key)).map(|it| it.span.clone())
-    }
-}
-
-/// The children of the object or array that begins at `span.start` (white space before it is skipped). Values are
-/// delimited, not validated: that is left to their readers. Anything else than an object or array has no children.
-pub fn children(text: &str, span: Range<usize>) -> Children {
-    let bytes = text.as_bytes();
-    let bytes = &bytes[..span.end.min(bytes.len())];
-    let mut out = Children::default();
-    let mut at = blank(bytes, span.start);
-    let (object, close) = match bytes.get(at) {
-        Some(b'{') => (true, b'}'),
-        Some(b'[') => (false, b']'),
-        _ => return out,
-    };
-    at = space(bytes, at + 1);
-    if bytes.get(at) == Some(&close) {
-        out.closed = true;
-        return out;
-    }
-    loop {
-        let mut key = None;
-        if object {
-            let Some(end) = string_end(bytes, at) else { return out };
-            let Some(name) = text.get(at..end).and_then(|it| serde_json::from_str(it).ok()) else {
-                return out;
-            };
-            key = Some(name);
-            at = space(bytes, end);
-            if bytes.get(at) != Some(&b':') {
-                return out;
-            }
-            at = space(bytes, at + 1);
-        }
-        let Some(end) = value_end(bytes, at) else { return out };
-        out.items.push(Child { key, span: at..end });
-        at = space(bytes, end);
-        match bytes.get(at) {
-            Some(b',') => at = space(bytes, at + 1),
-            Some(it) if *it == close => {
-                out.closed = true;
-                return out;
-            }
-            _ => return out,
-        }
-    }
+/// The elements of the array that begins at `at`, if one does.
+pub(crate) fn elements(text: &str, at: usize) -> Option<Items> {
+    text.get(at..)?.starts_with('[').then(|| spans::items(text, at))
 }
 
 /// Follows keys from the object at `span` down to a value.
 pub fn find(text: &str, span: Range<usize>, path: &[&str]) -> Option<Range<usize>> {
-    path.iter().try_fold(span, |span, key| children(text, span).get(key))
+    path.iter().try_fold(span, |span, key| object(text, span.start)?.get(key))
 }
 
 /// A JSON document whose substance is one array of records.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// The members of the outermost object.
-    pub top: Children,
+    /// The fields of the outermost object.
+    pub top: FieldSpans,
     /// Where the records stand.
     pub records: Vec<Range<usize>>,
     /// Nothing is cut off.
@@ -95,21 +36,15 @@ pub struct Document {
 
 /// Finds the records under `key` in the outermost object.
 pub fn open(text: &str, key: &str) -> Option<Document> {
-    let mut top = children(text, 0..text.len());
-    let records = children(text, member_of(text, &top, key)?);
-    let whole = top.closed && records.closed;
-    top.items.retain(|it| it.key.as_deref() != Some(key));
-    Some(Document { top, records: records.items.into_iter().map(|it| it.span).collect(), whole })
+    let top = object(text, spans::start(text))?;
+    let records = elements(text, top.get(key)?.start)?;
+    let whole = top.close.is_some() && records.close.is_some();
+    Some(Document { top, records: records.spans, whole })
 }
 
-/// A member of the outermost object, even if the text ends inside its value.
+/// A field of the outermost object, even if the text ends inside its value.
 pub fn member(text: &str, key: &str) -> Option<Range<usize>> {
-    member_of(text, &children(text, 0..text.len()), key)
-}
-
-fn member_of(text: &str, top: &Children, key: &str) -> Option<Range<usize>> {
-    let last = top.items.last().map_or(0, |it| it.span.end);
-    top.get(key).or_else(|| if top.closed { None } else { cut_member(text, last, key) })
+    object(text, spans::start(text))?.get(key)
 }
 
 /// From the first element of the array under `key` on, which the text may cut off.
@@ -128,63 +63,9 @@ pub fn value(text: &str, span: Range<usize>, what: &str) -> Result<Value> {
         .map_err(|it| Error::new(ErrorKind::Input, format!("expected {what}, found broken JSON")).because(it))
 }
 
-/// The span of the unfinished member `key` that begins after `from`.
-fn cut_member(text: &str, from: usize, key: &str) -> Option<Range<usize>> {
-    let bytes = text.as_bytes();
-    let mut at = blank(bytes, from);
-    if matches!(bytes.get(at), Some(b',' | b'{')) {
-        at = space(bytes, at + 1);
-    }
-    let end = string_end(bytes, at)?;
-    if serde_json::from_str::<String>(text.get(at..end)?).ok()? != key {
-        return None;
-    }
-    at = space(bytes, end);
-    (bytes.get(at) == Some(&b':')).then(|| space(bytes, at + 1)..text.len())
-}
-
-/// The first position from `at` that holds no white space; at the start, no byte order mark either.
-fn blank(bytes: &[u8], at: usize) -> usize {
-    let mark = at == 0 && bytes.starts_with(b"\xEF\xBB\xBF");
-    space(bytes, if mark { 3 } else { at })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn texts(text: &str) -> (Vec<String>, bool) {
-        let found = children(text, 0..text.len());
-        let items = found.items.iter().map(|it| {
-            let key = it.key.as_ref().map(|it| format!("{it}=")).unwrap_or_default();
-            format!("{key}{}", &text[it.span.clone()])
-        });
-        (items.collect(), found.closed)
-    }
-
-    #[test]
-    fn finds_children() {
-        for (text, items, closed) in [
-            (
-                r#" {"a" : 1, "b\u0041":[1,{"x":"]}"}], "c":"q\"\\"} "#,
-                vec!["a=1", r#"bA=[1,{"x":"]}"}]"#, r#"c="q\"\\""#],
-                true,
-            ),
-            ("\u{feff}[1, true ,{}]", vec!["1", "true", "{}"], true),
-            (r#"[{"a":1},{"b":"#, vec![r#"{"a":1}"#], false),
-            (r#"["open"#, vec![], false),
-            ("[]", vec![], true),
-            ("3", vec![], false),
-            ("[1 2]", vec!["1"], false),
-            ("[,]", vec![], false),
-            ("", vec![], false),
-        ] {
-            assert_eq!(texts(text), (items.into_iter().map(str::to_owned).collect(), closed), "{text}");
-        }
-        // Deep nesting takes no stack.
-        let deep = format!("[{}{}]", "[".repeat(200_000), "]".repeat(200_000));
-        assert_eq!(children(&deep, 0..deep.len()).items.len(), 1);
-    }
 
     #[test]
     fn opens_what_is_cut_off() {

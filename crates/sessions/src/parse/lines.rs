@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc;
 use std::thread::Builder;
 
 use memchr::memchr;
 
-use crate::{Record, Source};
+use crate::media::SharedData;
+use crate::{Keep, LOOKED_AT_WHOLE, Record, Source};
 use history::error::Result;
-use history::parallel;
+use history::{Part, parallel};
 
 /// How much is read at once: little enough to be still in the second-level cache when it is looked at.
 const CHUNK: usize = 256 << 10;
@@ -154,6 +155,52 @@ pub fn backwards<T: Send>(
         }
         Ok(from)
     })
+}
+
+/// What is known of the lines of a session that begin in a range.
+pub(crate) trait Stretch: Sized + Send {
+    /// Looks at the lines that begin in a range; with `keep`, what they say is read, and kept as that leaves it.
+    fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self>;
+
+    /// What its lines say, as far as it was read.
+    fn said(&mut self) -> impl Iterator<Item = &mut Part>;
+
+    /// Whether a compaction is in it that a resume may begin with: what the lines before it say is likely not needed.
+    fn has_base(&self) -> bool;
+
+    /// Whether nothing before it can change the history or what else is read of a session.
+    fn is_enough(&self) -> bool;
+
+    /// Stretches of one session, the last one first, as one.
+    fn joined(parts: Vec<Self>) -> Self;
+}
+
+/// Looks at lines from the last one backwards, on all cores: at all of them, or at no more than [`Stretch::is_enough`]
+/// asks for. What they say is read as far back as a base. The stretch, and where it begins.
+///
+/// # Errors
+/// Those of [`Stretch::within`].
+pub(crate) fn newest<T: Stretch>(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<(T, u64)> {
+    let mut parts: Vec<T> = Vec::new();
+    let based = AtomicBool::new(false);
+    let all = coverage == Coverage::Whole || source.len() <= LOOKED_AT_WHOLE;
+    let look = |range| T::within(source, range, Some(keep).filter(|_| !based.load(Relaxed)));
+    // Offset at the last check whether it is enough; checked again when a quarter more was read.
+    let mut asked = source.len();
+    let mut data = SharedData::default();
+    let from = backwards(source, look, |mut part: T, from| {
+        let behind = source.len() - from;
+        based.fetch_or(part.has_base(), Relaxed);
+        data.share(part.said());
+        parts.push(part);
+        if all || !based.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
+            return true;
+        }
+        asked = from;
+        parts = vec![T::joined(std::mem::take(&mut parts))];
+        !parts[0].is_enough()
+    })?;
+    Ok((T::joined(parts), from))
 }
 
 /// Whether something can be appended that is a line of its own.

@@ -130,7 +130,7 @@ pub fn place(whole: &str, part: &str) -> Option<Range<usize>> {
 }
 
 /// A source of `len` bytes with some ranges replaced; ranges do not overlap.
-pub fn spliced(len: u64, mut edits: Vec<(Range<u64>, String)>) -> Vec<Piece> {
+pub fn spliced(len: u64, mut edits: Vec<(Range<u64>, impl Into<Vec<u8>>)>) -> Vec<Piece> {
     edits.sort_by_key(|(range, _)| range.start);
     let mut out = Vec::new();
     let mut at = 0;
@@ -138,7 +138,7 @@ pub fn spliced(len: u64, mut edits: Vec<(Range<u64>, String)>) -> Vec<Piece> {
         if range.start > at {
             out.push(Piece::Keep(at..range.start));
         }
-        out.push(Piece::New(new.into_bytes()));
+        out.push(Piece::New(new.into()));
         at = range.end;
     }
     if at < len {

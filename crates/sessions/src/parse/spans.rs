@@ -8,7 +8,7 @@ use std::ops::Range;
 use memchr::memchr2;
 
 /// Byte positions in the text that was scanned.
-pub(crate) type Span = Range<usize>;
+pub type Span = Range<usize>;
 
 /// The elements of an array.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,7 +22,7 @@ pub(crate) struct Items {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct FieldSpans {
+pub struct FieldSpans {
     /// Keys (unescaped) and where their values stand. A value that the text cuts off reaches to its end.
     pub(crate) fields: Vec<(String, Span)>,
     /// Where the `}` stands; nothing if the text is cut or broken before it.
@@ -31,7 +31,7 @@ pub(crate) struct FieldSpans {
 
 impl FieldSpans {
     /// Where the value of the last field of that name stands: of duplicates, a JSON parser takes the last.
-    pub(crate) fn get(&self, key: &str) -> Option<Span> {
+    pub fn get(&self, key: &str) -> Option<Span> {
         self.fields.iter().rfind(|it| it.0 == key).map(|it| it.1.clone())
     }
 }
@@ -98,6 +98,11 @@ pub(crate) fn fields(text: &str, open: usize) -> FieldSpans {
             at = space(bytes, at + 1);
         }
     }
+}
+
+/// Where the outermost value begins: behind a byte order mark and white space.
+pub(crate) fn start(text: &str) -> usize {
+    space(text.as_bytes(), if text.starts_with('\u{feff}') { 3 } else { 0 })
 }
 
 /// The first position from `at` that holds no JSON white space.

@@ -7,6 +7,7 @@ use serde::de::IgnoredAny;
 use super::lines::encoded;
 use super::pairs::removals;
 use super::{Damage, Findings};
+use crate::parse::document::{elements, member};
 use crate::{Record, Source, glimpse};
 use history::error::Result;
 
@@ -20,19 +21,18 @@ pub(crate) fn document(source: &dyn Source, found: &mut Findings<'_>) -> Result<
         found.replace(0..3, "");
         begin = 3;
     }
-    let Some(list) = crate::parse::document::member(&text, "messages") else { return Ok(()) };
-    let messages = crate::parse::document::children(&text, list.clone());
-    let spans: Vec<_> = messages.items.iter().map(|it| it.span.start as u64..it.span.end as u64).collect();
-    let is_whole =
-        |it: &std::ops::Range<usize>| serde_json::from_str::<IgnoredAny>(&text[it.clone()]).is_ok();
+    let Some(list) = member(&text, "messages") else { return Ok(()) };
+    let Some(messages) = elements(&text, list.start) else { return Ok(()) };
+    let spans: Vec<_> = messages.spans.iter().map(|it| it.start as u64..it.end as u64).collect();
+    let is_json = |text: &str| serde_json::from_str::<IgnoredAny>(text).is_ok();
     let broken: BTreeSet<usize> =
-        (0..spans.len()).filter(|it| !is_whole(&messages.items[*it].span)).collect();
+        (0..spans.len()).filter(|it| !is_json(&text[messages.spans[*it].clone()])).collect();
     for it in &broken {
-        let span = messages.items[*it].span.clone();
+        let span = messages.spans[*it].clone();
         found.note(Damage::BrokenRecord, span.start as u64, glimpse(&text[span]));
     }
-    let closed = messages.closed && serde_json::from_str::<IgnoredAny>(&text[begin..]).is_ok();
-    let whole_but_for_messages = messages.closed && !broken.is_empty();
+    let closed = messages.close.is_some() && is_json(&text[begin..]);
+    let whole_but_for_messages = messages.close.is_some() && !broken.is_empty();
     match removals(&spans, &broken) {
         Some(ranges) => ranges.into_iter().for_each(|it| found.replace(it, "")),
         None if spans.is_empty() => {}

@@ -9,7 +9,7 @@ use history::error::{Error, ErrorKind, Result};
 /// A source as it reads with its edits made. Only what is new is held.
 pub struct Mended<'a> {
     source: &'a dyn Source,
-    pieces: Vec<Piece>,
+    pub(super) pieces: Vec<Piece>,
     /// Where each piece begins.
     starts: Vec<u64>,
     len: u64,
@@ -22,8 +22,9 @@ impl fmt::Debug for Mended<'_> {
 }
 
 impl<'a> Mended<'a> {
-    pub(super) fn whole(source: &'a dyn Source) -> Self {
-        Self::of(source, vec![Piece::Keep(0..source.len())])
+    /// A range of a source, as a source.
+    pub fn part(source: &'a dyn Source, range: Range<u64>) -> Self {
+        Self::of(source, vec![Piece::Keep(range)])
     }
 
     pub(crate) fn of(source: &'a dyn Source, pieces: Vec<Piece>) -> Self {
@@ -34,10 +35,6 @@ impl<'a> Mended<'a> {
             len += size(piece);
         }
         Self { source, pieces, starts, len }
-    }
-
-    pub(super) fn into_pieces(self) -> Vec<Piece> {
-        self.pieces
     }
 
     /// With more edits: ranges of it as it reads now, and what takes their place. Of edits that overlap the first
@@ -151,7 +148,7 @@ mod tests {
         let source = MemorySource::new("t", b"0123456789".as_slice());
         let text = |it: &Mended| String::from_utf8(it.whole().unwrap()).unwrap();
         let edit = |range: Range<u64>, new: &str| (range, new.as_bytes().to_vec());
-        let whole = Mended::whole(&source).edited(vec![]);
+        let whole = Mended::part(&source, 0..source.len()).edited(vec![]);
         assert_eq!(text(&whole), "0123456789");
         let once = whole.edited(vec![edit(7..8, ""), edit(2..4, "abc"), edit(0..0, "<"), edit(3..5, "lost")]);
         assert_eq!(text(&once), "<01abc45689");

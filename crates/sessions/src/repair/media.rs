@@ -4,8 +4,8 @@
 
 use std::ops::Range;
 
-use super::{Damage, Findings};
-use crate::media::{image_size, image_type, pdf_pages};
+use super::{At, Damage, Findings};
+use crate::media::{image_size, image_type, is_base64, pdf_pages};
 
 /// What an API takes.
 #[derive(Debug, Clone, Copy)]
@@ -81,23 +81,14 @@ impl Limits {
     }
 }
 
-/// An attachment, as it stands in a record.
+/// An attachment, by what of a record's text it is.
 pub(crate) struct Attachment<'a> {
-    pub(crate) mime: &'a str,
-    /// Base64.
+    /// All of it: what a note would take the place of.
+    pub(crate) whole: &'a str,
+    /// Where its type is declared, without quotes; the first one counts.
+    pub(crate) types: &'a [&'a str],
+    /// Its base64.
     pub(crate) data: &'a str,
-    /// Where the data stands.
-    pub(crate) at: Range<u64>,
-}
-
-/// What is to be done with an attachment.
-#[derive(Debug)]
-pub(crate) enum Verdict {
-    Fine,
-    /// Another type is declared.
-    Declared(&'static str),
-    /// A text takes its place.
-    Note(String),
 }
 
 /// Attachments that an API takes, but perhaps not all of them together.
@@ -111,7 +102,6 @@ pub(crate) struct Album {
 }
 
 struct Seen {
-    at: u64,
     what: String,
     size: usize,
     limits: Limits,
@@ -123,31 +113,34 @@ struct Seen {
 }
 
 impl Album {
-    /// Judges an attachment. `range` is what a note would take the place of, `note` makes that of the note's text.
+    /// Has an attachment declared as what it is; what is to take its place, if it cannot stay. `note` makes that of a
+    /// text.
     pub(crate) fn judge(
         &mut self,
+        at: &At<'_>,
         it: &Attachment<'_>,
         limits: &Limits,
-        range: &Range<u64>,
         note: impl Fn(&str) -> String,
         found: &mut Findings<'_>,
-    ) -> Verdict {
-        let at = range.start;
-        let image = it.mime.starts_with("image/");
+    ) -> Option<String> {
+        let range = at.range(it.whole);
+        let place = range.start;
+        let mime = it.types.first().copied().unwrap_or_default();
+        let image = mime.starts_with("image/");
         let size = if image { image_size(it.data) } else { None };
         let (wide, high) = size.unwrap_or_default();
         let mb = it.data.len().div_ceil(MB);
-        let pages = if it.mime == "application/pdf" { pdf_pages(it.data) } else { 0 };
-        let bad = if !is_base64(it.data)
-            || (image && !limits.types.contains(&it.mime) && image_type(it.data).is_none())
+        let pages = if mime == "application/pdf" { pdf_pages(it.data) } else { 0 };
+        let bad = if !is_data(it.data)
+            || (image && !limits.types.contains(&mime) && image_type(it.data).is_none())
         {
-            Some((Damage::BrokenMedia, format!("{} of {} characters", it.mime, it.data.len())))
+            Some((Damage::BrokenMedia, format!("{mime} of {} characters", it.data.len())))
         } else if image && it.data.len() > limits.image {
-            Some((Damage::ImageTooLarge, format!("{} of {mb} MB, at most {} MB", it.mime, limits.image / MB)))
+            Some((Damage::ImageTooLarge, format!("{mime} of {mb} MB, at most {} MB", limits.image / MB)))
         } else if wide.max(high) > limits.side {
             let most = limits.side;
-            Some((Damage::ImageTooWide, format!("{} of {wide} x {high} px, at most {most} px", it.mime)))
-        } else if it.mime == "application/pdf" && it.data.len() > limits.pdf {
+            Some((Damage::ImageTooWide, format!("{mime} of {wide} x {high} px, at most {most} px")))
+        } else if mime == "application/pdf" && it.data.len() > limits.pdf {
             Some((Damage::PdfTooLarge, format!("PDF of {mb} MB, at most {} MB", limits.pdf / MB)))
         } else if pages > limits.pages {
             Some((Damage::PdfTooLarge, format!("PDF of {pages} pages, at most {}", limits.pages)))
@@ -155,41 +148,29 @@ impl Album {
             None
         };
         if let Some((damage, detail)) = bad {
-            let handle = found.take(it.data, it.at.clone());
+            let handle = found.take(it.data, at.range(it.data));
             let text = noted(&detail, &handle);
-            found.note(damage, at, detail);
-            return Verdict::Note(note(&text));
+            found.note(damage, place, detail);
+            return Some(note(&text));
         }
         self.size += it.data.len();
         self.images += usize::from(image);
         if !limits.is_alone {
             let what = match size {
-                Some(_) => format!("{} of {wide} x {high} px, {mb} MB", it.mime),
-                None => format!("{} of {mb} MB", it.mime),
+                Some(_) => format!("{mime} of {wide} x {high} px, {mb} MB"),
+                None => format!("{mime} of {mb} MB"),
             };
             let new = note(&noted(&what, &(found.handle_of)(it.data.as_bytes())));
-            let (side, size, limits) = (wide.max(high), it.data.len(), *limits);
-            self.seen.push(Seen {
-                at,
-                what,
-                size,
-                limits,
-                side,
-                range: range.clone(),
-                new,
-                taken: it.at.clone(),
-            });
+            let (side, size, taken) = (wide.max(high), it.data.len(), at.range(it.data));
+            self.seen.push(Seen { what, size, limits: *limits, side, range, new, taken });
         }
-        if !image {
-            return Verdict::Fine;
+        if let Some(own) = image_type(it.data).filter(|it| image && *it != mime)
+            && (limits.is_strict || !limits.types.contains(&mime))
+        {
+            found.note(Damage::ImageType, place, format!("declared {mime}, it is {own}"));
+            it.types.iter().for_each(|it| found.replace(at.range(it), own));
         }
-        match image_type(it.data) {
-            Some(own) if own != it.mime && (limits.is_strict || !limits.types.contains(&it.mime)) => {
-                found.note(Damage::ImageType, at, format!("declared {}, it is {own}", it.mime));
-                Verdict::Declared(own)
-            }
-            _ => Verdict::Fine,
-        }
+        None
     }
 
     /// Once all were seen: those that are too much together give way, the oldest first.
@@ -205,7 +186,7 @@ impl Album {
                 continue;
             };
             self.size -= it.size;
-            found.note(damage, it.at, format!("{}, {why}", it.what));
+            found.note(damage, it.range.start, format!("{}, {why}", it.what));
             found.taken.push(it.taken);
             found.replace(it.range, it.new);
         }
@@ -216,8 +197,7 @@ fn noted(detail: &str, handle: &str) -> String {
     format!("[Attachment taken out by epitome repair: {detail}. Original: epitome recall {handle}]")
 }
 
-fn is_base64(text: &str) -> bool {
-    let fits =
-        |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=' | b'-' | b'_' | b'\n' | b'\r');
-    !text.is_empty() && text.bytes().all(fits)
+/// Base64, perhaps in lines.
+fn is_data(text: &str) -> bool {
+    !text.is_empty() && text.split(['\n', '\r']).all(|it| it.is_empty() || is_base64(it))
 }

@@ -17,6 +17,7 @@ use std::hash::BuildHasher as _;
 use std::ops::Range;
 
 use super::{Format, Piece, Record, Source};
+use crate::media::is_base64;
 use crate::parse::raw::{Fields, list, place, text};
 use history::error::{Error, ErrorKind, Result};
 
@@ -106,6 +107,17 @@ impl Findings<'_> {
         }
     }
 
+    /// Gives a field of the object that stands as `raw` another value; where it lacks the field, that is put first.
+    pub(crate) fn put(&mut self, at: &At<'_>, raw: &str, object: &Fields<'_>, key: &str, new: &str) {
+        match object.iter().filter(|it| it.0 == key).last() {
+            Some((_, old)) => self.replace(at.range(old), new),
+            None => {
+                let begin = at.range(raw).start + 1;
+                self.replace(begin..begin, format!("\"{key}\":{new},"));
+            }
+        }
+    }
+
     /// Takes elements out of a list; where none is left, `instead` stands there.
     pub(crate) fn remove(
         &mut self,
@@ -157,7 +169,7 @@ pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> 
         let what = format!("sessions of the format {} are not repaired", format.name());
         return Err(Error::new(ErrorKind::Arguments, what));
     }
-    let mut mended = Mended::whole(source);
+    let mut mended = Mended::part(source, 0..source.len());
     let (mut findings, mut counts, mut taken) = (Vec::new(), BTreeMap::new(), Vec::new());
     for stage in format.0.repair {
         let mut found = Findings {
@@ -177,7 +189,7 @@ pub fn repair(source: &dyn Source, format: Format, handle_of: &HandleOf<'_>) -> 
         mended = mended.edited(found.edits);
     }
     findings.sort_by_key(|it| it.0);
-    let pieces = mended.into_pieces();
+    let pieces = mended.pieces;
     let is_needed = pieces != [Piece::Keep(0..source.len())] && !source.is_empty();
     Ok(Repair { findings: numbered(source, findings)?, counts, taken, pieces, is_needed })
 }
@@ -203,13 +215,6 @@ fn numbered(source: &dyn Source, findings: Vec<(u64, Damage, String)>) -> Result
     Ok(out)
 }
 
-/// `[a-zA-Z0-9_-]{1,max}`: what APIs take as an id or a name.
-pub(crate) fn is_plain(text: &str, max: usize) -> bool {
-    !text.is_empty()
-        && text.len() <= max
-        && text.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-'))
-}
-
 /// A tool's name with `_` for what an API does not take.
 pub(crate) fn plain_name(name: &str, max: usize) -> String {
     let plain = |it: char| if it.is_ascii_alphanumeric() || it == '-' { it } else { '_' };
@@ -219,8 +224,7 @@ pub(crate) fn plain_name(name: &str, max: usize) -> String {
 
 /// Whether a signature or encrypted thought was cut or trimmed: what there is of it is no base64.
 pub(crate) fn is_spoilt(signature: &str) -> bool {
-    let fits = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=' | b'-' | b'_');
-    !signature.is_empty() && !signature.bytes().all(fits)
+    !signature.is_empty() && !is_base64(signature)
 }
 
 /// The JSON of arguments as an object: the object that a string holds, or one that holds what they are.

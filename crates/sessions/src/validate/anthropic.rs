@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::{Violations, is_base64, is_plain, short, string};
+use super::{Violations, short};
+use crate::media::is_base64;
+use crate::wire::{is_plain, string};
 
 /// Neighbouring messages of one role.
 struct Turn<'a> {

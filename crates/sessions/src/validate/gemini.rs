@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::{Violations, is_base64, short, string};
+use super::{Violations, short};
+use crate::media::is_base64;
+use crate::wire::gemini::{either, is_name};
+use crate::wire::string;
 
 pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, found: &mut Violations) {
     for (content, element) in elements.iter().enumerate() {
@@ -32,11 +35,6 @@ pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, foun
 
 fn parts(element: &Value) -> &[Value] {
     element.get("parts").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
-}
-
-/// The field under its JSON name or its protocol name; the API takes both.
-fn either<'a>(value: &'a Value, camel: &str, snake: &str) -> Option<&'a Value> {
-    value.get(camel).or_else(|| value.get(snake))
 }
 
 fn call(part: &Value) -> Option<&Value> {
@@ -114,14 +112,9 @@ fn mime(value: &Value) -> &str {
     either(value, "mimeType", "mime_type").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// "Must start with a letter or an underscore. Must be alphanumeric, underscores, dots, colons or dashes, with a
-/// maximum length of 64" (`FunctionDeclaration.name`).
 fn named(value: &Value, content: usize, found: &mut Violations) {
     let name = string(value, "name");
-    let starts = name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
-    let fits = name.len() <= 64
-        && name.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-' | b'.' | b':'));
-    found.unless(starts && fits, "gemini/tool-name", content, || {
+    found.unless(is_name(name), "gemini/tool-name", content, || {
         format!("expected a tool name of 1 to 64 letters, digits, _, -, . and :, found {}", short(name))
     });
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::format::Api;
 use super::{Format, Violation};
+use crate::media::is_base64;
 use history::json;
 
 /// What breaks the rules of `api` in a JSON array of messages, bare or in an object as `messages`, `input`,
@@ -61,28 +62,10 @@ impl Violations {
     }
 }
 
-/// The string under `key`, or an empty one.
-fn string<'a>(value: &'a Value, key: &str) -> &'a str {
-    value.get(key).and_then(Value::as_str).unwrap_or_default()
-}
-
-/// `[a-zA-Z0-9_-]{1,max}`.
-fn is_plain(text: &str, max: usize) -> bool {
-    !text.is_empty()
-        && text.len() <= max
-        && text.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-'))
-}
-
 /// A text cut to what fits into a sentence.
 fn short(text: &str) -> String {
     let shown: String = text.chars().take(60).collect();
     format!("{shown:?}")
-}
-
-/// Whether this is base64 as a whole, in either alphabet.
-fn is_base64(text: &str) -> bool {
-    let fits = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=' | b'-' | b'_');
-    !text.is_empty() && text.bytes().all(fits)
 }
 
 /// Whether this is an address or whole base64 data in a data URL.

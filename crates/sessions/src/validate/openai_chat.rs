@@ -4,7 +4,9 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use super::{Violations, is_address, is_base64, is_plain, short, string};
+use super::{Violations, is_address, short};
+use crate::media::is_base64;
+use crate::wire::{is_plain, string};
 
 pub(super) fn check(elements: &[Value], _body: Option<&Map<String, Value>>, found: &mut Violations) {
     // The calls of the last assistant message, and those of them that are not answered yet.

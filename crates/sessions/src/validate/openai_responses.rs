@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::{Violations, is_address, is_base64, is_plain, short, string};
+use super::{Violations, is_address, short};
+use crate::media::is_base64;
+use crate::wire::{is_plain, string};
 
 /// A call that has been seen.
 struct Call<'a> {

@@ -4,10 +4,14 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Spot, content_parts, input, joined, media, opaque, raw, string, text, text_and_media};
+use super::{
+    Spot, content_parts, input, is_on_the_web, media, opaque, output_content, raw, string, text,
+    text_and_media,
+};
 use crate::Format;
 use crate::is_cleared;
-use crate::parse::spans::{self, Span};
+use crate::parse::document;
+use crate::parse::spans::Span;
 use history::json;
 use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 
@@ -69,16 +73,12 @@ fn attachment(value: &Value) -> Option<Media> {
 
 /// Where the outputs of an element stand, in the order in which [`read`] gives them.
 pub(super) fn spots(element: &str) -> Vec<Spot> {
-    let Some(content) = spans::fields(element, 0).get("content") else { return vec![] };
-    if !element[content.clone()].starts_with('[') {
-        return vec![];
-    }
     let is_result = |it: &Span| {
-        let kind = spans::fields(element, it.start).get("type");
+        let kind = document::find(element, it.clone(), &["type"]);
         kind.is_some_and(|it| &element[it] == "\"tool_result\"")
     };
-    let blocks = spans::items(element, content.start).spans;
-    let results = blocks.into_iter().filter(|it| element[it.clone()].starts_with('{')).filter(is_result);
+    let blocks = document::open(element, "content").map(|it| it.records).unwrap_or_default();
+    let results = blocks.into_iter().filter(is_result);
     results.map(|it| Spot { object: it, key: "content" }).collect()
 }
 
@@ -93,12 +93,7 @@ struct Element<'a> {
     content: Content<'a>,
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(&'a str),
-    Blocks(Vec<Block<'a>>),
-}
+type Content<'a> = super::Content<'a, Block<'a>>;
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -174,11 +169,7 @@ fn content(mut blocks: Vec<Block<'_>>) -> Content<'_> {
 }
 
 fn result_content(output: &Output) -> Content<'_> {
-    if output.media.is_empty() {
-        return Content::Text(output.text.as_str());
-    }
-    let text = joined(&output.text).map(|text| Block::Text { text });
-    Content::Blocks(text.into_iter().chain(output.media.iter().map(source)).collect())
+    output_content(output, |text| Block::Text { text }, source)
 }
 
 fn source(media: &Media) -> Block<'_> {
@@ -196,11 +187,10 @@ fn source(media: &Media) -> Block<'_> {
 /// Whether the API takes an attachment, in a message or in a result: JPEG, PNG, GIF, WebP and PDF, as data or by
 /// address (Anthropic documentation, "Vision" and "PDF support").
 pub(super) fn takes(media: &Media) -> bool {
-    let by_url = media.data.starts_with("http://") || media.data.starts_with("https://");
     let known = match media.kind {
         MediaKind::Image => matches!(&*media.mime, "image/jpeg" | "image/png" | "image/gif" | "image/webp"),
         MediaKind::Pdf => &*media.mime == "application/pdf",
         MediaKind::Audio | MediaKind::Other => return false,
     };
-    by_url || (known && !media.data.contains(':'))
+    is_on_the_web(media) || (known && !media.data.contains(':'))
 }

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use super::{Api, opaques};
+use crate::media::is_base64;
 use history::{Call, Kind, Media, Message, Output, Part, Role, Text};
 
 /// Stands where a call was never answered but the conversation went on.
@@ -383,10 +384,7 @@ impl Fitted<'_> {
             name: Some(call.name.clone()),
             text,
             media: media.into(),
-            failed: found.failed,
-            cleared: found.cleared,
-            exit: found.exit,
-            refusal: found.refusal.clone(),
+            ..found.clone()
         }
     }
 
@@ -414,8 +412,7 @@ fn is_thought(part: &Part) -> bool {
 
 /// Whether the data is base64 or an address rather than a rest of one.
 fn whole(media: &Media) -> bool {
-    let base64 = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=' | b'-' | b'_');
-    !media.data.is_empty() && (media.data.contains(':') || media.data.bytes().all(base64))
+    media.data.contains(':') || is_base64(&media.data)
 }
 
 /// `[image image/png, 120 kB, left out]`: what stands for an attachment.

@@ -23,17 +23,14 @@ pub(super) struct Frame {
 
 /// Finds the array of messages; nothing if the text starts neither an array nor an object.
 pub(super) fn frame(text: &str) -> Option<Frame> {
-    let start = spans::space(text.as_bytes(), if text.starts_with('\u{feff}') { 3 } else { 0 });
+    let start = spans::start(text);
     match text.as_bytes().get(start)? {
         b'[' => Some(Frame { fields: vec![], array: Some((String::new(), start)) }),
         b'{' => {
             let fields = spans::fields(text, start);
             let array = KEYS.into_iter().find_map(|key| {
-                let span = fields.get(key)?;
-                text.as_bytes()
-                    .get(span.start)
-                    .filter(|it| **it == b'[')
-                    .map(|_| (key.to_string(), span.start))
+                let open = fields.get(key)?.start;
+                text.get(open..)?.starts_with('[').then(|| (key.to_string(), open))
             });
             Some(Frame { fields: fields.fields, array })
         }

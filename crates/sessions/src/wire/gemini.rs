@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{Ids, Spot, input, media, opaque, raw, string, text};
 use crate::Format;
 use crate::is_cleared;
-use crate::parse::spans;
+use crate::parse::document;
 use history::json;
 use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 
@@ -72,8 +72,16 @@ fn part(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Option<Par
     Some(opaque(Format::GEMINI, value))
 }
 
+/// "Must start with a letter or an underscore. Must be alphanumeric, underscores, dots, colons or dashes, with a
+/// maximum length of 64" (`FunctionDeclaration.name`).
+pub(crate) fn is_name(name: &str) -> bool {
+    name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
+        && name.len() <= 64
+        && name.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-' | b'.' | b':'))
+}
+
 /// The field under its JSON name or its protocol name; the API takes both.
-fn either<'a>(value: &'a Value, camel: &str, snake: &str) -> Option<&'a Value> {
+pub(crate) fn either<'a>(value: &'a Value, camel: &str, snake: &str) -> Option<&'a Value> {
     value.get(camel).or_else(|| value.get(snake))
 }
 
@@ -108,14 +116,9 @@ fn result(value: &Value, number: usize, index: usize, ids: &mut Ids) -> Output {
 
 /// Where the outputs of an element stand, in the order in which [`read`] gives them.
 pub(super) fn spots(element: &str) -> Vec<Spot> {
-    let Some(parts) = spans::fields(element, 0).get("parts") else { return vec![] };
-    if !element[parts.clone()].starts_with('[') {
-        return vec![];
-    }
-    let parts = spans::items(element, parts.start).spans;
-    let objects = parts.into_iter().filter(|it| element[it.clone()].starts_with('{'));
-    let responses = objects.filter_map(|it| {
-        let fields = spans::fields(element, it.start);
+    let parts = document::open(element, "parts").map(|it| it.records).unwrap_or_default();
+    let responses = parts.into_iter().filter_map(|it| {
+        let fields = document::object(element, it.start)?;
         fields.get("functionResponse").or_else(|| fields.get("function_response"))
     });
     responses.map(|it| Spot { object: it, key: "response" }).collect()

@@ -21,6 +21,7 @@ mod write;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -310,9 +311,8 @@ pub(crate) fn usage(value: &Value) -> Option<Usage> {
             input: prompt.saturating_sub(cache_read),
             output,
             cache_read,
-            cache_write: 0,
-            cache_write_hour: 0,
             reasoning,
+            ..Usage::default()
         });
     }
     let input = number(["input_tokens", "prompt_tokens"])?;
@@ -336,8 +336,15 @@ pub(crate) fn usage(value: &Value) -> Option<Usage> {
 }
 
 /// The string under `key`, or an empty one.
-fn string<'a>(value: &'a Value, key: &str) -> &'a str {
+pub(crate) fn string<'a>(value: &'a Value, key: &str) -> &'a str {
     value.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// `[a-zA-Z0-9_-]{1,max}`: what APIs take as an id or a name.
+pub(crate) fn is_plain(text: &str, max: usize) -> bool {
+    !text.is_empty()
+        && text.len() <= max
+        && text.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-'))
 }
 
 /// The role of a message by OpenAI's name for it; nothing for one of a tool.
@@ -372,6 +379,28 @@ fn content_parts(message: &Value, part: fn(&Value) -> Option<Part>) -> Option<Ve
         Some(Value::Array(it)) => Some(it.iter().filter_map(part).collect()),
         Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => None,
     }
+}
+
+/// A content as it is written: a text, or blocks of the API's.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content<'a, B> {
+    Text(&'a str),
+    Blocks(Vec<B>),
+}
+
+/// What an output says, as a content: blocks only where it has attachments.
+fn output_content<'a, B>(
+    output: &'a Output,
+    text: fn(&'a str) -> B,
+    media: fn(&'a Media) -> B,
+) -> Content<'a, B> {
+    if output.media.is_empty() {
+        return Content::Text(output.text.as_str());
+    }
+    Content::Blocks(
+        joined(&output.text).map(text).into_iter().chain(output.media.iter().map(media)).collect(),
+    )
 }
 
 /// What an output says, and its attachments; what is neither is told as JSON.
@@ -423,6 +452,11 @@ pub(crate) fn media_of_url(kind: MediaKind, url: &str) -> Media {
         Some((mime, data)) => media(kind, mime, data),
         None => media(kind, "", url),
     }
+}
+
+/// Whether an attachment is given by its address on the web.
+fn is_on_the_web(media: &Media) -> bool {
+    media.data.starts_with("http://") || media.data.starts_with("https://")
 }
 
 /// The address of an attachment, or its data as one.

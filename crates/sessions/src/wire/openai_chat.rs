@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{
-    Ids, Spot, called_with, data_url, input, media, media_of_url, opaque, openai_role, raw, string, text,
-    url_of,
+    Ids, Spot, called_with, content_parts, data_url, input, is_on_the_web, media, media_of_url, opaque,
+    openai_role, raw, string, text, url_of,
 };
 use crate::Format;
 use crate::is_cleared;
@@ -31,12 +31,7 @@ pub(super) fn read(value: &Value, number: usize, ids: &mut Ids) -> Option<(Role,
                 .map(|it| Part::Reasoning(Reasoning { text: it.into(), signature: None })),
         );
     }
-    match value.get("content") {
-        None | Some(Value::Null) => {}
-        Some(Value::String(it)) => parts.extend(text(it)),
-        Some(Value::Array(it)) => parts.extend(it.iter().filter_map(part)),
-        Some(Value::Bool(_) | Value::Number(_) | Value::Object(_)) => return None,
-    }
+    parts.extend(content_parts(value, part)?);
     parts.extend(text(string(value, "refusal")));
     let calls = value.get("tool_calls").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for (index, it) in calls.iter().enumerate() {
@@ -127,12 +122,7 @@ struct Element<'a> {
     tool_calls: Vec<ToolCall<'a>>,
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(&'a str),
-    Parts(Vec<ContentPart<'a>>),
-}
+type Content<'a> = super::Content<'a, ContentPart<'a>>;
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -204,7 +194,7 @@ pub(super) fn elements(message: &Message) -> Vec<String> {
     let content = match parts.as_slice() {
         [] => None,
         [ContentPart::Text { text }] => Some(Content::Text(text)),
-        _ => Some(Content::Parts(parts)),
+        _ => Some(Content::Blocks(parts)),
     };
     if content.is_some() || !tool_calls.is_empty() {
         out.push(json::compact(&Element { role, tool_call_id: None, content, tool_calls }));
@@ -235,7 +225,7 @@ pub(super) fn takes(media: &Media) -> bool {
     let is_data = !media.data.contains(':');
     match media.kind {
         MediaKind::Image if is_data => media.mime.starts_with("image/"),
-        MediaKind::Image => media.data.starts_with("http://") || media.data.starts_with("https://"),
+        MediaKind::Image => is_on_the_web(media),
         MediaKind::Pdf => is_data && &*media.mime == "application/pdf",
         MediaKind::Audio => is_data && audio_format(media).is_some(),
         MediaKind::Other => false,

@@ -5,8 +5,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{
-    Spot, called_with, content_parts, data_url, input, joined, media_of_url, opaque, openai_role, raw,
-    string, text, text_and_media, url_of,
+    Spot, called_with, content_parts, data_url, input, is_on_the_web, joined, media_of_url, opaque,
+    openai_role, output_content, raw, string, text, text_and_media, url_of,
 };
 use crate::Format;
 use crate::is_cleared;
@@ -125,12 +125,7 @@ enum Item<'a> {
     Raw(Box<RawValue>),
 }
 
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a> {
-    Text(&'a str),
-    Parts(Vec<ContentPart<'a>>),
-}
+type Content<'a> = super::Content<'a, ContentPart<'a>>;
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -221,11 +216,7 @@ pub(super) fn is_content(opaque: &Opaque) -> bool {
 }
 
 fn result_content(output: &Output) -> Content<'_> {
-    if output.media.is_empty() {
-        return Content::Text(output.text.as_str());
-    }
-    let text = joined(&output.text).map(|text| ContentPart::InputText { text });
-    Content::Parts(text.into_iter().chain(output.media.iter().map(attached)).collect())
+    output_content(output, |text| ContentPart::InputText { text }, attached)
 }
 
 fn attached(media: &Media) -> ContentPart<'_> {
@@ -243,10 +234,10 @@ fn attached(media: &Media) -> ContentPart<'_> {
 /// Whether the API takes an attachment, in a user message or an output: images and PDF, as data or by address
 /// (OpenAI API reference, `ResponseInputContent`).
 pub(super) fn takes(media: &Media) -> bool {
-    let by_url = media.data.starts_with("http://") || media.data.starts_with("https://");
-    match media.kind {
-        MediaKind::Image => by_url || (!media.data.contains(':') && media.mime.starts_with("image/")),
-        MediaKind::Pdf => by_url || (!media.data.contains(':') && &*media.mime == "application/pdf"),
-        MediaKind::Audio | MediaKind::Other => false,
-    }
+    let known = match media.kind {
+        MediaKind::Image => media.mime.starts_with("image/"),
+        MediaKind::Pdf => &*media.mime == "application/pdf",
+        MediaKind::Audio | MediaKind::Other => return false,
+    };
+    is_on_the_web(media) || (known && !media.data.contains(':'))
 }

@@ -9,7 +9,7 @@ use crate::parse::spans::{self, Items, Span};
 use crate::{Mode, Piece, Record, Session, Source, Written, replaced};
 use history::error::{Error, ErrorKind, Result};
 use history::json;
-use history::{History, Message, Part};
+use history::{History, Message};
 
 /// Writes a changed history back into its document.
 ///
@@ -96,14 +96,9 @@ fn entry(
 
 /// An element with its changed outputs replaced; nothing if something else changed.
 fn patched(bytes: &[u8], api: Api, before: &Message, after: &Message) -> Option<Vec<u8>> {
-    let others_same = before.parts.len() == after.parts.len()
-        && before.parts.iter().zip(&after.parts).all(|it| match it {
-            (Part::Output(old), Part::Output(new)) => old.id == new.id,
-            (old, new) => old == new,
-        });
     let text = json::mend(bytes);
     let spots = api.spots(&text);
-    if !others_same || spots.len() != before.outputs().count() {
+    if !before.differs_in_outputs_alone(after) || spots.len() != before.outputs().count() {
         return None;
     }
     let mut out = Vec::with_capacity(bytes.len());

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use foldhash::HashMap;
 
@@ -10,12 +9,11 @@ use super::line::{LineReader, RowLine};
 use super::load::loaded;
 use super::row::{Row, RowKind};
 use super::{ROW_TYPES, SIDE_TYPES};
-use crate::media::SharedData;
-use crate::parse::lines::{Coverage, HEAD, backwards, each_line_in};
+use crate::parse::lines::{Coverage, HEAD, Stretch, backwards, each_line_in, newest};
 use crate::parse::raw::Fields;
-use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive, glimpse};
+use crate::{Keep, Note, Record, Source, derive, glimpse};
 use history::error::Result;
-use history::json;
+use history::{Part, json};
 
 /// All lines, of which the rows are known by their place in the tree.
 #[derive(Default)]
@@ -34,33 +32,12 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Looks at the lines from the last one backwards, on all cores: at all of them, or at no more than the chain
-    /// depends on and at the first.
+    /// All lines, or no more than the chain depends on and the first.
     ///
     /// What rows say is read with them as far back as the chain is likely to lead: to the last place where a compaction
     /// cut. Rows before it that it leads to all the same are left to be read once more.
     pub(super) fn of(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<Self> {
-        let mut parts: Vec<Self> = Vec::new();
-        let bounded = AtomicBool::new(false);
-        let all = coverage == Coverage::Whole || source.len() <= LOOKED_AT_WHOLE;
-        let look = |range| Self::within(source, range, Some(keep).filter(|_| !bounded.load(Relaxed)));
-        // Offset at the last check whether the rows are enough; checked again when a quarter more was read.
-        let mut asked = source.len();
-        let mut data = SharedData::default();
-        let from = backwards(source, look, |mut part: Self, from| {
-            let behind = source.len() - from;
-            bounded.fetch_or(part.boundary().is_some(), Relaxed);
-            let loaded = part.rows.iter_mut().filter_map(|it| it.loaded.as_mut()?.as_mut().ok());
-            data.share(loaded.filter_map(|it| it.item.as_mut()).flat_map(|it| &mut it.parts));
-            parts.push(part);
-            if all || !bounded.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
-                return true;
-            }
-            asked = from;
-            parts = vec![Self::joined(std::mem::take(&mut parts))];
-            !parts[0].is_enough()
-        })?;
-        let mut index = Self::joined(parts);
+        let (index, from) = newest::<Self>(source, keep, coverage)?;
         if from == 0 {
             return Ok(index.without_sidechains());
         }
@@ -68,8 +45,7 @@ impl Index {
         let first = Self::within(source, 0..HEAD.min(from), None)?;
         let lines =
             if index.notes.is_empty() { 0 } else { each_line_in(source, 0..from, |_, _, _| Ok(true))? };
-        index = Self::joined(vec![index, Self { times: first.times, lines, ..Self::default() }]);
-        Ok(index)
+        Ok(Self::joined(vec![index, Self { times: first.times, lines, ..Self::default() }]))
     }
 
     /// All lines, and of rows their places alone.
@@ -86,114 +62,9 @@ impl Index {
         Ok(Self::joined(parts).without_sidechains())
     }
 
-    /// Looks at the lines that begin in a range; with `keep`, what rows say is read, and kept as that leaves it.
-    fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
-        let mut index = Self::default();
-        let mut reader = LineReader::new(keep, 0);
-        let mut model: Option<Arc<str>> = None;
-        index.lines = each_line_in(source, range, |number, record, bytes| {
-            let at = index.records.len() as u32;
-            index.records.push(record);
-            reader.texts.at = record.at;
-            let mended;
-            let line = match reader.line(bytes) {
-                None => {
-                    mended = json::mend(bytes);
-                    reader.line(mended.as_bytes())
-                }
-                line => line,
-            };
-            let rows = index.rows.len();
-            let taken = line.ok_or_else(|| broken(bytes)).and_then(|mut line| {
-                index.take(number, at, &mut line)?;
-                if let (Some(row), Some(_)) = (index.rows.get_mut(rows), keep) {
-                    let name = line.message.as_ref().and_then(|it| it.model.as_deref());
-                    let answered = shared(name, model.as_ref());
-                    row.loaded = Some(loaded(row, &mut line, answered.clone(), reader.texts));
-                    model = answered.or(model.take());
-                }
-                Ok(())
-            });
-            if let Err(what) = taken {
-                index.notes.push(Note { line: number, what });
-            }
-            Ok(true)
-        })?;
-        // All ranges are held until the first one is there.
-        index.records.shrink_to_fit();
-        index.rows.shrink_to_fit();
-        Ok(index)
-    }
-
     /// The last place where a compaction cut.
     pub(super) fn boundary(&self) -> Option<usize> {
         self.rows.iter().rposition(|it| it.kind == RowKind::Boundary && !it.sidechain)
-    }
-
-    /// Whether nothing before it can change what is live: behind the last boundary everything hangs together, what that
-    /// boundary preserves is there, and so is what is known of the session.
-    fn is_enough(&self) -> bool {
-        let Some(boundary) = self.boundary() else { return false };
-        let Some(compact) = &self.rows[boundary].compact else { return false };
-        let by_uuid: HashMap<&str, &Row> = self.rows.iter().map(|it| (&*it.uuid, it)).collect();
-        let there = |uuid: &str| by_uuid.contains_key(uuid);
-        let hangs = |row: &Row| row.parent.as_deref().is_none_or(there);
-        let preserved = match (&compact.kept, &compact.segment) {
-            (Some(kept), _) => there(&kept.anchor_uuid) && kept.uuids.iter().all(|it| there(it)),
-            (None, Some(segment)) => {
-                let mut at = by_uuid.get(segment.tail_uuid.as_str());
-                let mut steps = 0;
-                while let Some(row) =
-                    at.filter(|it| *it.uuid != *segment.head_uuid && steps < self.rows.len())
-                {
-                    at = row.parent.as_deref().and_then(|it| by_uuid.get(it));
-                    steps += 1;
-                }
-                at.is_some() && there(&segment.anchor_uuid)
-            }
-            (None, None) => true,
-        };
-        let pointed = match &self.pointer {
-            Some((leaf, before, _)) if boundary < *before => there(leaf),
-            Some(_) | None => true,
-        };
-        let behind = || self.rows[boundary..].iter().filter(|it| !it.sidechain);
-        preserved
-            && pointed
-            && self.session.is_some()
-            && behind().all(hangs)
-            && behind().any(|it| it.at.is_some())
-    }
-
-    /// Parts of one file, the last one first, as one.
-    fn joined(parts: Vec<Self>) -> Self {
-        let (records, rows) =
-            parts.iter().fold((0, 0), |sum, it| (sum.0 + it.records.len(), sum.1 + it.rows.len()));
-        let mut parts = parts.into_iter().rev();
-        let mut all = parts.next().unwrap_or_default();
-        all.records.reserve_exact(records - all.records.len());
-        all.rows.reserve_exact(rows - all.rows.len());
-        for part in parts {
-            let (records, rows, lines) = (all.records.len() as u32, all.rows.len(), all.lines);
-            all.records.extend(part.records);
-            all.notes.extend(part.notes.into_iter().map(|it| Note { line: it.line + lines, ..it }));
-            all.rows.extend(part.rows.into_iter().map(|it| Row {
-                record: it.record + records,
-                line: it.line + lines,
-                ..it
-            }));
-            all.session = part.session.or(all.session);
-            if let Some((from, to)) = part.times {
-                all.time(from);
-                all.time(to);
-            }
-            all.known |= part.known;
-            if let Some((leaf, before, line)) = part.pointer {
-                all.pointer = Some((leaf, before + rows, line + lines));
-            }
-            all.lines += part.lines;
-        }
-        all
     }
 
     /// A sub-agent's file is nothing but sidechain: there it is the chain.
@@ -267,6 +138,120 @@ impl Index {
             uuid,
         });
         Ok(())
+    }
+}
+
+impl Stretch for Index {
+    fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
+        let mut index = Self::default();
+        let mut reader = LineReader::new(keep, 0);
+        let mut model: Option<Arc<str>> = None;
+        index.lines = each_line_in(source, range, |number, record, bytes| {
+            let at = index.records.len() as u32;
+            index.records.push(record);
+            reader.texts.at = record.at;
+            let mended;
+            let line = match reader.line(bytes) {
+                None => {
+                    mended = json::mend(bytes);
+                    reader.line(mended.as_bytes())
+                }
+                line => line,
+            };
+            let rows = index.rows.len();
+            let taken = line.ok_or_else(|| broken(bytes)).and_then(|mut line| {
+                index.take(number, at, &mut line)?;
+                if let (Some(row), Some(_)) = (index.rows.get_mut(rows), keep) {
+                    let name = line.message.as_ref().and_then(|it| it.model.as_deref());
+                    let answered = shared(name, model.as_ref());
+                    row.loaded = Some(loaded(row, &mut line, answered.clone(), reader.texts));
+                    model = answered.or(model.take());
+                }
+                Ok(())
+            });
+            if let Err(what) = taken {
+                index.notes.push(Note { line: number, what });
+            }
+            Ok(true)
+        })?;
+        // All ranges are held until the first one is there.
+        index.records.shrink_to_fit();
+        index.rows.shrink_to_fit();
+        Ok(index)
+    }
+
+    fn said(&mut self) -> impl Iterator<Item = &mut Part> {
+        let loaded = self.rows.iter_mut().filter_map(|it| it.loaded.as_mut()?.as_mut().ok());
+        loaded.filter_map(|it| it.item.as_mut()).flat_map(|it| &mut it.parts)
+    }
+
+    fn has_base(&self) -> bool {
+        self.boundary().is_some()
+    }
+
+    /// Whether behind the last boundary everything hangs together, what that boundary preserves is there, and so is
+    /// what is known of the session.
+    fn is_enough(&self) -> bool {
+        let Some(boundary) = self.boundary() else { return false };
+        let Some(compact) = &self.rows[boundary].compact else { return false };
+        let by_uuid: HashMap<&str, &Row> = self.rows.iter().map(|it| (&*it.uuid, it)).collect();
+        let there = |uuid: &str| by_uuid.contains_key(uuid);
+        let hangs = |row: &Row| row.parent.as_deref().is_none_or(there);
+        let preserved = match (&compact.kept, &compact.segment) {
+            (Some(kept), _) => there(&kept.anchor_uuid) && kept.uuids.iter().all(|it| there(it)),
+            (None, Some(segment)) => {
+                let mut at = by_uuid.get(segment.tail_uuid.as_str());
+                let mut steps = 0;
+                while let Some(row) =
+                    at.filter(|it| *it.uuid != *segment.head_uuid && steps < self.rows.len())
+                {
+                    at = row.parent.as_deref().and_then(|it| by_uuid.get(it));
+                    steps += 1;
+                }
+                at.is_some() && there(&segment.anchor_uuid)
+            }
+            (None, None) => true,
+        };
+        let pointed = match &self.pointer {
+            Some((leaf, before, _)) if boundary < *before => there(leaf),
+            Some(_) | None => true,
+        };
+        let behind = || self.rows[boundary..].iter().filter(|it| !it.sidechain);
+        preserved
+            && pointed
+            && self.session.is_some()
+            && behind().all(hangs)
+            && behind().any(|it| it.at.is_some())
+    }
+
+    fn joined(parts: Vec<Self>) -> Self {
+        let (records, rows) =
+            parts.iter().fold((0, 0), |sum, it| (sum.0 + it.records.len(), sum.1 + it.rows.len()));
+        let mut parts = parts.into_iter().rev();
+        let mut all = parts.next().unwrap_or_default();
+        all.records.reserve_exact(records - all.records.len());
+        all.rows.reserve_exact(rows - all.rows.len());
+        for part in parts {
+            let (records, rows, lines) = (all.records.len() as u32, all.rows.len(), all.lines);
+            all.records.extend(part.records);
+            all.notes.extend(part.notes.into_iter().map(|it| Note { line: it.line + lines, ..it }));
+            all.rows.extend(part.rows.into_iter().map(|it| Row {
+                record: it.record + records,
+                line: it.line + lines,
+                ..it
+            }));
+            all.session = part.session.or(all.session);
+            if let Some((from, to)) = part.times {
+                all.time(from);
+                all.time(to);
+            }
+            all.known |= part.known;
+            if let Some((leaf, before, line)) = part.pointer {
+                all.pointer = Some((leaf, before + rows, line + lines));
+            }
+            all.lines += part.lines;
+        }
+        all
     }
 }
 

@@ -400,14 +400,10 @@ impl Refused<'_> {
 /// A result; `said` is its text before it was kept.
 fn output(text: Text, said: &str, media: Vec<Media>) -> Output {
     Output {
-        id: "".into(),
-        name: None,
         cleared: is_cleared(said),
-        text,
         media: media.into(),
-        failed: false,
-        exit: None,
         refusal: refusal::claude_code(said).map(Box::new),
+        ..Output::new("", text)
     }
 }
 

@@ -30,6 +30,7 @@ pub use write::write;
 
 use crate::Mode;
 use crate::format::{Api, FormatRow};
+use crate::requests::each_row;
 
 pub(crate) static ROW: FormatRow = FormatRow {
     name: "claude-code",
@@ -41,7 +42,7 @@ pub(crate) static ROW: FormatRow = FormatRow {
     scan: Some(scan),
     write: Some(write),
     carry: Some(|source, session, after| write(source, session, after, Mode::New)),
-    requests: Some(usage::requests),
+    requests: Some(|source, out| each_row(source, |row| usage::request(&row, out))),
     repair: &[crate::repair::lines, repair::chain, repair::rows],
 };
 

@@ -16,7 +16,7 @@ use crate::wire::anthropic;
 use crate::{Session, Source, Written, replaced};
 use history::error::{Error, ErrorKind, Result};
 use history::json;
-use history::{History, Message, Output, Part};
+use history::{History, Message, Output};
 
 /// The session with the outputs that `after` changes, and no other byte moved.
 pub(super) fn patch(source: &dyn Source, session: &Session, after: &History) -> Result<Written> {
@@ -132,24 +132,11 @@ fn inside_a_text(row: &str, range: Range<usize>, from: usize, used: usize) -> Op
     None
 }
 
-/// The outputs of `new` that differ, by the call they answer; nothing if the messages differ in more.
+/// The outputs of `new` that say something else, by the call they answer; nothing if the messages differ in more.
 pub(super) fn changed<'a>(old: &Message, new: &'a Message) -> Option<HashMap<&'a str, &'a Output>> {
-    if old.role != new.role || old.parts.len() != new.parts.len() {
-        return None;
-    }
-    let mut out = HashMap::new();
-    for (old, new) in old.parts.iter().zip(&new.parts) {
-        match (old, new) {
-            (Part::Output(old), Part::Output(new)) if old.id == new.id => {
-                if !old.text.same(&new.text) || old.media != new.media {
-                    out.insert(&*new.id, new);
-                }
-            }
-            _ if old == new => {}
-            _ => return None,
-        }
-    }
-    Some(out)
+    let outputs = old.outputs().zip(new.outputs());
+    let changed = outputs.filter(|(old, new)| !old.text.same(&new.text) || old.media != new.media);
+    old.differs_in_outputs_alone(new).then(|| changed.map(|(_, new)| (&*new.id, new)).collect())
 }
 
 #[derive(Deserialize)]

@@ -10,12 +10,13 @@ use serde_json::json;
 use super::chain::Index;
 use super::row::{Row, RowKind};
 use crate::parse::raw::{Fields, list, quoted, text};
-use crate::repair::media::{ANTHROPIC, Album, Attachment, Verdict};
+use crate::repair::media::{ANTHROPIC, Album, Attachment};
 use crate::repair::pairs::{CallIs, Pairs, ResultIs};
 use crate::repair::{
-    At, Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, hash, is_plain, is_spoilt, object_of, orphan_text,
-    plain_name, plain_text, whole_line,
+    At, Damage, EMPTY, Findings, LOST_TOOL, NO_RESULT, hash, is_spoilt, object_of, orphan_text, plain_name,
+    plain_text, whole_line,
 };
+use crate::wire::is_plain;
 use crate::{Source, derive};
 use history::error::Result;
 use history::json;
@@ -423,13 +424,7 @@ impl RowRepair<'_, '_> {
         match (text(content), list(content)) {
             (Some(said), _) if failed && said.is_empty() => {
                 self.found.note(Damage::EmptyText, at.record.at, format!("the result of {id}"));
-                match block.get("content") {
-                    Some(raw) => self.found.replace(at.range(raw), quoted(EMPTY)),
-                    None => {
-                        let begin = at.range(raw).start + 1;
-                        self.found.replace(begin..begin, format!("\"content\":{},", quoted(EMPTY)));
-                    }
-                }
+                self.found.put(at, raw, block, "content", &quoted(EMPTY));
             }
             (_, Some(blocks)) => {
                 let mut gone = BTreeSet::new();
@@ -476,18 +471,11 @@ impl RowRepair<'_, '_> {
         if source.text("type").as_deref() != Some("base64") {
             return;
         }
-        let (mime, data) =
-            (source.text("media_type").unwrap_or_default(), source.get("data").unwrap_or("\"\""));
-        let bare = data.trim_matches('"');
-        let attachment = Attachment { mime: &mime, data: bare, at: at.range(bare) };
+        let said = |key| source.get(key).unwrap_or_default().trim_matches('"');
+        let attachment = Attachment { whole: raw, types: &[said("media_type")], data: said("data") };
         let note = |text: &str| json!({ "type": "text", "text": text }).to_string();
-        let range = at.range(raw);
-        match self.album.judge(&attachment, &ANTHROPIC, &range, note, self.found) {
-            Verdict::Fine => {}
-            Verdict::Declared(own) => {
-                self.found.set(at, &source, "media_type", quoted(own));
-            }
-            Verdict::Note(text) => self.found.replace(range, text),
+        if let Some(note) = self.album.judge(at, &attachment, &ANTHROPIC, note, self.found) {
+            self.found.replace(at.range(raw), note);
         }
     }
 }

@@ -1,12 +1,10 @@
 //! What a response reports of its tokens.
 
-use history::error::Result;
 use history::{Usage, json};
 use serde_json::Value;
 
-use crate::Source;
 use crate::parse::cursor::Cursor;
-use crate::requests::{Collector, each_row, text, time};
+use crate::requests::{Collector, text, time};
 
 /// `message.usage` of a row.
 pub(crate) fn usage(text: &str) -> Usage {
@@ -33,12 +31,8 @@ pub(super) fn reported(it: &mut Cursor<'_>) -> Option<Usage> {
     Some(out)
 }
 
-/// Every request that was reported, also of messages that are not sent any more.
-pub(crate) fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {
-    each_row(source, |row| request(&row, out))
-}
-
-fn request(row: &Value, out: &mut Collector) {
+/// The request that a row reports, also of messages that are not sent any more.
+pub(super) fn request(row: &Value, out: &mut Collector) {
     let (at, message) = (time(row), &row["message"]);
     let side = row["isSidechain"] == true;
     match row["type"].as_str() {

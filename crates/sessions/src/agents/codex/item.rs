@@ -409,14 +409,10 @@ fn make_call(id: &Arc<str>, name: Arc<str>, input: Text, freeform: bool) -> Part
 fn output_of(text: &str, texts: Texts) -> Output {
     let refusal = refusal::codex(text).map(Box::new);
     Output {
-        id: "".into(),
-        name: None,
         failed: refusal.is_some() || says_failed(text),
         cleared: is_cleared(text) || text == "Output exceeded the available model context and was truncated",
-        text: texts.of(text),
-        media: [].into(),
-        exit: None,
         refusal,
+        ..Output::new("", texts.of(text))
     }
 }
 

@@ -66,12 +66,10 @@ pub(super) struct Item {
 
 /// What Codex takes a message for by its texts.
 pub(super) fn kind_of(role: Role, parts: &[Part]) -> Kind {
-    let texts =
-        || parts.iter().filter_map(|it| if let Part::Text(text) = it { Some(text.as_str()) } else { None });
     match role {
         Role::System => Kind::Context,
-        Role::User if texts().any(is_contextual) => Kind::Context,
-        Role::User if texts().next().is_some_and(|it| it.starts_with(SUMMARY_PREFIX)) => Kind::Summary,
+        Role::User if texts(parts).any(is_contextual) => Kind::Context,
+        Role::User if texts(parts).next().is_some_and(|it| it.starts_with(SUMMARY_PREFIX)) => Kind::Summary,
         Role::User | Role::Assistant | Role::Tool => Kind::Said,
     }
 }
@@ -82,9 +80,11 @@ pub(super) const FROM_AGENT: &str = "agent_message";
 /// Whether another agent gives a task with it (Codex 0.169): the prompt of a sub-agent. All else that agents send each
 /// other is talk.
 pub(super) fn is_task(parts: &[Part]) -> bool {
-    let first =
-        parts.iter().find_map(|it| if let Part::Text(text) = it { Some(text.as_str()) } else { None });
-    first.is_some_and(|it| it.starts_with("Message Type: NEW_TASK\n"))
+    texts(parts).next().is_some_and(|it| it.starts_with("Message Type: NEW_TASK\n"))
+}
+
+fn texts(parts: &[Part]) -> impl Iterator<Item = &str> {
+    parts.iter().filter_map(|it| if let Part::Text(text) = it { Some(text.as_str()) } else { None })
 }
 
 /// Begin and end of what Codex itself puts into user messages (Codex, `is_contextual_user_message_content`).

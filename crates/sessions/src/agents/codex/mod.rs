@@ -15,6 +15,7 @@ mod write;
 use crate::format::{Api, FormatRow};
 use crate::parse::lines::Coverage;
 use crate::parse::raw::Fields;
+use crate::requests::each_row;
 use crate::{Format, Keep, Session, Source};
 use history::error::Result;
 use history::{History, Meta};
@@ -35,7 +36,7 @@ pub(crate) static ROW: FormatRow = FormatRow {
     scan: Some(scan),
     write: Some(write),
     carry: Some(|_, session, after| Ok(fresh(session, after))),
-    requests: Some(usage::requests),
+    requests: Some(|source, out| each_row(source, |row| usage::request(&row, out))),
     repair: &[crate::repair::lines, repair::envelope, repair::repetitions, repair::items],
 };
 

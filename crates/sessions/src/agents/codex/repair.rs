@@ -11,11 +11,12 @@ use serde_json::json;
 use crate::Source;
 use crate::parse::lines::each_line;
 use crate::parse::raw::{Fields, list, quoted, text};
-use crate::repair::media::{Album, Attachment, OPENAI, Verdict};
+use crate::repair::media::{Album, Attachment, OPENAI};
 use crate::repair::pairs::{CallIs, Pairs, ResultIs};
 use crate::repair::{
-    At, Damage, EMPTY, Findings, hash, is_plain, is_spoilt, object_of, orphan_text, plain_name, whole_line,
+    At, Damage, EMPTY, Findings, hash, is_spoilt, object_of, orphan_text, plain_name, whole_line,
 };
+use crate::wire::is_plain;
 use history::error::Result;
 use history::json;
 
@@ -287,23 +288,19 @@ impl ItemRepair<'_, '_> {
             else {
                 continue;
             };
-            let Some(url) = part.get("image_url") else { continue };
-            let bare = url.trim_matches('"');
-            let Some((head, data)) = bare.strip_prefix("data:").and_then(|it| it.split_once(',')) else {
-                if bare.is_empty() {
+            let Some(url) = part.get("image_url").map(|it| it.trim_matches('"')) else { continue };
+            let Some((head, data)) = url.strip_prefix("data:").and_then(|it| it.split_once(',')) else {
+                if url.is_empty() {
                     self.found.note(Damage::BrokenMedia, at.record.at, "an image without data");
                     gone.insert(number);
                 }
                 continue;
             };
             let mime = head.split(';').next().unwrap_or_default();
-            let attachment = Attachment { mime, data, at: at.range(data) };
+            let attachment = Attachment { whole: raw, types: &[mime], data };
             let note = |text: &str| json!({ "type": "input_text", "text": text }).to_string();
-            let range = at.range(raw);
-            match self.album.judge(&attachment, &OPENAI, &range, note, self.found) {
-                Verdict::Fine => {}
-                Verdict::Declared(own) => self.found.replace(at.range(mime), own),
-                Verdict::Note(text) => self.found.replace(range, text),
+            if let Some(note) = self.album.judge(at, &attachment, &OPENAI, note, self.found) {
+                self.found.replace(at.range(raw), note);
             }
         }
         let text = json!({ "type": "input_text", "text": EMPTY });

@@ -1,18 +1,16 @@
 //! A rollout, every line of it looked at once and not kept.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::item::Reader;
 use super::items::{Item, Live};
 use super::line::{LineContent, RolloutLine};
 use super::usage::Report;
-use crate::media::SharedData;
-use crate::parse::lines::{self, Coverage};
-use crate::{Keep, LOOKED_AT_WHOLE, Note, Record, Source, derive};
+use crate::parse::lines::{self, Coverage, Stretch};
+use crate::{Keep, Note, Record, Source, derive};
 use history::error::{Error, ErrorKind, Result};
 use history::json;
-use history::{Kind, Message, Role};
+use history::{Kind, Message, Part, Role};
 
 /// One line, as far as a replay needs it.
 #[derive(Debug)]
@@ -81,35 +79,13 @@ pub(super) struct Rollout {
 }
 
 impl Rollout {
-    /// Looks at the lines from the last one backwards, on all cores: at all of them, or at no more than what a resume
-    /// would send is made of and at the first. What may be missing then are compactions before the newest one that
-    /// survived, and what they were like; the history is the same.
+    /// All lines, or no more than what a resume would send is made of and the first. What may be missing then are
+    /// compactions before the newest one that survived, and what they were like; the history is the same.
     ///
     /// Items are kept as far back as a replay is likely to need them: to the last compaction that carries a history.
     /// Those before it that it needs all the same are left to be read once more.
     pub(super) fn of(source: &dyn Source, keep: &Keep, coverage: Coverage) -> Result<Self> {
-        let mut parts: Vec<Self> = Vec::new();
-        let based = AtomicBool::new(false);
-        let all = coverage == Coverage::Whole || source.len() <= LOOKED_AT_WHOLE;
-        let look = |range| Self::within(source, range, Some(keep).filter(|_| !based.load(Relaxed)));
-        // Offset at the last check for completeness; checked again when a quarter more was read.
-        let mut asked = source.len();
-        let mut data = SharedData::default();
-        let from = lines::backwards(source, look, |mut part: Self, from| {
-            let behind = source.len() - from;
-            based.fetch_or(part.carries_history(), Relaxed);
-            data.share(
-                part.entries.iter_mut().filter_map(RolloutEntry::live).flat_map(|it| &mut it.message.parts),
-            );
-            parts.push(part);
-            if all || !based.load(Relaxed) || (source.len() - asked) * 5 > behind * 4 {
-                return true;
-            }
-            asked = from;
-            parts = vec![Self::joined(std::mem::take(&mut parts))];
-            !parts[0].is_enough()
-        })?;
-        let mut rollout = Self::joined(parts);
+        let (rollout, from) = lines::newest::<Self>(source, keep, coverage)?;
         if from == 0 {
             return rollout.ours(source);
         }
@@ -133,71 +109,7 @@ impl Rollout {
             lines,
             ..Self::default()
         };
-        rollout = Self::joined(vec![rollout, first]);
-        Ok(rollout)
-    }
-
-    /// Looks at the lines that begin in a range; with `keep`, items are kept as that leaves them.
-    fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
-        let mut rollout = Self::default();
-        let mut reader = Reader::new(keep, 0);
-        rollout.lines = lines::each_line_in(source, range, |line, record, bytes| {
-            reader.texts.at = record.at;
-            let entry = reader
-                .line(bytes)
-                .and_then(|it| rollout.take(it, record, line, keep.is_some()))
-                .unwrap_or_else(|what| {
-                    rollout.notes.push(Note { line, what });
-                    RolloutEntry::Other
-                });
-            rollout.records.push(record);
-            rollout.entries.push(entry);
-            Ok(true)
-        })?;
-        Ok(rollout)
-    }
-
-    /// Whether a compaction is in it that carries a history.
-    fn carries_history(&self) -> bool {
-        self.entries.iter().any(|it| matches!(it, RolloutEntry::Compacted { has_history: true, .. }))
-    }
-
-    /// Whether it holds a history that nothing before it can change, and all else that is read of a session.
-    fn is_enough(&self) -> bool {
-        self.survivors().1 && self.turn_context.is_some() && self.window.is_some()
-    }
-
-    /// Parts of one rollout, the last one first, as one.
-    fn joined(parts: Vec<Self>) -> Self {
-        let lines: usize = parts.iter().map(|it| it.entries.len()).sum();
-        let mut parts = parts.into_iter().rev();
-        let mut all = parts.next().unwrap_or_default();
-        all.records.reserve_exact(lines - all.records.len());
-        all.entries.reserve_exact(lines - all.entries.len());
-        for part in parts {
-            let by = all.records.len() as u32;
-            let later = |new: Option<u32>, old: Option<u32>| new.map(|it| it + by).or(old);
-            all.records.extend(part.records);
-            all.entries.extend(part.entries);
-            all.notes.extend(part.notes.into_iter().map(|it| Note { line: it.line + all.lines, ..it }));
-            all.lines += part.lines;
-            all.times = part.times.into_iter().flat_map(<[i64; 2]>::from).fold(all.times, derive::widened);
-            if all.session_meta.is_none() {
-                (all.session_meta, all.paginated) = (part.session_meta.map(|it| it + by), part.paginated);
-            }
-            all.world_state = later(part.world_state, all.world_state);
-            all.turn_context = later(part.turn_context, all.turn_context);
-            all.token_count = later(part.token_count, all.token_count);
-            all.first_prompt = all.first_prompt.or(part.first_prompt.map(|it| it + by));
-            all.last_compacted = later(part.last_compacted, all.last_compacted);
-            if part.turn_seen {
-                (all.turn, all.turn_seen) = (part.turn, true);
-            }
-            all.window = part.window.or(all.window);
-            all.max_ordinal = all.max_ordinal.max(part.max_ordinal);
-            all.known += part.known;
-        }
-        all
+        Ok(Self::joined(vec![rollout, first]))
     }
 
     /// It, if any line was Codex's.
@@ -284,6 +196,72 @@ impl Rollout {
             Some(record) => Ok(json::mend(&source.bytes(record.range())?).into_owned()),
             None => Ok(String::new()),
         }
+    }
+}
+
+impl Stretch for Rollout {
+    fn within(source: &dyn Source, range: Range<u64>, keep: Option<&Keep>) -> Result<Self> {
+        let mut rollout = Self::default();
+        let mut reader = Reader::new(keep, 0);
+        rollout.lines = lines::each_line_in(source, range, |line, record, bytes| {
+            reader.texts.at = record.at;
+            let entry = reader
+                .line(bytes)
+                .and_then(|it| rollout.take(it, record, line, keep.is_some()))
+                .unwrap_or_else(|what| {
+                    rollout.notes.push(Note { line, what });
+                    RolloutEntry::Other
+                });
+            rollout.records.push(record);
+            rollout.entries.push(entry);
+            Ok(true)
+        })?;
+        Ok(rollout)
+    }
+
+    fn said(&mut self) -> impl Iterator<Item = &mut Part> {
+        self.entries.iter_mut().filter_map(RolloutEntry::live).flat_map(|it| &mut it.message.parts)
+    }
+
+    /// Whether a compaction is in it that carries a history.
+    fn has_base(&self) -> bool {
+        self.entries.iter().any(|it| matches!(it, RolloutEntry::Compacted { has_history: true, .. }))
+    }
+
+    fn is_enough(&self) -> bool {
+        self.survivors().1 && self.turn_context.is_some() && self.window.is_some()
+    }
+
+    fn joined(parts: Vec<Self>) -> Self {
+        let lines: usize = parts.iter().map(|it| it.entries.len()).sum();
+        let mut parts = parts.into_iter().rev();
+        let mut all = parts.next().unwrap_or_default();
+        all.records.reserve_exact(lines - all.records.len());
+        all.entries.reserve_exact(lines - all.entries.len());
+        for part in parts {
+            let by = all.records.len() as u32;
+            let later = |new: Option<u32>, old: Option<u32>| new.map(|it| it + by).or(old);
+            all.records.extend(part.records);
+            all.entries.extend(part.entries);
+            all.notes.extend(part.notes.into_iter().map(|it| Note { line: it.line + all.lines, ..it }));
+            all.lines += part.lines;
+            all.times = part.times.into_iter().flat_map(<[i64; 2]>::from).fold(all.times, derive::widened);
+            if all.session_meta.is_none() {
+                (all.session_meta, all.paginated) = (part.session_meta.map(|it| it + by), part.paginated);
+            }
+            all.world_state = later(part.world_state, all.world_state);
+            all.turn_context = later(part.turn_context, all.turn_context);
+            all.token_count = later(part.token_count, all.token_count);
+            all.first_prompt = all.first_prompt.or(part.first_prompt.map(|it| it + by));
+            all.last_compacted = later(part.last_compacted, all.last_compacted);
+            if part.turn_seen {
+                (all.turn, all.turn_seen) = (part.turn, true);
+            }
+            all.window = part.window.or(all.window);
+            all.max_ordinal = all.max_ordinal.max(part.max_ordinal);
+            all.known += part.known;
+        }
+        all
     }
 }
 

@@ -1,13 +1,11 @@
 //! What a rollout reports of its tokens.
 
-use history::error::Result;
 use history::{Usage, json};
 use serde_json::Value;
 
 use super::items::is_contextual;
-use crate::Source;
 use crate::parse::cursor::Cursor;
-use crate::requests::{Collector, each_row, time};
+use crate::requests::{Collector, time};
 
 /// What the provider, or after a compaction the client, counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,12 +71,8 @@ pub(super) fn report(last: Tokens, so_far: Option<Tokens>) -> Report {
     Report { usage, total: last.total, so_far: (so_far.input, so_far.output) }
 }
 
-/// Every request that was reported, also of messages that are not sent any more.
-pub(crate) fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {
-    each_row(source, |row| request(&row, out))
-}
-
-fn request(row: &Value, out: &mut Collector) {
+/// The request that a row reports, also of messages that are not sent any more.
+pub(super) fn request(row: &Value, out: &mut Collector) {
     let (at, body) = (time(row), &row["payload"]);
     match (row["type"].as_str(), body["type"].as_str()) {
         (Some("turn_context"), _) => out.model(&body["model"]),

@@ -68,7 +68,7 @@ fn patch(source: &dyn Source, replayed: &Replayed, after: &History) -> Result<Wr
         if live.message.parts == new.parts {
             continue;
         }
-        if !only_outputs_differ(&live.message, new) {
+        if !live.message.differs_in_outputs_alone(new) {
             return Err(refuse("a message that says something else"));
         }
         let range = live.at.clone();
@@ -88,17 +88,8 @@ fn patch(source: &dyn Source, replayed: &Replayed, after: &History) -> Result<Wr
     Ok(written)
 }
 
-/// Whether two messages are the same but for what their outputs say.
-fn only_outputs_differ(old: &Message, new: &Message) -> bool {
-    old.role == new.role
-        && old.parts.len() == new.parts.len()
-        && old.parts.iter().zip(&new.parts).all(|(old, new)| match (old, new) {
-            (Part::Output(old), Part::Output(new)) => old.id == new.id,
-            (old, new) => old == new,
-        })
-}
-
 /// What a `compacted` line says.
+#[derive(Default)]
 struct CompactedRow {
     /// Its payload, without window fields.
     message: String,
@@ -128,7 +119,6 @@ impl CompactedRow {
         after: &History,
         ms: i64,
     ) -> Result<Self> {
-        let mut warnings = Vec::new();
         let freeform: HashSet<&str> = after
             .messages()
             .iter()
@@ -137,9 +127,7 @@ impl CompactedRow {
             .map(|it| &*it.id)
             .collect();
         let freeform = |id: &str| freeform.contains(id);
-        let message = summary_of(after);
-        let mut history = Vec::new();
-        let mut kinds = BTreeMap::new();
+        let mut row = Self { message: summary_of(after), ..Self::default() };
         let context: Vec<&Message> = match rollout.turn_context {
             Some(_) => missing_context(replayed, after),
             // Without a turn context to copy, Codex puts its context in anew.
@@ -151,33 +139,32 @@ impl CompactedRow {
                 Some(live) => copied(source, live, it)?,
                 None => None,
             };
-            let new = raw.map_or_else(|| items(it, &freeform, &mut warnings), |it| vec![it]);
-            let unseen = it.kind != read_back(it, &message);
-            kinds.extend(
-                (history.len()..history.len() + new.len()).filter(|_| unseen).map(|at| (at, it.kind)),
-            );
-            history.extend(new);
+            let new = raw.map_or_else(|| items(it, &freeform, &mut row.warnings), |it| vec![it]);
+            row.add(it, new);
         }
         let system = session.history.meta.system.as_ref().map_or(0, |it| it.weight().bytes.div_ceil(4));
-        let tokens = system + history.iter().map(|it| it.len().div_ceil(4) as u64).sum::<u64>();
-        let (number, windows) = windows(source, session, rollout, ms, &message)?;
-        Ok(Self { message, history, kinds, tokens, windows, number, warnings })
+        row.tokens = system + row.history.iter().map(|it| it.len().div_ceil(4) as u64).sum::<u64>();
+        (row.number, row.windows) = windows(source, session, rollout, ms, &row.message)?;
+        Ok(row)
     }
 
     /// The same for a thread that nothing came before.
     fn first(after: &History) -> Self {
-        let mut warnings = Vec::new();
-        let message = summary_of(after);
-        let (mut history, mut kinds) = (Vec::new(), BTreeMap::new());
+        let mut row = Self { message: summary_of(after), number: 1, ..Self::default() };
         for it in after.messages() {
-            let new = items(it, &|_| false, &mut warnings);
-            let unseen = it.kind != read_back(it, &message);
-            kinds.extend(
-                (history.len()..history.len() + new.len()).filter(|_| unseen).map(|at| (at, it.kind)),
-            );
-            history.extend(new);
+            let new = items(it, &|_| false, &mut row.warnings);
+            row.add(it, new);
         }
-        Self { message, history, kinds, tokens: 0, windows: None, number: 1, warnings }
+        row
+    }
+
+    /// Adds a message, as these items; its kind stands beside them where the reader would not see it.
+    fn add(&mut self, message: &Message, items: Vec<String>) {
+        if message.kind != read_back(message, &self.message) {
+            let places = self.history.len()..self.history.len() + items.len();
+            self.kinds.extend(places.map(|at| (at, message.kind)));
+        }
+        self.history.extend(items);
     }
 
     fn payload(&self) -> String {
@@ -248,7 +235,7 @@ fn missing_context<'a>(replayed: &'a Replayed, after: &History) -> Vec<&'a Messa
 /// The item as it stands in the source, without what belongs to its old place, if it still says the same; with another
 /// output if that is all that changed.
 fn copied(source: &dyn Source, live: &Live, new: &Message) -> Result<Option<String>> {
-    let Some(range) = live.at.clone().filter(|_| only_outputs_differ(&live.message, new)) else {
+    let Some(range) = live.at.clone().filter(|_| live.message.differs_in_outputs_alone(new)) else {
         return Ok(None);
     };
     let text = json::mend(&source.bytes(range)?).into_owned();

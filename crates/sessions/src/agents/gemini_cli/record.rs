@@ -65,9 +65,8 @@ impl Reported {
             input: (told("input") - cached).saturating_add(told("tool")),
             output: told("output").saturating_add(told("thoughts")),
             cache_read: cached,
-            cache_write: 0,
-            cache_write_hour: 0,
             reasoning: told("thoughts"),
+            ..Usage::default()
         };
         Self { total: number("total"), usage: (usage.sent() > 0).then_some(usage) }
     }

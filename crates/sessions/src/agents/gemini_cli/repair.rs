@@ -10,11 +10,12 @@ use super::part::NO_SIGNATURE;
 use super::write::project_hash;
 use crate::parse::lines::each_line;
 use crate::parse::raw::{Fields, list, quoted};
-use crate::repair::media::{Album, Attachment, GEMINI, Verdict};
+use crate::repair::media::{Album, Attachment, GEMINI};
 use crate::repair::{
     At, Damage, EMPTY, Findings, NO_RESULT, hash, is_spoilt, lines, object_of, orphan_text, plain_name,
     whole_line,
 };
+use crate::wire::gemini::is_name;
 use crate::{Record, Source, derive};
 use history::error::Result;
 use history::{Meta, json};
@@ -231,13 +232,7 @@ impl RecordRepair<'_, '_> {
         self.found.note(Damage::UnansweredCall, at.range(raw).start, format!("{tool} {id}"));
         let response =
             json!([{ "functionResponse": { "id": id, "name": tool, "response": { "error": NO_RESULT } } }]);
-        match call.iter().find(|it| it.0 == "result") {
-            Some((_, raw)) => self.found.replace(at.range(raw), response.to_string()),
-            None => {
-                let begin = at.range(raw).start + 1;
-                self.found.replace(begin..begin, format!("\"result\":{response},"));
-            }
-        }
+        self.found.put(at, raw, &call, "result", &response.to_string());
         self.found.set(at, &call, "status", "\"error\"");
     }
 
@@ -249,13 +244,7 @@ impl RecordRepair<'_, '_> {
         }
         let new = plain_name(&name, 63);
         let new = if is_name(&new) { new } else { format!("_{new}") };
-        match fields.get("name") {
-            Some(raw) => self.found.replace(at.range(raw), quoted(&new)),
-            None => {
-                let begin = at.range(raw).start + 1;
-                self.found.replace(begin..begin, format!("\"name\":{},", quoted(&new)));
-            }
-        }
+        self.found.put(at, raw, fields, "name", &quoted(&new));
         true
     }
 
@@ -297,26 +286,11 @@ impl RecordRepair<'_, '_> {
     }
 
     fn attachment(&mut self, at: &At<'_>, raw: &str, inline: &Fields) {
-        let (mime, data) =
-            (inline.text("mimeType").unwrap_or_default(), inline.get("data").unwrap_or("\"\""));
-        let bare = data.trim_matches('"');
-        let attachment = Attachment { mime: &mime, data: bare, at: at.range(bare) };
+        let said = |key| inline.get(key).unwrap_or_default().trim_matches('"');
+        let attachment = Attachment { whole: raw, types: &[said("mimeType")], data: said("data") };
         let note = |text: &str| json!({ "text": text }).to_string();
-        let range = at.range(raw);
-        match self.album.judge(&attachment, &GEMINI, &range, note, self.found) {
-            Verdict::Fine => {}
-            Verdict::Declared(own) => {
-                self.found.set(at, inline, "mimeType", quoted(own));
-            }
-            Verdict::Note(text) => self.found.replace(range, text),
+        if let Some(note) = self.album.judge(at, &attachment, &GEMINI, note, self.found) {
+            self.found.replace(at.range(raw), note);
         }
     }
-}
-
-/// "Must start with a letter or an underscore. Must be alphanumeric, underscores, dots, colons or dashes, with a
-/// maximum length of 64" (`FunctionDeclaration.name`).
-fn is_name(name: &str) -> bool {
-    name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_')
-        && name.len() <= 64
-        && name.bytes().all(|it| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-' | b'.' | b':'))
 }

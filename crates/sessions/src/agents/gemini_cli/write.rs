@@ -71,9 +71,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         let fields: Vec<String> = fields.iter().map(|(key, raw)| format!("{}:{raw}", quoted(key))).collect();
         let text = format!("{{{}}}\n{}\n", fields.join(","), records.join("\n"));
         written.pieces = vec![Piece::New(text.into_bytes())];
-        let stamp = derive::time(ms).get(..16).unwrap_or_default().replace(':', "-");
-        written.file_name = Some(format!("session-{stamp}-{}.jsonl", id.get(..8).unwrap_or_default()));
-        written.session = Some(id);
+        name(&mut written, id, ms);
     } else if let Some(document) = read.journal.document {
         let mut edits = vec![(document, array(&records))];
         edits.extend(read.journal.updated.map(|it| (it, at)));
@@ -118,10 +116,15 @@ pub fn fresh(session: &Session, after: &History) -> Result<Written> {
     let id = derive::uuid(derive::digest(old, "session", 0, &records.join("\n")));
     let first = json!({"sessionId": id, "projectHash": project_hash(&after.meta), "startTime": at, "lastUpdated": at, "kind": "main"});
     written.pieces = vec![Piece::New(format!("{first}\n{}\n", records.join("\n")).into_bytes())];
-    let stamp = at.get(..16).unwrap_or_default().replace(':', "-");
+    name(&mut written, id, ms);
+    Ok(written)
+}
+
+/// Gives a new session its id and the file name that the client would choose at that time.
+fn name(written: &mut Written, id: String, ms: i64) {
+    let stamp = derive::time(ms).get(..16).unwrap_or_default().replace(':', "-");
     written.file_name = Some(format!("session-{stamp}-{}.jsonl", id.get(..8).unwrap_or_default()));
     written.session = Some(id);
-    Ok(written)
 }
 
 /// SHA-256 of the project's root, as the client notes it. It does not import a session that has none.
@@ -147,20 +150,12 @@ fn patch(source: &dyn Source, read: &Read, after: &History) -> Result<Written> {
         if old.parts == new.parts {
             continue;
         }
-        if old.role != new.role || old.parts.len() != new.parts.len() {
+        if !old.differs_in_outputs_alone(new) {
             return Err(refuse("a message that says something else"));
         }
-        for (old, new) in old.parts.iter().zip(&new.parts) {
-            match (old, new) {
-                (Part::Output(old), Part::Output(new)) if old.id == new.id => {
-                    if old != new {
-                        for range in live.origin.iter().flat_map(|it| &it.also) {
-                            responses(source, range, old, new, &mut edits)?;
-                        }
-                    }
-                }
-                (old, new) if old == new => {}
-                _ => return Err(refuse("a message that says something else")),
+        for (old, new) in old.outputs().zip(new.outputs()).filter(|(old, new)| old != new) {
+            for range in live.origin.iter().flat_map(|it| &it.also) {
+                responses(source, range, old, new, &mut edits)?;
             }
         }
     }

@@ -106,7 +106,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         false => None,
     };
     match (mode, export) {
-        (Mode::Patch, Some(export)) => patch::patch(&bytes, &export, session, after),
+        (Mode::Patch, Some(export)) => patch::patch(&export, session, after),
         (Mode::Append, Some(export)) => draft::append(&export, session, after),
         (Mode::New, export) => Ok(draft::new(export.as_ref(), session, after)),
         (Mode::Patch | Mode::Append, None) => Err(Error::new(

@@ -8,18 +8,14 @@ use serde_json::{Value, json};
 use super::CLEARED;
 use super::element::is_compacted;
 use super::read::Export;
-use crate::parse::document::{children, find};
-use crate::{Session, Written, replaced};
+use crate::parse::document::{elements, find, value};
+use crate::parse::raw::spliced;
+use crate::{Session, Written};
 use history::error::{Error, ErrorKind, Result};
 use history::json::compact;
 use history::{History, Output, Part};
 
-pub(super) fn patch(
-    bytes: &[u8],
-    export: &Export<'_>,
-    session: &Session,
-    after: &History,
-) -> Result<Written> {
+pub(super) fn patch(export: &Export<'_>, session: &Session, after: &History) -> Result<Written> {
     let before = session.history.messages();
     let live = export.live(None);
     if before.len() != after.messages().len() || live.len() != before.len() {
@@ -28,39 +24,30 @@ pub(super) fn patch(
     let mut changed: BTreeMap<u32, Vec<(usize, &Output)>> = BTreeMap::new();
     let at = export.info["time"]["updated"].as_i64().or(session.history.meta.times.map(|it| it.1));
     for ((old, new), live) in before.iter().zip(after.messages()).zip(&live) {
-        if old.role != new.role || old.parts.len() != new.parts.len() || old.from != new.from {
+        if old.from != new.from || !old.differs_in_outputs_alone(new) {
             return Err(refused("a message changed otherwise"));
         }
         for ((old, new), part) in old.parts.iter().zip(&new.parts).zip(&live.parts) {
-            match (old, new) {
-                (Part::Output(old), Part::Output(new)) if old.id == new.id => {
-                    if old.text != new.text || old.media != new.media {
-                        changed.entry(live.record as u32).or_default().push((*part, new));
-                    }
-                }
-                _ if old == new => {}
-                _ => return Err(refused("a part that is no output changed")),
+            if let (Part::Output(old), Part::Output(new)) = (old, new)
+                && (old.text != new.text || old.media != new.media)
+            {
+                changed.entry(live.record as u32).or_default().push((*part, new));
             }
         }
     }
-    let mut by = BTreeMap::new();
+    let mut edits = Vec::new();
     for (record, outputs) in changed {
         let element = export.entries[record as usize].span.clone();
-        let parts = find(export.text, element.clone(), &["parts"]).unwrap_or_default();
-        let parts = children(export.text, parts).items;
-        let mut edits = Vec::new();
+        let parts = find(export.text, element, &["parts"]);
+        let parts = parts.and_then(|it| elements(export.text, it.start)).unwrap_or_default().spans;
         for (part, new) in outputs {
-            let span = parts.get(part).map(|it| it.span.clone()).ok_or_else(|| lost(part, record))?;
-            edits.extend(
-                output(export.text, span, new, at.unwrap_or(0).saturating_add(1))
-                    .transpose()
-                    .ok_or_else(|| lost(part, record))??,
-            );
+            let span = parts.get(part).cloned().ok_or_else(|| lost(part, record))?;
+            let found = output(export.text, span, new, at.unwrap_or(0).saturating_add(1))?;
+            let found = found.ok_or_else(|| lost(part, record))?.into_iter();
+            edits.extend(found.map(|(it, new)| (it.start as u64..it.end as u64, new)));
         }
-        by.insert(record, edited(bytes, element, edits));
     }
-    let pieces = replaced(bytes.len() as u64, &session.records, by);
-    Ok(Written { pieces, ..Written::default() })
+    Ok(Written { pieces: spliced(export.text.len() as u64, edits), ..Written::default() })
 }
 
 fn refused(why: &str) -> Error {
@@ -80,19 +67,19 @@ type Edit = (Range<usize>, String);
 
 /// The edits that make the tool part at `part` say something else; nothing if it is not what it was when read.
 fn output(text: &str, part: Range<usize>, new: &Output, at: i64) -> Result<Option<Vec<Edit>>> {
-    let value = crate::parse::document::value(text, part.clone(), "a part")?;
+    let state = &value(text, part.clone(), "a part")?["state"];
     let place = |path: &[&str]| find(text, part.clone(), path);
-    let state = &value["state"];
     let said = Value::from(new.text.as_str()).to_string();
     Ok(match state["status"].as_str() {
         Some("completed") if new.text.as_str() == CLEARED && new.media.is_empty() => {
-            match (place(&["state", "time", "compacted"]), place(&["state", "time"])) {
+            let time = place(&["state", "time"]).zip(state["time"].as_object());
+            match (place(&["state", "time", "compacted"]), time) {
                 (Some(span), _) => Some(vec![(span, at.to_string())]),
-                (None, Some(time)) if state["time"].is_object() => {
-                    let comma = if children(text, time.clone()).items.is_empty() { "" } else { "," };
-                    Some(vec![(time.end - 1..time.end - 1, format!("{comma}\"compacted\":{at}"))])
+                (None, Some((span, time))) => {
+                    let comma = if time.is_empty() { "" } else { "," };
+                    Some(vec![(span.end - 1..span.end - 1, format!("{comma}\"compacted\":{at}"))])
                 }
-                (None, _) => place(&["state", "output"]).map(|it| vec![(it, said)]),
+                (None, None) => place(&["state", "output"]).map(|it| vec![(it, said)]),
             }
         }
         Some("completed") => place(&["state", "output"]).map(|span| {
@@ -121,18 +108,4 @@ pub(super) fn attachments(state: &Value, wanted: &Output) -> Value {
     let url = |it: &Value| it["url"].as_str().unwrap_or_default().to_owned();
     let kept = all.iter().filter(|it| wanted.media.iter().any(|media| url(it).ends_with(&*media.data)));
     json!(kept.collect::<Vec<_>>())
-}
-
-/// The source's bytes of `span` with `edits` (which do not overlap) made.
-fn edited(bytes: &[u8], span: Range<usize>, mut edits: Vec<(Range<usize>, String)>) -> Vec<u8> {
-    edits.sort_by_key(|it| it.0.start);
-    let mut out = Vec::new();
-    let mut at = span.start;
-    for (range, text) in edits {
-        out.extend_from_slice(&bytes[at..range.start]);
-        out.extend_from_slice(text.as_bytes());
-        at = range.end;
-    }
-    out.extend_from_slice(&bytes[at..span.end]);
-    out
 }

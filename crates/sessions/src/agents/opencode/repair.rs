@@ -7,9 +7,10 @@ use foldhash::{HashSet, HashSetExt as _};
 use serde_json::json;
 
 use crate::parse::raw::{Fields, quoted};
-use crate::repair::media::{ANTHROPIC, Album, Attachment, GEMINI, Limits, OPENAI, Verdict};
+use crate::repair::media::{ANTHROPIC, Album, Attachment, GEMINI, Limits, OPENAI};
 use crate::repair::pairs::Suffixes;
-use crate::repair::{At, Damage, EMPTY, Findings, hash, is_plain, object_of, plain_name};
+use crate::repair::{At, Damage, EMPTY, Findings, hash, object_of, plain_name};
+use crate::wire::is_plain;
 use crate::{Record, Source};
 use history::error::Result;
 use history::json;
@@ -196,22 +197,11 @@ impl ElementRepair<'_, '_> {
         limits: &Limits,
         note: impl Fn(&str) -> String,
     ) -> Option<String> {
-        let (mime, url) = (file.text("mime")?, file.get("url")?.trim_matches('"'));
-        let data = url.strip_prefix("data:").and_then(|it| it.split_once(";base64,"))?.1;
-        let attachment = Attachment { mime: &mime, data, at: self.at.range(data) };
-        let range = self.at.range(raw);
-        match self.album.judge(&attachment, limits, &range, note, self.found) {
-            Verdict::Fine => None,
-            Verdict::Note(text) => Some(text),
-            Verdict::Declared(own) => {
-                let declared = url.strip_prefix("data:").and_then(|it| it.split_once(';')).map(|it| it.0);
-                if let (Some(raw), Some(declared)) = (file.get("mime"), declared) {
-                    self.found.replace(self.at.range(raw), quoted(own));
-                    self.found.replace(self.at.range(declared), own);
-                }
-                None
-            }
-        }
+        let [mime, url] = [file.get("mime")?, file.get("url")?].map(|it| it.trim_matches('"'));
+        let (declared, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
+        let declared = declared.split(';').next().unwrap_or_default();
+        let attachment = Attachment { whole: raw, types: &[mime, declared], data };
+        self.album.judge(&self.at, &attachment, limits, note, self.found)
     }
 }
 
