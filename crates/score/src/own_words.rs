@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::cues;
+use history::{Message, Text};
 
 /// Without the context that editors put before what was typed, and the quotes that `opencode run` puts around it.
 pub(crate) fn typed(text: &str) -> &str {
@@ -10,6 +11,12 @@ pub(crate) fn typed(text: &str) -> &str {
     let text =
         argument.filter(|it| it.contains(' ') && !it.replace("\\\"", "").contains('"')).unwrap_or(text);
     text.split_once(cues::TYPED_AFTER).and_then(|it| it.1.split_once(':')).map_or(text, |it| it.1)
+}
+
+/// The texts of a message before Gemini CLI quotes the files that it names.
+pub(crate) fn before_quoted_files(message: &Message) -> impl Iterator<Item = &str> {
+    let quotes = |it: &&str| it.trim() == "--- Content from referenced files ---";
+    message.texts().map(Text::as_str).take_while(move |it| !quotes(it))
 }
 
 /// What stands around the transcript of another session that a client shows in the user's name (Codex's reviews of

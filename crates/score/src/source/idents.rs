@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::own_words::{outside_transcripts, own_words};
+use crate::own_words::{before_quoted_files, outside_transcripts, own_words};
 use crate::probe::{Class, Fact, Probe};
 use crate::text::{Shape, Word, ending, normal, rows, words};
 use history::tools::{self, Meaning};
-use history::{History, Kind, Part, Role, Text};
+use history::{History, Kind, Part, Role};
 
 /// Identifiers in what user and model said, and in what commits and pull requests answered.
 pub(crate) fn probes(source: &History) -> Vec<Probe> {
@@ -18,7 +18,7 @@ pub(crate) fn probes(source: &History) -> Vec<Probe> {
         if message.kind != Kind::Said {
             continue;
         }
-        let texts = outside_transcripts(message.texts().map(Text::as_str));
+        let texts = outside_transcripts(before_quoted_files(message));
         for text in texts {
             let text = match message.role {
                 Role::User if message.is_prompt() => own_words(text),

@@ -169,6 +169,7 @@ fn dies(line: &str) -> bool {
     line.starts_with("fatal: ")
         || line.starts_with("error: ")
         || line.starts_with("failed to run git: ")
+        || line.starts_with("OCI runtime exec failed")
         || line.ends_with("(Operation not permitted)")
         || line.starts_with('[') && line.trim_end().ends_with("] ERROR task failed")
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::cues;
-use crate::own_words::own_words;
+use crate::own_words::{before_quoted_files, own_words};
 use crate::probe::{Class, Fact, Probe};
 use crate::text::{Row, Sentence, Shape, clip, content, is_dense, is_function, normal, rows, sentences};
 use history::{History, Kind, Message, Role};
@@ -79,7 +79,7 @@ pub(crate) fn weight(text: &str) -> usize {
 pub(crate) fn own(message: &Message) -> String {
     let mut out = Vec::new();
     let mut others = false;
-    for text in message.texts().map(history::Text::as_str) {
+    for text in before_quoted_files(message) {
         let entry = text.trim_start().strip_prefix('[').and_then(|it| it.split_once("] "));
         let entry = entry.filter(|it| !it.0.is_empty() && it.0.bytes().all(|b| b.is_ascii_digit()));
         match entry {

@@ -180,6 +180,11 @@ struct SummaryReader<'a> {
     facts: &'a mut Vec<Fact>,
 }
 
+/// What the user does, wants or said; not "prompts for user input".
+static OF_USER: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:the user|user (?:(?:will|must|should|can|does|has|is|explicitly|also) )?(?:\w+s|said|told|asked|prefer|want|run|insist))\b",
+);
+
 impl SummaryReader<'_> {
     fn text(mut self, text: &str) {
         // Claude Code's summaries begin with an analysis; the summary proper repeats it.
@@ -419,8 +424,7 @@ impl SummaryReader<'_> {
     fn prose(&mut self, topic: Topic, body: &str) {
         let rest = clip(body, 1_000).0.to_string();
         if topic == Topic::Findings
-            && let Some(polarity) =
-                orders::polarity(&rest).filter(|_| rest.to_lowercase().contains("the user "))
+            && let Some(polarity) = orders::polarity(&rest).filter(|_| OF_USER.is_match(&rest))
         {
             self.push(Topic::Constraints, &rest, Detail::Rule(polarity));
             return;

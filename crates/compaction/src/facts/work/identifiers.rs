@@ -225,6 +225,9 @@ fn is_search(action: &Action) -> bool {
     action.meaning == Meaning::Search || action.command.as_deref().is_some_and(by)
 }
 
+/// What stands before the time in the name of a screenshot (macOS).
+static SHOT: AsciiFirstRegex = AsciiFirstRegex::new(r"\b\d{4}-\d\d-\d\d at $");
+
 /// Whether a name behind `before` is a part of another, or a number that counts something else.
 fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
     /// What reviews and plans number like tickets.
@@ -245,7 +248,7 @@ fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
                 && name.contains('-')
                 && !before.ends_with("/download/")
                 && !before.ends_with("/tag/")
-                || last == "at" && name.bytes().all(|it| it.is_ascii_digit() || it == b'.')
+                || SHOT.is_match(before) && name.bytes().all(|it| it.is_ascii_digit() || it == b'.')
         }
         _ => false,
     }
