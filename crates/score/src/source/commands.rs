@@ -67,7 +67,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn all(command: &str) -> Vec<Self> {
-        const AROUND: [&str; 6] = ["env", "sudo", "time", "command", "exec", "rtk"];
+        const AROUND: [&str; 7] = ["env", "sudo", "time", "command", "exec", "rtk", "proxy"];
         let run = |part: &str| {
             let before = part.split('|').next().unwrap_or_default();
             let around = |it: &&str| it.contains('=') || AROUND.contains(it);
@@ -145,7 +145,7 @@ pub(crate) fn only_looks(command: &str) -> bool {
         }
     }
     // Words that stand before a command, and say nothing of what it does.
-    const AROUND: [&str; 7] = ["rtk", "{", "}", "!", "do", "then", "else"];
+    const AROUND: [&str; 8] = ["rtk", "proxy", "{", "}", "!", "do", "then", "else"];
     parts.iter().all(|part| {
         let mut words: Vec<&str> =
             part.split_whitespace().skip_while(|it| it.contains('=') || AROUND.contains(it)).collect();

@@ -171,7 +171,8 @@ impl Names {
                     let of_tool = is_kept_by_tools(word_around(text, it.range()));
                     let none = styles || of_tool || is_signature(text, it.start());
                     // `git tag --list 'v0.5*'`
-                    let glob = *kind == Name::Version && text[it.end()..].starts_with('*');
+                    let behind = &text[it.end()..];
+                    let glob = *kind == Name::Version && behind.starts_with('*') && !behind.starts_with("**");
                     if (alone || !matches!(kind, Name::Hash))
                         && !glob
                         && !none
