@@ -9,7 +9,7 @@ use std::ops::Deref;
 use super::text::{slash_command, user_text};
 use super::{Detail, Fact, Topic};
 use history::tools;
-use history::{Call, History, Kind, Message, Output, Refusal, Text};
+use history::{Call, History, Kind, Message, Output, Refusal, Role, Text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Voice {
@@ -100,6 +100,18 @@ const INJECTED_STARTS: [&str; 9] = [
     "Planned action JSON:",
 ];
 
+/// The slash command in a message that Claude Code made of it alone, with the text that it has for it. The record of a
+/// command that asks nothing, as `/model`, begins with its name.
+pub(super) fn bare_command(message: &Message) -> Option<&str> {
+    let command = message.texts().map(Text::as_str).find(|it| it.starts_with("<command-message>"));
+    slash_command(command.filter(|_| message.role == Role::User && message.kind == Kind::Context)?)
+}
+
+/// Whether the user asks for something in a message.
+pub(super) fn is_asked(message: &Message) -> bool {
+    message.is_prompt() || bare_command(message).is_some()
+}
+
 /// The user's own words in a message that a person wrote.
 pub(super) struct Prompt<'a> {
     parts: Vec<Cow<'a, str>>,
@@ -113,6 +125,9 @@ impl<'a> Prompt<'a> {
         // Claude Code puts its instructions for the message of another session behind it.
         let from_peer =
             |it: &Text| it.as_str().trim_start().starts_with("Another Claude session sent a message:");
+        if let Some(command) = bare_command(message) {
+            return Some(Self { parts: vec![command.into()], bare: true });
+        }
         if !message.is_prompt() || message.texts().any(from_peer) {
             return None;
         }
@@ -121,16 +136,13 @@ impl<'a> Prompt<'a> {
         let mut parts: Vec<Cow<'_, str>> = parts.map(Cow::Borrowed).collect();
         // Arguments say little without the command.
         let command = message.texts().find_map(|it| slash_command(it.as_str()));
-        let bare = command.is_some() && parts.is_empty();
-        match (command, parts.first_mut()) {
-            (Some(command), Some(first)) => *first = format!("{command}\n{first}").into(),
-            (Some(command), None) => parts.push(command.into()),
-            (None, _) => {}
+        if let (Some(command), Some(first)) = (command, parts.first_mut()) {
+            *first = format!("{command}\n{first}").into();
         }
-        (!parts.is_empty()).then_some(Self { parts, bare })
+        (!parts.is_empty()).then_some(Self { parts, bare: false })
     }
 
-    /// Whether it is a slash command alone, whose text the client has: it is a request even so.
+    /// Whether it is a slash command alone, which is a request even so.
     pub(super) fn is_bare_command(&self) -> bool {
         self.bare
     }

@@ -14,6 +14,7 @@ use crate::facts::talk::{MAX_REPLY_BYTES, answers_question, asks, is_question, i
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
+use crate::facts::voice::{bare_command, is_asked};
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
 use history::{History, Kind, Message, Role};
@@ -260,7 +261,7 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
 }
 
 fn is_request(message: &Message) -> bool {
-    message.is_prompt() && !is_trivial(&message.plain())
+    bare_command(message).is_some() || message.is_prompt() && !is_trivial(&message.plain())
 }
 
 /// Drops rules that were given for one request, once the user has made another.
@@ -318,10 +319,10 @@ fn last_report(messages: &[Message], replies: impl Fn(usize) -> bool) -> Option<
     // Whether the next message that is not the model's own is a prompt.
     let mut next = false;
     for (number, message) in messages.iter().enumerate().rev() {
-        if message.is_prompt() {
+        if is_asked(message) {
             let replies = replies(number);
             next = asked || !replies;
-            asked |= !replies && !is_trivial(&message.plain());
+            asked |= !replies && is_request(message);
         } else if message.kind == Kind::Summary && asked {
             return Some(number);
         } else if message.role == Role::Assistant {

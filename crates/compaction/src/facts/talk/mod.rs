@@ -84,7 +84,7 @@ pub(in crate::facts) fn read(history: &History, mut goal: bool) -> Vec<Fact> {
         // A history may begin in the middle of the work.
         started |= message.parts.iter().any(|it| matches!(it, Part::Call(_) | Part::Output(_)));
         match (message.role, message.kind) {
-            (Role::User, Kind::Said) => {
+            (Role::User, Kind::Said | Kind::Context) => {
                 let Some(prompt) = Prompt::of(message) else { continue };
                 let parts = prompt.parts();
                 let whole = parts.join("\n");

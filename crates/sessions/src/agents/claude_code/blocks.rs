@@ -64,13 +64,11 @@ const SETTINGS_COMMANDS: [&str; 26] = [
 pub fn is_clients(text: &str) -> bool {
     let text = text.trim_start();
     if text.starts_with("<command-message>") || text.starts_with("<command-name>") {
-        // A prompt command is a request, and so is what the user wrote behind a command. The record of a local command
-        // begins with its name.
+        // What the user wrote behind a prompt command is a request.
         let element = |start: &str, end: &str| Some(text.split_once(start)?.1.split_once(end)?.0.trim());
         let name = element("<command-name>", "</command-name>").unwrap_or_default();
         let args = element("<command-args>", "</command-args>").unwrap_or_default();
-        return args.is_empty() && text.starts_with("<command-name>")
-            || SETTINGS_COMMANDS.contains(&name.trim_start_matches('/'));
+        return args.is_empty() || SETTINGS_COMMANDS.contains(&name.trim_start_matches('/'));
     }
     // What the lead of a team assigns is what the session of a teammate is asked for.
     let notice = |it: &str| {

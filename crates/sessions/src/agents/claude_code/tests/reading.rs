@@ -302,9 +302,9 @@ fn whose_words() {
         "context: skill body | <command-name>/effort</command-name>\n<command-args>high</command-args> | \
          <local-command-stdout>ok</local-command-stdout> | <command-name>/x</command-name>\n\
          user: mine\ncontext: [Request interrupted by user for tool use]\n\
-         user: <command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>the parser</command-args> | \
-         <command-message>init</command-message>\n<command-name>/init</command-name> | \
-         <system-reminder>x</system-reminder> | mine too\nmodel: ok\nuser: typed\n\
+         user: <command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>the parser</command-args>\n\
+         context: <command-message>init</command-message>\n<command-name>/init</command-name>\n\
+         user: <system-reminder>x</system-reminder> | mine too\nmodel: ok\nuser: typed\n\
          context: <task-notification>done</task-notification>\nsystem: one\ntwo\n"
     );
 }
