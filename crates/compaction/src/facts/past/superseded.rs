@@ -248,6 +248,10 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
         .collect();
     let mut over = over.into_iter();
     facts.retain(|_| !over.next().unwrap_or(false));
+    let answers = answers(history);
+    facts.retain(|it| {
+        !(step(it) && it.voice() != Voice::Summary && is_left_behind(history, &answers, it.message))
+    });
     // If the last turn ends as done, a list that it did not touch may be done, too.
     let ended = history.last_prompt().filter(|_| progress::ends_as_done(history));
     let left = last_report(history.messages(), |_| false).max(ended);
@@ -258,6 +262,22 @@ pub(in crate::facts) fn settle_steps(history: &History, facts: &mut Vec<Fact>) {
             fact.topic = Topic::Unconfirmed;
         }
     }
+}
+
+/// Whether a step was planned in a turn that ended with a report which leaves nothing open, and other requests were
+/// answered since: nobody speaks of it any more.
+fn is_left_behind(history: &History, answers: &[(usize, usize)], planned: usize) -> bool {
+    /// Requests that were answered since.
+    const SINCE: usize = 2;
+    let Some((_, end)) = answers.iter().find(|it| (it.0..it.1).contains(&planned)) else { return false };
+    let report = &history.messages()[*end];
+    let since = answers.iter().filter(|it| it.0 > *end).count();
+    since >= SINCE && is_report(report) && !leaves_open(&text_of_model(report))
+}
+
+/// Whether a reply says that something is left, or asks.
+fn leaves_open(text: &str) -> bool {
+    leaves_question(text) || says_remaining(text) || CUES.unfinished.is_in(&Lowercased::of(text))
 }
 
 fn is_request(message: &Message) -> bool {
@@ -349,11 +369,7 @@ pub fn question_answered(history: &History) -> Option<usize> {
 /// The reply that ends the session: nothing follows it, it calls no tool, asks nothing, and announces or leaves open no
 /// step. It answered what was asked, unless it is short and nothing was done for it.
 pub fn final_answer(history: &History) -> Option<usize> {
-    last_reply(history).filter(|at| {
-        let text = text_of_model(&history.messages()[*at]);
-        let lower = Lowercased::of(&text);
-        !leaves_question(&text) && !says_remaining(&text) && !CUES.unfinished.is_in(&lower)
-    })
+    last_reply(history).filter(|at| !leaves_open(&text_of_model(&history.messages()[*at])))
 }
 
 /// As [`final_answer`], with what it may leave open or ask.

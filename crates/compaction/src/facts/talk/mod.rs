@@ -46,6 +46,10 @@ static OPEN_INVITATION: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:any|some)(?:thing|where) (?:else|more)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
     r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
 ));
+/// The user says what was not wanted: that decides nothing.
+static COMPLAINS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:(?:i|we) (?:didn['’]?t|did not|never) (?:tell|ask|want|say|said|asked|told)|not what (?:i|we) (?:asked|said|meant|wanted))\b",
+);
 /// The beginning of a counter-question.
 static DOUBT_START: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*(?:q:|(?:ok(?:ay)?|but|so|and|hm+|mh+|mm+)\b)");
@@ -287,7 +291,8 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
             || (QUESTION_START.is_match(sentence) && !sentence.contains(", ") && !sentence.contains("et's"))
             || QUESTION_WITHIN.is_match(sentence)
             || whole.len() > 2_500
-            || polarity(sentence).is_some();
+            || polarity(sentence).is_some()
+            || COMPLAINS.is_match(sentence);
         let lower = Lowercased::of(sentence);
         if !other
             && (CUES.choose.is_in(&lower) || short && CUES.reverse.is_in(&lower))
