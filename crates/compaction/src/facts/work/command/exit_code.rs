@@ -32,8 +32,9 @@ impl ParsedCommand {
         piped.is_some_and(|it| filters(name(it))) || self.programs.iter().any(|it| it.joint == Joint::Or)
     }
 
-    /// Whether a filter hides how a check ended: `make test | grep -A 5 failure | head`. A compiler whose errors are searched for prints none when all is well; tests print
-    /// their failures in other words than those that are searched for.
+    /// Whether a filter hides how a check ended: `make test | grep -A 5 failure | head`. A compiler whose errors are
+    /// searched for prints none when all is well; tests print their failures in other words than those that are searched
+    /// for.
     pub(in crate::facts) fn hides_check(&self, found: bool) -> bool {
         let mut piped = self.programs.iter().rev().take_while(|it| it.joint == Joint::Pipe).map(name);
         let filtered = piped.find(|it| !VIEWERS.contains(it)).is_some_and(filters);
@@ -44,7 +45,7 @@ impl ParsedCommand {
     /// Whether its last program exits with 1 where it finds nothing or a difference, so that an exit code
     /// of 1 may be that of this program: `make && grep x y`.
     pub(in crate::facts) fn looks_on_the_way(&self) -> bool {
-        const LOOKS: [&str; 7] = ["ls", "diff", "cmp", "test", "[", "which", "command"];
+        const LOOKS: [&str; 9] = ["ls", "diff", "cmp", "test", "[", "which", "command", "lsof", "pgrep"];
         self.programs.last().is_some_and(|it| greps(name(it)) || LOOKS.contains(&name(it)))
     }
 
