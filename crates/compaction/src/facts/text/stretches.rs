@@ -345,7 +345,7 @@ mod tests {
                 "You are an analyst.\nSay how the change fits the roadmap.\n\n---\n\n## Roadmap\n\n- It must scale.",
                 "Typed: You are an analyst. | Document: ## Roadmap",
             ),
-            ("Nice idea\nReply\nShare\nI must say no\nReply\n", "Document: Nice idea"),
+            ("Nice idea\nReply\nShare\nI must say no\nReply\n", "Transcript: Nice idea"),
         ] {
             assert_eq!(shown(text), expected, "{text}");
         }

@@ -255,6 +255,16 @@ mod tests {
             ("just ship", "[main 2b3c4d5] a", ""),
             ("git stash", "", ""),
             ("git status", "nothing to commit, working tree clean", "nothing uncommitted at #5 (git status)"),
+            (
+                "git status -s && git add -A && git commit -m a && git status -s",
+                " M src/a.rs\n[main 2b3c4d5] a\n?? src/z.rs\n",
+                "uncommitted (git status: #5): ?? src/z.rs",
+            ),
+            (
+                "git status -s && git diff --stat HEAD~1",
+                " M src/a.rs=== changes ===\n",
+                "uncommitted (as far as seen; last commit: #1): b.rs, a.rs",
+            ),
             ("git status --short", " M src/b.rs\n?? new/\n", "uncommitted (git status: #5): ?? new/, b.rs"),
             (
                 "git status -s | head -1",
