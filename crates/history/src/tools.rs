@@ -388,6 +388,7 @@ fn ran(input: &Value, text: &str, freeform: bool, shell_dir: Option<&str>) -> Ve
 fn commanded(command: &str, dir: Option<&str>) -> Vec<Action> {
     // A model that does not know that the shell stayed there writes `cd apps/api && …` in `/w/apps/api`.
     let to = command.strip_prefix("cd ").and_then(|it| it.split([' ', ';', '&', '\n']).next());
+    let to = to.map(|it| it.trim_matches(['"', '\'']).trim_start_matches("./").trim_end_matches('/'));
     let to = to.filter(|it| it.contains('/') && !it.starts_with('/'));
     let above = dir.zip(to).and_then(|(dir, to)| dir.strip_suffix(to)?.strip_suffix('/'));
     let dir = above.or(dir);

@@ -301,10 +301,7 @@ fn a_reply_that_leaves_something_open_is_no_answer() {
             "The pump is mended. The valve is not done yet.",
             "(the messages below end with a reply, which tells what is left)",
         ),
-        (
-            "The pump is mended. Shall I mend the valve?",
-            "(the messages below end with a reply, which tells what is left)",
-        ),
+        ("The pump is mended. Shall I mend the valve?", ""),
         ("Now let me mend the valve.", ""),
     ] {
         let history = session(&format!("{}@model\n{reply}\n", runs(&[("gauge mend", "mended")])));

@@ -377,9 +377,11 @@ fn what_the_kept_end_answers_is_not_told_as_open() {
     };
     let answered = "- \"Mend the pump.\" [#0] (answered in the messages below)";
     assert_eq!(goal("The valve closes again."), answered);
-    let asks = goal("The valve closes again. Shall I test it?");
-    assert!(asks.ends_with("(the messages below end with a reply, which tells what is left)"), "{asks}");
-    assert_eq!(goal("Now let me look at the valve."), "- \"Mend the pump.\" [#0]");
+    for open in ["The valve closes again. Shall I test it?", "Now let me look at the valve."] {
+        assert_eq!(goal(open), "- \"Mend the pump.\" [#0]", "{open}");
+    }
+    let long = "The valve closes again: its spring was too weak for the pressure of the new boiler, and 12 tests pass now that it is replaced. The lid was not touched, since nobody said that it leaks. Shall I test it, too?";
+    assert!(goal(long).ends_with("(the messages below end with a reply, which tells what is left)"));
     // Read back, it is what the user said once.
     let again = page_of(&session(&format!("@summary\n## Goal\n{answered}\n@user\nPaint the boiler.\n")));
     assert!(again.contains("- \"Mend the pump.\" [#0]") && !again.contains("below)"), "{again}");

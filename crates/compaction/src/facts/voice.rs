@@ -104,7 +104,9 @@ const INJECTED_STARTS: [&str; 9] = [
 /// command that asks nothing, as `/model`, begins with its name.
 pub(super) fn bare_command(message: &Message) -> Option<&str> {
     let command = message.texts().map(Text::as_str).find(|it| it.starts_with("<command-message>"));
-    slash_command(command.filter(|_| message.role == Role::User && message.kind == Kind::Context)?)
+    let command = command.filter(|_| message.role == Role::User && message.kind == Kind::Context);
+    // `/plugin:setup` says nothing of the work.
+    slash_command(command?).filter(|it| !it.ends_with("setup"))
 }
 
 /// Whether the user asks for something in a message.

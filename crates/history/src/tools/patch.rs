@@ -16,10 +16,8 @@ fn enveloped(patch: &str) -> Vec<Action> {
     let mut moved: Option<&str> = None;
     for line in patch.lines().map(str::trim_end) {
         // The file was moved, then changed under its new name.
-        if line.starts_with(['@', '+', '-'])
-            && let Some(to) = moved.take()
-        {
-            out.push(Action::on(Meaning::Edit, to));
+        if let Some(to) = moved.take() {
+            out.extend(line.starts_with(['@', '+', '-']).then(|| Action::on(Meaning::Edit, to)));
         }
         if let Some(path) = line.strip_prefix("*** Add File: ") {
             out.push(Action::on(Meaning::Create, path.trim()));

@@ -398,7 +398,8 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
         program => out.extend(manifest(program, rest).map(|it| Action::on(Meaning::Edit, it))),
     }
     // An exit code at the end of a log is no edit.
-    let logs = rest.iter().any(|it| it.contains("$?"));
+    let to_logs = !simple.appends.is_empty() && simple.appends.iter().all(|it| it.ends_with(".log"));
+    let logs = to_logs && rest.iter().any(|it| it.contains("$?"));
     if ["cat", "echo", "printf", "jq"].contains(&head.as_str()) && !logs || simple.here.is_some() {
         out.extend(simple.writes.iter().filter(|it| file(it)).cloned().map(all(Meaning::Create)));
         out.extend(simple.appends.iter().filter(|it| file(it)).cloned().map(all(Meaning::Edit)));

@@ -181,9 +181,10 @@ struct SummaryReader<'a> {
 }
 
 /// What the user does, wants or said; not "prompts for user input".
-static OF_USER: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)\b(?:the user|user (?:(?:will|must|should|can|does|has|is|explicitly|also) )?(?:\w+s|said|told|asked|prefer|want|run|insist))\b",
-);
+static OF_USER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\b(?:the user|per user|user (?:(?:will|must|should|does|has|explicitly|also) )?(?:\w+ed|said|told|forbade|says|wants?",
+    r"|prefers?|runs?|insists?|asks|expects|requires|needs|feedback|instructions?|preferences?|requests?|corrections?))\b",
+));
 
 impl SummaryReader<'_> {
     fn text(mut self, text: &str) {

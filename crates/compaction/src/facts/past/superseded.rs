@@ -17,7 +17,7 @@ use crate::facts::text::sentences;
 use crate::facts::voice::{bare_command, is_asked};
 use crate::facts::work::command::ParsedCommand;
 use crate::facts::{Detail, Fact, Polarity, Topic, Voice};
-use history::{History, Kind, Message, Role};
+use history::{History, Kind, Message, Role, Text};
 
 /// The numbers of the tasks that a step is about: `Task #3: …`, `tasks #6 and #7`, `UI-5 (#16): …`.
 static TASKS: AsciiFirstRegex = AsciiFirstRegex::new(
@@ -325,11 +325,17 @@ pub fn last_answered(history: &History) -> Option<usize> {
     last_report(messages, |number| is_answer(messages, number))
 }
 
-/// Whether the prompt `number` answers the question of the message before it, but for those of the client.
+/// Whether the prompt `number` answers the question of the message before it.
 fn is_answer(messages: &[Message], number: usize) -> bool {
-    let mut before = messages[..number].iter().rev();
-    let before = before.find(|it| !matches!(it.kind, Kind::Context | Kind::Marker));
+    let before = messages[..number].iter().rev().find(|it| !is_record(it));
     before.is_some_and(|it| answers_question(&messages[number], it))
+}
+
+/// Whether a message is the record of a local command (Claude Code): it neither asks nor interrupts.
+fn is_record(message: &Message) -> bool {
+    const STARTS: [&str; 3] = ["<command-name>", "<local-command-", "<system-reminder>"];
+    let records = |it: &Text| STARTS.iter().any(|start| it.as_str().trim_start().starts_with(start));
+    message.kind == Kind::Context && message.texts().all(records)
 }
 
 /// The last report of the model, or summary, that was followed by another request. `replies`: whether a prompt belongs
@@ -375,8 +381,7 @@ pub fn final_answer(history: &History) -> Option<usize> {
 /// As [`final_answer`], with what it may leave open or ask.
 pub fn last_reply(history: &History) -> Option<usize> {
     let messages = history.messages();
-    let of_client = |it: &Message| matches!(it.kind, Kind::Context | Kind::Marker);
-    let at = messages.iter().rposition(|it| it.role != Role::System && !of_client(it))?;
+    let at = messages.iter().rposition(|it| it.role != Role::System && !is_record(it))?;
     let last = &messages[at];
     let text = text_of_model(last);
     let working = last.calls().next().is_some() && !delivers(last);
@@ -384,7 +389,8 @@ pub fn last_reply(history: &History) -> Option<usize> {
     let goes_on = || statements(&text).pop().is_some_and(announces);
     let turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
     let worked = is_report(last) || turn.flat_map(|it| it.calls()).next().is_some();
-    (at > 0 && speaks(last) && worked && !working && !goes_on()).then_some(at)
+    let only_asks = leaves_question(&text) && !is_report(last);
+    (at > 0 && speaks(last) && worked && !working && !only_asks && !goes_on()).then_some(at)
 }
 
 /// Each request that was answered before the next one, with the last message of the model before that. A request that

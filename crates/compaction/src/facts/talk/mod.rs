@@ -38,10 +38,10 @@ static CHOSEN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
 static OFFERED_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
 );
+/// The model offers to do something.
+static OFFER: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*(?:(?:do you )?want me to|would you like me to|shall i)\b");
 /// A question that proposes nothing: a reply to it is a request.
-static OFFER: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:do you want me|want me|shall i|should i|would you like me) to\b|^\W*(?:shall|should) i\b",
-);
 static OPEN_INVITATION: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:any|some)(?:thing|where) (?:else|more)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
     r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
@@ -224,15 +224,15 @@ pub(in crate::facts) fn is_empty_prompt(text: &str) -> bool {
 /// The last question of a text, which its options may follow.
 fn last_question(text: &str) -> Option<&str> {
     let tail = clip_end(text, 4_000);
-    // Options may follow the question, but not more than a sentence of prose; an offer waits for an answer even so.
+    // Options may follow the question, but not more than a sentence of prose.
     let last = sentences(tail).into_iter().rev().take(8);
     let mut prose = 0;
     for sentence in last {
-        if is_question(sentence) && (prose <= 1 || OFFER.is_match(sentence)) {
+        if is_question(sentence) {
             return Some(sentence);
         }
         prose += usize::from(!OFFERED_OPTION.is_match(sentence) && sentence.chars().count() > 40);
-        if prose > 2 {
+        if prose > 1 {
             break;
         }
     }
@@ -250,7 +250,13 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
     let whole: &str = &said;
     let short = whole.chars().count() <= MAX_ANSWER_CHARS;
     let before = before.map(text_of_model).unwrap_or_default();
-    let asked = last_question(&before);
+    let lower = Lowercased::of(whole);
+    // Prose may follow an offer, which a bare yes or no answers even so.
+    let bare =
+        whole.split_whitespace().count() <= 3 && (CUES.approve.is_in(&lower) || CUES.refuse.is_in(&lower));
+    let offers = |it: &&str| OFFER.is_match(it) && is_question(it);
+    let offer = || sentences(clip_end(&before, 4_000)).into_iter().rfind(offers);
+    let asked = last_question(&before).or_else(|| offer().filter(|_| bare));
     let push =
         |text: Quote, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
             let asked = asked.map(|it| flat(clip(it, 240).0));
@@ -277,7 +283,6 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
     }
     if asked.is_some_and(|it| replies_to(it, whole)) {
         // Approval may come with a further question.
-        let lower = Lowercased::of(whole);
         let refused = CUES.refuse.is_in(&lower) && !approves(&lower, whole);
         push(said.clone(), asked, None, refused, facts);
         return;

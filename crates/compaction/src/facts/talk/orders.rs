@@ -18,7 +18,8 @@ pub(in crate::facts) static QUESTION_START: AsciiFirstRegex = AsciiFirstRegex::n
     r"(?i)^\W*(?:(?:and|but|so|also|then|ok(?:ay)?|wait),? )?(?:(?:do|does|did|have|has|are|were|should) (?:we|you|i|they|these|those)",
     r"|(?:does|did|has|is|was|will|would|should|can|could) (?:it|this|that|there|the|i|we|they)",
     r"|(?:should|does|did|is|was|are|were|would|could|has|have)n['’]?t \w+",
-    r"|(?:what|why|how|when|where|who) (?:is|are|was|were|do|does|did|should|would|can|could|will|about)|how (?:to|much|many|come))\b",
+    r"|(?:what|why|how|when|where|who) (?:is|are|was|were|do|does|did|should|would|can|could|will|about)|how (?:much|many|come))\b",
+    r"|^\W*how to\b[^:.!]*$",
 ));
 
 /// The polarity of a sentence; `None` if it is not a rule.

@@ -202,6 +202,9 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
 /// Rank of a line that is only told whole, because it concludes something.
 const CONCLUDES: u8 = 4;
 
+/// Maximum number of lines that are told because they say what is not done.
+const FEW: usize = 4;
+
 /// The lines of a long text that are worth telling, the most important first, with their ranks, and whether some are
 /// of those that one looks for first.
 fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
@@ -223,11 +226,12 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
     let weighty: Vec<bool> = (0..all.len()).map(|at| !aside[at] && WEIGHTY.is_match(all[at])).collect();
     let has_weighty = weighty.contains(&true);
     let last = (0..all.len()).rfind(|at| !aside[*at]).unwrap_or(0);
+    let undone = all.iter().filter(|it| it.contains(['❌', '⚠'])).count();
     let rank = |at: usize, it: &str| match at {
         0 => Some(0),
         at if aside[at] => concludes(&lower[at]).then_some(CONCLUDES + 1),
         // What is not done, of a list in which most is.
-        _ if it.contains(['❌', '⚠']) => Some(1),
+        _ if undone <= FEW && it.contains(['❌', '⚠']) => Some(1),
         at if at == last => Some(1),
         at if weighty[at] || labelled(it) => Some(2),
         _ if headings > 1 && NUMBERED_HEADING.is_match(it) => Some(2),

@@ -29,7 +29,7 @@ static SPEAKER: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 ));
 /// The prompt of a shell, and a command: `❯ ls`, `$ ls`, `me@host:~$ ls`.
 static SHELL_PROMPT: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"^(?:❯|\$|[\w.-]+@[\w.-]+[ :][^$%#\n]{0,80}[$%#]) \S");
+    AsciiFirstRegex::new(r"^(?:❯ |\$ [a-z./~]|[\w.-]+@[\w.-]+(?::\S*?| [^\s$%#]+)? ?[$%#] )\S*");
 /// How a harness tells the model its role.
 static PREAMBLE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:(?:setting|context|role|system)\b\W*)?(?:you are (?:an?|the) |your name is |you(?:'|’)re (?:an?|the) |act as )",
@@ -156,18 +156,36 @@ fn mark_logs(lines: &[&str], kinds: &mut [Stretch]) {
     mark(&|it| is_machine_output(it) && !it.trim_end().ends_with(':'), OTHERS);
 }
 
-/// Marks what was copied from a terminal: from a shell's first prompt to the end of what the last command printed.
+/// Marks what was copied from a terminal: a shell's prompt, and what the command printed, up to a blank line or a
+/// sentence. Commands alone are what the user wants to be run.
 fn mark_terminal(lines: &[&str], kinds: &mut [Stretch]) {
-    let Some(from) = lines.iter().position(|it| SHELL_PROMPT.is_match(it)) else { return };
-    let last = lines.iter().rposition(|it| SHELL_PROMPT.is_match(it)).unwrap_or(from);
-    let blank = |at: &usize| lines[*at].trim().is_empty();
     // What git prints behind a blank line.
-    let goes_on = |at: &usize| {
-        lines.get(at + 1).is_some_and(|it| it.starts_with("Please make sure you have the correct"))
+    let of_git = |it: &str| GIT_ADVICE.iter().any(|advice| it.starts_with(advice));
+    let typed = |it: &str| {
+        let listed = it.starts_with(['-', '*']) || it.starts_with(|c: char| c.is_ascii_digit());
+        let says = it.trim_end().ends_with(['.', '?', '!']) && it.split_whitespace().count() > 3;
+        (listed || says) && !is_machine_output(it) && !of_git(it)
     };
-    let to = (last..lines.len()).find(|at| blank(at) && !goes_on(at)).unwrap_or(lines.len());
-    kinds[from..to].fill(Stretch::Log);
+    let mut marked = kinds.to_vec();
+    let (mut within, mut printed) = (false, false);
+    for (at, line) in lines.iter().enumerate() {
+        let blank = line.trim().is_empty();
+        let prompt = SHELL_PROMPT.is_match(line);
+        let goes_on = if blank { lines.get(at + 1).is_some_and(|it| of_git(it)) } else { !typed(line) };
+        within = prompt || within && goes_on;
+        if within {
+            marked[at] = Stretch::Log;
+            printed |= !blank && !prompt;
+        }
+    }
+    if printed {
+        kinds.copy_from_slice(&marked);
+    }
 }
+
+/// The last lines of git where it may not read a repository.
+const GIT_ADVICE: [&str; 2] =
+    ["Please make sure you have the correct access rights", "and the repository exists."];
 
 /// Whether lines are code rather than program output: most end like statements or blocks.
 fn is_code(lines: &[&str]) -> bool {
@@ -322,9 +340,14 @@ mod tests {
             ),
             ("Implement this plan:\n\n# Plan\n\nAlways a.", "Typed: Implement this plan: | Document: # Plan"),
             (
-                "Why?\n❯ git push\nPlease make sure you may.\n\nMend it.",
+                "Why?\n❯ git push\nfatal: no\n\nPlease make sure you have the correct access rights\n\nMend it.",
                 "Typed: Why? | Log: ❯ git push | Typed: ",
             ),
+            (
+                "Fix it:\n$ npm test\nTypeError: a\nPlease mend src/a.ts, and never touch b.",
+                "Typed: Fix it: | Log: $ npm test | Typed: Please mend src/a.ts, and never touch b.",
+            ),
+            ("Run these:\n$ npm i\n$ npm test\nand then always commit.", "Typed: Run these:"),
             (
                 "<system_instruction>\nYou are in a workspace.\n</system_instruction>\n\nMend it.",
                 "HarnessText: <system_instruction> | Typed: ",

@@ -16,7 +16,7 @@ use history::{History, Kind, Part, Role, Text};
 
 static KINDS: [(Name, AsciiFirstRegex); 9] = [
     kind(Name::Url, r"\bhttps?://[^\s<>)\]{}'\x22`|\\，。）]+[^\s<>)\]{}'\x22`|\\，。）.,;:!?*]"),
-    kind(Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b"),
+    kind(Name::Id, r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b|\b[0-9a-f]{24}\b"),
     kind(
         Name::Ticket,
         r"(?i)\b(?:PR|pull request|issue|MR|bug|ticket)s? ?#?\d{1,6}\b|(?-i)\b[A-Z][A-Z]{1,9}-\d{1,6}\b|(?:^|[\s(`*|,])(#\d{2,5})\b|\[(#\d{2,5})\]\(",
@@ -37,7 +37,7 @@ static KINDS: [(Name, AsciiFirstRegex); 9] = [
     kind(Name::Hash, r"\b(?:sha256:)?[0-9a-f]{7,64}\b"),
     kind(
         Name::Branch,
-        r"(?i)(?:\bbranch(?: named| called)? [`'\x22]?|\bbranches [`'\x22]|git (?:checkout|switch)(?: -[bc])? |git push (?:-u )?origin |origin/)([A-Za-z][\w.-]*/?[\w./-]*\w)",
+        r"(?i)(?:\bbranch(?:es)?(?: named| called)? [`'\x22]?|git (?:checkout|switch)(?: -[bc])? |git push (?:-u )?origin |origin/)([A-Za-z][\w.-]*/?[\w./-]*\w)",
     ),
     kind(
         Name::Setting,
@@ -171,8 +171,9 @@ impl Names {
                     let of_tool = is_kept_by_tools(word_around(text, it.range()));
                     let none = styles || of_tool || is_signature(text, it.start());
                     // `git tag --list 'v0.5*'`
-                    let behind = &text[it.end()..];
-                    let glob = *kind == Name::Version && behind.starts_with('*') && !behind.starts_with("**");
+                    let glob = *kind == Name::Version
+                        && text[it.end()..].starts_with('*')
+                        && !text[..it.start()].ends_with('*');
                     if (alone || !matches!(kind, Name::Hash))
                         && !glob
                         && !none
@@ -232,17 +233,24 @@ static SHOT: AsciiFirstRegex = AsciiFirstRegex::new(r"\b\d{4}-\d\d-\d\d at $");
 /// Whether a name behind `before` is a part of another, or a number that counts something else.
 fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
     /// What reviews and plans number like tickets.
-    const NUMBERED: [&str; 7] = ["finding", "findings", "item", "point", "step", "comment", "question"];
+    const NUMBERED: [&str; 6] = ["finding", "findings", "point", "step", "comment", "question"];
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let heads_line = line.trim_matches(['#', '*', ' ']).is_empty();
     let last = before.trim_end().rsplit(|it: char| !it.is_alphanumeric()).next().unwrap_or_default();
     match kind {
         // `PUMP-FIXES-2026-07-27.md`, `finding #12`, and a heading: `Issue 1`.
         Name::Ticket => {
-            before.ends_with(['-', '_', '/'])
+            before.ends_with(['-', '_'])
+                || before.ends_with('/') && !name.contains('-')
                 || name.starts_with('#') && NUMBERED.contains(&last.to_lowercase().as_str())
-                || name.to_lowercase().strip_prefix("issue ").is_some_and(|it| it.len() == 1)
+                || heads_line && name.to_lowercase().strip_prefix("issue ").is_some_and(|it| it.len() == 1)
         }
         // A flag: `lsof -iTCP:3456`.
-        Name::Setting => before.ends_with('-'),
+        Name::Setting => before.ends_with('-') && name.contains(':'),
+        // `two branches byte-for-byte alike`
+        Name::Branch => {
+            last == "branches" && !name.contains('/') && !["main", "master", "dev"].contains(&name)
+        }
         // `alex/v0.3.0-review`, and the time of a screenshot: `at 10.36.37`.
         Name::Version => {
             before.ends_with('/')
@@ -377,7 +385,7 @@ fn is_informative(kind: Name, text: &str) -> bool {
             let value = text[setting_key(text).len()..].trim_start_matches(['=', ':', ' ', '`']);
             !["session_id", "cell_id", "yield_time_ms", "max_output_tokens"].contains(&setting_key(text))
                 && !value.is_empty()
-                && !value.contains('%')
+                && !value.starts_with(['%', '='])
         }
         Name::Port | Name::Id | Name::Colour => true,
     }

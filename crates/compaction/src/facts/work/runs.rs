@@ -278,7 +278,9 @@ impl Work<'_> {
             }
         }
         // A test between is there to see it fail without the change.
-        let edited = self.files.values().any(|it| it.1.changes());
+        let name = |it: &String| path(it, parsed.git_directory().as_deref(), self.base);
+        let changed = |it: &String| self.files.get(&name(it)).is_some_and(|it| it.1.changes());
+        let edited = parsed.restored_files().iter().any(changed);
         let discards = self.resets_changes(number, parsed) || parsed.discards_changes(edited);
         if discards && !parsed.runs_tests() {
             let text = format!("changes discarded: {}", flat(clip(command, 200).0));

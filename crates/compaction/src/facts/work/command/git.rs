@@ -33,7 +33,7 @@ impl ParsedCommand {
     pub(in crate::facts) fn discards_changes(&self, edited: bool) -> bool {
         self.programs().any(|words| match words[..] {
             ["git", "checkout", "--" | ".", ..] | ["git", "revert", _, ..] => true,
-            ["git", "checkout", from, "--", _, ..] => edited && is_own_commit(from),
+            ["git", "checkout", from, "--", _, ..] => edited || is_own_commit(from),
             ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
             _ => false,
         })

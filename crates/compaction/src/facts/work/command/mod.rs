@@ -423,14 +423,17 @@ impl ParsedCommand {
         let instead = |it: &Program| {
             let told = it.words[1..].join(" ");
             let echoes = it.joint == Joint::Or && it.words[0] == "echo" && !told.contains('$');
-            echoes.then_some(told).filter(|it| !it.is_empty())
+            echoes.then_some(told).filter(|it| it.contains(char::is_alphanumeric))
         };
         let all: Vec<String> = self.programs.iter().filter_map(instead).collect();
         let printed = |told: &str| output.lines().filter(|it| it.trim() == told.trim()).count();
         // Of several that print the same, all must have.
         let failed = |told: &String| printed(told) >= all.iter().filter(|it| *it == told).count();
         let pairs = self.programs.windows(2).filter(|it| instead(&it[1]).is_some_and(|it| failed(&it)));
-        pairs.flat_map(|it| it[0].words[1..].iter().map(String::as_str)).collect()
+        let given =
+            pairs.map(|it| it[0].words[1..].iter().map(String::as_str).filter(|it| !it.starts_with('-')));
+        // Of several files, some may have been printed.
+        given.filter(|it| it.clone().count() == 1).flatten().collect()
     }
 
     /// The words of each program, and where it runs.

@@ -57,7 +57,7 @@ impl Listing {
         let (joined, mut files): (Vec<Listed>, Vec<Listed>) = if short {
             output.lines().enumerate().filter_map(|(at, it)| short_line(at, it)).partition(joined)
         } else {
-            (Vec::new(), long(output)?)
+            (Vec::new(), long(output, command)?)
         };
         for it in &mut files {
             it.from_root = flags.iter().any(|it| it.starts_with("--porcelain"));
@@ -97,7 +97,9 @@ const UNTRACKED: &str = "Untracked files:";
 const CLEAN: &str = "nothing to commit, working tree clean";
 
 /// The long form, which git prints in the user's language: none if that is not English.
-fn long(output: &str) -> Option<Vec<Listed>> {
+fn long(output: &str, command: &ParsedCommand) -> Option<Vec<Listed>> {
+    let asked = |it: &Vec<&str>| of_git(it).is_some_and(|it| it.first() == Some(&"status"));
+    let again = command.programs().filter(asked).count() > 1;
     let mut out = Vec::new();
     let mut known = output.contains("nothing to commit") || output.contains(CLEAN);
     // Whether the files of a section are new, once its heading is read, and how many were known before it.
@@ -105,7 +107,7 @@ fn long(output: &str) -> Option<Vec<Listed>> {
     for line in output.lines() {
         let text = line.trim();
         // Of a `git status` before it in the same command.
-        if text == CLEAN {
+        if again && text == CLEAN {
             out.clear();
         }
         match text {

@@ -240,7 +240,7 @@ impl Evidence<'_> {
         // A search without matches exits with 1, a look at what was removed with 2.
         let asks = self.parsed.hides_failure() || self.error.is_none() && self.parsed.looks_on_the_way();
         let nothing_found = self.missing_as_meant
-            || self.exit == Some(1) && (asks || is_authenticated(self.command, self.head));
+            || self.exit == Some(1) && (asks || is_authenticated(self.parsed, self.head));
         if nothing_found && kind.is_none() && !failures {
             return None;
         }
@@ -301,7 +301,7 @@ impl Evidence<'_> {
         let line = match &self.error {
             Some((line, kind)) if *kind < ErrorLine::Phrase => Some(line.clone()),
             Some((line, _)) => raised().or_else(|| Some(line.clone())),
-            None => raised().or_else(|| first_line(self.head)),
+            None => raised().or_else(|| first_line(self.head).filter(|_| self.verdict.is_none())),
         };
         // The exit code of `timeout`.
         let stopped = self.exit == Some(124) && self.command.split_whitespace().any(|it| it == "timeout");

@@ -2,6 +2,7 @@
 
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat};
+use crate::facts::work::command::ParsedCommand;
 use crate::facts::work::git::COMMITTED;
 
 /// A program of Go was given a flag that it does not take, so that it did not run.
@@ -22,7 +23,7 @@ static PULL: AsciiFirstRegex = AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_
 /// runs several checks.
 static VERDICT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?m)^\W{0,4}(?:(?:[Oo]verall|[Ff]inal) )?(?:RESULT|Result|result|VERDICT|Verdict): *(?:FAIL|Fail)[a-zA-Z]*\b.*$|^\*\* (?:TEST|BUILD|ARCHIVE) FAILED \*\*$",
-    r"|^\W*NX\W+Running target.* failed\s*$|^\W*(?:Some|\d+) (?:\w+ ){0,2}checks failed\b.*$",
+    r"|^\W*NX\W+Running target.* failed\s*$|^\W*(?:Some|[1-9]\d*) (?:\w+ ){0,2}checks failed\b[^(\n]*$",
 ));
 /// What GitHub's shell access ends with, with exit code 1.
 static AUTHENTICATED: AsciiFirstRegex =
@@ -39,8 +40,9 @@ pub(super) fn ends_as_failed(text: &str) -> bool {
 }
 
 /// Whether an exit code of 1 only says that GitHub gives no shell.
-pub(super) fn is_authenticated(command: &str, text: &str) -> bool {
-    command.contains("ssh ") && AUTHENTICATED.is_match(text)
+pub(super) fn is_authenticated(command: &ParsedCommand, text: &str) -> bool {
+    let last = command.programs().last();
+    last.is_some_and(|it| it[0] == "ssh" && it.contains(&"-T")) && AUTHENTICATED.is_match(text)
 }
 
 /// The line with which a runner says that what it ran failed.

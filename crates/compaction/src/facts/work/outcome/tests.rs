@@ -247,6 +247,21 @@ fn believes_the_exit_code_before_the_text() {
             true,
             Some(false),
         ),
+        ("./ci.sh", "0 of 10 checks failed", Some(0), true, Some(true)),
+        (
+            "ssh -T git@github.com; ssh prod run",
+            "Hi me! You've successfully authenticated.\nrun: disk full",
+            Some(1),
+            true,
+            Some(false),
+        ),
+        (
+            "npm start | tail",
+            "warn: Missing required parameter foo, using 1\nstarted",
+            None,
+            true,
+            Some(true),
+        ),
         ("lsof -i :1; lsof -i :2", "COMMAND PID\nnode 4", Some(1), true, None),
         ("make test | tail -30", "11 passed in 0.2s\nmake: *** [test] Error 1", Some(0), false, Some(false)),
         (
