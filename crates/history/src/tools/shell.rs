@@ -210,7 +210,6 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
             return;
         }
         let Program { words, dir, .. } = &program;
-        let first = out.len();
         match &words[..] {
             [head, name, in_, values @ ..] if head == "for" && in_ == "in" => {
                 each = Some((name.clone(), values[..values.len().min(MOST_VALUES)].to_vec()));
@@ -219,6 +218,13 @@ pub(super) fn actions(command: &str, dir: Option<&str>) -> Vec<Action> {
             [head, ..] if head == "done" => each = None,
             _ => {}
         }
+        // What a program prints into a file makes it again.
+        let written = |it: &Action| {
+            let path = it.path.as_ref().filter(|_| it.dir == *dir);
+            path.is_some_and(|it| simple.writes.contains(it) || simple.appends.contains(it))
+        };
+        out.retain(|it| it.meaning != Meaning::Delete || !written(it));
+        let first = out.len();
         // A folder that is made again was emptied, not deleted.
         if let Some(made) = makes_folders(words) {
             let again = |it: &Action| it.path.as_ref().is_some_and(|it| made.contains(it)) && it.dir == *dir;
@@ -521,7 +527,7 @@ mod tests {
                 r"Read D:\w:src\a.rs, Read D:\w:D:\w\.b\c.rs, Read D:\w:a b.rs",
             ),
             ("cat > f.py <<'EOF'\nrm no.rs\nEOF\nrm yes.rs", "Create f.py, Delete yes.rs"),
-            ("make > /tmp/a.log 2>&1; echo \"exit=$?\" >> /tmp/a.log", ""),
+            ("rm -f /tmp/a.log && make > /tmp/a.log 2>&1; echo \"exit=$?\" >> /tmp/a.log", ""),
             ("cat >> f.py << EOF\nx\nEOF", "Edit f.py"),
             ("echo hi > /dev/null; echo hi >log.txt 2>err.txt", "Create log.txt"),
             ("sed -i 's/a b/c/' src/x.rs", "Edit src/x.rs"),

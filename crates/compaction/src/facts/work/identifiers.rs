@@ -173,6 +173,7 @@ impl Names {
                     // `git tag --list 'v0.5*'`
                     let glob = *kind == Name::Version
                         && text[it.end()..].starts_with('*')
+                        && !text[it.end()..].starts_with("**")
                         && !text[..it.start()].ends_with('*');
                     if (alone || !matches!(kind, Name::Hash))
                         && !glob
