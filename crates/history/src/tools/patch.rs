@@ -25,12 +25,12 @@ fn enveloped(patch: &str) -> Vec<Action> {
             out.push(Action::on(Meaning::Delete, path.trim()));
         } else if let Some(path) = line.strip_prefix("*** Update File: ") {
             out.push(Action::on(Meaning::Edit, path.trim()));
-        } else if let Some(to) = line.strip_prefix("*** Move to: ") {
-            if let Some(last) = out.last_mut().filter(|it| it.meaning == Meaning::Edit) {
-                let renamed = Action { to: Some(to.trim().into()), ..last.clone() };
-                *last = Action { meaning: Meaning::Rename, ..renamed };
-                moved = Some(to.trim());
-            }
+        } else if let Some(to) = line.strip_prefix("*** Move to: ")
+            && let Some(last) = out.last_mut().filter(|it| it.meaning == Meaning::Edit)
+        {
+            let renamed = Action { to: Some(to.trim().into()), ..last.clone() };
+            *last = Action { meaning: Meaning::Rename, ..renamed };
+            moved = Some(to.trim());
         }
     }
     out
