@@ -77,7 +77,6 @@ pub struct Http {
 }
 
 impl Http {
-    /// To an endpoint.
     pub fn new(endpoint: Endpoint, limits: RequestLimits) -> Result<Self> {
         let is_here = Url::parse(&endpoint.base_url).is_ok_and(|it| is_loopback(&it));
         let client = client(is_here).connect_timeout(limits.connect).build().map_err(|error| {

@@ -297,7 +297,6 @@ impl CostInfo {
     }
 }
 
-/// What was sent where.
 pub(crate) fn sent_note(endpoint: &Endpoint, dialogue: &Dialogue) -> Option<String> {
     if dialogue.sent == 0 {
         return None;

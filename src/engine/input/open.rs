@@ -49,7 +49,6 @@ impl Opened {
         self.cwd.clone().or_else(|| self.session.history.meta.cwd.as_deref().map(PathBuf::from))
     }
 
-    /// With what was read of it.
     pub(crate) fn read_as(self, session: Session) -> Self {
         let cwd = self.cwd.clone();
         Self { session, ..self }.started_in(cwd)

@@ -160,7 +160,6 @@ impl Provider {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 
-    /// A gateway to it.
     pub fn gateway(&self) -> Web {
         let url = format!("http://127.0.0.1:{}", self.port);
         to(&url)

@@ -100,8 +100,8 @@ const INJECTED_STARTS: [&str; 9] = [
     "Planned action JSON:",
 ];
 
-/// The slash command in a message that Claude Code made of it alone, with the text that it has for it. The record of a
-/// command that asks nothing, as `/model`, begins with its name.
+/// The slash command of a message without arguments, behind which Claude Code puts the command's text. The record of a
+/// local command such as `/model` begins with `<command-name>` instead.
 pub(super) fn bare_command(message: &Message) -> Option<&str> {
     let command = message.texts().map(Text::as_str).find(|it| it.starts_with("<command-message>"));
     let command = command.filter(|_| message.role == Role::User && message.kind == Kind::Context);

@@ -237,7 +237,6 @@ pub struct HistoryPrefix {
 pub struct Plan {
     pub profile: String,
     pub cause: Cause,
-    /// The history it was made for.
     pub made_for: HistoryPrefix,
     /// Whether anything is to be done.
     pub act: bool,

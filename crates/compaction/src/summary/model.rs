@@ -111,7 +111,6 @@ pub enum StopReason {
     Refused,
     /// It wanted to call a tool.
     ToolCall,
-    /// The window was full.
     WindowFull,
 }
 

@@ -105,10 +105,14 @@ fn counts_problems(line: &str) -> bool {
         "Missing required argument",
     ];
     let nx = line.starts_with("NX ") && line.contains(" Running target");
-    let checks = line.contains(" checks failed") && !line.starts_with(['-', '*', '|', '>']);
+    let told = line.trim_start_matches(|it: char| !it.is_alphanumeric());
+    let checks = line.contains(" checks failed")
+        && !line.starts_with(['-', '*', '|', '>'])
+        && (told.starts_with("Some ") || told.starts_with(|it: char| ('1'..='9').contains(&it)));
     eslint
         || counted
-        || (nx || checks) && line.contains(" failed")
+        || nx && line.contains(" failed")
+        || checks
         || WHOLE.iter().any(|it| line.starts_with(it))
 }
 

@@ -46,7 +46,7 @@ static OPEN_INVITATION: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:any|some)(?:thing|where) (?:else|more)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
     r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
 ));
-/// The user says what was not wanted: that decides nothing.
+/// The user complains about what was done, which decides nothing.
 static COMPLAINS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:(?:i|we) (?:didn['’]?t|did not|never) (?:tell|ask|want|say|said|asked|told)|not what (?:i|we) (?:asked|said|meant|wanted))\b",
 );
@@ -252,8 +252,7 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
     let before = before.map(text_of_model).unwrap_or_default();
     let lower = Lowercased::of(whole);
     // Prose may follow an offer, which a bare yes or no answers even so.
-    let bare =
-        whole.split_whitespace().count() <= 3 && (CUES.approve.is_in(&lower) || CUES.refuse.is_in(&lower));
+    let bare = is_choice(whole) && (CUES.approve.is_in(&lower) || CUES.refuse.is_in(&lower));
     let offers = |it: &&str| OFFER.is_match(it) && is_question(it);
     let offer = || sentences(clip_end(&before, 4_000)).into_iter().rfind(offers);
     let asked = last_question(&before).or_else(|| offer().filter(|_| bare));

@@ -247,7 +247,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
         let bounded = plan.is_some_and(|it| it.part_at(part, sentence) == PlanPart::Bounds);
         let briefs = document && plan.is_some_and(|it| it.briefs);
         let in_list = (briefs && !bounded || stretch == Stretch::Typed) && is_listed_rule(part, sentence);
-        // "It says "never block"" forbids nothing.
+        // A cue within a quotation: `It says "never block".`
         let own =
             if sentence.starts_with(['"', '“']) { sentence.into() } else { without_quotations(sentence) };
         let polarity = polarity(&own).or_else(|| (whole || in_list).then_some(Polarity::Require));

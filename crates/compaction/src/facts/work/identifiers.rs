@@ -338,7 +338,7 @@ fn is_style_declaration(text: &str, at: usize, setting: &str) -> bool {
 fn is_informative(kind: Name, text: &str) -> bool {
     match kind {
         Name::Hash => {
-            // SHA-1, whole or cut, or SHA-256. Of 24 are the ids of databases.
+            // SHA-1, whole or cut, or SHA-256; 24 digits are an id of a database (MongoDB).
             matches!(text.len(), 7..=23 | 25..=40 | 64 | 71)
                 && text.bytes().any(|b| b.is_ascii_digit())
                 && text.bytes().any(|b| b.is_ascii_lowercase())

@@ -17,7 +17,7 @@ pub(super) fn words(fact: &Fact, chars: usize) -> String {
     }
 }
 
-/// To cut fewer characters would save nothing.
+/// Maximum characters that are not worth cutting out.
 const FEW: usize = 24;
 
 fn quoted(said: &str, chars: usize) -> String {

@@ -28,8 +28,8 @@ impl ParsedCommand {
         })
     }
 
-    /// Whether it takes changes back, other than by `git reset --hard`. `edited`: whether there are any; files of another
-    /// revision may be taken to read them.
+    /// Whether it takes changes back, other than by `git reset --hard`. `edited`: whether it names a file that the session
+    /// edited; without one, files of another branch may be taken only to read them.
     pub(in crate::facts) fn discards_changes(&self, edited: bool) -> bool {
         self.programs().any(|words| match words[..] {
             ["git", "checkout", "--" | ".", ..] | ["git", "revert", _, ..] => true,

@@ -67,7 +67,7 @@ static ERROR_LINES: [(ErrorLine, AsciiFirstRegex); 7] = [
 ];
 /// Lines that say no more than that something failed.
 static UNINFORMATIVE: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:debugger attached.*|zoxide: detected a possible configuration issue|(?-i:[A-Z][A-Z ]+[A-Z] {2,}ERROR)|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\(eval\):\w+:\d+: no such hash table element.*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|exception ignored while flushing sys\.stdout:|brokenpipeerror: .*|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
+    r"(?i)^\W*(?:debugger attached.*|zoxide: detected a possible configuration issue|please ensure that zoxide .*|if the issue persists, consider filing .*|https://github\.com/ajeetdsouza/zoxide/issues|disable this message by setting _zo_doctor=0|(?-i:[A-Z][A-Z ]+[A-Z] {2,}ERROR)|waiting for the debugger.*|chunk id.*|wall time.*|> .*|\(eval\):\w+:\d+: no such hash table element.*|\[[\w:-]+\] \$ .*|error: script \S+ exited with code \d+|error: failed to push some refs to .*|husky - .*failed.*|\[\w+\] error task failed|exit code:? -?\d+|exception ignored while flushing sys\.stdout:|brokenpipeerror: .*|error|fail(?:ed)?|errors?:|command exited with code \d+|process exited with code \d+|command aborted|npm (?:err!|error)(?: (?:errno|path|lifecycle|workspace|location|command)\b.*)?)\W*$",
 );
 /// Numbered lines of code, as viewers print them: not an error message.
 static NUMBERED: AsciiFirstRegex = AsciiFirstRegex::new(r"^\s*\d+\s*[:|→\t]");
@@ -97,11 +97,10 @@ static LISTED: AsciiFirstRegex = AsciiFirstRegex::new(
 /// The first line of the most certain kind.
 pub(super) fn error_line(text: &str) -> Option<(String, ErrorLine)> {
     if let Some(found) = LISTED.captures(text) {
-        let values = found[2]
-            .ends_with(':')
-            .then(|| text[found[0].len() + found.get(0).map_or(0, |it| it.start())..].lines());
-        let values = values.and_then(|mut it| it.find(|it| !it.trim().is_empty())).unwrap_or_default();
-        let told = format!("{}: {} {}", &found[1], &found[2], values.trim());
+        let below = &text[found.get(0).map_or(0, |it| it.end())..];
+        // The values stand below an error that ends with a colon.
+        let values = below.lines().map(str::trim).find(|it| !it.is_empty() && found[2].ends_with(':'));
+        let told = format!("{}: {} {}", &found[1], &found[2], values.unwrap_or_default());
         return Some((flat(clip(&told, 220).0), ErrorLine::Test));
     }
     for (kind, pattern) in &ERROR_LINES {
