@@ -76,10 +76,14 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
         .extend(skills.map(|(number, text)| Fact::from_tools(ToolTopic::Skills, number, text, Detail::None)));
 }
 
+/// Whether a call loads a skill.
+pub(in crate::facts) fn is_skill(call: &Call) -> bool {
+    matches!(call.name.to_lowercase().as_str(), "skill" | "activate_skill")
+}
+
 /// The name of the skill that a call loads.
 fn name_of(call: &Call) -> Option<String> {
-    let loads = matches!(call.name.to_lowercase().as_str(), "skill" | "activate_skill");
-    let input = loads.then(|| input_of(call))?;
+    let input = is_skill(call).then(|| input_of(call))?;
     let name = input.get("name").or_else(|| input.get("skill"))?.as_str()?;
     // `plugin:name` has the directory `name`.
     Some(name.rsplit(':').next().unwrap_or(name).to_owned())

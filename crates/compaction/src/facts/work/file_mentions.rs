@@ -48,12 +48,13 @@ pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
     });
     // `@src/a.rs` is how a prompt names a file to some clients; `@/a.ts` and `@scope/a.ts` name modules.
     let paths = paths.map(|it| it.strip_prefix('@').filter(|rest| !rest.starts_with('/')).unwrap_or(it));
-    let mut out: Vec<&str> =
-        paths.filter_map(leading_path).filter(|it| it.contains('/') && !lists_files(it)).collect();
-    out.sort_unstable();
-    out.dedup();
-    out.truncate(MAX_FILES);
-    out
+    distinct(paths.filter_map(leading_path).filter(|it| it.contains('/') && !lists_files(it)).collect())
+}
+
+/// The files that a reply names, other than in a block, which may show an example.
+pub(in crate::facts) fn in_reply(text: &str) -> Vec<&str> {
+    let told = stretches(clip(text, MAX_BYTES).0).into_iter().filter(|it| it.0 != Stretch::Block);
+    distinct(told.flat_map(|it| in_prose(it.1)).collect())
 }
 
 /// The files that a prompt names, in what was typed or in a document, and those that a diff in it changes.
@@ -68,10 +69,14 @@ pub(in crate::facts) fn in_prompt(text: &str) -> Vec<&str> {
             Stretch::Block | Stretch::Diff | Stretch::Log | Stretch::Transcript | Stretch::HarnessText => {}
         }
     }
-    out.sort_unstable();
-    out.dedup();
-    out.truncate(MAX_FILES);
-    out
+    distinct(out)
+}
+
+fn distinct(mut paths: Vec<&str>) -> Vec<&str> {
+    paths.sort_unstable();
+    paths.dedup();
+    paths.truncate(MAX_FILES);
+    paths
 }
 
 /// Whether a slash separates two files: `a.md/b.json`.
@@ -141,6 +146,13 @@ pub(in crate::facts) fn is_placeholder(path: &str) -> bool {
     const ROUTES: [&str; 8] = ["js", "jsx", "ts", "tsx", "mjs", "vue", "svelte", "astro"];
     let ending = path.rsplit_once('.').map_or("", |it| it.1);
     path.contains("REDACTED") || file_name(path).contains('[') && !ROUTES.contains(&ending)
+}
+
+/// Whether a part of a path stands for any: `scripts/X.py`, `turn-N.md`, `run-XXXXXX.txt`.
+pub(in crate::facts) fn has_variable(path: &str) -> bool {
+    path.split('/')
+        .filter_map(|it| it.split('.').next())
+        .any(|stem| stem.ends_with("XXX") || matches!(stem.rsplit(['-', '_']).next(), Some("N" | "X")))
 }
 
 /// Whether a path is among what an agent or a package manager keeps for itself: instructions that were loaded, caches.

@@ -53,8 +53,14 @@ enum By {
 type File = (String, (usize, FileOp, Option<String>));
 
 /// Drops files that were only mentioned if another path tells them, as the end of a longer one or a directory of it, or if
-/// they are no part of the work. `listed`: what long listings showed.
-pub(super) fn drop_idle(listed: &HashSet<String>, base: Option<&str>, end: usize, files: &mut Vec<File>) {
+/// they are no part of the work. `listed`: what long listings showed; `announced`: what only the model named.
+pub(super) fn drop_idle(
+    listed: &HashSet<String>,
+    announced: &HashSet<String>,
+    base: Option<&str>,
+    end: usize,
+    files: &mut Vec<File>,
+) {
     let mut told: HashSet<String> = HashSet::new();
     for (path, (_, op, _)) in files.iter() {
         for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
@@ -74,13 +80,19 @@ pub(super) fn drop_idle(listed: &HashSet<String>, base: Option<&str>, end: usize
         .map(str::to_owned)
         .collect();
     let names: HashSet<String> = files.iter().map(|it| it.0.clone()).collect();
+    let only_announced = |path: &str, op: FileOp| op == FileOp::Mentioned && announced.contains(path);
+    let seen = files.iter().filter(|(path, (_, op, _))| !only_announced(path, *op));
+    let seen: HashSet<String> = seen.flat_map(|it| directories(&it.0)).map(str::to_owned).collect();
     let foreign = |path: &str| {
-        // A route of an application, or the import of a module.
-        root(path).is_some_and(|it| !SYSTEM_ROOTS.contains(&it) && !roots.contains(it))
+        // An example, or a file of another project.
+        announced.contains(path) && directories(path).next().is_some_and(|it| !seen.contains(it))
+            // A route of an application, or the import of a module.
+            || root(path).is_some_and(|it| !SYSTEM_ROOTS.contains(&it) && !roots.contains(it))
             // How a diff names it.
             || ["a/", "b/"].iter().any(|it| path.strip_prefix(it).is_some_and(|it| names.contains(it)))
             || file_mentions::is_of_other_tree(path, base)
             || file_mentions::is_placeholder(path)
+            || file_mentions::has_variable(path)
     };
     files.retain(|(path, (_, op, _))| {
         *op != FileOp::Mentioned
@@ -99,6 +111,12 @@ const MAX_DEPTH: usize = 24;
 /// The first directory of an absolute path.
 fn root(path: &str) -> Option<&str> {
     path.strip_prefix('/').and_then(|it| it.split('/').next())
+}
+
+/// The names of the directories in a path.
+fn directories(path: &str) -> impl Iterator<Item = &str> {
+    let (dirs, _) = path.rsplit_once('/').unwrap_or_default();
+    dirs.split('/').filter(|it| !it.is_empty() && *it != "~").take(MAX_DEPTH)
 }
 
 /// Whether a directory is named by a shell variable, whose value is unknown.
@@ -135,21 +153,26 @@ impl Work<'_> {
         }
     }
 
-    /// Records the files that a prompt or a reply names.
+    /// Records the files that a prompt or another model's report names.
     pub(super) fn note_named_files(&mut self, number: usize, named: Vec<&str>) {
         for found in named {
             let name = path(found, None, self.base);
             self.listed.remove(&name);
+            self.announced.remove(&name);
             self.note_file(number, name);
         }
     }
 
     /// Records the files that the model names, which it may be about to make.
     pub(super) fn note_announced_files(&mut self, number: usize, named: Vec<&str>) {
-        let names = named.iter().map(|it| path(it, None, self.base));
-        let new: Vec<String> = names.filter(|it| !self.files.contains_key(it)).collect();
-        self.note_named_files(number, named);
-        self.announced.extend(new);
+        for found in named {
+            let name = path(found, None, self.base);
+            self.listed.remove(&name);
+            if !self.files.contains_key(&name) {
+                self.announced.insert(name.clone());
+            }
+            self.note_file(number, name);
+        }
     }
 
     pub(super) fn note_file(&mut self, number: usize, name: String) {

@@ -14,6 +14,7 @@ pub(in crate::facts) mod symbols;
 use std::collections::{HashMap, HashSet};
 
 use crate::facts::plan::{Answer, user_replies};
+use crate::facts::skills::is_skill;
 use crate::facts::talk::orders::rule_topic;
 use crate::facts::text::{clip, flat, without_durations, without_escapes};
 use crate::facts::voice::{ToolTopic, UserReply};
@@ -151,7 +152,7 @@ pub(in crate::facts) fn read(
     work.join_spellings();
     // A map has no order of its own.
     let mut files: Vec<_> = std::mem::take(&mut work.files).into_iter().collect();
-    files::drop_idle(&work.listed, base, end, &mut files);
+    files::drop_idle(&work.listed, &work.announced, base, end, &mut files);
     files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
     facts.extend(files.into_iter().map(|(path, (message, op, to))| {
         Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
@@ -224,7 +225,7 @@ impl Work<'_> {
                     }
                     Part::Text(text) if message.role == Role::Assistant => {
                         self.log.read_reply(number, text.as_str());
-                        self.note_announced_files(number, file_mentions::in_prose(text.as_str()));
+                        self.note_announced_files(number, file_mentions::in_reply(text.as_str()));
                         self.note_excuse(number, text.as_str());
                         self.note_other_way(number, text.as_str());
                     }
@@ -430,7 +431,7 @@ impl Work<'_> {
                     match main {
                         Meaning::Search | Meaning::List => self.note_found_files(number, actions, output),
                         // Another model's report.
-                        Meaning::Delegate => {
+                        Meaning::Delegate if !is_skill(call) => {
                             self.delegated |= !only_looks(call);
                             self.note_named_files(number, file_mentions::in_prose(output.text.as_str()));
                         }

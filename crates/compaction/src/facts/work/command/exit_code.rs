@@ -1,6 +1,6 @@
 //! What the exit code of a command line says of the programs in it.
 
-use super::{ParsedCommand, greps};
+use super::{Operation, ParsedCommand, greps};
 use history::tools::{Joint, Program};
 
 fn name(program: &Program) -> &str {
@@ -38,7 +38,11 @@ impl ParsedCommand {
     pub(in crate::facts) fn hides_check(&self, found: bool) -> bool {
         let mut piped = self.programs.iter().rev().take_while(|it| it.joint == Joint::Pipe).map(name);
         let filtered = piped.find(|it| !VIEWERS.contains(it)).is_some_and(filters);
-        let tests = || self.operations().iter().any(|it| it.name.contains("test"));
+        let tests = || {
+            let names =
+                |it: &Operation| it.name.contains("test") || it.targets.iter().any(|it| it.contains(":test"));
+            self.operations().iter().any(names)
+        };
         self.is_setup() && filtered && (found || tests())
     }
 

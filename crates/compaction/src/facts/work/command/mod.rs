@@ -392,11 +392,12 @@ impl ParsedCommand {
 
     /// Whether it builds, checks or runs the project.
     pub(in crate::facts) fn is_setup(&self) -> bool {
-        let is = |word: &str, known: &str| {
-            word.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        // A task may have words behind it, `test:unit`, and a directory before it, `//apps/api:test`.
+        let task = |word: &str| {
+            let task = word.strip_prefix("//").and_then(|it| it.split_once(':')).map_or(word, |it| it.1);
+            SETUP_WORDS.contains(&task.split(':').next().unwrap_or_default())
         };
-        self.programs()
-            .any(|words| words.iter().take(4).any(|it| SETUP_WORDS.iter().any(|known| is(it, known))))
+        self.programs().any(|words| words.iter().take(4).any(|it| task(it)))
     }
 
     /// Where what it prints was looked up, from where the command begins: nothing where some of it comes from elsewhere.

@@ -5,7 +5,7 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::work::paths::file_name;
 
 /// Errors that only some programs print, with words of their names.
-static PRINTED_BY: [(AsciiFirstRegex, &[&str]); 6] = [
+static PRINTED_BY: [(AsciiFirstRegex, &[&str]); 7] = [
     printed_by(r"^--- FAIL: ", &["go test"]),
     printed_by(r"^(?:FAILED \S+::|E {2,}|ConftestImportFailure)", &["pytest", "test", "tests"]),
     printed_by(
@@ -14,6 +14,7 @@ static PRINTED_BY: [(AsciiFirstRegex, &[&str]); 6] = [
     ),
     printed_by(r"^\(fail\) ", &["bun test", "test"]),
     printed_by(r"\berror TS\d+", &["tsc", "typecheck", "check", "build"]),
+    printed_by(r"^(?:fatal: pathspec |The following paths are ignored by )", &["git add"]),
     printed_by(r"^(?:fatal: |! \[(?:remote )?rejected\]|CONFLICT)", &["git"]),
 ];
 

@@ -94,6 +94,11 @@ static LISTED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^ +\d+ failing\s*\n\s*\n? +1\) (\S.*(?:\n +\S.*){0,4}?):\s*\n(?:\s*\n)* +(\S.*)$",
 );
 
+/// Whether a line says more than that something failed.
+pub(super) fn is_informative(line: &str) -> bool {
+    !line.trim().is_empty() && !UNINFORMATIVE.is_match(line)
+}
+
 /// The first line of the most certain kind.
 pub(super) fn error_line(text: &str) -> Option<(String, ErrorLine)> {
     if let Some(found) = LISTED.captures(text) {

@@ -9,7 +9,7 @@ use super::command::{ParsedCommand, lets_through};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::without_escapes;
 use counts::{Counts, checked_nothing, counts_in, packages_passed};
-use error_line::{ErrorLine, error_line, first_line, panic_location, raised};
+use error_line::{ErrorLine, error_line, first_line, is_informative, panic_location, raised};
 use history::Output;
 use printed::{
     commits_in, conflict, created_issue, ends_as_failed, failed_verdict, is_authenticated, is_rebased,
@@ -59,7 +59,7 @@ static RUNNING: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// Errors of a shell or interpreter that could not start the command.
 static COULD_NOT_START: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?m)^\S.*: (?:No module named \S+|command not found|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
+    r"^\S.*: (?:No module named \S+|command not found(?:: \S+)?|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
 );
 /// An output that is nothing but a refusal of the system.
 static DENIED: AsciiFirstRegex =
@@ -254,7 +254,8 @@ impl Evidence<'_> {
         }
         let kind = kind.filter(|_| !self.prints_contents);
         let first = self.head.trim();
-        let could_not_start = first.lines().count() <= 2 && COULD_NOT_START.is_match(first)
+        let told: Vec<&str> = first.lines().filter(|it| is_informative(it)).take(3).collect();
+        let could_not_start = told.len() <= 2 && told.iter().any(|it| COULD_NOT_START.is_match(it))
             || !self.prints_contents && DENIED.is_match(first);
         // `head` at the end of the pipe hides the failure of a program that states it.
         let cut_off = self.parsed.ends_in_viewer()
