@@ -194,6 +194,7 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
         return (all.to_vec(), 0);
     }
     keep_turns(all, left, &mut picked);
+    tell_headings(all, &mut picked);
     let missing = (0..all.len()).filter(|at| picked[*at].is_none() && is_item(all[*at])).count();
     drop_empty_headings(all, &mut picked);
     (picked.into_iter().flatten().collect(), missing)
@@ -227,12 +228,13 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
     let has_weighty = weighty.contains(&true);
     let last = (0..all.len()).rfind(|at| !aside[*at]).unwrap_or(0);
     let undone = all.iter().filter(|it| it.contains(['❌', '⚠'])).count();
+    let remaining = remaining(all);
     let rank = |at: usize, it: &str| match at {
         0 => Some(0),
         at if aside[at] => concludes(&lower[at]).then_some(CONCLUDES + 1),
         // What is not done, of a list in which most is.
         _ if undone <= FEW && it.contains(['❌', '⚠']) => Some(1),
-        at if at == last => Some(1),
+        at if at == last || remaining[at] => Some(1),
         at if weighty[at] || labelled(it) => Some(2),
         _ if headings > 1 && NUMBERED_HEADING.is_match(it) => Some(2),
         at if at + 1 == last => Some(if has_weighty { 3 } else { 1 }),
@@ -242,6 +244,18 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
         all.iter().enumerate().filter_map(|(at, it)| Some((rank(at, it)?, at))).collect();
     ranked.sort_unstable();
     (ranked, has_weighty)
+}
+
+/// Which lines are a heading that says what remains to be done, or below it.
+fn remaining(all: &[&str]) -> Vec<bool> {
+    let mut below = false;
+    let is_below = |line: &&str| {
+        if is_title(line) || ends_with_colon(line) {
+            below = CUES.remaining.is_in(&Lowercased::of(line));
+        }
+        below
+    };
+    all.iter().map(is_below).collect()
 }
 
 /// Whether a sentence begins with a word that turns or concludes the one before it: "But", "So".
@@ -271,6 +285,20 @@ fn keep_turns<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str
 fn is_title(line: &str) -> bool {
     let bold = line.strip_prefix("**").and_then(|it| it.strip_suffix("**"));
     line.starts_with('#') || bold.is_some_and(|it| !it.contains("**") && !it.ends_with(['.', '!']))
+}
+
+/// What stands below a heading that is not told would seem to stand below the one before it that is.
+fn tell_headings<'a>(all: &[&'a str], picked: &mut [Option<&'a str>]) {
+    let (mut told, mut left_out) = (false, None);
+    for at in 0..all.len() {
+        match picked[at] {
+            Some(line) if is_title(line) => (told, left_out) = (true, None),
+            Some(_) if told => left_out.take().into_iter().for_each(|at: usize| picked[at] = Some(all[at])),
+            Some(_) => {}
+            None if is_title(all[at]) => left_out = Some(at),
+            None => {}
+        }
+    }
 }
 
 /// A heading or introduction is of no use without the lines after it, and one that counts them not without all.
