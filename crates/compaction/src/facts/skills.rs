@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::text::{clip, flat, sentences, slash_command, without_bold};
 use super::voice::ToolTopic;
 use super::{Detail, Fact, FileOp, Topic, input_of};
+use history::tools;
 use history::{Call, History, Kind, Message, Role, Text};
 
 /// How the text of a skill begins in the message that Claude Code puts behind the call; its directory follows.
@@ -63,7 +64,9 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
             before = "";
         }
     }
-    for fact in facts.iter().filter(|it| matches!(it.detail, Detail::File { op: FileOp::Read, .. })) {
+    let by_file = !tools::loads_skills(history.meta.agent.as_deref());
+    let read = |it: &&Fact| by_file && matches!(it.detail, Detail::File { op: FileOp::Read, .. });
+    for fact in facts.iter().filter(read) {
         let Some(skill) = read_as_file(history, fact) else { continue };
         loaded.entry(skill.name.to_owned()).or_insert_with(|| (fact.message, line(&skill)));
     }

@@ -26,11 +26,11 @@ static KINDS: [(Name, AsciiFirstRegex); 9] = [
     kind(
         Name::Version,
         concat!(
-            r"@?[A-Za-z][\w./-]*(?:@[\^~]?v?|==)\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b",
-            r"|[\x22'][@A-Za-z][\w./-]*[\x22']: ?[\x22'][\^~]?\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?[\x22']|\b[a-z][\w./-]*[:=]v?\d+\.\d+\.\d+(?:-[\w.]+)?\b",
+            r"@?[A-Za-z][\w./-]*(?:@[\^~]?v?|==)\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|[ab]|\.dev|\.post)\d+)?\b",
+            r"|[\x22'][@A-Za-z][\w./-]*[\x22']: ?[\x22'][\^~]?\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?[\x22']|\b[a-z][\w./-]*[:=]v?\d+\.\d+\.\d+(?:-[\w.]+|(?:rc|[ab]|\.dev|\.post)\d+)?\b",
             r"|(?i)\b(?:go|java|node|php|python|ruby|rust|swift|typescript) v?\d+\.\d+(?:\.\d+)*\b(?-i)",
-            r"|(?m:^)[ \t]*[A-Za-z]\w*[-_./][\w./-]*\w v\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b",
-            r"|\bv\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b|\b\d+\.\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?\b",
+            r"|(?m:^)[ \t]*[A-Za-z]\w*[-_./][\w./-]*\w v\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|[ab]|\.dev|\.post)\d+)?\b",
+            r"|\bv\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|[ab]|\.dev|\.post)\d+)?\b|\b\d+\.\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|[ab]|\.dev|\.post)\d+)?\b",
         ),
     ),
     kind(Name::Port, r"(?i)(?:\bport[ :=]+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)\d{2,5}\b"),
@@ -41,7 +41,7 @@ static KINDS: [(Name, AsciiFirstRegex); 9] = [
     ),
     kind(
         Name::Setting,
-        r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;$()]{1,80}|[`'\x22]?\b[a-z]+(?:[A-Z][a-z0-9]*|_[a-z0-9]+)+[`'\x22]?\s?[:=]\s?\d+\b",
+        r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]{2,}=[^\s'\x22`;$()]{1,80}|[`'\x22]?\b[a-z]+(?:[A-Z][a-z0-9]*|_[a-z0-9]+)+[`'\x22]?\s?[:=]\s?\d+(?:\.\d+)?\b",
     ),
     kind(Name::Colour, r"#[0-9A-Fa-f]{6}\b"),
 ];
@@ -127,8 +127,22 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
         .collect();
     let shortened = |it: &Fact| ids.iter().any(|id| id.starts_with(it.text.as_str()));
     facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.is_lost(&it.text) && !shortened(it));
+    drop_assignments(&mut facts);
     facts.extend(symbols.into_facts());
     facts
+}
+
+/// Drops what code assigns to a variable in turn, which configures nothing.
+fn drop_assignments(facts: &mut Vec<Fact>) {
+    const VALUES: usize = 3;
+    let key = |it: &Fact| {
+        (it.detail == Detail::Name(Name::Setting)).then(|| (it.message, setting_key(&it.text).to_owned()))
+    };
+    let mut values: HashMap<(usize, String), usize> = HashMap::new();
+    for key in facts.iter().filter_map(key) {
+        *values.entry(key).or_default() += 1;
+    }
+    facts.retain(|it| key(it).is_none_or(|it| values[&it] < VALUES));
 }
 
 /// The names that were read, each once.
@@ -175,8 +189,14 @@ impl Names {
                         && text[it.end()..].starts_with('*')
                         && !text[it.end()..].starts_with("**")
                         && !text[..it.start()].ends_with('*');
+                    // Of a longer number, which the pattern does not know.
+                    let cut = matches!(kind, Name::Version | Name::Setting)
+                        && text[it.end()..]
+                            .strip_prefix('.')
+                            .is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()));
                     if (alone || !matches!(kind, Name::Hash))
                         && !glob
+                        && !cut
                         && !none
                         && !is_part_of_other(*kind, &text[..it.start()], it.as_str())
                     {
@@ -250,7 +270,10 @@ fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
         Name::Setting => before.ends_with('-') && name.contains(':'),
         // `two branches byte-for-byte alike`
         Name::Branch => {
-            last == "branches" && !name.contains('/') && !["main", "master", "dev"].contains(&name)
+            let counted =
+                last == "branches" && !name.contains('/') && !["main", "master", "dev"].contains(&name);
+            // `a multi-branch non-relay sync`
+            counted || before.trim_end().ends_with("-branch")
         }
         // `alex/v0.3.0-review`, and the time of a screenshot: `at 10.36.37`.
         Name::Version => {
@@ -364,9 +387,9 @@ fn is_informative(kind: Name, text: &str) -> bool {
         }
         Name::Ticket => {
             let name = text.split('-').next().unwrap_or_default();
-            const NO_TRACKERS: [&str; 16] = [
+            const NO_TRACKERS: [&str; 23] = [
                 "UTF", "SHA", "ISO", "GPT", "GLM", "AES", "RSA", "MD", "ES", "TLS", "IEEE", "PHASE", "STEP",
-                "PART", "STAGE", "ROUND",
+                "PART", "STAGE", "ROUND", "MINOR", "MAJOR", "NOTE", "NIT", "BLOCKER", "CRITICAL", "FINDING",
             ];
             !NO_TRACKERS.contains(&name)
         }

@@ -36,6 +36,7 @@ pub(super) struct Row {
     pub(super) response: Option<Arc<str>>,
     pub(super) at: Option<i64>,
     pub(super) cwd: Option<Arc<str>>,
+    pub(super) branch: Option<Arc<str>>,
     /// Of a prompt: whether it was sent in plan mode.
     pub(super) planning: Option<bool>,
     pub(super) compact: Option<Box<Compact>>,

@@ -419,7 +419,7 @@ impl ParsedCommand {
         Some(one.map(str::to_owned))
     }
 
-    /// What the programs are given that failed, as an output shows: `a` of `cat a || echo none`.
+    /// What the programs are given that is not there, as an output shows: `a` of `cat a || echo none`.
     pub(in crate::facts) fn absent<'a>(&'a self, output: &str) -> Vec<&'a str> {
         let instead = |it: &Program| {
             let told = it.words[1..].join(" ");
@@ -433,8 +433,14 @@ impl ParsedCommand {
         let pairs = self.programs.windows(2).filter(|it| instead(&it[1]).is_some_and(|it| failed(&it)));
         let given =
             pairs.map(|it| it[0].words[1..].iter().map(String::as_str).filter(|it| !it.starts_with('-')));
+        // `nl: src/a.rs: No such file or directory`
+        let refused = |word: &&str| {
+            let mut lines = output.lines().filter(|it| it.ends_with(": No such file or directory"));
+            lines.any(|it| it.contains(&format!(" {word}:")) || it.contains(&format!("'{word}'")))
+        };
+        let words = self.programs.iter().flat_map(|it| it.words.iter().skip(1)).map(String::as_str);
         // Of several files, some may have been printed.
-        given.filter(|it| it.clone().count() == 1).flatten().collect()
+        given.filter(|it| it.clone().count() == 1).flatten().chain(words.filter(refused)).collect()
     }
 
     /// The words of each program, and where it runs.

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::command::ParsedCommand;
-use super::super::paths::file_name;
 use super::listing::{Change, Listed, Listing, is_same, of_commit};
 use super::{COMMITTED, of_git};
 
@@ -15,8 +14,10 @@ pub(in crate::facts::work) struct Uncommitted {
     status: Option<usize>,
     /// Files of the working directory that were edited or listed since, and the last message that shows it.
     changed: BTreeMap<String, (usize, Change)>,
-    /// Those of them that the session edited, whose path is told elsewhere.
+    /// Those of them that the session edited.
     edited: BTreeSet<String>,
+    /// Message of the last edit.
+    last_edit: usize,
     /// What was untracked before the session did anything.
     untracked_before: BTreeSet<String>,
     /// What was staged, as named.
@@ -33,6 +34,7 @@ impl Uncommitted {
             let change = new.unwrap_or(Change::Modified);
             self.changed.insert(path.to_owned(), (number, change));
             self.edited.insert(path.to_owned());
+            self.last_edit = number;
         }
     }
 
@@ -188,7 +190,7 @@ impl Uncommitted {
                 (format!("git status: #{}, last commit: #{}", origin(status), origin(commit)), status)
             }
             (Some(status), _) => {
-                let since = if newest.iter().any(|it| it.1.0 > status) { ", and edits since" } else { "" };
+                let since = if self.last_edit > status { ", and edits since" } else { "" };
                 (format!("git status: #{}{since}", origin(status)), status)
             }
             (None, Some(_)) if unseen => return None,
@@ -198,7 +200,7 @@ impl Uncommitted {
         newest.retain(|it| !unseen || it.1.0 <= at);
         newest.sort_by_key(|it| std::cmp::Reverse(it.1.0));
         let name = |(path, (_, change)): &(&String, &(usize, Change))| match change {
-            Change::Modified => self.short_name(path).to_owned(),
+            Change::Modified => path.to_string(),
             // As git writes it.
             Change::Added => format!("A {path}"),
             Change::Untracked => format!("?? {path}"),
@@ -207,15 +209,12 @@ impl Uncommitted {
         let named: Vec<String> = newest.iter().take(NAMED).map(name).collect();
         let more = newest.len() - named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        (!named.is_empty()).then(|| format!("uncommitted ({known}): {}{more}", named.join(", ")))
-    }
-
-    /// The name of a file that the session edited, where no other one has it: the list of files has its path.
-    fn short_name<'a>(&self, path: &'a str) -> &'a str {
-        let name = file_name(path);
-        let other = |it: &String| it != path && file_name(it) == name;
-        let shared = self.edited.iter().chain(self.changed.keys()).any(other);
-        if shared || !self.edited.contains(path) { path } else { name }
+        let before: Vec<&str> = before.iter().map(|it| it.0.as_str()).take(NAMED).collect();
+        let before = match before[..] {
+            [] => String::new(),
+            _ => format!("; untracked since before: {}", before.join(", ")),
+        };
+        (!named.is_empty()).then(|| format!("uncommitted ({known}): {}{more}{before}", named.join(", ")))
     }
 }
 
@@ -244,11 +243,11 @@ mod tests {
             work.told(false, &|it| it).unwrap_or_default()
         };
         for (command, output, expected) in [
-            ("ls", "", "uncommitted (as far as seen; last commit: #1): b.rs, a.rs"),
+            ("ls", "", "uncommitted (as far as seen; last commit: #1): src/b.rs, src/a.rs"),
             (
                 "git add src/a.rs && git commit -m a",
                 "",
-                "uncommitted (as far as seen; last commit: #5): b.rs",
+                "uncommitted (as far as seen; last commit: #5): src/b.rs",
             ),
             ("git add src && git commit -m a", "", ""),
             ("git commit -am a", "", ""),
@@ -263,37 +262,41 @@ mod tests {
             (
                 "git status -s && git diff --stat HEAD~1",
                 " M src/a.rs=== changes ===\n",
-                "uncommitted (as far as seen; last commit: #1): b.rs, a.rs",
+                "uncommitted (as far as seen; last commit: #1): src/b.rs, src/a.rs",
             ),
-            ("git status --short", " M src/b.rs\n?? new/\n", "uncommitted (git status: #5): ?? new/, b.rs"),
+            (
+                "git status --short",
+                " M src/b.rs\n?? new/\n",
+                "uncommitted (git status: #5): ?? new/, src/b.rs",
+            ),
             (
                 "git status -s | head -1",
                 " M src/b.rs\n",
-                "uncommitted (as far as seen; last commit: #1): b.rs, a.rs",
+                "uncommitted (as far as seen; last commit: #1): src/b.rs, src/a.rs",
             ),
             (
                 "git diff --stat",
                 " .../b.rs | 2 +-\n src/d.rs | 1 +\n",
-                "uncommitted (as far as seen; last commit: #1): b.rs, src/d.rs, a.rs",
+                "uncommitted (as far as seen; last commit: #1): src/b.rs, src/d.rs, src/a.rs",
             ),
             (
                 "git status",
                 "On branch main\nChanges not staged for commit:\n  (use \"git add\" …)\n\tmodified:   docs/c.md\n\tdeleted:    src/d.rs\n\nUntracked files:\n\tsrc/a.rs\n\nno changes added to commit\n",
                 "uncommitted (git status: #5): docs/c.md, ?? src/a.rs, D src/d.rs",
             ),
-            ("git checkout -b next", "", "uncommitted (as far as seen; last commit: #1): b.rs, a.rs"),
+            ("git checkout -b next", "", "uncommitted (as far as seen; last commit: #1): src/b.rs, src/a.rs"),
             ("cd deep && git add src/ && git commit -m a", "[main 2b3c4d5] a", ""),
             (
                 "git add x && git commit -m a",
                 "[main 2b3c4d5] a\n 2 files changed\n create mode 100644 src/b.rs",
-                "uncommitted (as far as seen; last commit: #5): a.rs",
+                "uncommitted (as far as seen; last commit: #5): src/a.rs",
             ),
             (
                 "git add x && git commit -m a",
                 "[main 2b3c4d5] a\n rename src/{c.rs => b.rs} (98%)\n delete mode 100644 src/a.rs",
                 "",
             ),
-            ("git restore src/b.rs", "", "uncommitted (as far as seen; last commit: #1): a.rs"),
+            ("git restore src/b.rs", "", "uncommitted (as far as seen; last commit: #1): src/a.rs"),
         ] {
             assert_eq!(told(&[(command, output)]), expected, "{command}");
         }
@@ -315,7 +318,7 @@ mod tests {
         run(&mut work, 3, "git status --short", " M a.toml\n D lib/a.toml\n?? .tool/\n?? notes.md\n?? b/\n");
         assert_eq!(
             work.told(false, &|it| it).unwrap(),
-            "uncommitted (git status: #3): a.toml, ?? b/, D lib/a.toml, ?? notes.md"
+            "uncommitted (git status: #3): a.toml, ?? b/, D lib/a.toml, ?? notes.md; untracked since before: .tool/"
         );
         run(&mut work, 4, "git commit -am all && git status --short", "?? .tool/\n");
         assert_eq!(work.told(false, &|it| it), None);

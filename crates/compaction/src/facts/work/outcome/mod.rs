@@ -43,7 +43,7 @@ impl Outcome {
 }
 
 static HEADER: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"^(?:Chunk ID: |Exit code: |Wall time: |Script completed\n|Process exited with code )[^\x00]*?\nOutput:\n",
+    r"^(?:Command: |Chunk ID: |Exit code: |Wall time: |Script completed\n|Process exited with code )[^\x00]*?\nOutput:\n",
 );
 /// The result of a command that the user stopped.
 const STOPPED: &str = "stopped by the user";
