@@ -38,6 +38,9 @@ static CHOSEN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
 static OFFERED_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
 );
+/// The option in a recommendation: `My recommendation: **A** — …`.
+static RECOMMENDED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?:[:*(]|[Oo]ption|with|for) ?([1-9]|[A-H])(?:\*|[.,:;)]| ?[—–(-]|$)");
 /// The model offers to do something.
 static OFFER: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*(?:(?:do you )?want me to|would you like me to|shall i)\b");
@@ -46,6 +49,10 @@ static OPEN_INVITATION: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)\b(?:any|some)(?:thing|where) (?:else|more)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
     r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
 ));
+/// An order to find something out, which leaves it open.
+static ASKS_WHETHER: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:please )?(?:check|verify|confirm|review|see|assess|evaluate|determine)\b.*\bwhether\b",
+);
 /// The user complains about what was done, which decides nothing.
 static COMPLAINS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:(?:i|we) (?:didn['’]?t|did not|never) (?:tell|ask|want|say|said|asked|told)|not what (?:i|we) (?:asked|said|meant|wanted))\b",
@@ -236,7 +243,16 @@ fn last_question(text: &str) -> Option<&str> {
             break;
         }
     }
-    None
+    // A recommendation may follow the options, which asks whether it is followed.
+    let options: Vec<_> = OFFERED_OPTION.find_iter(tail).collect();
+    let [first, .., last] = &options[..] else { return None };
+    recommendation(&tail[last.end()..])?;
+    sentences(&tail[..first.start()]).pop()
+}
+
+/// The sentence that recommends something.
+fn recommendation(text: &str) -> Option<&str> {
+    sentences(text).into_iter().find(|it| CUES.recommends.is_in(&Lowercased::of(it)))
 }
 
 pub(in crate::facts) fn is_question(text: &str) -> bool {
@@ -265,25 +281,27 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
     // "2", "option B", "go with the first": refers to the offered options.
     if short && let Some(letter) = CHOSEN_OPTION.captures(whole).and_then(|it| it.get(1)) {
         let alone = whole.chars().count() <= 3 || whole[..letter.start()].chars().any(char::is_alphabetic);
-        let wanted = letter.as_str();
-        let offers: Vec<_> = OFFERED_OPTION.captures_iter(&before).collect();
-        let offer = offers
-            .iter()
-            .rev()
-            .find(|it| it.get(1).is_some_and(|it| it.as_str().eq_ignore_ascii_case(wanted)));
         let single = alone
             || whole[letter.end()..].starts_with([',', '.', ')', ' '])
                 && letter.as_str().chars().all(|c| c.is_ascii_digit());
-        if let Some(what) = offer.filter(|_| single && offers.len() >= 2).and_then(|it| it.get(2)) {
-            let means = without_bold(&flat(clip(what.as_str().trim_matches(['*', ' ']), 200).0));
+        if single
+            && OFFERED_OPTION.find_iter(&before).nth(1).is_some()
+            && let Some(means) = option(&before, letter.as_str())
+        {
             push(said.clone(), asked, Some(means), false, facts);
             return;
         }
     }
+    // "Proceed" chooses between no alternatives.
+    if bare && CUES.approve.is_in(&lower) && asked.is_some_and(|it| it.contains(", or ")) {
+        return;
+    }
     if asked.is_some_and(|it| replies_to(it, whole)) {
         // Approval may come with a further question.
-        let refused = CUES.refuse.is_in(&lower) && !approves(&lower, whole);
-        push(said.clone(), asked, None, refused, facts);
+        let approved = approves(&lower, whole);
+        let recommended = || RECOMMENDED.captures(recommendation(&before)?)?.get(1).map(|it| it.as_str());
+        let means = if bare && approved { recommended().and_then(|it| option(&before, it)) } else { None };
+        push(said.clone(), asked, means, CUES.refuse.is_in(&lower) && !approved, facts);
         return;
     }
     let stretches = prompt.parts().iter().flat_map(|it| stretches(it));
@@ -296,6 +314,7 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
             || QUESTION_WITHIN.is_match(sentence)
             || whole.len() > 2_500
             || polarity(sentence).is_some()
+            || ASKS_WHETHER.is_match(sentence)
             || COMPLAINS.is_match(sentence);
         let lower = Lowercased::of(sentence);
         if !other
@@ -305,6 +324,13 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
             push(quote, None, None, false, facts);
         }
     }
+}
+
+/// What the last option of a message is that has a letter or number.
+fn option(message: &str, wanted: &str) -> Option<String> {
+    let is_wanted = |it: &str| it.eq_ignore_ascii_case(wanted);
+    let offered = OFFERED_OPTION.captures_iter(message).filter(|it| is_wanted(&it[1])).last()?;
+    Some(without_bold(&flat(clip(offered[2].trim_matches(['*', ' ']), 200).0)))
 }
 
 fn approves(lower: &Lowercased, whole: &str) -> bool {

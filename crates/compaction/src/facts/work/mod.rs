@@ -145,7 +145,8 @@ pub(in crate::facts) fn read(
     work.drop_lost_commits();
     let mut repository = work.log.told(|it| work.commits.is_lost(it), origin);
     repository.extend(work.uncommitted.told(work.log.commits_by_itself(), origin));
-    let branch = history.meta.branch.as_deref().or(work.commits.branch());
+    // Another branch may have been checked out beside the session.
+    let branch = work.commits.branch().map(|it| history.meta.branch.as_deref().unwrap_or(it));
     repository.extend(branch.map(|it| format!("{CHECKED_OUT}{it}")));
     let end = history.messages().len();
     drop_settled_errors(&mut work.errors, end);
