@@ -92,11 +92,6 @@ impl Arguments {
         if self.quiet { -1 } else { self.verbose.min(2) as i8 }
     }
 
-    /// Whether a session is estimated, of any size.
-    pub fn is_estimate(&self) -> bool {
-        matches!(self.command, Some(Command::Estimate(_)))
-    }
-
     /// Whether many clients are served by one process.
     pub fn serves_http(&self) -> bool {
         matches!(&self.command, Some(Command::Serve(it)) if it.http.is_some())

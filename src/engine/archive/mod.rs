@@ -65,16 +65,9 @@ pub(crate) fn archive_of(
     let turns: Vec<(usize, u64, String)> = plan
         .ops
         .iter()
-        .filter_map(|op| match op {
-            Op::Collapse { from, to, tokens, .. } => {
-                Some((*from, *tokens, plan::transcript(&history.messages()[*from..*to])))
-            }
-            Op::Clear(_)
-            | Op::Shorten(_)
-            | Op::Drop { .. }
-            | Op::Summarize { .. }
-            | Op::Skip { .. }
-            | Op::Move { .. } => None,
+        .filter_map(|op| {
+            let Op::Collapse { from, to, tokens, .. } = op else { return None };
+            Some((*from, *tokens, plan::transcript(&history.messages()[*from..*to])))
         })
         .collect();
     let whole = whole(opened, plan.tokens_before);

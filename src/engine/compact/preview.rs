@@ -54,10 +54,9 @@ pub fn keep_preview(
         summary: preview.accepted().and_then(|it| it.written.clone()),
         ask: ask.clone(),
     };
-    let state = serde_json::to_string(&state)
-        .map_err(|error| Error::new(ErrorKind::Bug, "keeping a preview").because(error))?;
     let scope = engine.scope(&opened.session.history);
-    Ok(Some(engine.store.put_preview(&scope, &state, engine.now)?.as_str().to_owned()))
+    let handle = engine.store.put_preview(&scope, &history::json::compact(&state), engine.now)?;
+    Ok(Some(handle.as_str().to_owned()))
 }
 
 /// Whether `--apply` would find the session where its agent keeps sessions.

@@ -336,10 +336,9 @@ fn by_host(job: &CompactJob<'_>, plan: &Plan, request: &SummaryRequest<'_>) -> R
                 dialogue,
                 ask: ask.clone(),
             };
-            let state = serde_json::to_string(&state)
-                .map_err(|error| Error::new(ErrorKind::Bug, "keeping an ask").because(error))?;
             let scope = engine.scope(measured.history);
-            let handle = engine.store.put_ask(&scope, &state, engine.now)?.as_str().to_owned();
+            let handle = engine.store.put_ask(&scope, &history::json::compact(&state), engine.now)?;
+            let handle = handle.as_str().to_owned();
             let next = Next::model(format!(
                 "write what `ask` says, then call again with handle {handle} and what you wrote as answer"
             ));

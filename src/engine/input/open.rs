@@ -126,14 +126,7 @@ pub(crate) fn open_unread(
     agent: Option<&str>,
 ) -> Result<Opened> {
     let unread = |source: &dyn Source, format: Option<Format>| {
-        Ok(Session {
-            format: format.map_or_else(|| sessions::sniff(source), Ok)?,
-            records: Vec::new(),
-            origins: Default::default(),
-            notes: Vec::new(),
-            past: Vec::new(),
-            history: History::default(),
-        })
+        Ok(Session::of(format.map_or_else(|| sessions::sniff(source), Ok)?, History::default()))
     };
     open_by(engine, &unread, what, format, agent)
 }

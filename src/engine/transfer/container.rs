@@ -2,7 +2,7 @@
 //! bodies that it lists, one right after the other. `zstd -dc FILE | head -n 1` shows what is in it.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Chain, Cursor, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -181,13 +181,9 @@ impl Read for Bodies<'_> {
                 return Err(std::io::Error::other(Error::new(ErrorKind::Changed, what)));
             }
             let Some((body, open)) = self.left.next() else { return Ok(0) };
-            self.now = Some((body, HashingReader::new(opened(open)?)));
+            self.now = Some((body, HashingReader::new(open().map_err(std::io::Error::other)?)));
         }
     }
-}
-
-fn opened<'a>(open: Open<'a>) -> std::io::Result<Box<dyn Read + 'a>> {
-    open().map_err(std::io::Error::other)
 }
 
 /// Writes a container; how many bytes it has.
@@ -197,8 +193,7 @@ fn opened<'a>(open: Open<'a>) -> std::io::Result<Box<dyn Read + 'a>> {
 pub(crate) fn write<'a>(path: &Path, manifest: &'a Manifest, open: Vec<Open<'a>>) -> Result<u64> {
     let line = format!("{}\n", history::json::compact(manifest));
     let bodies = Bodies { left: manifest.bodies.iter().zip(open).collect::<Vec<_>>().into_iter(), now: None };
-    let content: Chain<Cursor<Vec<u8>>, Bodies<'a>> = Cursor::new(line.into_bytes()).chain(bodies);
-    let mut packed = zstd::stream::read::Encoder::new(content, 3)
+    let mut packed = zstd::stream::read::Encoder::new(line.as_bytes().chain(bodies), 3)
         .and_then(|mut it| {
             it.long_distance_matching(true)?;
             it.window_log(WINDOW)?;

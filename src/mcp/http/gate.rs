@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 
@@ -30,6 +30,13 @@ pub(super) async fn health(State(shared): State<Shared>) -> Response {
         history::json::set(&mut health, "gateway", host);
     }
     axum::Json(health).into_response()
+}
+
+/// Counts for Prometheus, as they are asked for.
+pub(super) async fn metrics(State(shared): State<Shared>) -> Response {
+    let sessions = shared.sessions.sessions.read().await.len();
+    let text = shared.metrics.text(sessions, shared.streams.len());
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }
 
 pub(super) async fn handle(

@@ -76,13 +76,13 @@ impl Guard {
     pub(super) fn host(&self, headers: &HeaderMap) -> Result<(), HttpRefusal> {
         let mut all = headers.get_all(HOST).iter();
         let (Some(host), None) = (all.next(), all.next()) else {
-            return Err(HttpRefusal::new(StatusCode::BAD_REQUEST, "expected one Host header"));
+            return Err(HttpRefusal(StatusCode::BAD_REQUEST, "expected one Host header"));
         };
         let known = host.to_str().is_ok_and(|it| self.knows(it));
         if known {
             Ok(())
         } else {
-            Err(HttpRefusal::new(StatusCode::FORBIDDEN, "this host is not served here (--allow-host)"))
+            Err(HttpRefusal(StatusCode::FORBIDDEN, "this host is not served here (--allow-host)"))
         }
     }
 
@@ -94,10 +94,7 @@ impl Guard {
                 .ok()
                 .and_then(|it| it.strip_prefix("http://").or(it.strip_prefix("https://")));
             if !rest.is_some_and(|it| self.knows(it)) {
-                return Err(HttpRefusal::new(
-                    StatusCode::FORBIDDEN,
-                    "this origin may not call (--allow-host)",
-                ));
+                return Err(HttpRefusal(StatusCode::FORBIDDEN, "this origin may not call (--allow-host)"));
             }
         }
         Ok(())
@@ -135,13 +132,13 @@ impl Guard {
     /// The refusal of a wrong token, held back so that tokens cannot be guessed quickly.
     async fn wrong_token(&self, address: IpAddr) -> HttpRefusal {
         let Ok(_place) = self.held_back.try_acquire() else {
-            return HttpRefusal::new(
+            return HttpRefusal(
                 StatusCode::TOO_MANY_REQUESTS,
                 "too many wrong tokens; try again in a second",
             );
         };
         tokio::time::sleep(self.guesses.delay(address, Instant::now())).await;
-        HttpRefusal::new(StatusCode::UNAUTHORIZED, "this token is not known")
+        HttpRefusal(StatusCode::UNAUTHORIZED, "this token is not known")
     }
 
     /// Makes a session of another caller's one that does not exist, so that every answer is the same for both.
@@ -174,7 +171,7 @@ impl Guard {
         *left = (*left + now.duration_since(*at).as_secs_f64() * RATE).min(BURST);
         *at = now;
         if *left < 1.0 {
-            return Err(HttpRefusal::new(
+            return Err(HttpRefusal(
                 StatusCode::TOO_MANY_REQUESTS,
                 "too many requests; try again in a second",
             ));
@@ -212,27 +209,18 @@ impl Guesses {
 }
 
 /// Why a request goes no further.
-pub(super) struct HttpRefusal {
-    status: StatusCode,
-    what: &'static str,
-}
-
-impl HttpRefusal {
-    pub(super) fn new(status: StatusCode, what: &'static str) -> Self {
-        Self { status, what }
-    }
-}
+pub(super) struct HttpRefusal(StatusCode, &'static str);
 
 impl IntoResponse for HttpRefusal {
     fn into_response(self) -> Response {
         let error = serde_json::json!({
             "jsonrpc": "2.0",
             "id": null,
-            "error": {"code": -32600, "message": self.what},
+            "error": {"code": -32600, "message": self.1},
         });
-        let mut response = (self.status, axum::Json(error)).into_response();
+        let mut response = (self.0, axum::Json(error)).into_response();
         let headers = response.headers_mut();
-        match self.status {
+        match self.0 {
             StatusCode::UNAUTHORIZED => {
                 headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"epitome\""));
             }
@@ -272,7 +260,7 @@ async fn pass(
     guard.origin(headers)?;
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if size > MAX_HEADERS {
-        return Err(HttpRefusal::new(
+        return Err(HttpRefusal(
             StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             "expected less than 32 KB of headers",
         ));
@@ -289,7 +277,7 @@ async fn pass(
     if parts.uri.path() == "/mcp" && !parts.headers.contains_key(SESSION) && opens_session(&bytes) {
         let open = shared.sessions.sessions.read().await.len();
         if open >= MAX_SESSIONS {
-            return Err(HttpRefusal::new(
+            return Err(HttpRefusal(
                 StatusCode::SERVICE_UNAVAILABLE,
                 "too many sessions are open; try again later",
             ));
@@ -308,7 +296,7 @@ async fn gathered(
     guard: &Guard,
     request: Request,
 ) -> Result<(Parts, Bytes, OwnedSemaphorePermit), HttpRefusal> {
-    let too_large = || HttpRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, "expected a body of at most 64 MB");
+    let too_large = || HttpRefusal(StatusCode::PAYLOAD_TOO_LARGE, "expected a body of at most 64 MB");
     let declared =
         request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|it| it > MAX_BODY) {
@@ -318,14 +306,14 @@ async fn gathered(
     let room = declared.unwrap_or(MAX_BODY).div_ceil(1024) as u32;
     let held = guard.bodies.clone().try_acquire_many_owned(room);
     let mut held = held.map_err(|_| {
-        HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many large requests at once; try again")
+        HttpRefusal(StatusCode::SERVICE_UNAVAILABLE, "too many large requests at once; try again")
     })?;
     let (parts, body) = request.into_parts();
     let bytes = match tokio::time::timeout(ARRIVAL, to_bytes(body, MAX_BODY)).await {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(_)) => return Err(too_large()),
         Err(_) => {
-            return Err(HttpRefusal::new(StatusCode::REQUEST_TIMEOUT, "the request took too long to arrive"));
+            return Err(HttpRefusal(StatusCode::REQUEST_TIMEOUT, "the request took too long to arrive"));
         }
     };
     // A request is answered at once where the result comes on a stream: the call has the room until it is done, no more
@@ -351,7 +339,7 @@ pub(super) async fn admitted(
             shared.metrics.unauthorized();
             Err(match wrong {
                 true => guard.wrong_token(peer.ip()).await,
-                false => HttpRefusal::new(StatusCode::UNAUTHORIZED, expected),
+                false => HttpRefusal(StatusCode::UNAUTHORIZED, expected),
             })
         }
     }
