@@ -1,8 +1,6 @@
 //! Whatever has a handle, as the database knows it: whose it is, and where a session has it.
 
-use crate::store::database::sql::{
-    Connection, Optional as _, Row, SqlResult, Transaction, failed, odd, params, write,
-};
+use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, odd, params, write};
 use serde::{Deserialize, Serialize};
 
 use crate::store::Store;
@@ -76,10 +74,9 @@ pub(in crate::store) fn chosen(connection: &Connection, identity: &Digest) -> Re
     let find = "SELECT id, identity FROM item WHERE handle = ?1";
     for n in 0.. {
         let handle = Handle::nth(identity, n);
-        let found: Option<(i64, [u8; 32])> = connection
-            .query_row(find, [handle.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()
-            .map_err(failed(READING))?;
+        let found: Option<(i64, [u8; 32])> =
+            connection
+                .query_optional(READING, find, [handle.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
         match found {
             None => return Ok((handle, None)),
             Some((id, same)) if same == identity.0 => return Ok((handle, Some(id))),
@@ -96,33 +93,29 @@ pub(in crate::store) fn put_item(
 ) -> Result<(i64, Handle, bool)> {
     let (handle, found) = chosen(transaction, &new.identity)?;
     if let Some(id) = found {
-        transaction
-            .execute(
-                "UPDATE item SET at = CASE WHEN at > ?2 THEN at ELSE ?2 END, tokens = coalesce(?3, tokens),
-               content = coalesce(?4, content) WHERE id = ?1",
-                params![id, new.at, new.tokens.map(signed), new.content],
-            )
-            .map_err(failed(STORING))?;
+        let sql = "UPDATE item SET at = CASE WHEN at > ?2 THEN at ELSE ?2 END, tokens = coalesce(?3, tokens),
+               content = coalesce(?4, content) WHERE id = ?1";
+        transaction.execute(STORING, sql, params![id, new.at, new.tokens.map(signed), new.content])?;
         return Ok((id, handle, true));
     }
-    let id = transaction
-        .query_row(
-            "INSERT INTO item (handle, identity, owner, project, sort, content, tokens, bytes, at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) RETURNING id",
-            params![
-                handle.as_str(),
-                new.identity.0,
-                new.scope.owner,
-                new.scope.project,
-                new.sort,
-                new.content,
-                new.tokens.map(signed),
-                signed(new.bytes),
-                new.at
-            ],
-            |row| row.get(0),
-        )
-        .map_err(failed(STORING))?;
+    let sql = "INSERT INTO item (handle, identity, owner, project, sort, content, tokens, bytes, at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) RETURNING id";
+    let id = transaction.query_row(
+        STORING,
+        sql,
+        params![
+            handle.as_str(),
+            new.identity.0,
+            new.scope.owner,
+            new.scope.project,
+            new.sort,
+            new.content,
+            new.tokens.map(signed),
+            signed(new.bytes),
+            new.at
+        ],
+        |row| row.get(0),
+    )?;
     Ok((id, handle, false))
 }
 
@@ -144,20 +137,11 @@ pub(in crate::store) fn put_place(
     let sql = "INSERT INTO place (item, session, what, call_id, tool, message, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (item, session, what, call_id) DO UPDATE
                SET tool = excluded.tool, message = excluded.message, at = excluded.at WHERE place.at <= excluded.at";
-    transaction
-        .execute(
-            sql,
-            params![
-                item,
-                place.session,
-                place.what.name(),
-                place.call_id,
-                place.tool,
-                place.message,
-                place.at
-            ],
-        )
-        .map_err(failed(STORING))?;
+    transaction.execute(
+        STORING,
+        sql,
+        params![item, place.session, place.what.name(), place.call_id, place.tool, place.message, place.at],
+    )?;
     Ok(())
 }
 
@@ -189,18 +173,15 @@ fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
     let other = "SELECT id, project, sort, content FROM item
                  WHERE id = (SELECT item FROM alias WHERE handle = ?1 AND owner = ?2) AND owner = ?2";
     for sql in [own, other] {
-        let found = connection
-            .query_row(sql, [handle.as_str(), owner], |row| {
-                Ok(Item {
-                    id: row.get(0)?,
-                    handle,
-                    project: row.get(1)?,
-                    sort: row.get(2)?,
-                    content: row.get(3)?,
-                })
+        let found = connection.query_optional(READING, sql, [handle.as_str(), owner], |row| {
+            Ok(Item {
+                id: row.get(0)?,
+                handle,
+                project: row.get(1)?,
+                sort: row.get(2)?,
+                content: row.get(3)?,
             })
-            .optional()
-            .map_err(failed(READING))?;
+        })?;
         if let Some(item) = found {
             return Ok(item);
         }
@@ -216,25 +197,18 @@ impl Store {
         let item = item(connection, scope, handle)?;
         let transaction = write(connection, &scope.owner, STORING)?;
         for other in others {
-            transaction
-                .execute(
-                    "INSERT INTO alias (owner, handle, item) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-                    params![scope.owner, other.as_str(), item.id],
-                )
-                .map_err(failed(STORING))?;
+            let sql = "INSERT INTO alias (owner, handle, item) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+            transaction.execute(STORING, sql, params![scope.owner, other.as_str(), item.id])?;
         }
-        transaction.commit().map_err(failed(STORING))
+        transaction.commit()
     }
 
     /// The handles that an item had elsewhere.
     pub fn aliases(&self, scope: &Scope, handle: &str) -> Result<Vec<Handle>> {
         let connection = &*self.lock();
         let item = item(connection, scope, handle)?;
-        let found: Vec<String> = connection
-            .query_map("SELECT handle FROM alias WHERE item = ?1 ORDER BY handle", [item.id], |row| {
-                row.get(0)
-            })
-            .map_err(failed(READING))?;
+        let sql = "SELECT handle FROM alias WHERE item = ?1 ORDER BY handle";
+        let found: Vec<String> = connection.query_map(READING, sql, [item.id], |row| row.get(0))?;
         Ok(found.iter().filter_map(|it| Handle::parse(it)).collect())
     }
 
@@ -257,7 +231,7 @@ pub(in crate::store) fn missing(handle: Handle) -> Error {
 /// Deletes an item and what hangs on it, but not its content.
 pub(in crate::store) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> {
     index::unindex(transaction, id)?;
-    transaction.execute("DELETE FROM item WHERE id = ?1", [id]).map_err(failed("deleting from the store"))?;
+    transaction.execute("deleting from the store", "DELETE FROM item WHERE id = ?1", [id])?;
     Ok(())
 }
 

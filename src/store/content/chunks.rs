@@ -6,7 +6,7 @@ use std::io::Read;
 use sha2::{Digest as _, Sha256};
 
 use super::pack;
-use crate::store::database::sql::{Connection, Optional as _, Pool, failed, locked, params};
+use crate::store::database::sql::{Connection, Pool, locked, params};
 use crate::store::{Digest, Handle};
 use history::error::{Error, ErrorKind, Result};
 
@@ -81,14 +81,10 @@ pub(in crate::store) fn find(
     owner: &str,
     digest: &Digest,
 ) -> Result<Option<(i64, ChunkPlace)>> {
-    connection
-        .query_row(
-            "SELECT id, pack, start, size FROM chunk WHERE owner = ?1 AND sha = ?2",
-            params![owner, digest.0],
-            |row| Ok((row.get(0)?, ChunkPlace { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? })),
-        )
-        .optional()
-        .map_err(failed(READING))
+    let sql = "SELECT id, pack, start, size FROM chunk WHERE owner = ?1 AND sha = ?2";
+    connection.query_optional(READING, sql, params![owner, digest.0], |row| {
+        Ok((row.get(0)?, ChunkPlace { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? }))
+    })
 }
 
 struct ContentPart {
@@ -99,20 +95,18 @@ struct ContentPart {
 
 /// The parts of a content, in order, and its digest. A content of which a row is missing is an error.
 fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<ContentPart>, Digest)> {
-    let about: Option<([u8; 32], i64)> = connection
-        .query_row("SELECT sha, size FROM content WHERE id = ?1", [content], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .optional()
-        .map_err(failed(READING))?;
+    let about: Option<([u8; 32], i64)> = connection.query_optional(
+        READING,
+        "SELECT sha, size FROM content WHERE id = ?1",
+        [content],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
     let (digest, size) = about.ok_or_else(|| corrupted(handle, "its list of chunks missing"))?;
     let sql = "SELECT c.id, c.sha, c.size FROM part p JOIN chunk c ON c.id = p.chunk
                WHERE p.content = ?1 ORDER BY p.seq";
-    let parts: Vec<ContentPart> = connection
-        .query_map(sql, [content], |row| {
-            Ok(ContentPart { chunk: row.get(0)?, digest: Digest(row.get(1)?), size: row.get(2)? })
-        })
-        .map_err(failed(READING))?;
+    let parts: Vec<ContentPart> = connection.query_map(READING, sql, [content], |row| {
+        Ok(ContentPart { chunk: row.get(0)?, digest: Digest(row.get(1)?), size: row.get(2)? })
+    })?;
     if parts.iter().map(|it| i64::from(it.size)).sum::<i64>() != size {
         return Err(corrupted(handle, "a row of its list of chunks missing or altered"));
     }
@@ -121,19 +115,17 @@ fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<C
 
 /// The chunks that are what they were, each pack unpacked once.
 pub(in crate::store) fn sound(store: &Pool) -> Result<HashSet<i64>> {
-    let packs: Vec<i64> = locked(store)
-        .query_map("SELECT id FROM pack ORDER BY id", params![], |row| row.get(0))
-        .map_err(failed(READING))?;
+    let packs: Vec<i64> =
+        locked(store).query_map(READING, "SELECT id FROM pack ORDER BY id", params![], |row| row.get(0))?;
     let mut sound = HashSet::new();
     for pack in packs {
         // Others go on in between.
         let connection = locked(store);
-        let chunks: Vec<(i64, Digest, ChunkPlace)> = connection
-            .query_map("SELECT id, sha, start, size FROM chunk WHERE pack = ?1", [pack], |row| {
-                let place = ChunkPlace { pack, start: row.get(2)?, size: row.get(3)? };
-                Ok((row.get(0)?, Digest(row.get(1)?), place))
-            })
-            .map_err(failed(READING))?;
+        let sql = "SELECT id, sha, start, size FROM chunk WHERE pack = ?1";
+        let chunks: Vec<(i64, Digest, ChunkPlace)> = connection.query_map(READING, sql, [pack], |row| {
+            let place = ChunkPlace { pack, start: row.get(2)?, size: row.get(3)? };
+            Ok((row.get(0)?, Digest(row.get(1)?), place))
+        })?;
         let mut unpacked = Packs::default();
         for (chunk, digest, place) in chunks {
             if unpacked.chunk(&connection, place, &digest)?.is_some() {
@@ -156,14 +148,10 @@ pub(in crate::store) fn consists_of(
 }
 
 fn place(connection: &Connection, part: &ContentPart) -> Result<Option<ChunkPlace>> {
-    connection
-        .query_row(
-            "SELECT pack, start, size FROM chunk WHERE id = ?1 AND sha = ?2",
-            params![part.chunk, part.digest.0],
-            |row| Ok(ChunkPlace { pack: row.get(0)?, start: row.get(1)?, size: row.get(2)? }),
-        )
-        .optional()
-        .map_err(failed(READING))
+    let sql = "SELECT pack, start, size FROM chunk WHERE id = ?1 AND sha = ?2";
+    connection.query_optional(READING, sql, params![part.chunk, part.digest.0], |row| {
+        Ok(ChunkPlace { pack: row.get(0)?, start: row.get(1)?, size: row.get(2)? })
+    })
 }
 
 /// Delivers a content chunk by chunk.
@@ -275,19 +263,12 @@ pub(in crate::store) fn open<'a>(connection: &'a Pool, handle: Handle, content: 
 /// The beginning of a content, as much as is searched; up to what is damaged, which is an error when it is read.
 pub(in crate::store) fn head(connection: &Connection, content: i64) -> Result<Vec<u8>> {
     // All but the last chunk have at least the smallest size.
-    let parts = connection
-        .query_map(
-            "SELECT c.sha, c.pack, c.start, c.size FROM part p JOIN chunk c ON c.id = p.chunk
-             WHERE p.content = ?1 ORDER BY p.seq LIMIT ?2",
-            [content, (SEARCHED / SMALLEST_CHUNK) as i64 + 1],
-            |row| {
-                Ok((
-                    Digest(row.get(0)?),
-                    ChunkPlace { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? },
-                ))
-            },
-        )
-        .map_err(failed(READING))?;
+    let sql = "SELECT c.sha, c.pack, c.start, c.size FROM part p JOIN chunk c ON c.id = p.chunk
+             WHERE p.content = ?1 ORDER BY p.seq LIMIT ?2";
+    let parts =
+        connection.query_map(READING, sql, [content, (SEARCHED / SMALLEST_CHUNK) as i64 + 1], |row| {
+            Ok((Digest(row.get(0)?), ChunkPlace { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? }))
+        })?;
     let mut packs = Packs::default();
     let mut out = Vec::new();
     for (digest, place) in parts {

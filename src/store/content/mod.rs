@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::files::Reading;
 use crate::store::archive::item::signed;
-use crate::store::database::sql::{Optional as _, Pool, Transaction, failed, locked, params, write};
+use crate::store::database::sql::{Pool, Transaction, locked, params, write};
 use crate::store::handle::identity;
 use crate::store::{Body, Digest, Scope};
 use chunks::{LARGEST_CHUNK, PACK, Packs, SEARCHED, SMALLEST_CHUNK, find};
@@ -163,7 +163,7 @@ impl<'a> Packer<'a> {
             let mut connection = locked(self.connection);
             let transaction = write(&mut connection, self.owner, STORING)?;
             put_packs(&transaction, self.owner, &self.waiting)?;
-            transaction.commit().map_err(failed(STORING))?;
+            transaction.commit()?;
             self.waiting.clear();
         }
         Ok(())
@@ -190,13 +190,13 @@ pub(in crate::store) fn put_packs(transaction: &Transaction<'_>, owner: &str, pa
     for pack in packs {
         let id = pack::put(transaction, &pack.packed)?;
         for chunk in &pack.chunks {
-            transaction
-                .execute(
-                    "INSERT INTO chunk (owner, sha, size, pack, start) VALUES (?1, ?2, ?3, ?4, ?5)
-                     ON CONFLICT (owner, sha) DO UPDATE SET pack = excluded.pack, start = excluded.start",
-                    params![owner, chunk.digest.0, chunk.size as i64, id, chunk.start as i64],
-                )
-                .map_err(failed(STORING))?;
+            let sql = "INSERT INTO chunk (owner, sha, size, pack, start) VALUES (?1, ?2, ?3, ?4, ?5)
+                     ON CONFLICT (owner, sha) DO UPDATE SET pack = excluded.pack, start = excluded.start";
+            transaction.execute(
+                STORING,
+                sql,
+                params![owner, chunk.digest.0, chunk.size as i64, id, chunk.start as i64],
+            )?;
         }
     }
     Ok(())
@@ -222,31 +222,25 @@ pub(in crate::store) fn put_content(
         };
         parts.push(id);
     }
-    let found: Option<i64> = transaction
-        .query_row(
-            "SELECT id FROM content WHERE owner = ?1 AND sha = ?2",
-            params![owner, content.digest.0],
-            |row| row.get(0),
-        )
-        .optional()
-        .map_err(failed(STORING))?;
+    let sql = "SELECT id FROM content WHERE owner = ?1 AND sha = ?2";
+    let found: Option<i64> =
+        transaction.query_optional(STORING, sql, params![owner, content.digest.0], |row| row.get(0))?;
     let Some(id) = found else {
-        let id = transaction
-            .query_row(
-                "INSERT INTO content (owner, sha, size) VALUES (?1, ?2, ?3) RETURNING id",
-                params![owner, content.digest.0, signed(content.size)],
-                |row| row.get(0),
-            )
-            .map_err(failed(STORING))?;
+        let sql = "INSERT INTO content (owner, sha, size) VALUES (?1, ?2, ?3) RETURNING id";
+        let id = transaction.query_row(
+            STORING,
+            sql,
+            params![owner, content.digest.0, signed(content.size)],
+            |row| row.get(0),
+        )?;
         put_parts(transaction, id, &parts)?;
         return Ok(Some(id));
     };
-    let before: Vec<i64> = transaction
-        .query_map("SELECT chunk FROM part WHERE content = ?1 ORDER BY seq", [id], |row| row.get(0))
-        .map_err(failed(STORING))?;
+    let sql = "SELECT chunk FROM part WHERE content = ?1 ORDER BY seq";
+    let before: Vec<i64> = transaction.query_map(STORING, sql, [id], |row| row.get(0))?;
     if before != parts {
         // An older version cut it otherwise, or rows of its list are lost.
-        transaction.execute("DELETE FROM part WHERE content = ?1", [id]).map_err(failed(STORING))?;
+        transaction.execute(STORING, "DELETE FROM part WHERE content = ?1", [id])?;
         put_parts(transaction, id, &parts)?;
         sweep(transaction, before.into_iter().collect::<HashSet<_>>())?;
     }
@@ -256,7 +250,7 @@ pub(in crate::store) fn put_content(
 fn put_parts(transaction: &Transaction<'_>, content: i64, chunks: &[i64]) -> Result<()> {
     let insert = "INSERT INTO part (content, seq, chunk) VALUES (?1, ?2, ?3)";
     for (seq, chunk) in chunks.iter().enumerate() {
-        transaction.execute(insert, params![content, seq as i64, chunk]).map_err(failed(STORING))?;
+        transaction.execute(STORING, insert, params![content, seq as i64, chunk])?;
     }
     Ok(())
 }
@@ -269,15 +263,9 @@ pub(in crate::store) fn sweep(
     let doing = "deleting what is old";
     let mut packs = HashSet::new();
     for chunk in chunks {
-        let pack: Option<i64> = transaction
-            .query_row(
-                "DELETE FROM chunk WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE chunk = ?1)
-                 RETURNING pack",
-                [chunk],
-                |row| row.get(0),
-            )
-            .optional()
-            .map_err(failed(doing))?;
+        let sql = "DELETE FROM chunk WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE chunk = ?1)
+                 RETURNING pack";
+        let pack: Option<i64> = transaction.query_optional(doing, sql, [chunk], |row| row.get(0))?;
         packs.extend(pack);
     }
     let mut freed = 0;
@@ -286,8 +274,7 @@ pub(in crate::store) fn sweep(
             "DELETE FROM pack WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM chunk WHERE pack = ?1) RETURNING {}",
             transaction.pack_bytes()
         );
-        let size: Option<i64> =
-            transaction.query_row(&sql, [pack], |row| row.get(0)).optional().map_err(failed(doing))?;
+        let size: Option<i64> = transaction.query_optional(doing, &sql, [pack], |row| row.get(0))?;
         freed += size.and_then(|it| u64::try_from(it).ok()).unwrap_or(0);
     }
     Ok(freed)

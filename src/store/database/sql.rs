@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::postgres;
 use super::schema;
 pub(in crate::store) use super::value::{SqlError, SqlResult, Value, odd};
-use history::error::{Error, ErrorKind};
+use history::error::{Error, ErrorKind, Result};
 
 pub(in crate::store) trait Param {
     fn value(&self) -> Value<'_>;
@@ -179,7 +179,6 @@ pub(in crate::store) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Erro
                          done; try again: what is there already is stored once";
             Error::new(ErrorKind::Io, format!("{doing}: {found}"))
         }
-        SqlError::NoRow => Error::new(ErrorKind::Store, format!("{doing}: {other} (a row is missing)")),
         SqlError::Odd(found) => Error::new(ErrorKind::Store, format!("{doing}: {other} ({found})")),
     }
 }
@@ -191,47 +190,72 @@ pub(in crate::store) enum Connection {
 }
 
 impl Connection {
-    /// How many rows a statement changed. SQLite prepares each statement once; PostgreSQL's session does.
-    pub(in crate::store) fn execute(&self, sql: &str, params: impl Params) -> SqlResult<usize> {
+    /// How many rows a statement changed. `doing` begins the sentence of an error.
+    pub(in crate::store) fn execute(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<usize> {
         let values = params.values();
         match self {
-            Self::Sqlite(it) => Ok(it.prepare_cached(sql)?.execute(rusqlite::params_from_iter(values))?),
+            // SQLite prepares each statement once; PostgreSQL's session does.
+            Self::Sqlite(it) => {
+                let changed =
+                    it.prepare_cached(sql).and_then(|mut it| it.execute(rusqlite::params_from_iter(values)));
+                changed.map_err(schema::failed(doing))
+            }
             #[cfg(feature = "team")]
-            Self::Postgres(it) => it.execute(&sql.replace('?', "$"), &values),
+            Self::Postgres(it) => it.execute(&sql.replace('?', "$"), &values).map_err(failed(doing)),
         }
     }
 
-    /// The first row; [`SqlError::NoRow`] where there is none.
+    /// The first row; an error where there is none.
     pub(in crate::store) fn query_row<T>(
         &self,
+        doing: &'static str,
         sql: &str,
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
-    ) -> SqlResult<T> {
+    ) -> Result<T> {
+        let found = self.query_optional(doing, sql, params, read)?;
+        found.ok_or_else(|| failed(doing)(SqlError::Odd("a row is missing".to_owned())))
+    }
+
+    /// The first row, if there is one.
+    pub(in crate::store) fn query_optional<T>(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
+    ) -> Result<Option<T>> {
         let values = params.values();
-        match self {
+        let found = || match self {
             Self::Sqlite(it) => {
                 let mut statement = it.prepare_cached(sql)?;
                 let mut rows = statement.query(rusqlite::params_from_iter(values))?;
-                read(&Row::Sqlite(rows.next()?.ok_or(SqlError::NoRow)?))
+                rows.next()?.map(|row| read(&Row::Sqlite(row))).transpose()
             }
             #[cfg(feature = "team")]
             Self::Postgres(it) => {
                 let rows = it.query(&sql.replace('?', "$"), &values)?;
-                read(&Row::Postgres(rows.first().ok_or(SqlError::NoRow)?))
+                rows.first().map(|row| read(&Row::Postgres(row))).transpose()
             }
-        }
+        };
+        found().map_err(failed(doing))
     }
 
     /// All rows.
     pub(in crate::store) fn query_map<T>(
         &self,
+        doing: &'static str,
         sql: &str,
         params: impl Params,
         mut read: impl FnMut(&Row<'_>) -> SqlResult<T>,
-    ) -> SqlResult<Vec<T>> {
+    ) -> Result<Vec<T>> {
         let values = params.values();
-        match self {
+        let found = || match self {
             Self::Sqlite(it) => {
                 let mut statement = it.prepare_cached(sql)?;
                 let mut rows = statement.query(rusqlite::params_from_iter(values))?;
@@ -242,17 +266,22 @@ impl Connection {
                 Ok(out)
             }
             #[cfg(feature = "team")]
-            Self::Postgres(it) => it
-                .query(&sql.replace('?', "$"), &values)?
-                .iter()
-                .map(|row| read(&Row::Postgres(row)))
-                .collect(),
-        }
+            Self::Postgres(it) => {
+                let rows = it.query(&sql.replace('?', "$"), &values)?;
+                rows.iter().map(|row| read(&Row::Postgres(row))).collect()
+            }
+        };
+        found().map_err(failed(doing))
     }
 
     /// Whether there is a row.
-    pub(in crate::store) fn exists(&self, sql: &str, params: impl Params) -> SqlResult<bool> {
-        Ok(self.query_row(sql, params, |_| Ok(())).optional()?.is_some())
+    pub(in crate::store) fn exists(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<bool> {
+        Ok(self.query_optional(doing, sql, params, |_| Ok(()))?.is_some())
     }
 
     fn end(&self, how: &str) -> SqlResult<()> {
@@ -273,7 +302,7 @@ impl Connection {
     }
 
     /// How long it waits for others that write.
-    pub(in crate::store) fn wait_at_most(&self, patience: Duration) -> Result<(), Error> {
+    pub(in crate::store) fn wait_at_most(&self, patience: Duration) -> Result<()> {
         match self {
             Self::Sqlite(it) => schema::wait_at_most(it, patience),
             #[cfg(feature = "team")]
@@ -304,30 +333,16 @@ impl rusqlite::ToSql for Value<'_> {
     }
 }
 
-/// No row is an answer too.
-pub(in crate::store) trait Optional<T> {
-    fn optional(self) -> SqlResult<Option<T>>;
-}
-
-impl<T> Optional<T> for SqlResult<T> {
-    fn optional(self) -> SqlResult<Option<T>> {
-        match self {
-            Ok(it) => Ok(Some(it)),
-            Err(SqlError::NoRow) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-}
-
 /// Changes that are made together, or, unless [`Transaction::commit`] is reached, not at all.
 pub(in crate::store) struct Transaction<'a> {
     connection: &'a mut Connection,
+    doing: &'static str,
     is_open: bool,
 }
 
 impl Transaction<'_> {
-    pub(in crate::store) fn commit(mut self) -> SqlResult<()> {
-        self.connection.end("COMMIT")?;
+    pub(in crate::store) fn commit(mut self) -> Result<()> {
+        self.connection.end("COMMIT").map_err(failed(self.doing))?;
         self.is_open = false;
         Ok(())
     }
@@ -354,7 +369,7 @@ pub(in crate::store) fn write<'a>(
     connection: &'a mut Connection,
     owner: &str,
     doing: &'static str,
-) -> Result<Transaction<'a>, Error> {
+) -> Result<Transaction<'a>> {
     begin(connection, Some(owner), doing)
 }
 
@@ -362,7 +377,7 @@ pub(in crate::store) fn write<'a>(
 pub(in crate::store) fn write_all<'a>(
     connection: &'a mut Connection,
     doing: &'static str,
-) -> Result<Transaction<'a>, Error> {
+) -> Result<Transaction<'a>> {
     begin(connection, None, doing)
 }
 
@@ -370,7 +385,7 @@ fn begin<'a>(
     connection: &'a mut Connection,
     owner: Option<&str>,
     doing: &'static str,
-) -> Result<Transaction<'a>, Error> {
+) -> Result<Transaction<'a>> {
     match connection {
         // SQLite has one writer at a time, of all owners.
         Connection::Sqlite(it) => {
@@ -380,7 +395,7 @@ fn begin<'a>(
         #[cfg(feature = "team")]
         Connection::Postgres(it) => it.begin(owner).map_err(failed(doing))?,
     }
-    Ok(Transaction { connection, is_open: true })
+    Ok(Transaction { connection, doing, is_open: true })
 }
 
 /// The connections of a store: one to a file, several to a server.

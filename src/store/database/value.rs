@@ -21,7 +21,6 @@ pub(in crate::store) enum SqlError {
     /// The connection was lost while a transaction was committed: it is not known whether it was.
     #[cfg(feature = "team")]
     Unsure,
-    NoRow,
     /// A row holds what cannot be there.
     Odd(String),
 }
@@ -34,9 +33,6 @@ pub(in crate::store) fn odd(column: usize, found: &str) -> SqlError {
 
 impl From<rusqlite::Error> for SqlError {
     fn from(error: rusqlite::Error) -> Self {
-        match error {
-            rusqlite::Error::QueryReturnedNoRows => Self::NoRow,
-            error => Self::Sqlite(error),
-        }
+        Self::Sqlite(error)
     }
 }

@@ -8,7 +8,7 @@ use super::words::{Terms, Words};
 use crate::store::What;
 #[cfg(feature = "team")]
 use crate::store::database::postgres;
-use crate::store::database::sql::{Connection, Param, Transaction, failed, params};
+use crate::store::database::sql::{Connection, Param, Transaction, params};
 use history::error::Result;
 
 const INDEXING: &str = "indexing";
@@ -50,7 +50,7 @@ pub(in crate::store) fn index_passage(
 }
 
 fn put(transaction: &Transaction<'_>, sql: &str, params: &[&dyn Param]) -> Result<()> {
-    transaction.execute(sql, params).map(drop).map_err(failed(INDEXING))
+    transaction.execute(INDEXING, sql, params).map(drop)
 }
 
 /// Takes the words of an item out of the index.
@@ -153,9 +153,7 @@ fn in_rows(
 
 /// Leaves the words of `item` to the next search.
 pub(in crate::store) fn index_later(transaction: &Transaction<'_>, item: i64) -> Result<()> {
-    transaction
-        .execute("INSERT INTO pending (item) VALUES (?1) ON CONFLICT DO NOTHING", [item])
-        .map_err(failed(INDEXING))?;
+    transaction.execute(INDEXING, "INSERT INTO pending (item) VALUES (?1) ON CONFLICT DO NOTHING", [item])?;
     Ok(())
 }
 
@@ -165,7 +163,7 @@ pub(in crate::store) fn is_indexed(connection: &Connection, item: i64) -> Result
         #[cfg(feature = "team")]
         Connection::Postgres(_) => "SELECT 1 FROM words WHERE item = ?1",
     };
-    connection.exists(sql, [item]).map_err(failed(INDEXING))
+    connection.exists(INDEXING, sql, [item])
 }
 
 /// The readable text of a content: the strings of a message that is JSON, else all of it.
