@@ -226,10 +226,9 @@ fn guarded<T>(job: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 fn broken() -> Error {
-    Error::new(
-        ErrorKind::Bug,
-        "this call ran into a bug of epitome; others still work. Please report it with the server's log",
-    )
+    let what =
+        "this call ran into a bug of epitome; others still work. Please report it with the server's log";
+    Error::new(ErrorKind::Bug, what)
 }
 
 fn result(answer: Result<Answer>, told: impl Fn(&Error) -> String) -> CallToolResult {

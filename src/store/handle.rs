@@ -89,14 +89,12 @@ impl std::str::FromStr for Handle {
     fn from_str(text: &str) -> Result<Self> {
         Self::parse(text).ok_or_else(|| {
             let shown: String = text.chars().take(40).collect();
-            Error::new(
-                ErrorKind::Arguments,
-                format!(
-                    "expected a handle of {} characters such as 3k9w2m7qxa, found {shown:?}; \
-                     `epitome recall` lists the newest ones",
-                    Self::LEN
-                ),
-            )
+            let what = format!(
+                "expected a handle of {} characters such as 3k9w2m7qxa, found {shown:?}; `epitome recall` \
+                 lists the newest ones",
+                Self::LEN
+            );
+            Error::new(ErrorKind::Arguments, what)
         })
     }
 }

@@ -73,21 +73,17 @@ impl Store {
             return Err(Error::new(ErrorKind::Arguments, format!("answering {}: {found}", item.handle)));
         };
         if expires <= at {
-            return Err(Error::new(
-                ErrorKind::Refused,
-                format!(
-                    "answering {}: expected an ask of the last 24 hours, found one that expired; ask again without \
-                     handle and answer",
-                    item.handle
-                ),
-            ));
+            let what = format!(
+                "answering {}: expected an ask of the last 24 hours, found one that expired; ask again \
+                 without handle and answer",
+                item.handle
+            );
+            return Err(Error::new(ErrorKind::Refused, what));
         }
         let state = usize::try_from(size).ok().and_then(|size| zstd::bulk::decompress(&packed, size).ok());
         state.and_then(|it| String::from_utf8(it).ok()).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Store,
-                format!("answering {}: expected its state, found it corrupted", item.handle),
-            )
+            let what = format!("answering {}: expected its state, found it corrupted", item.handle);
+            Error::new(ErrorKind::Store, what)
         })
     }
 

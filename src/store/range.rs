@@ -54,13 +54,11 @@ impl Range {
         let text = text.trim();
         let wrong = || {
             let shown: String = text.chars().take(60).collect();
-            Error::new(
-                ErrorKind::Arguments,
-                format!(
-                    "reading a range: expected lines (10-40), bytes (b0-4096), messages of a session (m12-14) or a \
-                     pattern (/regex/±2), found {shown:?}"
-                ),
-            )
+            let what = format!(
+                "reading a range: expected lines (10-40), bytes (b0-4096), messages of a session (m12-14) or \
+                 a pattern (/regex/±2), found {shown:?}"
+            );
+            Error::new(ErrorKind::Arguments, what)
         };
         if let Some(rest) = text.strip_prefix('/') {
             let (pattern, rest) = rest.rsplit_once('/').ok_or_else(wrong)?;

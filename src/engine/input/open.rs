@@ -307,10 +307,8 @@ pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<Fo
     let anywhere: Vec<FoundSession> =
         sessions(engine, agent, Directories::All)?.into_iter().take(5).collect();
     if anywhere.is_empty() {
-        return Err(Error::new(
-            ErrorKind::Input,
-            "which session? No agent's sessions were found here; give a file",
-        ));
+        let what = "which session? No agent's sessions were found here; give a file";
+        return Err(Error::new(ErrorKind::Input, what));
     }
     let what = format!(
         "which session? None is of this directory. The newest elsewhere:{}",

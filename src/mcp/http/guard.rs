@@ -132,10 +132,8 @@ impl Guard {
     /// The refusal of a wrong token, held back so that tokens cannot be guessed quickly.
     async fn wrong_token(&self, address: IpAddr) -> HttpRefusal {
         let Ok(_place) = self.held_back.try_acquire() else {
-            return HttpRefusal(
-                StatusCode::TOO_MANY_REQUESTS,
-                "too many wrong tokens; try again in a second",
-            );
+            let what = "too many wrong tokens; try again in a second";
+            return HttpRefusal(StatusCode::TOO_MANY_REQUESTS, what);
         };
         tokio::time::sleep(self.guesses.delay(address, Instant::now())).await;
         HttpRefusal(StatusCode::UNAUTHORIZED, "this token is not known")
@@ -171,10 +169,8 @@ impl Guard {
         *left = (*left + now.duration_since(*at).as_secs_f64() * RATE).min(BURST);
         *at = now;
         if *left < 1.0 {
-            return Err(HttpRefusal(
-                StatusCode::TOO_MANY_REQUESTS,
-                "too many requests; try again in a second",
-            ));
+            let what = "too many requests; try again in a second";
+            return Err(HttpRefusal(StatusCode::TOO_MANY_REQUESTS, what));
         }
         *left -= 1.0;
         Ok(())
@@ -260,10 +256,8 @@ async fn pass(
     guard.origin(headers)?;
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if size > MAX_HEADERS {
-        return Err(HttpRefusal(
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            "expected less than 32 KB of headers",
-        ));
+        let what = "expected less than 32 KB of headers";
+        return Err(HttpRefusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, what));
     }
     let owner = admitted(shared, peer, headers, "expected Authorization: Bearer TOKEN").await?;
     guard.only_own_session(&owner, request.headers_mut());
@@ -277,10 +271,8 @@ async fn pass(
     if parts.uri.path() == "/mcp" && !parts.headers.contains_key(SESSION) && opens_session(&bytes) {
         let open = shared.sessions.sessions.read().await.len();
         if open >= MAX_SESSIONS {
-            return Err(HttpRefusal(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many sessions are open; try again later",
-            ));
+            let what = "too many sessions are open; try again later";
+            return Err(HttpRefusal(StatusCode::SERVICE_UNAVAILABLE, what));
         }
     }
     let response = next.run(Request::from_parts(parts, Body::from(bytes))).await;

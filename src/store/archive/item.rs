@@ -222,10 +222,8 @@ impl Store {
 }
 
 pub(in crate::store) fn missing(handle: Handle) -> Error {
-    Error::new(
-        ErrorKind::Arguments,
-        format!("unknown handle {handle}; `epitome recall` lists the newest ones"),
-    )
+    let what = format!("unknown handle {handle}; `epitome recall` lists the newest ones");
+    Error::new(ErrorKind::Arguments, what)
 }
 
 /// Deletes an item and what hangs on it, but not its content.

@@ -203,10 +203,8 @@ impl Store {
             let compaction = self.compaction(scope, handle)?;
             let original = compaction.original.ok_or_else(|| {
                 let found = "found a compaction of which no session was stored";
-                Error::new(
-                    ErrorKind::Arguments,
-                    format!("reading {}: expected an original, {found}", item.handle),
-                )
+                let what = format!("reading {}: expected an original, {found}", item.handle);
+                Error::new(ErrorKind::Arguments, what)
             })?;
             item = item::item(&locked(connection), scope, original.as_str())?;
         }

@@ -237,13 +237,9 @@ pub(in crate::store) fn open(directory: Option<&Path>) -> Result<Connection> {
             let file = directory.join(FILE);
             let at = file.display().to_string();
             prepare(directory, &file).map_err(|error| {
-                Error::new(
-                    ErrorKind::Store,
-                    "opening the store: expected a directory to write in; check its permissions or name another \
-                     with --store",
-                )
-                .at(&at, None)
-                .because(error)
+                let what = "opening the store: expected a directory to write in; check its permissions or \
+                    name another with --store";
+                Error::new(ErrorKind::Store, what).at(&at, None).because(error)
             })?;
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             Connection::open_with_flags(&file, flags)
@@ -331,18 +327,16 @@ fn not_newer(version: u32) -> Result<()> {
 /// The refusal to touch what a newer program made.
 pub(in crate::store) fn newer(found: u32, known: u32) -> Error {
     let what = format!(
-        "opening the store: database of a newer version {found}; this is {known}; upgrade epitome, or name another \
-         store with --store"
+        "opening the store: database of a newer version {found}; this is {known}; upgrade epitome, or name \
+         another store with --store"
     );
     Error::new(ErrorKind::Store, what)
 }
 
 fn foreign() -> Error {
-    Error::new(
-        ErrorKind::Store,
-        "opening the store: expected a database of epitome, found one of another program; name another directory \
-         with --store",
-    )
+    let what = "opening the store: expected a database of epitome, found one of another program; name \
+        another directory with --store";
+    Error::new(ErrorKind::Store, what)
 }
 
 fn state(connection: &Connection) -> Result<(u32, i32)> {

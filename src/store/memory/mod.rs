@@ -167,12 +167,9 @@ pub fn from_json(text: &str) -> Result<Vec<NewMemory>> {
         Bare(Vec<NewMemory>),
     }
     let wrong = |error| {
-        Error::new(
-            ErrorKind::Input,
-            "importing memories: expected a JSON array of objects with `content`, or an object that holds one as \
-             `memories`, found something else",
-        )
-        .because(error)
+        let what = "importing memories: expected a JSON array of objects with `content`, or an object that \
+            holds one as `memories`, found something else";
+        Error::new(ErrorKind::Input, what).because(error)
     };
     match serde_json::from_str(text).map_err(wrong)? {
         Document::Whole { memories } | Document::Bare(memories) => Ok(memories),

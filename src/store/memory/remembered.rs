@@ -146,18 +146,14 @@ fn put(
     redactor: &Redactor,
 ) -> Result<(i64, bool)> {
     if note.content.trim().is_empty() {
-        return Err(Error::new(
-            ErrorKind::Arguments,
-            "remembering: expected content, found none; say what to remember",
-        ));
+        let what = "remembering: expected content, found none; say what to remember";
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
     let content = redactor.redact(note.content.trim());
     if redactor.is_all_private(&content) {
         // The words of opencode-supermemory 2.0.
-        return Err(Error::new(
-            ErrorKind::Refused,
-            "Cannot store fully private content: expected something outside of what is marked private",
-        ));
+        let what = "Cannot store fully private content: expected something outside of what is marked private";
+        return Err(Error::new(ErrorKind::Refused, what));
     }
     let tags: Vec<_> = note.tags.iter().map(|it| redactor.redact(it)).collect();
     let scope = scoped(scope, note.scope);
@@ -229,10 +225,8 @@ fn memory_item(connection: &Connection, scope: &Scope, handle: &str) -> Result<I
         return Ok(item);
     }
     let found = format!("expected the id of a memory, found that of a {}", item.sort);
-    Err(Error::new(
-        ErrorKind::Arguments,
-        format!("looking up {}: {found}; `epitome memory list` shows ids", item.handle),
-    ))
+    let what = format!("looking up {}: {found}; `epitome memory list` shows ids", item.handle);
+    Err(Error::new(ErrorKind::Arguments, what))
 }
 
 pub(in crate::store) fn memories(

@@ -182,12 +182,10 @@ impl Words {
         let all: Vec<_> = terms.iter().map(|it| it.pattern.as_str()).collect();
         let pattern = (!all.is_empty()).then(|| insensitive(&all.join("|"))).flatten().ok_or_else(|| {
             let shown: String = query.chars().take(40).collect();
-            Error::new(
-                ErrorKind::Arguments,
-                format!(
-                    "searching: expected a query with a word in it, found {shown:?}; give letters or digits"
-                ),
-            )
+            let what = format!(
+                "searching: expected a query with a word in it, found {shown:?}; give letters or digits"
+            );
+            Error::new(ErrorKind::Arguments, what)
         })?;
         Ok(Self { terms, pattern, asks_for_decision })
     }

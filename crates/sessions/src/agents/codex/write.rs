@@ -52,12 +52,11 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
 
 fn patch(source: &dyn Source, replayed: &Replayed, after: &History) -> Result<Written> {
     let refuse = |what: &str| {
-        Error::new(
-            ErrorKind::Arguments,
-            format!("while patching a Codex rollout: expected the same messages with other outputs, found {what}; append \
-                     or start a new thread instead"),
-        )
-        .at(source.name(), None)
+        let what = format!(
+            "while patching a Codex rollout: expected the same messages with other outputs, found {what}; \
+             append or start a new thread instead"
+        );
+        Error::new(ErrorKind::Arguments, what).at(source.name(), None)
     };
     if after.messages().len() != replayed.items.len() {
         return Err(refuse("another number of messages"));
@@ -393,11 +392,9 @@ fn new_thread(
 ) -> Result<Written> {
     let first = rollout.session_meta.map_or(Ok(String::new()), |it| rollout.text(source, it))?;
     let Some(first) = Fields::of(&first) else {
-        return Err(Error::new(
-            ErrorKind::Input,
-            "while starting a new Codex thread: expected a session_meta line to copy, found none; append instead",
-        )
-        .at(source.name(), None));
+        let what = "while starting a new Codex thread: expected a session_meta line to copy, found none; \
+            append instead";
+        return Err(Error::new(ErrorKind::Input, what).at(source.name(), None));
     };
     let ms = newest(rollout);
     let mut compaction = CompactedRow::of(source, session, rollout, replayed, after, ms)?;
