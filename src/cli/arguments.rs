@@ -72,7 +72,7 @@ const MORE: [&str; 13] = [
 
 impl Arguments {
     /// Reads the command line of this process.
-    pub fn of_process() -> std::result::Result<Self, clap::Error> {
+    pub fn of_process() -> Result<Self, clap::Error> {
         Self::from_arg_matches(&Self::in_two_groups().try_get_matches()?)
     }
 

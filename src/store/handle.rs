@@ -100,13 +100,13 @@ impl std::str::FromStr for Handle {
 }
 
 impl serde::Serialize for Handle {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.as_str())
     }
 }
 
 impl<'de> serde::Deserialize<'de> for Handle {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
         text.parse().map_err(serde::de::Error::custom)
     }

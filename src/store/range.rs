@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io::BufRead;
+use std::io::{self, BufRead};
 
 use regex::Regex;
 
@@ -149,7 +149,7 @@ struct Stretches<'a> {
 }
 
 impl Stretches<'_> {
-    fn next(&mut self) -> std::io::Result<Option<Stretch>> {
+    fn next(&mut self) -> io::Result<Option<Stretch>> {
         let mut text = std::mem::take(&mut self.over);
         let ended = loop {
             let found = self.from.fill_buf()?;
@@ -251,7 +251,7 @@ pub fn slice(
     range: &Range,
     limit: u64,
     count: &dyn Fn(&str) -> u64,
-) -> std::io::Result<Slice> {
+) -> io::Result<Slice> {
     let mut stretches = Stretches { from, line: 1, at: 0, first: true, over: Vec::new() };
     let mut room = Room { left: limit, count, out: String::new() };
     let next = match range {
@@ -260,7 +260,7 @@ pub fn slice(
         Range::Messages { .. } => {
             let what =
                 "reading a range: expected lines, bytes or a pattern; messages are read from a session";
-            return Err(std::io::Error::other(Error::new(ErrorKind::Arguments, what)));
+            return Err(io::Error::other(Error::new(ErrorKind::Arguments, what)));
         }
         Range::Matching { pattern, around, from } => {
             matching(&mut stretches, pattern, *around, *from, &mut room)?
@@ -274,7 +274,7 @@ fn lines(
     from: u64,
     to: u64,
     room: &mut Room<'_>,
-) -> std::io::Result<Option<Range>> {
+) -> io::Result<Option<Range>> {
     while let Some(stretch) = stretches.next()? {
         if stretch.line > to {
             break;
@@ -306,7 +306,7 @@ fn bytes(
     from: u64,
     to: u64,
     room: &mut Room<'_>,
-) -> std::io::Result<Option<Range>> {
+) -> io::Result<Option<Range>> {
     while let Some(stretch) = stretches.next()? {
         let end = stretch.at + stretch.text.len() as u64;
         if end <= from {
@@ -338,7 +338,7 @@ fn matching(
     around: u64,
     from: u64,
     room: &mut Room<'_>,
-) -> std::io::Result<Option<Range>> {
+) -> io::Result<Option<Range>> {
     let again = |line| Range::Matching { pattern: pattern.clone(), around, from: line };
     let mut before: VecDeque<(u64, String)> = VecDeque::new();
     let (mut after, mut shown) = (0, None::<u64>);

@@ -15,7 +15,7 @@ use history::error::{Error, ErrorKind, Result};
 const SELDOM: i64 = 60_000;
 
 /// Puts these sessions into the archive.
-pub(in crate::cli) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'_>) -> Result<u8> {
     if !engine.store.keeps() {
         let what = "the configuration says that nothing is archived (persistence = \"none\")";
         return Err(Error::new(ErrorKind::Refused, what));
@@ -47,7 +47,7 @@ pub(in crate::cli) fn run(engine: &Engine, found: &[FoundSession], screen: &mut 
 
 /// Leaves it to a process of its own: the agent waits for its hook, and a session may be large. Whatever it cannot do
 /// is done the next time.
-pub(in crate::cli) fn later(engine: &Engine, config: &Config, store: Option<&Path>) -> Result<()> {
+pub(crate) fn later(engine: &Engine, config: &Config, store: Option<&Path>) -> Result<()> {
     const MARK: &str = "keeping";
     let scope = engine.shared();
     let lately = |it: crate::store::Mark| engine.now.saturating_sub(it.at) < SELDOM;

@@ -31,12 +31,7 @@ pub fn end_in_time() {
 
 /// Fails only to block a compaction that the user's hook refused. Other errors go to standard error: what an agent does
 /// must not depend on us.
-pub(in crate::cli) fn run(
-    config: Config,
-    now: i64,
-    store: Option<&Path>,
-    screen: &mut Screen<'_>,
-) -> Result<u8> {
+pub(crate) fn run(config: Config, now: i64, store: Option<&Path>, screen: &mut Screen<'_>) -> Result<u8> {
     let event = super::said_by_agent().and_then(|it| hooks::read(&it, config.agents.inside));
     let Some(event) = event else { return Ok(0) };
     if config.block_compaction && event.moment == HookMoment::BeforeCompaction {

@@ -23,12 +23,7 @@ pub struct SeatArgs {
     client: String,
 }
 
-pub(in crate::cli) fn run(
-    config: Config,
-    now: i64,
-    arguments: &SeatArgs,
-    screen: &mut Screen<'_>,
-) -> Result<u8> {
+pub(crate) fn run(config: Config, now: i64, arguments: &SeatArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let begun = Instant::now();
     let client = crate::agents::seat_named(&arguments.client)?;
     let folder = config.data_dir.clone();

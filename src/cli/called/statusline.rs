@@ -11,7 +11,7 @@ use crate::report::size;
 use history::error::Result;
 
 /// One line, or nothing where nothing is known: a status line must not show errors.
-pub(in crate::cli) fn run(config: &Config, now: i64, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(config: &Config, now: i64, screen: &mut Screen<'_>) -> Result<u8> {
     if std::io::stdin().is_terminal() {
         tracing::warn!(
             "statusline: expected Claude Code's JSON on standard input; `epitome install claude-code --statusline` sets it up"

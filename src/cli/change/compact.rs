@@ -30,7 +30,7 @@ pub struct CompactArgs {
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
-    pub(in crate::cli) options: CompactOptions,
+    pub(crate) options: CompactOptions,
     /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible; with a model as
     /// NAME/MODEL
     #[arg(long, value_name = "NAME")]
@@ -59,7 +59,7 @@ pub struct CompactArgs {
     messages_as: Option<String>,
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.options.clone_from(&arguments.options);
     ask.next = arguments.next.as_deref().map(crate::cli::inspect::estimate::next).transpose()?;
@@ -263,7 +263,7 @@ fn finish(
 }
 
 /// Prints the result of a compaction; returns the exit code.
-pub(in crate::cli) fn report(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn report(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<u8> {
     if !screen.json(answer)? {
         show(answer, screen)?;
     }

@@ -89,12 +89,7 @@ fn of_session(config: Config, now: i64, session: &str, screen: &mut Screen<'_>) 
     Ok(0)
 }
 
-pub(in crate::cli) fn run(
-    config: Config,
-    now: i64,
-    arguments: &DoctorArgs,
-    screen: &mut Screen<'_>,
-) -> Result<u8> {
+pub(crate) fn run(config: Config, now: i64, arguments: &DoctorArgs, screen: &mut Screen<'_>) -> Result<u8> {
     if let Some(session) = &arguments.session {
         return of_session(config, now, session, screen);
     }

@@ -53,11 +53,7 @@ pub struct UninstallArgs {
     dry_run: bool,
 }
 
-pub(in crate::cli) fn install(
-    config: &Config,
-    arguments: &InstallArgs,
-    screen: &mut Screen<'_>,
-) -> Result<u8> {
+pub(crate) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let program = program(config)?;
     if let Some((file, text)) = install::snippet(&arguments.agent, &program) {
         if !screen.json(&json!({"file": file, "text": text}))? {
@@ -188,11 +184,7 @@ fn explain(
     Ok(())
 }
 
-pub(in crate::cli) fn uninstall(
-    config: &Config,
-    arguments: &UninstallArgs,
-    screen: &mut Screen<'_>,
-) -> Result<u8> {
+pub(crate) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let (agent, of) = named(&arguments.agent)?;
     let made = Records::read(&config.data_dir).agents.remove(agent.name()).unwrap_or_default();
     let mut changes = install::uninstall(&config.agents, config.programs_dir(), of, &made)?;

@@ -41,7 +41,7 @@ pub(crate) struct AfterChange {
 struct Ahead<'a> {
     forecast: Forecast,
     sizes: ForecastSizes,
-    price: std::result::Result<&'a Price, String>,
+    price: Result<&'a Price, String>,
     requests_a_turn: f64,
 }
 

@@ -49,7 +49,7 @@ const SHOWN: [&str; 17] = names!(PruneAnswer:
 /// Who only plans wants to know how much it is; what stands there afterwards is of use to who splices.
 const SHOWN_OF_OUTPUT: [&str; 5] = names!(PrunedInfo: message, call_id, tool, tokens_before, tokens_after);
 
-pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let goal = goal(state, arguments)?;
     let mut ask = ask(state, NAME, arguments)?;
     let engine = state.engine(caller)?;

@@ -33,7 +33,7 @@ pub(super) fn tool() -> Tool {
 }
 
 /// Reads by handle, searches by query, else lists the newest originals.
-pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let engine = state.engine(caller)?;
     let query = arguments.text("query")?;
     // A handle that was given as what to look for is meant as a handle.

@@ -85,7 +85,7 @@ const UNDONE: [&str; 8] = names!(RestoreAnswer:
     handle, status, session_id, output, later_messages, resume, next, warnings,
 );
 
-pub(in crate::mcp) fn call(
+pub(crate) fn call(
     state: &ServerState,
     caller: &Caller,
     arguments: &Arguments,

@@ -51,26 +51,26 @@ pub struct Entry {
 }
 
 /// A row of `item` as its reader needs it.
-pub(in crate::store) struct Item {
-    pub(in crate::store) id: i64,
-    pub(in crate::store) handle: Handle,
-    pub(in crate::store) project: String,
-    pub(in crate::store) sort: String,
-    pub(in crate::store) content: Option<i64>,
+pub(crate) struct Item {
+    pub(crate) id: i64,
+    pub(crate) handle: Handle,
+    pub(crate) project: String,
+    pub(crate) sort: String,
+    pub(crate) content: Option<i64>,
 }
 
-pub(in crate::store) struct NewItem<'a> {
-    pub(in crate::store) scope: &'a Scope,
-    pub(in crate::store) sort: &'static str,
-    pub(in crate::store) identity: Digest,
-    pub(in crate::store) content: Option<i64>,
-    pub(in crate::store) tokens: Option<u64>,
-    pub(in crate::store) bytes: u64,
-    pub(in crate::store) at: i64,
+pub(crate) struct NewItem<'a> {
+    pub(crate) scope: &'a Scope,
+    pub(crate) sort: &'static str,
+    pub(crate) identity: Digest,
+    pub(crate) content: Option<i64>,
+    pub(crate) tokens: Option<u64>,
+    pub(crate) bytes: u64,
+    pub(crate) at: i64,
 }
 
 /// The handle that an identity has, or the first that is free for it.
-pub(in crate::store) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
+pub(crate) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
     let find = "SELECT id, identity FROM item WHERE handle = ?1";
     for n in 0.. {
         let handle = Handle::nth(identity, n);
@@ -87,10 +87,7 @@ pub(in crate::store) fn chosen(connection: &Connection, identity: &Digest) -> Re
 }
 
 /// Inserts an item, or makes the one with the same identity new. Says whether it was there.
-pub(in crate::store) fn put_item(
-    transaction: &Transaction<'_>,
-    new: &NewItem<'_>,
-) -> Result<(i64, Handle, bool)> {
+pub(crate) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Result<(i64, Handle, bool)> {
     let (handle, found) = chosen(transaction, &new.identity)?;
     if let Some(id) = found {
         let sql = "UPDATE item SET at = CASE WHEN at > ?2 THEN at ELSE ?2 END, tokens = coalesce(?3, tokens),
@@ -120,20 +117,16 @@ pub(in crate::store) fn put_item(
 }
 
 /// Where a session has an item.
-pub(in crate::store) struct ItemPlace<'a> {
-    pub(in crate::store) session: &'a str,
-    pub(in crate::store) what: What,
-    pub(in crate::store) call_id: &'a str,
-    pub(in crate::store) tool: Option<&'a str>,
-    pub(in crate::store) message: Option<u32>,
-    pub(in crate::store) at: i64,
+pub(crate) struct ItemPlace<'a> {
+    pub(crate) session: &'a str,
+    pub(crate) what: What,
+    pub(crate) call_id: &'a str,
+    pub(crate) tool: Option<&'a str>,
+    pub(crate) message: Option<u32>,
+    pub(crate) at: i64,
 }
 
-pub(in crate::store) fn put_place(
-    transaction: &Transaction<'_>,
-    item: i64,
-    place: &ItemPlace<'_>,
-) -> Result<()> {
+pub(crate) fn put_place(transaction: &Transaction<'_>, item: i64, place: &ItemPlace<'_>) -> Result<()> {
     let sql = "INSERT INTO place (item, session, what, call_id, tool, message, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (item, session, what, call_id) DO UPDATE
                SET tool = excluded.tool, message = excluded.message, at = excluded.at WHERE place.at <= excluded.at";
@@ -146,7 +139,7 @@ pub(in crate::store) fn put_place(
 }
 
 /// Counters in the database are signed; ours never reach the sign.
-pub(in crate::store) fn signed(it: u64) -> i64 {
+pub(crate) fn signed(it: u64) -> i64 {
     i64::try_from(it).unwrap_or(i64::MAX)
 }
 
@@ -155,7 +148,7 @@ fn unsigned(it: i64) -> u64 {
 }
 
 /// The item of that handle, if the scope may see it.
-pub(in crate::store) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Result<Item> {
+pub(crate) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Result<Item> {
     let item = owned(connection, handle, &scope.owner)?;
     if item.project == scope.project || item.project.is_empty() {
         return Ok(item);
@@ -221,23 +214,23 @@ impl Store {
     }
 }
 
-pub(in crate::store) fn missing(handle: Handle) -> Error {
+pub(crate) fn missing(handle: Handle) -> Error {
     let what = format!("unknown handle {handle}; `epitome recall` lists the newest ones");
     Error::new(ErrorKind::Arguments, what)
 }
 
 /// Deletes an item and what hangs on it, but not its content.
-pub(in crate::store) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> {
+pub(crate) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> {
     index::unindex(transaction, id)?;
     transaction.execute("deleting from the store", "DELETE FROM item WHERE id = ?1", [id])?;
     Ok(())
 }
 
 /// The columns that [`entry_of`] reads.
-pub(in crate::store) const ENTRY: &str =
+pub(crate) const ENTRY: &str =
     "i.handle, p.what, i.project, p.session, p.message, p.call_id, p.tool, i.tokens, i.bytes, i.at";
 
-pub(in crate::store) fn entry_of(row: &Row<'_>) -> SqlResult<Entry> {
+pub(crate) fn entry_of(row: &Row<'_>) -> SqlResult<Entry> {
     let handle: String = row.get(0)?;
     let what: String = row.get(1)?;
     let filled = |it: String| Some(it).filter(|it| !it.is_empty());

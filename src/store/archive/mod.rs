@@ -1,7 +1,7 @@
 //! Originals and compactions in the database.
 
-pub(in crate::store) mod batch;
-pub(in crate::store) mod item;
+pub(crate) mod batch;
+pub(crate) mod item;
 
 use std::io::{BufReader, Read};
 

@@ -11,16 +11,16 @@ use crate::store::{Digest, Handle};
 use history::error::{Error, ErrorKind, Result};
 
 /// Bytes of a content that are searched: its beginning. Bounds what one giant log can cost.
-pub(in crate::store) const SEARCHED: usize = 4 << 20;
+pub(crate) const SEARCHED: usize = 4 << 20;
 
 /// Bytes of a chunk, at least; the last of a content may be smaller.
-pub(in crate::store) const SMALLEST_CHUNK: usize = 8 << 10;
+pub(crate) const SMALLEST_CHUNK: usize = 8 << 10;
 
 /// Bytes of a chunk, at most.
-pub(in crate::store) const LARGEST_CHUNK: usize = 128 << 10;
+pub(crate) const LARGEST_CHUNK: usize = 128 << 10;
 
 /// Bytes of chunks in a pack; the last of them may go beyond.
-pub(in crate::store) const PACK: usize = 1 << 20;
+pub(crate) const PACK: usize = 1 << 20;
 
 /// Packs that are kept unpacked while a content is read: chunks that repeat are found in earlier ones.
 const UNPACKED: usize = 8;
@@ -32,19 +32,19 @@ const READING: &str = "reading the archive";
 
 /// A chunk's place in the database.
 #[derive(Clone, Copy)]
-pub(in crate::store) struct ChunkPlace {
-    pub(in crate::store) pack: i64,
-    pub(in crate::store) start: u32,
-    pub(in crate::store) size: u32,
+pub(crate) struct ChunkPlace {
+    pub(crate) pack: i64,
+    pub(crate) start: u32,
+    pub(crate) size: u32,
 }
 
 /// The packs that were read last, unpacked; the newest comes last.
 #[derive(Default)]
-pub(in crate::store) struct Packs(Vec<(i64, Vec<u8>)>);
+pub(crate) struct Packs(Vec<(i64, Vec<u8>)>);
 
 impl Packs {
     /// The bytes of a chunk; `None` when they are not those of `digest`.
-    pub(in crate::store) fn chunk(
+    pub(crate) fn chunk(
         &mut self,
         connection: &Connection,
         place: ChunkPlace,
@@ -76,7 +76,7 @@ fn unpacked(connection: &Connection, pack: i64) -> Result<Option<Vec<u8>>> {
     }))
 }
 
-pub(in crate::store) fn find(
+pub(crate) fn find(
     connection: &Connection,
     owner: &str,
     digest: &Digest,
@@ -114,7 +114,7 @@ fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<C
 }
 
 /// The chunks that are what they were, each pack unpacked once.
-pub(in crate::store) fn sound(store: &Pool) -> Result<HashSet<i64>> {
+pub(crate) fn sound(store: &Pool) -> Result<HashSet<i64>> {
     let packs: Vec<i64> =
         locked(store).query_map(READING, "SELECT id FROM pack ORDER BY id", params![], |row| row.get(0))?;
     let mut sound = HashSet::new();
@@ -137,7 +137,7 @@ pub(in crate::store) fn sound(store: &Pool) -> Result<HashSet<i64>> {
 }
 
 /// Whether a content consists of these chunks and lacks none.
-pub(in crate::store) fn consists_of(
+pub(crate) fn consists_of(
     connection: &Connection,
     handle: Handle,
     content: i64,
@@ -155,7 +155,7 @@ fn place(connection: &Connection, part: &ContentPart) -> Result<Option<ChunkPlac
 }
 
 /// Delivers a content chunk by chunk.
-pub(in crate::store) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     connection: &'a Pool,
     handle: Handle,
     content: i64,
@@ -234,7 +234,7 @@ impl Reader<'_> {
     }
 }
 
-pub(in crate::store) fn corrupted(handle: Handle, found: &str) -> Error {
+pub(crate) fn corrupted(handle: Handle, found: &str) -> Error {
     let what = format!(
         "reading {handle}: expected the bytes that were stored, found {found}; nothing of it was restored; \
          `epitome doctor` says what else is damaged"
@@ -242,7 +242,7 @@ pub(in crate::store) fn corrupted(handle: Handle, found: &str) -> Error {
     Error::new(ErrorKind::Store, what)
 }
 
-pub(in crate::store) fn open<'a>(connection: &'a Pool, handle: Handle, content: i64) -> Result<Reader<'a>> {
+pub(crate) fn open<'a>(connection: &'a Pool, handle: Handle, content: i64) -> Result<Reader<'a>> {
     let (parts, expected) = parts(&locked(connection), handle, content)?;
     Ok(Reader {
         connection,
@@ -261,7 +261,7 @@ pub(in crate::store) fn open<'a>(connection: &'a Pool, handle: Handle, content: 
 }
 
 /// The beginning of a content, as much as is searched; up to what is damaged, which is an error when it is read.
-pub(in crate::store) fn head(connection: &Connection, content: i64) -> Result<Vec<u8>> {
+pub(crate) fn head(connection: &Connection, content: i64) -> Result<Vec<u8>> {
     // All but the last chunk have at least the smallest size.
     let sql = "SELECT c.sha, c.pack, c.start, c.size FROM part p JOIN chunk c ON c.id = p.chunk
              WHERE p.content = ?1 ORDER BY p.seq LIMIT ?2";

@@ -4,8 +4,8 @@
 //! record is found again wherever it stands, packs large so that text compresses as well as in one piece (measured on
 //! real sessions: 7.4 to 1 by packs, 4.6 to 1 chunk by chunk).
 
-pub(in crate::store) mod chunks;
-pub(in crate::store) mod pack;
+pub(crate) mod chunks;
+pub(crate) mod pack;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -37,14 +37,14 @@ const LEVEL: i32 = 3;
 const STORING: &str = "archiving originals";
 
 /// A content whose chunks were found in the archive or packed.
-pub(in crate::store) struct Prepared {
+pub(crate) struct Prepared {
     chunks: Vec<Digest>,
-    pub(in crate::store) digest: Digest,
-    pub(in crate::store) size: u64,
+    pub(crate) digest: Digest,
+    pub(crate) size: u64,
 }
 
 /// New chunks, compressed together.
-pub(in crate::store) struct Pack {
+pub(crate) struct Pack {
     packed: Packed,
     chunks: Vec<NewChunk>,
 }
@@ -74,7 +74,7 @@ impl Body<'_> {
     }
 
     /// Its beginning, as much as is searched.
-    pub(in crate::store) fn head(&self) -> Result<Cow<'_, [u8]>> {
+    pub(crate) fn head(&self) -> Result<Cow<'_, [u8]>> {
         self.part(0..self.len().min(SEARCHED as u64))
     }
 }
@@ -90,7 +90,7 @@ impl<'a> Body<'a> {
 }
 
 /// Makes the contents of one step ready to be stored, while others may write.
-pub(in crate::store) struct Packer<'a> {
+pub(crate) struct Packer<'a> {
     connection: &'a Pool,
     owner: &'a str,
     /// Chunks that lie in the archive, whole, or in a pack of this step.
@@ -102,7 +102,7 @@ pub(in crate::store) struct Packer<'a> {
 }
 
 impl<'a> Packer<'a> {
-    pub(in crate::store) fn new(connection: &'a Pool, owner: &'a str) -> Self {
+    pub(crate) fn new(connection: &'a Pool, owner: &'a str) -> Self {
         Self {
             connection,
             owner,
@@ -115,7 +115,7 @@ impl<'a> Packer<'a> {
     }
 
     /// Hashes a content and packs what of it is not there yet, in one pass over it.
-    pub(in crate::store) fn add(&mut self, content: &mut dyn Read) -> Result<Prepared> {
+    pub(crate) fn add(&mut self, content: &mut dyn Read) -> Result<Prepared> {
         let mut out = Prepared { chunks: Vec::new(), digest: Digest::of(b""), size: 0 };
         let mut whole = Sha256::new();
         for chunk in StreamCDC::new(content, SMALLEST_CHUNK, CHUNK, LARGEST_CHUNK) {
@@ -170,7 +170,7 @@ impl<'a> Packer<'a> {
     }
 
     /// The packs that are not written yet.
-    pub(in crate::store) fn finish(self) -> Vec<Pack> {
+    pub(crate) fn finish(self) -> Vec<Pack> {
         self.waiting
     }
 }
@@ -186,7 +186,7 @@ fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
 
 /// Stores packs with their chunks. A chunk that is there already, damaged or stored by another process in the meantime,
 /// is from now on the one in its new pack.
-pub(in crate::store) fn put_packs(transaction: &Transaction<'_>, owner: &str, packs: &[Pack]) -> Result<()> {
+pub(crate) fn put_packs(transaction: &Transaction<'_>, owner: &str, packs: &[Pack]) -> Result<()> {
     for pack in packs {
         let id = pack::put(transaction, &pack.packed)?;
         for chunk in &pack.chunks {
@@ -204,7 +204,7 @@ pub(in crate::store) fn put_packs(transaction: &Transaction<'_>, owner: &str, pa
 
 /// Stores a content whose packs were stored; its id. `None`: another process has deleted a chunk in the meantime, and
 /// it has to be prepared again.
-pub(in crate::store) fn put_content(
+pub(crate) fn put_content(
     transaction: &Transaction<'_>,
     owner: &str,
     content: &Prepared,
@@ -256,10 +256,7 @@ fn put_parts(transaction: &Transaction<'_>, content: i64, chunks: &[i64]) -> Res
 }
 
 /// Deletes those of these chunks that no content has, and packs without a chunk. Returns the bytes this frees on disk.
-pub(in crate::store) fn sweep(
-    transaction: &Transaction<'_>,
-    chunks: impl IntoIterator<Item = i64>,
-) -> Result<u64> {
+pub(crate) fn sweep(transaction: &Transaction<'_>, chunks: impl IntoIterator<Item = i64>) -> Result<u64> {
     let doing = "deleting what is old";
     let mut packs = HashSet::new();
     for chunk in chunks {

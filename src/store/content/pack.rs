@@ -5,7 +5,7 @@ use crate::store::database::sql::{Connection, Transaction, params};
 use history::error::Result;
 
 /// A compressed pack that is about to be stored.
-pub(in crate::store) struct Packed {
+pub(crate) struct Packed {
     sha: Digest,
     /// Unpacked.
     size: usize,
@@ -21,7 +21,7 @@ enum PackPlace {
 
 impl Packed {
     /// Uploads a pack where packs are objects; otherwise it waits for [`put`].
-    pub(in crate::store) fn new(
+    pub(crate) fn new(
         connection: &Connection,
         owner: &str,
         sha: Digest,
@@ -43,7 +43,7 @@ impl Packed {
     }
 
     /// Bytes of memory that it takes until it is stored.
-    pub(in crate::store) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         match &self.place {
             PackPlace::Here(packed) => packed.len(),
             #[cfg(feature = "team")]
@@ -53,7 +53,7 @@ impl Packed {
 }
 
 /// Stores a pack; its id. One that is there already is replaced: it may be damaged.
-pub(in crate::store) fn put(transaction: &Transaction<'_>, pack: &Packed) -> Result<i64> {
+pub(crate) fn put(transaction: &Transaction<'_>, pack: &Packed) -> Result<i64> {
     let size = pack.size as i64;
     let doing = "archiving originals";
     match &pack.place {
@@ -77,7 +77,7 @@ pub(in crate::store) fn put(transaction: &Transaction<'_>, pack: &Packed) -> Res
 }
 
 /// Deletes objects that no row names any more. `at`: milliseconds since 1970.
-pub(in crate::store) fn sweep_objects(connection: &Connection, at: i64) -> Result<()> {
+pub(crate) fn sweep_objects(connection: &Connection, at: i64) -> Result<()> {
     match connection {
         Connection::Sqlite(_) => {
             let _ = at;
@@ -95,7 +95,7 @@ pub(in crate::store) fn sweep_objects(connection: &Connection, at: i64) -> Resul
 }
 
 /// A pack's size and its compressed bytes; nothing where it is missing.
-pub(in crate::store) fn read(connection: &Connection, pack: i64) -> Result<Option<(i64, Vec<u8>)>> {
+pub(crate) fn read(connection: &Connection, pack: i64) -> Result<Option<(i64, Vec<u8>)>> {
     let doing = "reading the archive";
     match connection {
         Connection::Sqlite(_) => {

@@ -9,10 +9,10 @@ use std::time::Duration;
 #[cfg(feature = "team")]
 use super::postgres;
 use super::schema;
-pub(in crate::store) use super::value::{SqlError, SqlResult, Value, odd};
+pub(crate) use super::value::{SqlError, SqlResult, Value, odd};
 use history::error::{Error, ErrorKind, Result};
 
-pub(in crate::store) trait Param {
+pub(crate) trait Param {
     fn value(&self) -> Value<'_>;
 }
 
@@ -75,7 +75,7 @@ impl<T: Param + ?Sized> Param for &T {
 }
 
 /// The parameters of a statement.
-pub(in crate::store) trait Params {
+pub(crate) trait Params {
     fn values(&self) -> Vec<Value<'_>>;
 }
 
@@ -97,10 +97,10 @@ macro_rules! params {
         &[$(&$param as &dyn $crate::store::database::sql::Param),*] as &[&dyn $crate::store::database::sql::Param]
     };
 }
-pub(in crate::store) use params;
+pub(crate) use params;
 
 /// What a column can be read as.
-pub(in crate::store) trait Column: Sized {
+pub(crate) trait Column: Sized {
     /// Nothing where the column holds something else.
     fn of(value: Value<'_>) -> Option<Self>;
 }
@@ -135,14 +135,14 @@ impl<T: Column> Column for Option<T> {
     }
 }
 
-pub(in crate::store) enum Row<'a> {
+pub(crate) enum Row<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
     #[cfg(feature = "team")]
     Postgres(&'a ::postgres::Row),
 }
 
 impl Row<'_> {
-    pub(in crate::store) fn get<T: Column>(&self, column: usize) -> SqlResult<T> {
+    pub(crate) fn get<T: Column>(&self, column: usize) -> SqlResult<T> {
         let value = match self {
             Self::Sqlite(row) => match row.get_ref(column)? {
                 rusqlite::types::ValueRef::Null => Value::Null,
@@ -161,7 +161,7 @@ impl Row<'_> {
 }
 
 /// What the database's refusal means, and what to do about it.
-pub(in crate::store) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Error {
+pub(crate) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Error {
     let other = "expected the database to do it, it did not; `epitome doctor` checks it";
     move |error| match error {
         SqlError::Sqlite(error) => schema::failed(doing)(error),
@@ -183,7 +183,7 @@ pub(in crate::store) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Erro
     }
 }
 
-pub(in crate::store) enum Connection {
+pub(crate) enum Connection {
     Sqlite(rusqlite::Connection),
     #[cfg(feature = "team")]
     Postgres(Box<postgres::PgSession>),
@@ -191,12 +191,7 @@ pub(in crate::store) enum Connection {
 
 impl Connection {
     /// How many rows a statement changed. `doing` begins the sentence of an error.
-    pub(in crate::store) fn execute(
-        &self,
-        doing: &'static str,
-        sql: &str,
-        params: impl Params,
-    ) -> Result<usize> {
+    pub(crate) fn execute(&self, doing: &'static str, sql: &str, params: impl Params) -> Result<usize> {
         let values = params.values();
         match self {
             // SQLite prepares each statement once; PostgreSQL's session does.
@@ -211,7 +206,7 @@ impl Connection {
     }
 
     /// The first row; an error where there is none.
-    pub(in crate::store) fn query_row<T>(
+    pub(crate) fn query_row<T>(
         &self,
         doing: &'static str,
         sql: &str,
@@ -223,7 +218,7 @@ impl Connection {
     }
 
     /// The first row, if there is one.
-    pub(in crate::store) fn query_optional<T>(
+    pub(crate) fn query_optional<T>(
         &self,
         doing: &'static str,
         sql: &str,
@@ -247,7 +242,7 @@ impl Connection {
     }
 
     /// All rows.
-    pub(in crate::store) fn query_map<T>(
+    pub(crate) fn query_map<T>(
         &self,
         doing: &'static str,
         sql: &str,
@@ -275,12 +270,7 @@ impl Connection {
     }
 
     /// Whether there is a row.
-    pub(in crate::store) fn exists(
-        &self,
-        doing: &'static str,
-        sql: &str,
-        params: impl Params,
-    ) -> Result<bool> {
+    pub(crate) fn exists(&self, doing: &'static str, sql: &str, params: impl Params) -> Result<bool> {
         Ok(self.query_optional(doing, sql, params, |_| Ok(()))?.is_some())
     }
 
@@ -293,7 +283,7 @@ impl Connection {
     }
 
     /// The expression for a pack's bytes on disk.
-    pub(in crate::store) fn pack_bytes(&self) -> &'static str {
+    pub(crate) fn pack_bytes(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "length(packed)",
             #[cfg(feature = "team")]
@@ -302,7 +292,7 @@ impl Connection {
     }
 
     /// How long it waits for others that write.
-    pub(in crate::store) fn wait_at_most(&self, patience: Duration) -> Result<()> {
+    pub(crate) fn wait_at_most(&self, patience: Duration) -> Result<()> {
         match self {
             Self::Sqlite(it) => schema::wait_at_most(it, patience),
             #[cfg(feature = "team")]
@@ -312,7 +302,7 @@ impl Connection {
         }
     }
 
-    pub(in crate::store) fn version(&self) -> u32 {
+    pub(crate) fn version(&self) -> u32 {
         match self {
             Self::Sqlite(_) => schema::VERSION,
             #[cfg(feature = "team")]
@@ -334,14 +324,14 @@ impl rusqlite::ToSql for Value<'_> {
 }
 
 /// Changes that are made together, or, unless [`Transaction::commit`] is reached, not at all.
-pub(in crate::store) struct Transaction<'a> {
+pub(crate) struct Transaction<'a> {
     connection: &'a mut Connection,
     doing: &'static str,
     is_open: bool,
 }
 
 impl Transaction<'_> {
-    pub(in crate::store) fn commit(mut self) -> Result<()> {
+    pub(crate) fn commit(mut self) -> Result<()> {
         self.connection.end("COMMIT").map_err(failed(self.doing))?;
         self.is_open = false;
         Ok(())
@@ -365,7 +355,7 @@ impl Drop for Transaction<'_> {
 }
 
 /// Begins to change what one owner has: others that change it wait. The wait is here and not in the middle.
-pub(in crate::store) fn write<'a>(
+pub(crate) fn write<'a>(
     connection: &'a mut Connection,
     owner: &str,
     doing: &'static str,
@@ -374,10 +364,7 @@ pub(in crate::store) fn write<'a>(
 }
 
 /// Begins to change what any owner has: everybody else that changes something waits.
-pub(in crate::store) fn write_all<'a>(
-    connection: &'a mut Connection,
-    doing: &'static str,
-) -> Result<Transaction<'a>> {
+pub(crate) fn write_all<'a>(connection: &'a mut Connection, doing: &'static str) -> Result<Transaction<'a>> {
     begin(connection, None, doing)
 }
 
@@ -399,13 +386,13 @@ fn begin<'a>(
 }
 
 /// The connections of a store: one to a file, several to a server.
-pub(in crate::store) struct Pool {
+pub(crate) struct Pool {
     connections: Vec<Mutex<Connection>>,
     next: AtomicUsize,
 }
 
 impl Pool {
-    pub(in crate::store) fn new(connections: impl IntoIterator<Item = Connection>) -> Self {
+    pub(crate) fn new(connections: impl IntoIterator<Item = Connection>) -> Self {
         let connections = connections.into_iter().map(Mutex::new).collect();
         Self { connections, next: AtomicUsize::new(0) }
     }
@@ -413,7 +400,7 @@ impl Pool {
 
 /// Takes a connection: one that is free, or the next one when it is. A panic of another thread has rolled its
 /// transaction back, so that connection is as good as before.
-pub(in crate::store) fn locked(pool: &Pool) -> MutexGuard<'_, Connection> {
+pub(crate) fn locked(pool: &Pool) -> MutexGuard<'_, Connection> {
     let free = pool.connections.iter().find_map(|it| it.try_lock().ok());
     let next = || pool.next.fetch_add(1, Ordering::Relaxed) % pool.connections.len();
     free.unwrap_or_else(|| pool.connections[next()].lock().unwrap_or_else(PoisonError::into_inner))

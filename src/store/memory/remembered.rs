@@ -214,7 +214,7 @@ fn one(connection: &Connection, id: i64) -> Result<Memory> {
     connection.query_row(READING, &format!("SELECT {COLUMNS} WHERE i.id = ?1"), [id], memory_of)
 }
 
-pub(in crate::store) fn content(connection: &Connection, id: i64) -> Result<String> {
+pub(crate) fn content(connection: &Connection, id: i64) -> Result<String> {
     one(connection, id).map(|it| it.content)
 }
 
@@ -229,11 +229,7 @@ fn memory_item(connection: &Connection, scope: &Scope, handle: &str) -> Result<I
     Err(Error::new(ErrorKind::Arguments, what))
 }
 
-pub(in crate::store) fn memories(
-    connection: &Connection,
-    scope: &Scope,
-    filter: &MemoryFilter,
-) -> Result<Vec<Memory>> {
+pub(crate) fn memories(connection: &Connection, scope: &Scope, filter: &MemoryFilter) -> Result<Vec<Memory>> {
     let (user, project) = match filter.scope {
         None => (true, true),
         Some(MemoryScope::User) => (true, false),
@@ -254,6 +250,6 @@ pub(in crate::store) fn memories(
 }
 
 /// A memory and, through any number of steps, those it superseded; the oldest step last.
-pub(in crate::store) const LINE: &str = "WITH RECURSIVE line(item, depth) AS (
+pub(crate) const LINE: &str = "WITH RECURSIVE line(item, depth) AS (
        SELECT CAST(?1 AS BIGINT), 0 UNION SELECT m.item, depth + 1 FROM memory m JOIN line ON m.superseded = line.item
      ) SELECT item FROM line ORDER BY depth DESC";

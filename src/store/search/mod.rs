@@ -1,6 +1,6 @@
 //! Full-text search in the database.
 
-pub(in crate::store) mod index;
+pub(crate) mod index;
 pub mod passages;
 pub mod words;
 

@@ -229,12 +229,7 @@ fn system(value: &Value) -> Option<Text> {
 }
 
 /// One element as a message, or why it is none.
-fn element(
-    raw: &str,
-    api: Api,
-    number: usize,
-    ids: &mut Ids,
-) -> std::result::Result<(Value, Message), String> {
+fn element(raw: &str, api: Api, number: usize, ids: &mut Ids) -> Result<(Value, Message), String> {
     let expected = format!("expected a message of {}, found", api.format().name());
     let kept = "; it is kept as it is";
     let value: Value = serde_json::from_str(raw).map_err(|error| format!("{expected} {error}{kept}"))?;
