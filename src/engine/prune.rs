@@ -63,7 +63,8 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
         answer.pays_after_requests = cost.pays_after_requests;
         answer.warnings.extend(lost_cache(&cost));
     }
-    let result = PlanResult { plan: &plan, tokens: outcome.tokens, summary: None, score: None };
+    let (history, tokens) = (&opened.session.history, outcome.tokens);
+    let result = PlanResult { plan: &plan, history, tokens, summary: None, score: None };
     deliver(engine, opened, ask, result, &outcome, &mut answer)?;
     if let Some(handle) = &answer.handle {
         let (scope, session) = (engine.scope(measured.history), measured.history.meta.session.as_deref());

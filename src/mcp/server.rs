@@ -53,7 +53,7 @@ const WATCH: Duration = Duration::from_secs(5);
 /// What a request comes with.
 type Context = RequestContext<RoleServer>;
 type Page = Option<PaginatedRequestParams>;
-type Replied<T> = Result<T, ErrorData>;
+type Reply<T> = Result<T, ErrorData>;
 
 /// The handler behind every connection; cheap to clone.
 #[derive(Clone)]
@@ -87,7 +87,7 @@ impl Server {
         &self,
         context: &Context,
         job: impl FnOnce(&ServerState, &Caller) -> T + Send + 'static,
-    ) -> Replied<T> {
+    ) -> Reply<T> {
         let (state, caller) = (self.state.clone(), self.caller(context));
         let done = tokio::task::spawn_blocking(move || job(&state, &caller)).await;
         done.map_err(|_| ErrorData::internal_error(broken().full(), None))
@@ -254,7 +254,7 @@ fn result(answer: Result<Answer>, told: impl Fn(&Error) -> String) -> CallToolRe
 }
 
 /// Refuses a cursor: we never hand one out.
-pub(super) fn no_cursor(request: Page) -> Replied<()> {
+pub(super) fn no_cursor(request: Page) -> Reply<()> {
     match request.and_then(|it| it.cursor) {
         None => Ok(()),
         Some(cursor) => Err(ErrorData::invalid_params(
@@ -304,7 +304,7 @@ impl ServerHandler for Server {
         ServerConfig::new(capabilities).with_server_info(about).with_instructions(INSTRUCTIONS)
     }
 
-    async fn list_tools(&self, request: Page, _: Context) -> Replied<ListToolsResult> {
+    async fn list_tools(&self, request: Page, _: Context) -> Reply<ListToolsResult> {
         no_cursor(request)?;
         let mut list = ListToolsResult::with_all_items(self.tools.to_vec());
         list.ttl_ms = Some(LISTS_MS);
@@ -316,7 +316,7 @@ impl ServerHandler for Server {
         self.tools.iter().find(|it| it.name == name).cloned()
     }
 
-    async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Replied<CallToolResponse> {
+    async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Reply<CallToolResponse> {
         let tool = request.name.as_ref();
         if !self.tools.iter().any(|it| it.name == tool) {
             let names: Vec<&str> = self.tools.iter().map(|it| it.name.as_ref()).collect();
@@ -339,40 +339,32 @@ impl ServerHandler for Server {
         Ok(self.result(tool, &arguments, answer).into())
     }
 
-    async fn list_prompts(&self, request: Page, context: Context) -> Replied<ListPromptsResult> {
+    async fn list_prompts(&self, request: Page, context: Context) -> Reply<ListPromptsResult> {
         no_cursor(request)?;
         let folder = self.prompt_folder();
         Ok(ListPromptsResult::with_all_items(self.aside(&context, move |_, _| prompts::list(&folder)).await?))
     }
 
-    async fn get_prompt(
-        &self,
-        request: GetPromptRequestParams,
-        context: Context,
-    ) -> Replied<GetPromptResponse> {
+    async fn get_prompt(&self, asked: GetPromptRequestParams, context: Context) -> Reply<GetPromptResponse> {
         let folder = self.prompt_folder();
-        let name = request.name.clone();
-        let arguments = request.arguments.unwrap_or_default();
+        let name = asked.name.clone();
+        let arguments = asked.arguments.unwrap_or_default();
         match self.aside(&context, move |_, _| prompts::get(&folder, &name, &arguments)).await? {
             Some(Ok(messages)) => Ok(GetPromptResult::new(messages).into()),
             Some(Err(what)) => Err(ErrorData::invalid_params(what, None)),
             None => {
-                let what = format!("expected a prompt that prompts/list names, found {:?}", request.name);
+                let what = format!("expected a prompt that prompts/list names, found {:?}", asked.name);
                 Err(ErrorData::invalid_params(what, None))
             }
         }
     }
 
-    async fn list_resources(&self, request: Page, context: Context) -> Replied<ListResourcesResult> {
+    async fn list_resources(&self, request: Page, context: Context) -> Reply<ListResourcesResult> {
         no_cursor(request)?;
         Ok(ListResourcesResult::with_all_items(self.aside(&context, resources::list).await?))
     }
 
-    async fn list_resource_templates(
-        &self,
-        request: Page,
-        _: Context,
-    ) -> Replied<ListResourceTemplatesResult> {
+    async fn list_resource_templates(&self, request: Page, _: Context) -> Reply<ListResourceTemplatesResult> {
         no_cursor(request)?;
         let mut list = ListResourceTemplatesResult::with_all_items(resources::templates());
         list.ttl_ms = Some(LISTS_MS);
@@ -384,13 +376,13 @@ impl ServerHandler for Server {
         &self,
         request: ReadResourceRequestParams,
         context: Context,
-    ) -> Replied<ReadResourceResponse> {
+    ) -> Reply<ReadResourceResponse> {
         let contents =
             self.aside(&context, move |state, caller| resources::read(state, caller, &request.uri)).await??;
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
-    async fn complete(&self, request: CompleteRequestParams, context: Context) -> Replied<CompleteResult> {
+    async fn complete(&self, request: CompleteRequestParams, context: Context) -> Reply<CompleteResult> {
         let argument = request.argument;
         let job = move |state: &ServerState, caller: &Caller| {
             resources::complete(state, caller, &argument.name, &argument.value)
@@ -405,7 +397,7 @@ impl ServerHandler for Server {
 
     /// A request that rmcp makes nothing of: of no method that is known, or of one whose parameters are not what it
     /// takes.
-    async fn on_custom_request(&self, request: CustomRequest, _: Context) -> Replied<CustomResult> {
+    async fn on_custom_request(&self, request: CustomRequest, _: Context) -> Reply<CustomResult> {
         Err(match request.method.as_str() {
             "tools/call" => ErrorData::invalid_params(wrong_call(request.params.as_ref()), None),
             _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None),
@@ -428,7 +420,7 @@ impl ServerHandler for Server {
         Some(SubscriptionFilter::builder().prompts_list_changed().build())
     }
 
-    async fn listen(&self, context: SubscriptionContext) -> Replied<()> {
+    async fn listen(&self, context: SubscriptionContext) -> Reply<()> {
         tokio::select! {
             () = context.cancelled() => {}
             () = self.watch_prompts(|| async { context.sink().notify_prompt_list_changed().await.is_ok() }) => {}

@@ -269,13 +269,8 @@ pub fn slice(
     Ok(Slice { text: room.out, next: next.map(|it| it.to_string()) })
 }
 
-fn lines(
-    stretches: &mut Stretches<'_>,
-    from: u64,
-    to: u64,
-    room: &mut Room<'_>,
-) -> io::Result<Option<Range>> {
-    while let Some(stretch) = stretches.next()? {
+fn lines(rest: &mut Stretches<'_>, from: u64, to: u64, room: &mut Room<'_>) -> io::Result<Option<Range>> {
+    while let Some(stretch) = rest.next()? {
         if stretch.line > to {
             break;
         }
@@ -289,7 +284,7 @@ fn lines(
         // Where the last line ends is known only by reading on.
         let mut end = u64::MAX;
         while to < u64::MAX
-            && let Some(later) = stretches.next()?
+            && let Some(later) = rest.next()?
         {
             if later.line > to {
                 end = later.at;
@@ -301,13 +296,8 @@ fn lines(
     Ok(None)
 }
 
-fn bytes(
-    stretches: &mut Stretches<'_>,
-    from: u64,
-    to: u64,
-    room: &mut Room<'_>,
-) -> io::Result<Option<Range>> {
-    while let Some(stretch) = stretches.next()? {
+fn bytes(rest: &mut Stretches<'_>, from: u64, to: u64, room: &mut Room<'_>) -> io::Result<Option<Range>> {
+    while let Some(stretch) = rest.next()? {
         let end = stretch.at + stretch.text.len() as u64;
         if end <= from {
             continue;
@@ -333,7 +323,7 @@ fn bytes(
 }
 
 fn matching(
-    stretches: &mut Stretches<'_>,
+    rest: &mut Stretches<'_>,
     pattern: &Regex,
     around: u64,
     from: u64,
@@ -342,7 +332,7 @@ fn matching(
     let again = |line| Range::Matching { pattern: pattern.clone(), around, from: line };
     let mut before: VecDeque<(u64, String)> = VecDeque::new();
     let (mut after, mut shown) = (0, None::<u64>);
-    while let Some(stretch) = stretches.next()? {
+    while let Some(stretch) = rest.next()? {
         // A long line is looked at, and shown, by its first stretch.
         if stretch.line < from || !stretch.first {
             continue;

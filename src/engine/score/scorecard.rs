@@ -24,12 +24,7 @@ const PERCENTS: [u64; 3] = [5, 10, 20];
 const CYCLES: usize = 5;
 
 /// Scores all built-in profiles and the baselines on every session below a directory.
-pub fn scorecard(
-    engine: &Engine,
-    directory: &Path,
-    ask: &Ask,
-    progress: &mut dyn FnMut(&str),
-) -> Result<Card> {
+pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, tell: &mut dyn FnMut(&str)) -> Result<Card> {
     let mut card = Card::default();
     let (mut subjects, mut looks) = (Vec::new(), Vec::new());
     for path in files(directory)? {
@@ -61,12 +56,12 @@ pub fn scorecard(
     };
     for percent in PERCENTS {
         for profile in &profiles {
-            progress(&format!("{} at {percent} %", profile.name));
+            tell(&format!("{} at {percent} %", profile.name));
             let ask = Ask { profile: profile.clone(), ..ask.clone() };
             add(&profile.name, percent, &|it| trial(engine, it, &ask, Some(percent)));
         }
         for way in Baseline::ALL {
-            progress(&format!("{} at {percent} %", way.name()));
+            tell(&format!("{} at {percent} %", way.name()));
             add(way.name(), percent, &|it| baseline(engine, it, way, ask, percent));
         }
     }
@@ -77,7 +72,7 @@ pub fn scorecard(
     }
     for percent in PERCENTS {
         for profile in &profiles {
-            progress(&format!("{}, five times at {percent} %", profile.name));
+            tell(&format!("{}, five times at {percent} %", profile.name));
             let ask = Ask { profile: profile.clone(), ..ask.clone() };
             let links = subjects.iter().filter_map(|it| chained(engine, it, &ask, percent)).collect();
             card.chains.push(Chain { way: profile.name.clone(), percent, links });

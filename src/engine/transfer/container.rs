@@ -13,7 +13,7 @@ use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
 /// What this program writes; it reads none above it.
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// How every zstd stream begins, and no session.
 const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
@@ -24,10 +24,10 @@ const LONGEST_MANIFEST: u64 = 64 << 20;
 /// Binary logarithm of the distance at which repetitions are found (32 MiB): what unpacking takes in memory, too.
 const WINDOW: u32 = 25;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     #[serde(rename = "epitome-session")]
-    version: u32,
+    pub(crate) version: u32,
     pub(crate) agent: String,
     /// Its id of the session.
     pub(crate) session: String,
@@ -117,19 +117,6 @@ impl ContainerBody {
         std::io::copy(&mut hashed, &mut std::io::sink()).map_err(unwrapped)?;
         let Belongs { beside, sub_agent } = belongs;
         Ok(Self { beside, sub_agent, bytes: hashed.bytes, sha256: hashed.digest().to_string() })
-    }
-}
-
-impl Manifest {
-    pub(crate) fn new(
-        agent: &str,
-        session: String,
-        file: String,
-        directory: Option<String>,
-        home: String,
-    ) -> Self {
-        let (agent, bodies, compactions) = (agent.to_owned(), Vec::new(), Vec::new());
-        Self { version: VERSION, agent, session, file, directory, home, bodies, compactions }
     }
 }
 

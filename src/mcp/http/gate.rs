@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 
 use super::Shared;
-use super::guard::{HttpRefusal, admitted};
+use super::guard::{OrRefusal, admitted};
 use crate::gateway::{Engines, GatewayCaller};
 use crate::mcp::server::Server;
 use crate::mcp::server_state::Caller;
@@ -52,11 +52,7 @@ pub(super) async fn handle(
     response
 }
 
-async fn caller(
-    shared: &Shared,
-    peer: SocketAddr,
-    headers: &mut HeaderMap,
-) -> Result<GatewayCaller, HttpRefusal> {
+async fn caller(shared: &Shared, peer: SocketAddr, headers: &mut HeaderMap) -> OrRefusal<GatewayCaller> {
     let guard = &shared.guard;
     guard.host(headers)?;
     guard.origin(headers)?;

@@ -73,7 +73,7 @@ impl Guard {
     }
 
     /// The `Host` must be ours: a page that renamed its own host to this address must not get through.
-    pub(super) fn host(&self, headers: &HeaderMap) -> Result<(), HttpRefusal> {
+    pub(super) fn host(&self, headers: &HeaderMap) -> OrRefusal<()> {
         let mut all = headers.get_all(HOST).iter();
         let (Some(host), None) = (all.next(), all.next()) else {
             return Err(HttpRefusal(StatusCode::BAD_REQUEST, "expected one Host header"));
@@ -87,7 +87,7 @@ impl Guard {
     }
 
     /// An `Origin` means a web page; only pages of ours may call.
-    pub(super) fn origin(&self, headers: &HeaderMap) -> Result<(), HttpRefusal> {
+    pub(super) fn origin(&self, headers: &HeaderMap) -> OrRefusal<()> {
         for origin in headers.get_all(ORIGIN) {
             let rest = origin
                 .to_str()
@@ -159,7 +159,7 @@ impl Guard {
     }
 
     /// Takes one request from what a caller may still make.
-    fn rate(&self, caller: &str) -> Result<(), HttpRefusal> {
+    fn rate(&self, caller: &str) -> OrRefusal<()> {
         let now = Instant::now();
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         if rates.len() >= CALLERS {
@@ -207,6 +207,8 @@ impl Guesses {
 /// Why a request goes no further.
 pub(super) struct HttpRefusal(StatusCode, &'static str);
 
+pub(super) type OrRefusal<T> = Result<T, HttpRefusal>;
+
 impl IntoResponse for HttpRefusal {
     fn into_response(self) -> Response {
         let error = serde_json::json!({
@@ -244,12 +246,7 @@ pub(super) async fn check(
     response
 }
 
-async fn pass(
-    shared: &Shared,
-    peer: SocketAddr,
-    mut request: Request,
-    next: Next,
-) -> Result<Response, HttpRefusal> {
+async fn pass(shared: &Shared, peer: SocketAddr, mut request: Request, next: Next) -> OrRefusal<Response> {
     let guard = &shared.guard;
     let headers = request.headers();
     guard.host(headers)?;
@@ -284,10 +281,7 @@ async fn pass(
 }
 
 /// A request with its body, once that is there, and a permit for the room that it takes.
-async fn gathered(
-    guard: &Guard,
-    request: Request,
-) -> Result<(Parts, Bytes, OwnedSemaphorePermit), HttpRefusal> {
+async fn gathered(guard: &Guard, request: Request) -> OrRefusal<(Parts, Bytes, OwnedSemaphorePermit)> {
     let too_large = || HttpRefusal(StatusCode::PAYLOAD_TOO_LARGE, "expected a body of at most 64 MB");
     let declared =
         request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
@@ -320,7 +314,7 @@ pub(super) async fn admitted(
     peer: SocketAddr,
     headers: &HeaderMap,
     expected: &'static str,
-) -> Result<String, HttpRefusal> {
+) -> OrRefusal<String> {
     let guard = &shared.guard;
     let owner = guard.owner(headers);
     // Guessing tokens has a rate too.

@@ -98,13 +98,7 @@ pub(crate) fn warn_of_format(out: &mut Answer, opened: &Opened) {
 }
 
 /// The call that a plan leads to: the same one with the `to` that works for this session.
-pub(crate) fn call_to_carry_out(
-    state: &ServerState,
-    engine: &Engine,
-    opened: &Opened,
-    tool: &str,
-    job: Job,
-) -> Next {
+pub(crate) fn next_call(state: &ServerState, engine: &Engine, opened: &Opened, tool: &str, job: Job) -> Next {
     if state.remote.is_some() {
         // No `to` but `plan` is taken from elsewhere.
         return Next::default();

@@ -99,11 +99,9 @@ pub(super) fn choice(values: &[&str]) -> Value {
     json!({"type": "string", "enum": values})
 }
 
-pub(super) fn object<N: Into<String>>(
-    properties: impl IntoIterator<Item = (N, Value)>,
-) -> Map<String, Value> {
+pub(super) fn object<N: Into<String>>(fields: impl IntoIterator<Item = (N, Value)>) -> Map<String, Value> {
     let properties: Map<String, Value> =
-        properties.into_iter().map(|(name, schema)| (name.into(), schema)).collect();
+        fields.into_iter().map(|(name, schema)| (name.into(), schema)).collect();
     let mut out = Map::new();
     out.insert("type".to_owned(), json!("object"));
     out.insert("properties".to_owned(), Value::Object(properties));

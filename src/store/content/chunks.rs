@@ -76,13 +76,9 @@ fn unpacked(connection: &Connection, pack: i64) -> Result<Option<Vec<u8>>> {
     }))
 }
 
-pub(crate) fn find(
-    connection: &Connection,
-    owner: &str,
-    digest: &Digest,
-) -> Result<Option<(i64, ChunkPlace)>> {
+pub(crate) fn find(connection: &Connection, owner: &str, sha: &Digest) -> Result<Option<(i64, ChunkPlace)>> {
     let sql = "SELECT id, pack, start, size FROM chunk WHERE owner = ?1 AND sha = ?2";
-    connection.query_optional(READING, sql, params![owner, digest.0], |row| {
+    connection.query_optional(READING, sql, params![owner, sha.0], |row| {
         Ok((row.get(0)?, ChunkPlace { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? }))
     })
 }
