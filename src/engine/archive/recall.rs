@@ -174,7 +174,7 @@ pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled>
     })
 }
 
-/// The first `most` outputs, summaries and memories that match, or some more.
+/// The first `max` outputs, summaries and memories that match, or some more.
 fn search_index(engine: &Engine, scope: &Scope, query: &Query, filter: &Filter, max: usize) -> Result<Found> {
     // Which agent they are of is not known.
     if filter.agent.is_some() || filter.kind.is_some() {
