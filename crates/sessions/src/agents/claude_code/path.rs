@@ -149,11 +149,7 @@ impl Index {
                 RowKind::User { result: true, .. } => find(&row.answers)
                     .or_else(|| find(&row.parent))
                     .and_then(|it| self.rows[it].response.as_deref()),
-                RowKind::User { .. }
-                | RowKind::Attachment
-                | RowKind::LocalCommand
-                | RowKind::Boundary
-                | RowKind::Link => None,
+                _ => None,
             };
             if let Some(position) = response.and_then(|it| place.get(it)) {
                 put_back.entry(*position).or_default().push(at);

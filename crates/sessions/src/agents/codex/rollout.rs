@@ -38,14 +38,7 @@ impl RolloutEntry {
     fn live(&mut self) -> Option<&mut Live> {
         match self {
             Self::Item { live, .. } => live.as_deref_mut(),
-            Self::Compacted { .. }
-            | Self::TurnContext(_)
-            | Self::RolledBack(_)
-            | Self::TurnStarted(_)
-            | Self::TurnEnded(_)
-            | Self::UserMessage
-            | Self::Report(_)
-            | Self::Other => None,
+            _ => None,
         }
     }
 }

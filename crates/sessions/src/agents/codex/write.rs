@@ -247,12 +247,7 @@ fn copied(source: &dyn Source, live: &Live, new: &Message) -> Result<Option<Stri
     let Some(fields) = Fields::of(&text).filter(|it| it.get("type").is_some()) else { return Ok(None) };
     let changed = new.parts.iter().zip(&live.message.parts).find_map(|(new, old)| match new {
         Part::Output(output) if new != old => Some(output_value(output)),
-        Part::Output(_)
-        | Part::Text(_)
-        | Part::Reasoning(_)
-        | Part::Call(_)
-        | Part::Media(_)
-        | Part::Opaque(_) => None,
+        _ => None,
     });
     let mut changes = NOT_SENT.map(|it| (it, None)).to_vec();
     if let Some(output) = &changed {
