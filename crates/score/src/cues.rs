@@ -268,6 +268,12 @@ pub(super) const RULE_LABELS: &[&str] = &[
     "vorgabe", "einschränk", "contrainte", "consigne",
 ];
 
+/// What a label says that heads a list of rules.
+pub(super) const RULE_HEADINGS: &[&str] = &[
+    "constraint", "rules", "规则", "規則", "约束", "約束", "制約", "ルール", "규칙", "제약", "reglas", "правила",
+    "regeln", "règles", "contraintes",
+];
+
 /// What was done to a file, by word. Words of dense script are looked for anywhere in the row.
 pub(super) const FILE_WORDS: &[(&[FileOp], &[&str])] = &[
     (&[Read], &[
