@@ -151,6 +151,11 @@ impl Config {
         self.origins.insert("store.persistence", ValueOrigin::Option);
     }
 
+    /// Where programs keep their settings: the directory that ours lies in.
+    pub fn programs_dir(&self) -> &Path {
+        self.config_dir.parent().unwrap_or(&self.config_dir)
+    }
+
     /// The project of the current directory, under the name by which agents record it: symbolic links followed.
     pub fn project(&self) -> String {
         crate::files::real(&self.agents.cwd).display().to_string()
@@ -158,17 +163,14 @@ impl Config {
 
     /// The model that an agent would begin a session in `cwd` with, where a session has to name one.
     pub fn agent_model(&self, agent: AgentRef, cwd: &Path) -> Option<String> {
-        agent.default_model(&self.agents, self.config_dir.parent()?, cwd)
+        agent.default_model(&self.agents, self.programs_dir(), cwd)
     }
 
     /// An agent's own setting: `env:NAME`, or `AGENT:path.in.its.file`.
     pub fn agent_setting(&self, from: &str) -> Option<serde_json::Value> {
         match from.split_once(':')? {
             ("env", name) => self.environment.get(name).map(Into::into),
-            (agent, path) => {
-                // The directory beside ours: where every program keeps its settings.
-                agents::settings::own::value(&self.agents, self.config_dir.parent()?, agent, path)
-            }
+            (agent, path) => agents::settings::own::value(&self.agents, self.programs_dir(), agent, path),
         }
     }
 
@@ -181,7 +183,7 @@ impl Config {
     pub fn model_window(&self, meta: &history::Meta, model: &str) -> Option<u64> {
         self.windows.get(model).copied().or_else(|| {
             let agent = agents::named(meta.agent.as_deref()?)?;
-            agent.model_window(&self.agents, self.config_dir.parent()?, model)
+            agent.model_window(&self.agents, self.programs_dir(), model)
         })
     }
 

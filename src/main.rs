@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use epitome::answers::AnswerDocument;
-use epitome::cli::{self, Arguments};
+use epitome::cli::{self, Arguments, Command};
 use epitome::config::{Config, Environment};
 use epitome::history::error::{Error, ErrorKind};
 use epitome::terminal::{LineMode, Visible, visible};
@@ -96,7 +96,7 @@ fn survive_limits() {
 fn limit_memory(arguments: &Arguments) {
     const MAPPED_FROM: libc::c_int = 128 << 10;
     const HEAPS: libc::c_int = 2;
-    let (option, value) = if arguments.is_estimate() {
+    let (option, value) = if let Some(Command::Estimate(_)) = arguments.command {
         (libc::M_MMAP_THRESHOLD, MAPPED_FROM)
     } else if arguments.serves_http() {
         (libc::M_ARENA_MAX, HEAPS)

@@ -72,7 +72,7 @@ const MORE: [&str; 13] = [
 
 impl Arguments {
     /// Reads the command line of this process.
-    pub fn of_process() -> std::result::Result<Self, clap::Error> {
+    pub fn of_process() -> Result<Self, clap::Error> {
         Self::from_arg_matches(&Self::in_two_groups().try_get_matches()?)
     }
 
@@ -90,11 +90,6 @@ impl Arguments {
     /// Below zero quiet, above zero verbose.
     pub fn verbosity(&self) -> i8 {
         if self.quiet { -1 } else { self.verbose.min(2) as i8 }
-    }
-
-    /// Whether a session is estimated, of any size.
-    pub fn is_estimate(&self) -> bool {
-        matches!(self.command, Some(Command::Estimate(_)))
     }
 
     /// Whether many clients are served by one process.

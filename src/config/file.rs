@@ -117,7 +117,7 @@ pub(super) fn size(text: &str) -> Result<u64> {
 /// # Errors
 ///
 /// A text that is no size.
-pub fn byte_size(text: &str) -> std::result::Result<u64, String> {
+pub fn byte_size(text: &str) -> Result<u64, String> {
     let upper = text.trim().to_ascii_uppercase();
     let units = [
         ("KB", 1u64 << 10),

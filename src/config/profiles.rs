@@ -87,10 +87,8 @@ pub fn built_in(name: &str) -> Result<Profile> {
     let found = meant(name).and_then(|meant| BUILT_IN.iter().zip(&PARSED).find(|((it, _), _)| *it == meant));
     let ((name, text), parsed) = found.ok_or_else(|| {
         let names: Vec<_> = BUILT_IN.iter().map(|(it, _)| *it).collect();
-        Error::new(
-            ErrorKind::Arguments,
-            format!("expected a profile ({}) or a .toml file, found {name:?}", names.join(", ")),
-        )
+        let what = format!("expected a profile ({}) or a .toml file, found {name:?}", names.join(", "));
+        Error::new(ErrorKind::Arguments, what)
     })?;
     if let Some(profile) = parsed.get() {
         return Ok(profile.clone());

@@ -309,13 +309,12 @@ impl Summarizers {
         }
         let model = said.model.clone().or(written.model).unwrap_or_else(|| known.model.to_owned());
         if model.is_empty() {
-            return Err(Error::new(
-                ErrorKind::Arguments,
-                format!(
-                    "{place}.model: expected the name of a model, found none (in config.toml, or --summarizer {}/MODEL)",
-                    known.name
-                ),
-            ));
+            let what = format!(
+                "{place}.model: expected the name of a model, found none (in config.toml, or --summarizer \
+                 {}/MODEL)",
+                known.name
+            );
+            return Err(Error::new(ErrorKind::Arguments, what));
         }
         let api = match written.api.as_deref() {
             None => known.api,

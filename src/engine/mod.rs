@@ -195,7 +195,7 @@ impl Engine {
     }
 
     /// Marks that belong to no project.
-    pub(super) fn shared(&self) -> Scope {
+    pub(crate) fn shared(&self) -> Scope {
         self.scope_of("")
     }
 }

@@ -6,7 +6,6 @@ use crate::agents::reach::Job;
 use crate::answers::{NextCost, PruneAnswer, Status};
 use crate::engine::archive::PlanResult;
 use crate::engine::input::measured::warnings;
-use crate::engine::input::request::PlanKind;
 use crate::engine::inspect::session_cost::AfterChange;
 use crate::engine::{
     Ask, Engine, Opened, To, archive, input::measured, input::request, inspect::session_cost, pruned,
@@ -14,7 +13,7 @@ use crate::engine::{
 };
 use crate::files::Reading;
 use crate::store::AuditVerb;
-use compaction::plan::{self, PlanOutcome};
+use compaction::plan::{self, PlanOutcome, PlanRequest};
 use history::History;
 use history::error::{Error, ErrorKind, Result};
 use sessions::Mode;
@@ -27,9 +26,9 @@ use sessions::Mode;
 pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer> {
     let ask = &request::honoured(engine, ask);
     let measured = measured::measure(engine, &opened.session, ask);
-    let moment = request::moment(engine, measured.history, ask);
-    let plan = request::with_request(engine, &measured, ask, PlanKind::Prune, |request| {
-        plan::plan(measured.history, &measured.counter, request, &moment)
+    let plan = request::with_request(engine, &measured, ask, |request, moment| {
+        let request = PlanRequest { prune_only: true, ..request };
+        plan::plan(measured.history, &measured.counter, &request, moment)
     });
     let mut answer = PruneAnswer {
         session: session_info(opened),
@@ -64,7 +63,8 @@ pub fn prune(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<PruneAnswer>
         answer.pays_after_requests = cost.pays_after_requests;
         answer.warnings.extend(lost_cache(&cost));
     }
-    let result = PlanResult { plan: &plan, tokens: outcome.tokens, summary: None, score: None };
+    let (history, tokens) = (&opened.session.history, outcome.tokens);
+    let result = PlanResult { plan: &plan, history, tokens, summary: None, score: None };
     deliver(engine, opened, ask, result, &outcome, &mut answer)?;
     if let Some(handle) = &answer.handle {
         let (scope, session) = (engine.scope(measured.history), measured.history.meta.session.as_deref());

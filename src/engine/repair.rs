@@ -126,7 +126,7 @@ fn put_mended(engine: &Engine, opened: &Opened, scope: &Scope, found: &Repair) -
         path: Some(output.clone()),
         session: None,
         mode: AppliedMode::Repair,
-        fingerprint: serde_json::to_string(&mark).unwrap_or_default(),
+        fingerprint: history::json::compact(&mark),
     };
     engine.store.finish(scope, &compaction, &applied)?;
     match place {

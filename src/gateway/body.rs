@@ -63,7 +63,7 @@ impl BodyBudget {
                 }
                 Ok(None) => {
                     drop(permit.split(kib.saturating_sub(size.div_ceil(1024).max(1))));
-                    return Gathered::Whole(joined(pieces, size), permit);
+                    return Gathered::Whole(joined(pieces), permit);
                 }
                 // The one who broke off gets what breaks off.
                 Ok(Some(Err(error))) => {
@@ -78,15 +78,11 @@ impl BodyBudget {
     }
 }
 
-fn joined(mut pieces: Vec<Bytes>, size: usize) -> Bytes {
+fn joined(mut pieces: Vec<Bytes>) -> Bytes {
     if let [_] = pieces.as_slice() {
         return pieces.remove(0);
     }
-    let mut all = Vec::with_capacity(size);
-    for it in &pieces {
-        all.extend_from_slice(it);
-    }
-    all.into()
+    pieces.concat().into()
 }
 
 /// How a body is compressed, as far as it can be looked into.

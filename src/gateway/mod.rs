@@ -229,23 +229,15 @@ impl Gateway {
         let begun = Instant::now();
         let (asked, stream) = (ask.asked, ask.stream);
         let thread = if caller.local { thread(headers) } else { None };
-        let (it, owner) = (self.clone(), caller.owner.clone());
-        let work = {
-            let thread = thread.clone();
-            move || it.compact_blocking(&owner, thread, ask)
-        };
+        let (it, owner, of_thread) = (self.clone(), caller.owner.clone(), thread.clone());
+        let work = move || it.compact_blocking(&owner, of_thread, ask);
         let done = within(LIMIT, self.compacting.clone(), work).await;
         let client = match asked {
             AskedBy::Prompt | AskedBy::Trigger => crate::agents::gateway::AGENT.name(),
             AskedBy::Compact(_) => NAME,
         };
-        let entry = SeatEntry {
-            at: jiff::Timestamp::now().as_millisecond(),
-            client: client.to_owned(),
-            session: thread,
-            ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-            ..SeatEntry::default()
-        };
+        let now = jiff::Timestamp::now().as_millisecond();
+        let entry = SeatEntry { session: thread, ..SeatEntry::new(client, now, begun) };
         match done {
             Ok((made, tokens, handle)) => {
                 seat_log::append(&self.folder, &SeatEntry { tokens: Some(tokens), handle, ..entry });

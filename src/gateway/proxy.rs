@@ -109,11 +109,8 @@ impl Upstream {
             .path_and_query(format!("{}{path}", self.prefix))
             .build();
         let Ok(uri) = uri else {
-            return answer::error(
-                StatusCode::BAD_REQUEST,
-                "invalid_request_error",
-                "this path cannot be passed on",
-            );
+            let what = "this path cannot be passed on";
+            return answer::error(StatusCode::BAD_REQUEST, "invalid_request_error", what);
         };
         *request.uri_mut() = uri;
         *request.version_mut() = Version::HTTP_11;

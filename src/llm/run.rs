@@ -18,14 +18,13 @@ use history::error::{Error, ErrorKind, Result};
 /// A future that is not sent to another thread.
 pub type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
+/// A request on its way.
+pub type Sent<'a> = Local<'a, Result<Reply, Failure>>;
+
 /// Sends one model request and returns the reply.
 pub trait Transport {
     /// Sends it; `seen` gets the characters of the answer that are there.
-    fn send<'a>(
-        &'a self,
-        ask: &'a ModelRequest,
-        seen: &'a dyn Fn(usize),
-    ) -> Local<'a, Result<Reply, Failure>>;
+    fn send<'a>(&'a self, ask: &'a ModelRequest, seen: &'a dyn Fn(usize)) -> Sent<'a>;
 }
 
 /// Time, as far as a dialogue needs it.
@@ -151,21 +150,13 @@ impl std::fmt::Debug for Sampling {
 }
 
 impl Transport for Sampling {
-    fn send<'a>(
-        &'a self,
-        ask: &'a ModelRequest,
-        _seen: &'a dyn Fn(usize),
-    ) -> Local<'a, Result<Reply, Failure>> {
+    fn send<'a>(&'a self, ask: &'a ModelRequest, _seen: &'a dyn Fn(usize)) -> Sent<'a> {
         (self.0)(ask)
     }
 }
 
 impl Transport for Http {
-    fn send<'a>(
-        &'a self,
-        ask: &'a ModelRequest,
-        seen: &'a dyn Fn(usize),
-    ) -> Local<'a, Result<Reply, Failure>> {
+    fn send<'a>(&'a self, ask: &'a ModelRequest, seen: &'a dyn Fn(usize)) -> Sent<'a> {
         Box::pin(Http::send(self, ask, seen))
     }
 }

@@ -99,10 +99,7 @@ pub(super) fn read(state: &ServerState, caller: &Caller, uri: &str) -> Result<Re
 
 fn snapshot(state: &ServerState, caller: &Caller, handle: &str) -> Result<String> {
     let engine = state.engine(caller)?;
-    let scope = match state.remote {
-        Some(_) => engine.store.locate(handle, &caller.owner)?,
-        None => engine::readable(&engine, handle, None)?,
-    };
+    let scope = state.readable(&engine, handle, None)?;
     let compaction = engine.store.compaction(&scope, handle)?;
     engine.audit(AuditVerb::Read, &scope, Some(&compaction.session.id), Some(handle));
     Ok(compaction.summary)

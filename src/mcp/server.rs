@@ -50,6 +50,11 @@ const PROGRESS: Duration = Duration::from_secs(2);
 /// How often the folder of prompts is looked at.
 const WATCH: Duration = Duration::from_secs(5);
 
+/// What a request comes with.
+type Context = RequestContext<RoleServer>;
+type Page = Option<PaginatedRequestParams>;
+type Reply<T> = Result<T, ErrorData>;
+
 /// The handler behind every connection; cheap to clone.
 #[derive(Clone)]
 pub struct Server {
@@ -66,7 +71,7 @@ impl Server {
     }
 
     /// Who calls: over HTTP the owner of the token, otherwise the local user.
-    fn caller(&self, context: &RequestContext<RoleServer>) -> Caller {
+    fn caller(&self, context: &Context) -> Caller {
         let parts = || context.extensions.get::<axum::http::request::Parts>()?.extensions.get::<Caller>();
         let caller = context.extensions.get::<Caller>().or_else(parts);
         let mut caller = caller.cloned().unwrap_or_else(|| self.state.local());
@@ -80,9 +85,9 @@ impl Server {
     /// Does something that reads files or the store, away from the threads that talk.
     async fn aside<T: Send + 'static>(
         &self,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
         job: impl FnOnce(&ServerState, &Caller) -> T + Send + 'static,
-    ) -> Result<T, ErrorData> {
+    ) -> Reply<T> {
         let (state, caller) = (self.state.clone(), self.caller(context));
         let done = tokio::task::spawn_blocking(move || job(&state, &caller)).await;
         done.map_err(|_| ErrorData::internal_error(broken().full(), None))
@@ -148,7 +153,7 @@ impl Server {
         caller: Caller,
         tool: String,
         arguments: Arc<Arguments>,
-        context: &RequestContext<RoleServer>,
+        context: &Context,
     ) -> Option<Result<Answer>> {
         let state = self.state.clone();
         let token = context.meta.get_progress_token();
@@ -206,7 +211,7 @@ impl Server {
 }
 
 /// The context of a call: `progress` is what the next progress message says.
-fn waiting(progress: &Arc<Mutex<String>>, context: &RequestContext<RoleServer>) -> CallContext {
+fn waiting(progress: &Arc<Mutex<String>>, context: &Context) -> CallContext {
     let progress = progress.clone();
     let tell = move |it: &Progress| {
         *progress.lock().unwrap_or_else(PoisonError::into_inner) = it.words("the model");
@@ -226,10 +231,9 @@ fn guarded<T>(job: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 fn broken() -> Error {
-    Error::new(
-        ErrorKind::Bug,
-        "this call ran into a bug of epitome; others still work. Please report it with the server's log",
-    )
+    let what =
+        "this call ran into a bug of epitome; others still work. Please report it with the server's log";
+    Error::new(ErrorKind::Bug, what)
 }
 
 fn result(answer: Result<Answer>, told: impl Fn(&Error) -> String) -> CallToolResult {
@@ -250,7 +254,7 @@ fn result(answer: Result<Answer>, told: impl Fn(&Error) -> String) -> CallToolRe
 }
 
 /// Refuses a cursor: we never hand one out.
-pub(super) fn no_cursor(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+pub(super) fn no_cursor(request: Page) -> Reply<()> {
     match request.and_then(|it| it.cursor) {
         None => Ok(()),
         Some(cursor) => Err(ErrorData::invalid_params(
@@ -300,11 +304,7 @@ impl ServerHandler for Server {
         ServerConfig::new(capabilities).with_server_info(about).with_instructions(INSTRUCTIONS)
     }
 
-    async fn list_tools(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(&self, request: Page, _: Context) -> Reply<ListToolsResult> {
         no_cursor(request)?;
         let mut list = ListToolsResult::with_all_items(self.tools.to_vec());
         list.ttl_ms = Some(LISTS_MS);
@@ -316,11 +316,7 @@ impl ServerHandler for Server {
         self.tools.iter().find(|it| it.name == name).cloned()
     }
 
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+    async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Reply<CallToolResponse> {
         let tool = request.name.as_ref();
         if !self.tools.iter().any(|it| it.name == tool) {
             let names: Vec<&str> = self.tools.iter().map(|it| it.name.as_ref()).collect();
@@ -343,48 +339,32 @@ impl ServerHandler for Server {
         Ok(self.result(tool, &arguments, answer).into())
     }
 
-    async fn list_prompts(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
+    async fn list_prompts(&self, request: Page, context: Context) -> Reply<ListPromptsResult> {
         no_cursor(request)?;
         let folder = self.prompt_folder();
         Ok(ListPromptsResult::with_all_items(self.aside(&context, move |_, _| prompts::list(&folder)).await?))
     }
 
-    async fn get_prompt(
-        &self,
-        request: GetPromptRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
+    async fn get_prompt(&self, asked: GetPromptRequestParams, context: Context) -> Reply<GetPromptResponse> {
         let folder = self.prompt_folder();
-        let name = request.name.clone();
-        let arguments = request.arguments.unwrap_or_default();
+        let name = asked.name.clone();
+        let arguments = asked.arguments.unwrap_or_default();
         match self.aside(&context, move |_, _| prompts::get(&folder, &name, &arguments)).await? {
             Some(Ok(messages)) => Ok(GetPromptResult::new(messages).into()),
             Some(Err(what)) => Err(ErrorData::invalid_params(what, None)),
             None => {
-                let what = format!("expected a prompt that prompts/list names, found {:?}", request.name);
+                let what = format!("expected a prompt that prompts/list names, found {:?}", asked.name);
                 Err(ErrorData::invalid_params(what, None))
             }
         }
     }
 
-    async fn list_resources(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
+    async fn list_resources(&self, request: Page, context: Context) -> Reply<ListResourcesResult> {
         no_cursor(request)?;
         Ok(ListResourcesResult::with_all_items(self.aside(&context, resources::list).await?))
     }
 
-    async fn list_resource_templates(
-        &self,
-        request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+    async fn list_resource_templates(&self, request: Page, _: Context) -> Reply<ListResourceTemplatesResult> {
         no_cursor(request)?;
         let mut list = ListResourceTemplatesResult::with_all_items(resources::templates());
         list.ttl_ms = Some(LISTS_MS);
@@ -395,18 +375,14 @@ impl ServerHandler for Server {
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
+        context: Context,
+    ) -> Reply<ReadResourceResponse> {
         let contents =
             self.aside(&context, move |state, caller| resources::read(state, caller, &request.uri)).await??;
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
-    async fn complete(
-        &self,
-        request: CompleteRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
+    async fn complete(&self, request: CompleteRequestParams, context: Context) -> Reply<CompleteResult> {
         let argument = request.argument;
         let job = move |state: &ServerState, caller: &Caller| {
             resources::complete(state, caller, &argument.name, &argument.value)
@@ -421,11 +397,7 @@ impl ServerHandler for Server {
 
     /// A request that rmcp makes nothing of: of no method that is known, or of one whose parameters are not what it
     /// takes.
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
+    async fn on_custom_request(&self, request: CustomRequest, _: Context) -> Reply<CustomResult> {
         Err(match request.method.as_str() {
             "tools/call" => ErrorData::invalid_params(wrong_call(request.params.as_ref()), None),
             _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None),
@@ -448,7 +420,7 @@ impl ServerHandler for Server {
         Some(SubscriptionFilter::builder().prompts_list_changed().build())
     }
 
-    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+    async fn listen(&self, context: SubscriptionContext) -> Reply<()> {
         tokio::select! {
             () = context.cancelled() => {}
             () = self.watch_prompts(|| async { context.sink().notify_prompt_list_changed().await.is_ok() }) => {}

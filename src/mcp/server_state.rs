@@ -12,7 +12,7 @@ use super::tools::arguments::{Arguments, of};
 use crate::agents::{self, AgentRef};
 use crate::config::Config;
 use crate::engine::{self, Engine, Listener, Opened, SessionRef};
-use crate::store::{Face, Handle, Scope, Store};
+use crate::store::{Face, Handle, Scope, SearchScope, Store};
 use history::error::{Error, ErrorKind, Result};
 use sessions::Format;
 use tokens::Tokenizer;
@@ -127,6 +127,19 @@ impl ServerState {
             )),
             (None, Some(name)) => open(&SessionRef::Named(name.to_owned()), format),
             (None, None) => open(&SessionRef::Unnamed, format),
+        }
+    }
+
+    /// The scope of a handle that the caller may read, as far as it asks to; from elsewhere only its own.
+    pub(crate) fn readable(
+        &self,
+        engine: &Engine,
+        handle: &str,
+        wanted: Option<SearchScope>,
+    ) -> Result<Scope> {
+        match self.remote {
+            Some(_) => engine.store.locate(handle, &engine.config.owner),
+            None => engine::readable(engine, handle, wanted),
         }
     }
 

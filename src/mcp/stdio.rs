@@ -131,7 +131,7 @@ impl Transport<RoleServer> for Stdio {
     fn send(
         &mut self,
         message: TxJsonRpcMessage<RoleServer>,
-    ) -> impl Future<Output = std::result::Result<(), Self::Error>> + Send + 'static {
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let sent = serialized(&message).map(|line| self.output.send(line));
         async move { sent?.await }
     }
@@ -158,7 +158,7 @@ impl Transport<RoleServer> for Stdio {
         }
     }
 
-    async fn close(&mut self) -> std::result::Result<(), Self::Error> {
+    async fn close(&mut self) -> Result<(), Self::Error> {
         self.output.close();
         Ok(())
     }

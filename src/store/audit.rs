@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::database::sql::{Connection, Row, SqlResult, failed, odd, params, write};
+use super::database::sql::{Connection, Row, SqlResult, odd, params, write};
 use crate::store::Store;
 use history::error::Result;
 use history::named;
@@ -68,44 +68,40 @@ pub struct AuditEntry {
 pub(super) fn put(connection: &mut Connection, entry: &AuditEntry) -> Result<()> {
     let (doing, owner) = ("noting in the audit log", entry.owner.as_str());
     let transaction = write(connection, owner, doing)?;
-    transaction
-        .execute(
-            "INSERT INTO audit (owner, at, verb, face, agent, project, session, handle)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            params![
-                owner,
-                entry.at,
-                entry.verb.name(),
-                entry.face.name(),
-                entry.agent,
-                entry.project,
-                entry.session,
-                entry.handle
-            ],
-        )
-        .map_err(failed(doing))?;
-    transaction
-        .execute(
-            "DELETE FROM audit WHERE owner = ?1
-             AND id <= (SELECT id FROM audit WHERE owner = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
-            params![owner, MOST],
-        )
-        .map_err(failed(doing))?;
-    transaction.commit().map_err(failed(doing))
+    let sql = "INSERT INTO audit (owner, at, verb, face, agent, project, session, handle)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    transaction.execute(
+        doing,
+        sql,
+        params![
+            owner,
+            entry.at,
+            entry.verb.name(),
+            entry.face.name(),
+            entry.agent,
+            entry.project,
+            entry.session,
+            entry.handle
+        ],
+    )?;
+    let sql = "DELETE FROM audit WHERE owner = ?1
+             AND id <= (SELECT id FROM audit WHERE owner = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)";
+    transaction.execute(doing, sql, params![owner, MOST])?;
+    transaction.commit()
 }
 
 impl Store {
     /// What was done by an owner, or by everybody, since then, newest first.
     pub fn audit(&self, owner: Option<&str>, since: Option<i64>, limit: u32) -> Result<Vec<AuditEntry>> {
         let connection = &*self.lock();
-        connection
-            .query_map(
-                "SELECT owner, at, verb, face, agent, project, session, handle FROM audit
-                 WHERE (CAST(?1 AS TEXT) IS NULL OR owner = ?1) AND at >= ?2 ORDER BY id DESC LIMIT ?3",
-                params![owner, since.unwrap_or(i64::MIN), limit],
-                entry_of,
-            )
-            .map_err(failed("reading the audit log"))
+        let sql = "SELECT owner, at, verb, face, agent, project, session, handle FROM audit
+                 WHERE (CAST(?1 AS TEXT) IS NULL OR owner = ?1) AND at >= ?2 ORDER BY id DESC LIMIT ?3";
+        connection.query_map(
+            "reading the audit log",
+            sql,
+            params![owner, since.unwrap_or(i64::MIN), limit],
+            entry_of,
+        )
     }
 
     /// Adds an entry to the audit log; the oldest ones are deleted. A store that another process holds is not waited

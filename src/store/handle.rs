@@ -89,26 +89,24 @@ impl std::str::FromStr for Handle {
     fn from_str(text: &str) -> Result<Self> {
         Self::parse(text).ok_or_else(|| {
             let shown: String = text.chars().take(40).collect();
-            Error::new(
-                ErrorKind::Arguments,
-                format!(
-                    "expected a handle of {} characters such as 3k9w2m7qxa, found {shown:?}; \
-                     `epitome recall` lists the newest ones",
-                    Self::LEN
-                ),
-            )
+            let what = format!(
+                "expected a handle of {} characters such as 3k9w2m7qxa, found {shown:?}; `epitome recall` \
+                 lists the newest ones",
+                Self::LEN
+            );
+            Error::new(ErrorKind::Arguments, what)
         })
     }
 }
 
 impl serde::Serialize for Handle {
-    fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.as_str())
     }
 }
 
 impl<'de> serde::Deserialize<'de> for Handle {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(from)?;
         text.parse().map_err(serde::de::Error::custom)
     }

@@ -1,7 +1,7 @@
 //! Small things that outlive a process: marks and asks.
 
 use super::archive::item::{NewItem, item, put_item, signed};
-use super::database::sql::{Connection, Optional as _, failed, params, write};
+use super::database::sql::{Connection, params, write};
 use super::handle::identity;
 use super::{Handle, Scope};
 use crate::store::Store;
@@ -24,9 +24,8 @@ fn put(connection: &Connection, scope: &Scope, name: &str, value: &str, at: i64,
         "INSERT INTO mark (owner, project, name, value, at) VALUES (?1, ?2, ?3, ?4, ?5)
          ON CONFLICT (owner, project, name) DO UPDATE SET value = excluded.value, at = excluded.at {only}"
     );
-    let changed = connection
-        .execute(&sql, params![scope.owner, scope.project, name, value, at])
-        .map_err(failed("setting a mark"))?;
+    let changed =
+        connection.execute("setting a mark", &sql, params![scope.owner, scope.project, name, value, at])?;
     Ok(changed > 0)
 }
 
@@ -42,7 +41,7 @@ impl Store {
         let transaction = write(connection, &scope.owner, doing)?;
         let Mark { value, at } = new(marked(&transaction, scope, name)?);
         mark(&transaction, scope, name, &value, at)?;
-        transaction.commit().map_err(failed(doing))
+        transaction.commit()
     }
 
     /// Sets a mark unless it has this value already; whether it did. Of two concurrent callers, one does.
@@ -54,12 +53,9 @@ impl Store {
     /// Removes a mark; whether it was there. Of two concurrent callers, one removes it.
     pub fn unmark(&self, scope: &Scope, name: &str) -> Result<bool> {
         let connection = &*self.lock();
-        let gone = connection
-            .execute(
-                "DELETE FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3",
-                [scope.owner.as_str(), &scope.project, name],
-            )
-            .map_err(failed("taking a mark away"))?;
+        let sql = "DELETE FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3";
+        let gone =
+            connection.execute("taking a mark away", sql, [scope.owner.as_str(), &scope.project, name])?;
         Ok(gone > 0)
     }
 
@@ -67,32 +63,27 @@ impl Store {
     pub fn ask(&self, scope: &Scope, handle: &str, at: i64) -> Result<String> {
         let connection = &*self.lock();
         let item = item(connection, scope, handle)?;
-        let found: Option<(Vec<u8>, i64, i64)> = connection
-            .query_row("SELECT state, size, expires FROM ask WHERE item = ?1", [item.id], |row| {
+        let sql = "SELECT state, size, expires FROM ask WHERE item = ?1";
+        let found: Option<(Vec<u8>, i64, i64)> =
+            connection.query_optional("reading an ask", sql, [item.id], |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-            })
-            .optional()
-            .map_err(failed("reading an ask"))?;
+            })?;
         let Some((packed, size, expires)) = found else {
             let found = format!("expected the handle of an ask, found that of a {}", item.sort);
             return Err(Error::new(ErrorKind::Arguments, format!("answering {}: {found}", item.handle)));
         };
         if expires <= at {
-            return Err(Error::new(
-                ErrorKind::Refused,
-                format!(
-                    "answering {}: expected an ask of the last 24 hours, found one that expired; ask again without \
-                     handle and answer",
-                    item.handle
-                ),
-            ));
+            let what = format!(
+                "answering {}: expected an ask of the last 24 hours, found one that expired; ask again \
+                 without handle and answer",
+                item.handle
+            );
+            return Err(Error::new(ErrorKind::Refused, what));
         }
         let state = usize::try_from(size).ok().and_then(|size| zstd::bulk::decompress(&packed, size).ok());
         state.and_then(|it| String::from_utf8(it).ok()).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Store,
-                format!("answering {}: expected its state, found it corrupted", item.handle),
-            )
+            let what = format!("answering {}: expected its state, found it corrupted", item.handle);
+            Error::new(ErrorKind::Store, what)
         })
     }
 
@@ -118,14 +109,10 @@ impl Store {
 }
 
 pub(super) fn marked(connection: &Connection, scope: &Scope, name: &str) -> Result<Option<Mark>> {
-    connection
-        .query_row(
-            "SELECT value, at FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3",
-            [scope.owner.as_str(), &scope.project, name],
-            |row| Ok(Mark { value: row.get(0)?, at: row.get(1)? }),
-        )
-        .optional()
-        .map_err(failed("reading a mark"))
+    let sql = "SELECT value, at FROM mark WHERE owner = ?1 AND project = ?2 AND name = ?3";
+    connection.query_optional("reading a mark", sql, [scope.owner.as_str(), &scope.project, name], |row| {
+        Ok(Mark { value: row.get(0)?, at: row.get(1)? })
+    })
 }
 
 pub(super) fn put_ask(connection: &mut Connection, scope: &Scope, state: &str, at: i64) -> Result<Handle> {
@@ -146,10 +133,8 @@ pub(super) fn put_ask(connection: &mut Connection, scope: &Scope, state: &str, a
     })?;
     let sql = "INSERT INTO ask (item, state, size, expires) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (item) DO UPDATE SET state = excluded.state, size = excluded.size, expires = excluded.expires";
-    transaction
-        .execute(sql, params![id, packed, signed(state.len() as u64), at + ASK_LIVES])
-        .map_err(failed(doing))?;
-    transaction.commit().map_err(failed(doing))?;
+    transaction.execute(doing, sql, params![id, packed, signed(state.len() as u64), at + ASK_LIVES])?;
+    transaction.commit()?;
     Ok(handle)
 }
 

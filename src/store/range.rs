@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::io::BufRead;
+use std::io::{self, BufRead};
 
 use regex::Regex;
 
@@ -54,13 +54,11 @@ impl Range {
         let text = text.trim();
         let wrong = || {
             let shown: String = text.chars().take(60).collect();
-            Error::new(
-                ErrorKind::Arguments,
-                format!(
-                    "reading a range: expected lines (10-40), bytes (b0-4096), messages of a session (m12-14) or a \
-                     pattern (/regex/±2), found {shown:?}"
-                ),
-            )
+            let what = format!(
+                "reading a range: expected lines (10-40), bytes (b0-4096), messages of a session (m12-14) or \
+                 a pattern (/regex/±2), found {shown:?}"
+            );
+            Error::new(ErrorKind::Arguments, what)
         };
         if let Some(rest) = text.strip_prefix('/') {
             let (pattern, rest) = rest.rsplit_once('/').ok_or_else(wrong)?;
@@ -151,7 +149,7 @@ struct Stretches<'a> {
 }
 
 impl Stretches<'_> {
-    fn next(&mut self) -> std::io::Result<Option<Stretch>> {
+    fn next(&mut self) -> io::Result<Option<Stretch>> {
         let mut text = std::mem::take(&mut self.over);
         let ended = loop {
             let found = self.from.fill_buf()?;
@@ -253,7 +251,7 @@ pub fn slice(
     range: &Range,
     limit: u64,
     count: &dyn Fn(&str) -> u64,
-) -> std::io::Result<Slice> {
+) -> io::Result<Slice> {
     let mut stretches = Stretches { from, line: 1, at: 0, first: true, over: Vec::new() };
     let mut room = Room { left: limit, count, out: String::new() };
     let next = match range {
@@ -262,7 +260,7 @@ pub fn slice(
         Range::Messages { .. } => {
             let what =
                 "reading a range: expected lines, bytes or a pattern; messages are read from a session";
-            return Err(std::io::Error::other(Error::new(ErrorKind::Arguments, what)));
+            return Err(io::Error::other(Error::new(ErrorKind::Arguments, what)));
         }
         Range::Matching { pattern, around, from } => {
             matching(&mut stretches, pattern, *around, *from, &mut room)?
@@ -271,13 +269,8 @@ pub fn slice(
     Ok(Slice { text: room.out, next: next.map(|it| it.to_string()) })
 }
 
-fn lines(
-    stretches: &mut Stretches<'_>,
-    from: u64,
-    to: u64,
-    room: &mut Room<'_>,
-) -> std::io::Result<Option<Range>> {
-    while let Some(stretch) = stretches.next()? {
+fn lines(rest: &mut Stretches<'_>, from: u64, to: u64, room: &mut Room<'_>) -> io::Result<Option<Range>> {
+    while let Some(stretch) = rest.next()? {
         if stretch.line > to {
             break;
         }
@@ -291,7 +284,7 @@ fn lines(
         // Where the last line ends is known only by reading on.
         let mut end = u64::MAX;
         while to < u64::MAX
-            && let Some(later) = stretches.next()?
+            && let Some(later) = rest.next()?
         {
             if later.line > to {
                 end = later.at;
@@ -303,13 +296,8 @@ fn lines(
     Ok(None)
 }
 
-fn bytes(
-    stretches: &mut Stretches<'_>,
-    from: u64,
-    to: u64,
-    room: &mut Room<'_>,
-) -> std::io::Result<Option<Range>> {
-    while let Some(stretch) = stretches.next()? {
+fn bytes(rest: &mut Stretches<'_>, from: u64, to: u64, room: &mut Room<'_>) -> io::Result<Option<Range>> {
+    while let Some(stretch) = rest.next()? {
         let end = stretch.at + stretch.text.len() as u64;
         if end <= from {
             continue;
@@ -335,16 +323,16 @@ fn bytes(
 }
 
 fn matching(
-    stretches: &mut Stretches<'_>,
+    rest: &mut Stretches<'_>,
     pattern: &Regex,
     around: u64,
     from: u64,
     room: &mut Room<'_>,
-) -> std::io::Result<Option<Range>> {
+) -> io::Result<Option<Range>> {
     let again = |line| Range::Matching { pattern: pattern.clone(), around, from: line };
     let mut before: VecDeque<(u64, String)> = VecDeque::new();
     let (mut after, mut shown) = (0, None::<u64>);
-    while let Some(stretch) = stretches.next()? {
+    while let Some(stretch) = rest.next()? {
         // A long line is looked at, and shown, by its first stretch.
         if stretch.line < from || !stretch.first {
             continue;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::cache::{Cached, Rule, rule};
-use history::Usage;
+use history::{Usage, named};
 use sessions::requests::Request;
 
 /// What is known of a session's caches after some of its requests.
@@ -20,17 +20,19 @@ pub struct Replay {
 /// Weight of the rule's measured loss against what the session shows, in tokens of the session.
 const PRIOR: f64 = 4_000_000.0;
 
-/// Why tokens that were sent before are not read from a cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum MissCause {
-    /// The first request that is known, or the first of its model.
-    Start,
-    /// The context was compacted.
-    Compaction,
-    /// The cache had expired.
-    Expired,
-    /// The cache was warm by its rule and what was sent before was not found: it was changed, or the provider lost it.
-    Missed,
+named! {
+    /// Why tokens that were sent before are not read from a cache.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum MissCause {
+        /// The first request that is known, or the first of its model.
+        Start = "start",
+        /// The context was compacted.
+        Compaction = "compaction",
+        /// The cache had expired.
+        Expired = "expired",
+        /// The cache was warm by its rule and what was sent before was not found: it was changed, or the provider lost it.
+        Missed = "missed",
+    }
 }
 
 impl Replay {

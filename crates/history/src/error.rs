@@ -205,16 +205,7 @@ impl Error {
     pub fn exit_code(&self) -> u8 {
         match self.0.kind {
             ErrorKind::Arguments | ErrorKind::Input => 2,
-            ErrorKind::Changed
-            | ErrorKind::Ambiguous
-            | ErrorKind::Live
-            | ErrorKind::Locked
-            | ErrorKind::Rejected
-            | ErrorKind::Refused
-            | ErrorKind::Store
-            | ErrorKind::Provider
-            | ErrorKind::Io
-            | ErrorKind::Bug => 1,
+            _ => 1,
         }
     }
 

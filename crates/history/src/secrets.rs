@@ -34,7 +34,7 @@ struct Rule {
     entropy: f64,
 }
 
-fn pattern<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Regex, D::Error> {
+fn pattern<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Regex, D::Error> {
     Regex::new(&String::deserialize(from)?).map_err(serde::de::Error::custom)
 }
 

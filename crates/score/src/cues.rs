@@ -59,25 +59,25 @@ const OBLIGATIONS: &[(Sign, Place, &[&str])] = &[
         "no longer than", "not more than", "no more than", "make sure", "stick to",
     ]),
     (Require, Opening, &["always", "ensure", "only", "use only", "prefer", "keep", "leave"]),
-    (Require, Anywhere, &[
-        "use only", "only use", "only touch", "only change", "only edit", "only modify",
-    ]),
+    (Require, Anywhere, &["use only", "only use", "only touch", "only change", "only edit", "only modify"]),
     // Chinese, simplified and traditional
     (Forbid, Anywhere, &[
-        "不要", "不得", "不可以", "不可", "不许", "不許", "不准", "不能", "不应", "不應", "禁止", "严禁", "嚴禁", "切勿", "请勿", "請勿", "不用",
-        "不需要", "避免", "绝不", "絕不",
+        "不要", "不得", "不可以", "不可", "不许", "不許", "不准", "不能", "不应", "不應", "禁止", "严禁",
+        "嚴禁", "切勿", "请勿", "請勿", "不用", "不需要", "避免", "绝不", "絕不",
     ]),
     (Require, Anywhere, &[
-        "必须", "必須", "务必", "務必", "一定要", "一律", "只能", "只允许", "只允許", "应该", "應該", "应当", "應當", "请确保", "請確保", "确保",
-        "確保", "始终", "始終", "统一", "統一", "优先", "優先",
+        "必须", "必須", "务必", "務必", "一定要", "一律", "只能", "只允许", "只允許", "应该", "應該", "应当",
+        "應當", "请确保", "請確保", "确保", "確保", "始终", "始終", "统一", "統一", "优先", "優先",
     ]),
     // Japanese
     (Forbid, Anywhere, &[
-        "しないで", "ないでください", "ないで下さい", "てはいけない", "てはいけません", "てはならない", "ではならない", "べきではない", "べきでない", "使わないこと",
-        "しないこと", "ないこと", "不要です", "厳禁", "避けて",
+        "しないで", "ないでください", "ないで下さい", "てはいけない", "てはいけません", "てはならない",
+        "ではならない", "べきではない", "べきでない", "使わないこと", "しないこと", "ないこと", "不要です",
+        "厳禁", "避けて",
     ]),
     (Require, Anywhere, &[
-        "必ず", "なければならない", "なければなりません", "べきです", "べき", "してください必ず", "のみ使", "だけを使", "すること", "常に", "徹底",
+        "必ず", "なければならない", "なければなりません", "べきです", "べき", "してください必ず", "のみ使",
+        "だけを使", "すること", "常に", "徹底",
     ]),
     // Korean
     (Forbid, Anywhere, &["하지 마", "하지마", "지 마세요", "지 말", "금지", "안 됩니다", "안 돼", "절대"]),
@@ -127,26 +127,21 @@ const OBLIGATIONS: &[(Sign, Place, &[&str])] = &[
 /// Words that may stand before an order without taking its force.
 pub(super) const LEADS: &[&str] = &[
     "and", "but", "so", "please", "pls", "plz", "then", "also", "just", "or", "well", "ok", "okay", "now",
-    "kindly", "however",
-    "btw", "again", "omfg", "y", "pero", "por", "favor", "и", "но", "пожалуйста", "und", "aber", "bitte",
-    "et", "mais", "actually",
-    "first", "yes", "yeah", "no", "important", "note", "reminder", "remember", "dude", "more",
+    "kindly", "however", "btw", "again", "omfg", "y", "pero", "por", "favor", "и", "но", "пожалуйста", "und",
+    "aber", "bitte", "et", "mais", "actually", "first", "yes", "yeah", "no", "important", "note", "reminder",
+    "remember", "dude", "more",
 ];
 
 /// What follows a cue when it describes or guesses instead of demanding (`this should work now`).
 pub(super) const NOT_A_RULE: &[&str] = &[
     "should work", "should mean", "should be fine", "should be good", "should be ok", "should be able",
-    "should be enough",
-    "should probably", "should we", "should i", "must have been", "must be because", "must be something",
-    "should have been",
-    "should have", "we need to be", "you need to be", "should look", "should be closed", "should now",
-    "needs to know", "at least one", "at least for now",
-    "don't know", "don't think", "don't understand", "don't see", "don't worry", "do not know",
-    "do not see", "dont know",
+    "should be enough", "should probably", "should we", "should i", "must have been", "must be because",
+    "must be something", "should have been", "should have", "we need to be", "you need to be", "should look",
+    "should be closed", "should now", "needs to know", "at least one", "at least for now", "don't know",
+    "don't think", "don't understand", "don't see", "don't worry", "do not know", "do not see", "dont know",
     "dont think", "dont see", "keep going", "leave it", "should spawn", "never mind", "nevermind",
-    "keep in mind", "no more questions",
-    "needs to happen", "if you can't", "if you cannot", "when you can't", "不用保留吧", "能不能", "可不可以", "是不是应该",
-    "是不是應該",
+    "keep in mind", "no more questions", "needs to happen", "if you can't", "if you cannot", "when you can't",
+    "不用保留吧", "能不能", "可不可以", "是不是应该", "是不是應該",
 ];
 
 /// How a polite order starts although it is written as a question.
@@ -167,8 +162,8 @@ pub(super) const ASKING_VERBS: &[&str] = &[
 
 /// What stands behind the verb of a question.
 pub(super) const SUBJECTS: &[&str] = &[
-    "we", "i", "it", "this", "that", "you", "they", "the", "there", "these", "those", "he", "she", "a",
-    "an", "is", "are", "do", "does", "if", "any",
+    "we", "i", "it", "this", "that", "you", "they", "the", "there", "these", "those", "he", "she", "a", "an",
+    "is", "are", "do", "does", "if", "any",
 ];
 
 /// Asks wherever it stands.
@@ -192,15 +187,12 @@ pub(super) const CONTRAST: &[&str] = &[
 /// Opens a decision in a user's message.
 pub(super) const DECISION: &[&str] = &[
     "let's", "lets", "let us", "we'll go with", "we will go with", "i'll go with", "go with", "decided",
-    "we decided", "i decided",
-    "instead of", "i'd rather", "i would rather", "rather than", "i prefer", "we agreed", "nah", "no,",
-    "undo all", "undo the", "undo these", "undo that", "is the right approach",
-    "is the right one", "is a good option", "that's the way", "stick with", "we're going with", "选择", "選擇",
-    "决定",
-    "決定", "采用", "採用", "改用", "就用", "还是用", "還是用", "にしましょう", "にします", "で行きましょう", "に決め", "を採用", "로 하자", "로 가자",
-    "결정",
-    "vamos con", "decidimos", "решили", "давай", "давайте", "wir nehmen", "entschieden", "on prend",
-    "on garde", "décidé",
+    "we decided", "i decided", "instead of", "i'd rather", "i would rather", "rather than", "i prefer",
+    "we agreed", "nah", "no,", "undo all", "undo the", "undo these", "undo that", "is the right approach",
+    "is the right one", "is a good option", "that's the way", "stick with", "we're going with", "选择",
+    "選擇", "决定", "決定", "采用", "採用", "改用", "就用", "还是用", "還是用", "にしましょう", "にします",
+    "で行きましょう", "に決め", "を採用", "로 하자", "로 가자", "결정", "vamos con", "decidimos", "решили",
+    "давай", "давайте", "wir nehmen", "entschieden", "on prend", "on garde", "décidé",
 ];
 
 /// What follows `let's` when nothing is decided.
@@ -212,62 +204,55 @@ pub(super) const NOT_A_DECISION: &[&str] = &[
 
 pub(super) const YES: &[&str] = &[
     "yes", "yeah", "yep", "yup", "sure", "ok", "okay", "do it", "go ahead", "go for it", "sounds good",
-    "please do", "correct", "agreed",
-    "approved", "lgtm", "y", "1000%", "是", "是的", "好", "好的", "可以", "行", "对", "對", "はい", "お願いします", "いいです",
-    "네", "예", "좋아", "sí", "si",
-    "vale", "claro", "да", "давай", "хорошо", "ja", "gerne", "oui", "d'accord",
+    "please do", "correct", "agreed", "approved", "lgtm", "y", "1000%", "是", "是的", "好", "好的", "可以",
+    "行", "对", "對", "はい", "お願いします", "いいです", "네", "예", "좋아", "sí", "si", "vale", "claro",
+    "да", "давай", "хорошо", "ja", "gerne", "oui", "d'accord",
 ];
 
 pub(super) const NO: &[&str] = &[
-    "no", "nope", "nah", "don't", "stop", "不", "不要", "不用", "不是", "いいえ", "いや", "아니", "아니요", "нет", "nein",
-    "non",
+    "no", "nope", "nah", "don't", "stop", "不", "不要", "不用", "不是", "いいえ", "いや", "아니", "아니요",
+    "нет", "nein", "non",
 ];
 
 /// Says that an approach was tried and left.
 pub(super) const GIVEN_UP: &[&str] = &[
     "didn't work", "did not work", "gave up", "giving up", "abandon", "abandoned", "i reverted",
     "i've reverted", "we reverted", "i'll revert", "reverting my", "reverting the", "reverting that",
-    "rolled back", "roll back",
-    "rolling back", "roll it back", "undo that", "backed out", "dead end", "not feasible",
-    "isn't feasible", "no longer viable", "that failed because",
-    "行不通", "放弃", "放棄", "回退", "撤销", "撤銷", "うまくいかな", "失敗したので", "断念", "取りやめ", "元に戻し", "작동하지 않", "포기", "되돌",
-    "no funcionó",
-    "descartad", "не сработал", "отказал", "откатил", "funktionierte nicht", "verworfen", "zurückgerollt",
-    "n'a pas marché", "abandonné",
+    "rolled back", "roll back", "rolling back", "roll it back", "undo that", "backed out", "dead end",
+    "not feasible", "isn't feasible", "no longer viable", "that failed because", "行不通", "放弃", "放棄",
+    "回退", "撤销", "撤銷", "うまくいかな", "失敗したので", "断念", "取りやめ", "元に戻し", "작동하지 않",
+    "포기", "되돌", "no funcionó", "descartad", "не сработал", "отказал", "откатил", "funktionierte nicht",
+    "verworfen", "zurückgerollt", "n'a pas marché", "abandonné",
 ];
 
 /// Says it only of an approach: beside one of [`APPROACH`].
 pub(super) const GIVEN_UP_IF: &[&str] = &[
     "doesn't work", "does not work", "won't work", "will not work", "not possible", "isn't possible", "不行",
-    "no funciona", "не работает",
-    "funktioniert nicht", "ne marche pas", "failed because",
+    "no funciona", "не работает", "funktioniert nicht", "ne marche pas", "failed because",
 ];
 
 /// Names of what one tries.
 pub(super) const APPROACH: &[&str] = &[
     "approach", "instead", "try", "tried", "attempt", "alternative", "solution", "idea", "workaround",
-    "option", "方案", "方法", "办法", "辦法",
-    "enfoque", "подход", "ansatz", "approche",
+    "option", "方案", "方法", "办法", "辦法", "enfoque", "подход", "ansatz", "approche",
 ];
 
 pub(super) const BECAUSE: &[&str] = &[
     "because", "since", "due to", "as the", "as it", "so ", "which ", " - ", "—", "therefore", "after ",
-    "因为", "因為", "由于", "由於", "所以", "ため", "ので", "때문",
-    "porque", "потому", "так как", "weil", "da ", "parce que", "car ",
+    "因为", "因為", "由于", "由於", "所以", "ため", "ので", "때문", "porque", "потому", "так как", "weil",
+    "da ", "parce que", "car ",
 ];
 
 /// Labels and words by which a text says that it gives the user's rules or words.
 pub(super) const OF_THE_USER: &[&str] = &[
-    "user", "you said", "you asked", "constraint", "rule", "instruction", "require", "preference",
-    "prefer", "request", "must", "never",
-    "always", "don't", "do not", "not allowed", "guideline", "policy", "feedback", "said", "asked",
-    "wants", "told", "order", "directive", "limits", "goal",
-    "standing", "用户", "用戶", "约束", "約束", "限制", "规则", "規則", "要求", "指示", "偏好", "禁止", "不要", "必须", "必須", "ユーザー",
-    "制約", "ルール", "要件", "要望",
-    "守る", "사용자", "제약", "규칙", "요구", "지시", "usuario", "restric", "regla", "instrucc", "пользовател",
-    "огранич", "правил", "требован",
-    "инструкц", "benutzer", "nutzer", "vorgabe", "regel", "einschränk", "anforder", "utilisateur",
-    "contrainte", "règle", "consigne", "exigence",
+    "user", "you said", "you asked", "constraint", "rule", "instruction", "require", "preference", "prefer",
+    "request", "must", "never", "always", "don't", "do not", "not allowed", "guideline", "policy", "feedback",
+    "said", "asked", "wants", "told", "order", "directive", "limits", "goal", "standing", "用户", "用戶",
+    "约束", "約束", "限制", "规则", "規則", "要求", "指示", "偏好", "禁止", "不要", "必须", "必須",
+    "ユーザー", "制約", "ルール", "要件", "要望", "守る", "사용자", "제약", "규칙", "요구", "지시", "usuario",
+    "restric", "regla", "instrucc", "пользовател", "огранич", "правил", "требован", "инструкц", "benutzer",
+    "nutzer", "vorgabe", "regel", "einschränk", "anforder", "utilisateur", "contrainte", "règle", "consigne",
+    "exigence",
 ];
 
 /// Labels under which earlier summaries give what tools were asked and printed.
@@ -277,9 +262,16 @@ pub(super) const SEEN_LABELS: &[&str] = &[
 
 /// Labels under which earlier summaries give the user's rules or words.
 pub(super) const RULE_LABELS: &[&str] = &[
-    "constraint", "rule", "instruction", "preference", "user message", "user said", "user's word", "must", "never", "always",
-    "don't", "do not", "guideline", "standing", "约束", "約束", "限制", "规则", "規則", "偏好", "用户原话", "制約", "ルール",
-    "守る", "제약", "규칙", "restric", "regla", "огранич", "правил", "vorgabe", "einschränk", "contrainte", "consigne",
+    "constraint", "rule", "instruction", "preference", "user message", "user said", "user's word", "must",
+    "never", "always", "don't", "do not", "guideline", "standing", "约束", "約束", "限制", "规则", "規則",
+    "偏好", "用户原话", "制約", "ルール", "守る", "제약", "규칙", "restric", "regla", "огранич", "правил",
+    "vorgabe", "einschränk", "contrainte", "consigne",
+];
+
+/// What a label says that heads a list of rules.
+pub(super) const RULE_HEADINGS: &[&str] = &[
+    "constraint", "rules", "规则", "規則", "约束", "約束", "制約", "ルール", "규칙", "제약", "reglas", "правила",
+    "regeln", "règles", "contraintes",
 ];
 
 /// What was done to a file, by word. Words of dense script are looked for anywhere in the row.
@@ -323,17 +315,15 @@ pub(super) const FILE_WORDS: &[(&[FileOp], &[&str])] = &[
 /// Turns what a word says into its opposite when it stands up to three words before.
 pub(super) const NEGATORS: &[&str] = &[
     "not", "no", "never", "didn't", "don't", "doesn't", "isn't", "wasn't", "weren't", "won't", "cannot",
-    "can't", "without", "todo",
-    "will", "unable", "nothing", "none", "未", "没有", "沒有", "kein", "keine", "nicht", "ne", "sin", "не", "0",
-    "zero", "neither", "should", "must",
-    "to",
+    "can't", "without", "todo", "will", "unable", "nothing", "none", "未", "没有", "沒有", "kein", "keine",
+    "nicht", "ne", "sin", "не", "0", "zero", "neither", "should", "must", "to",
 ];
 
 /// Says that something went well.
 pub(super) const WENT_WELL: &[&str] = &[
     "ok", "passed", "pass", "passes", "passing", "succeeded", "succeeds", "success", "successful",
-    "successfully", "green", "clean", "worked",
-    "works", "pasó", "éxito", "успешно", "прошли", "erfolgreich", "bestanden", "réussi", "réussie",
+    "successfully", "green", "clean", "worked", "works", "pasó", "éxito", "успешно", "прошли", "erfolgreich",
+    "bestanden", "réussi", "réussie",
 ];
 /// The same in dense script and signs.
 pub(super) const WENT_WELL_ANYWHERE: &[&str] = &["✓", "✔", "✅", "成功", "通过", "通過", "合格", "통과", "성공"];
@@ -341,9 +331,8 @@ pub(super) const WENT_WELL_ANYWHERE: &[&str] = &["✓", "✔", "✅", "成功", 
 /// Says that something went wrong.
 pub(super) const WENT_WRONG: &[&str] = &[
     "failed", "fail", "fails", "failing", "failure", "failures", "error", "errors", "errored", "broken",
-    "broke", "crashed", "red", "falló",
-    "fallo", "ошибка", "провалились", "fehlgeschlagen", "fehler", "échoué", "échec", "denied", "timeout",
-    "timed",
+    "broke", "crashed", "red", "falló", "fallo", "ошибка", "провалились", "fehlgeschlagen", "fehler",
+    "échoué", "échec", "denied", "timeout", "timed",
 ];
 /// The same in dense script and signs.
 pub(super) const WENT_WRONG_ANYWHERE: &[&str] = &["✗", "✘", "❌", "失败", "失敗", "错误", "錯誤", "エラー", "실패", "오류"];
@@ -351,28 +340,27 @@ pub(super) const WENT_WRONG_ANYWHERE: &[&str] = &["✗", "✘", "❌", "失败",
 /// Says that an error is gone, or a plan's item done.
 pub(super) const SETTLED: &[&str] = &[
     "fixed", "resolved", "solved", "passes", "passing", "passed", "gone", "done", "completed", "complete",
-    "finished", "closed", "ok", "later",
-    "cleared", "resuelto", "исправлено", "решено", "behoben", "gelöst", "erledigt", "corrigé", "résolu",
-    "terminé",
+    "finished", "closed", "ok", "later", "cleared", "resuelto", "исправлено", "решено", "behoben", "gelöst",
+    "erledigt", "corrigé", "résolu", "terminé",
 ];
 /// The same in dense script and signs.
 pub(super) const SETTLED_ANYWHERE: &[&str] = &[
-    "✓", "✔", "✅", "[x]", "[X]", "已修复", "已修復", "已解决", "已解決", "完成", "修正済", "解決済", "解決しました", "完了", "해결",
-    "완료",
+    "✓", "✔", "✅", "[x]", "[X]", "已修复", "已修復", "已解决", "已解決", "完成", "修正済", "解決済",
+    "解決しました", "完了", "해결", "완료",
 ];
 
 /// Says that an error or a plan's item is still there.
 pub(super) const STILL_OPEN: &[&str] = &[
     "open", "unresolved", "unfixed", "still", "failing", "fails", "pending", "todo", "remaining", "next",
-    "outstanding", "in_progress", "in-progress", "progress",
-    "blocked", "unsolved", "left", "active", "current", "plan", "to-do", "todos", "steps", "broken",
-    "upcoming", "unfinished", "incomplete", "error", "errors", "failed", "failure", "problem", "problems",
-    "pendiente", "открыт", "осталось", "offen", "ouvert", "restant",
+    "outstanding", "in_progress", "in-progress", "progress", "blocked", "unsolved", "left", "active",
+    "current", "plan", "to-do", "todos", "steps", "broken", "upcoming", "unfinished", "incomplete", "error",
+    "errors", "failed", "failure", "problem", "problems", "pendiente", "открыт", "осталось", "offen",
+    "ouvert", "restant",
 ];
 /// The same in dense script and signs.
 pub(super) const STILL_OPEN_ANYWHERE: &[&str] = &[
-    "[ ]", "☐", "◻", "⏳", "□", "待办", "待辦", "未完", "未解", "进行中", "進行中", "下一步", "残り", "未修正", "次の", "計画", "计划",
-    "진행", "남은", "미해결",
+    "[ ]", "☐", "◻", "⏳", "□", "待办", "待辦", "未完", "未解", "进行中", "進行中", "下一步", "残り",
+    "未修正", "次の", "計画", "计划", "진행", "남은", "미해결",
 ];
 
 /// Tags that a person may wrap their own words in.
@@ -384,12 +372,11 @@ pub(super) const OWN_TAGS: &[&str] = &[
 /// How lines start that programs wrote.
 pub(super) const LOG_OPENINGS: &[&str] = &[
     "$ ", "❯ ", "➜ ", "% ", "⏺", "⎿", "│", "╭", "╰", "├", "└", "┃", "[Request interrupted",
-    "Operation stopped by hook", "Caveat:", "Traceback", "File \"",
-    "ERROR", "WARN", "INFO", "DEBUG", "TRACE", "FATAL", "error:", "error[", "warning:", "Error:",
-    "Warning:", "npm ERR", "npm WARN", "panic:", "goroutine ",
-    "thread '", "diff --git", "index ", "@@ ", "+++ ", "--- ", "[INFO", "[ERROR", "[WARN", "[DEBUG",
-    "TypeError", "SyntaxError", "ReferenceError", "ValueError", "Exception",
-    "in: ", "remote: ", "fatal: ",
+    "Operation stopped by hook", "Caveat:", "Traceback", "File \"", "ERROR", "WARN", "INFO", "DEBUG", "TRACE",
+    "FATAL", "error:", "error[", "warning:", "Error:", "Warning:", "npm ERR", "npm WARN", "panic:",
+    "goroutine ", "thread '", "diff --git", "index ", "@@ ", "+++ ", "--- ", "[INFO", "[ERROR", "[WARN",
+    "[DEBUG", "TypeError", "SyntaxError", "ReferenceError", "ValueError", "Exception", "in: ", "remote: ",
+    "fatal: ",
 ];
 
 /// Dots that end no sentence.
@@ -400,24 +387,22 @@ pub(super) const ABBREVIATIONS: &[&str] = &[
 /// Heads of commands that only look around: that they went well is no fact.
 pub(super) const LOOKING: &[&str] = &[
     "ls", "ll", "cat", "sed", "head", "tail", "nl", "less", "more", "grep", "rg", "egrep", "find", "fd",
-    "pwd", "echo", "printf", "which", "type", "wc", "cd",
-    "tree", "stat", "file", "du", "df", "env", "printenv", "date", "whoami", "hostname", "uname", "ps",
-    "awk", "sort", "uniq", "cut", "jq", "test", "[", "true", "sleep", "export", "diff",
-    "open", "goto", "scroll_down", "scroll_up", "find_file", "search_file", "search_dir", "edit", "create",
-    "submit", "for", "while", "if", "done", "fi", "exit", "xxd", "strings", "basename", "dirname", "realpath", "column", "tmux",
-    "ag", "bat", "set",
-    "mkdir", "touch", "chmod",
+    "pwd", "echo", "printf", "which", "type", "wc", "cd", "tree", "stat", "file", "du", "df", "env",
+    "printenv", "date", "whoami", "hostname", "uname", "ps", "awk", "sort", "uniq", "cut", "jq", "test", "[",
+    "true", "sleep", "export", "diff", "open", "goto", "scroll_down", "scroll_up", "find_file", "search_file",
+    "search_dir", "edit", "create", "submit", "for", "while", "if", "done", "fi", "exit", "xxd", "strings",
+    "basename", "dirname", "realpath", "column", "tmux", "ag", "bat", "set", "mkdir", "touch", "chmod",
 ];
 
 /// Subcommands that only look around.
 pub(super) const LOOKING_PAIRS: &[&str] = &[
     "git status", "git diff", "git log", "git show", "git branch", "git remote", "git rev-parse",
-    "git ls-files", "git blame", "git reflog", "git worktree", "git config", "git describe",
-    "git merge-base", "git cat-file", "git grep", "git ls-tree", "git notes", "git for-each-ref",
-    "git fetch", "git stash", "gh pr", "gh issue", "gh api", "gh repo", "gh run", "gh auth", "gh search",
-    "npm ls", "npm view", "npm list", "npm info", "cargo tree", "cargo metadata", "go list", "go env",
-    "go doc", "go version", "docker ps", "docker images", "docker logs", "bd show", "bd list", "bd ready",
-    "python --version", "node --version",
+    "git ls-files", "git blame", "git reflog", "git worktree", "git config", "git describe", "git merge-base",
+    "git cat-file", "git grep", "git ls-tree", "git notes", "git for-each-ref", "git fetch", "git stash",
+    "gh pr", "gh issue", "gh api", "gh repo", "gh run", "gh auth", "gh search", "npm ls", "npm view",
+    "npm list", "npm info", "cargo tree", "cargo metadata", "go list", "go env", "go doc", "go version",
+    "docker ps", "docker images", "docker logs", "bd show", "bd list", "bd ready", "python --version",
+    "node --version",
 ];
 
 /// Second words that only look, after whatever program.
@@ -436,8 +421,8 @@ pub(super) const ACTING: &[&str] = &[
 
 /// Commands whose good end supports a claim that tests pass.
 pub(super) const TESTING: &[&str] = &[
-    "test", "pytest", "jest", "vitest", "mocha", "rspec", "ctest", "nextest", "check", "ci", "tox",
-    "phpunit", "unittest", "verify",
+    "test", "pytest", "jest", "vitest", "mocha", "rspec", "ctest", "nextest", "check", "ci", "tox", "phpunit",
+    "unittest", "verify",
 ];
 
 /// Commands whose good end supports a claim that it builds.
@@ -473,7 +458,8 @@ pub(super) const QUOTE_LABELS: &[&str] = &[
 
 pub(super) const TESTS_PASS: &[&str] = &[
     "all tests pass", "tests pass", "tests now pass", "tests are passing", "tests are green",
-    "test suite passes", "测试通过", "测试全部通过", "測試通過", "テストは成功", "テストが通", "テストはすべて",
+    "test suite passes", "测试通过", "测试全部通过", "測試通過", "テストは成功", "テストが通",
+    "テストはすべて",
 ];
 
 pub(super) const BUILDS: &[&str] = &[
@@ -497,18 +483,18 @@ pub(super) const PAST: &[&str] = &[
 /// Function words of the languages above, sorted by bytes. Cues of obligation are among them: the sign is compared
 /// apart.
 pub(super) const FUNCTION_WORDS: &[&str] = &[
-    "a", "about", "all", "also", "always", "am", "an", "and", "any", "are", "as", "at", "be", "been",
-    "but", "by", "can", "could", "das", "de", "debe", "del", "den", "der", "des", "did", "die", "do",
-    "does", "doesn't", "doit", "don't", "dont", "du", "ein", "eine", "el", "en", "ensure", "es", "et",
-    "for", "from", "get", "had", "has", "have", "hay", "how", "i", "i'm", "if", "il", "immer", "in",
-    "into", "ist", "it", "it's", "its", "jamais", "just", "keep", "la", "las", "le", "les", "lo", "los",
-    "make", "may", "me", "mit", "muss", "must", "mustn't", "my", "ne", "never", "nicht", "nie", "no",
-    "not", "nunca", "of", "ok", "okay", "on", "only", "or", "our", "pas", "please", "por", "que", "se",
-    "shall", "should", "shouldn't", "siempre", "so", "soll", "sollte", "such", "sure", "than", "that",
-    "that's", "the", "their", "them", "then", "there", "these", "they", "this", "those", "to", "too",
-    "toujours", "un", "una", "und", "une", "very", "was", "we", "were", "what", "when", "where", "which",
-    "while", "who", "why", "will", "with", "would", "y", "you", "your", "zu", "в", "все", "всегда", "для",
-    "и", "к", "как", "на", "не", "нельзя", "никогда", "по", "с", "что", "это",
+    "a", "about", "all", "also", "always", "am", "an", "and", "any", "are", "as", "at", "be", "been", "but",
+    "by", "can", "could", "das", "de", "debe", "del", "den", "der", "des", "did", "die", "do", "does",
+    "doesn't", "doit", "don't", "dont", "du", "ein", "eine", "el", "en", "ensure", "es", "et", "for", "from",
+    "get", "had", "has", "have", "hay", "how", "i", "i'm", "if", "il", "immer", "in", "into", "ist", "it",
+    "it's", "its", "jamais", "just", "keep", "la", "las", "le", "les", "lo", "los", "make", "may", "me",
+    "mit", "muss", "must", "mustn't", "my", "ne", "never", "nicht", "nie", "no", "not", "nunca", "of", "ok",
+    "okay", "on", "only", "or", "our", "pas", "please", "por", "que", "se", "shall", "should", "shouldn't",
+    "siempre", "so", "soll", "sollte", "such", "sure", "than", "that", "that's", "the", "their", "them",
+    "then", "there", "these", "they", "this", "those", "to", "too", "toujours", "un", "una", "und", "une",
+    "very", "was", "we", "were", "what", "when", "where", "which", "while", "who", "why", "will", "with",
+    "would", "y", "you", "your", "zu", "в", "все", "всегда", "для", "и", "к", "как", "на", "не", "нельзя",
+    "никогда", "по", "с", "что", "это",
 ];
 
 /// Characters of dense script that carry grammar rather than meaning; a pair of only these is no content.

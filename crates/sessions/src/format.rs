@@ -14,6 +14,8 @@ use history::error::Result;
 #[derive(Clone, Copy)]
 pub struct Format(pub(crate) &'static FormatRow);
 
+pub(crate) type ReadFormat = fn(&dyn Source) -> Result<Session>;
+
 /// One format, as its module describes it.
 pub(crate) struct FormatRow {
     /// The name used in arguments and JSON.
@@ -28,7 +30,7 @@ pub(crate) struct FormatRow {
     /// Whether the first 64 KB, mended, are surely of this format. Plain messages are recognised by
     /// [`crate::wire::sniff`].
     pub(crate) recognise: Option<fn(&str) -> bool>,
-    pub(crate) read: fn(&dyn Source) -> Result<Session>,
+    pub(crate) read: ReadFormat,
     /// Reads what is needed to measure it; otherwise all of it is read.
     pub(crate) scan: Option<fn(&dyn Source, &Keep<'_>) -> Result<Session>>,
     /// Writes a changed history back; a format without it is only read.
@@ -44,11 +46,7 @@ pub(crate) struct FormatRow {
 
 impl FormatRow {
     /// A format that is only read, and whose thinking is not known to be signed.
-    pub(crate) const fn read_only(
-        name: &'static str,
-        api: Api,
-        read: fn(&dyn Source) -> Result<Session>,
-    ) -> Self {
+    pub(crate) const fn read_only(name: &'static str, api: Api, read: ReadFormat) -> Self {
         Self {
             name,
             api,
@@ -117,7 +115,7 @@ impl fmt::Debug for Format {
 }
 
 impl Serialize for Format {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
 }

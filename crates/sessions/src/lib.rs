@@ -93,7 +93,7 @@ impl Format {
 }
 
 impl<'de> Deserialize<'de> for Format {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::named(&String::deserialize(deserializer)?).map_err(|error| D::Error::custom(error.detail()))
     }
 }

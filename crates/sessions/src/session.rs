@@ -22,6 +22,12 @@ pub struct Session {
 }
 
 impl Session {
+    /// Of a history that stands in no source.
+    pub fn of(format: Format, history: History) -> Self {
+        let (records, origins) = (Vec::new(), Origins::default());
+        Self { format, records, origins, notes: Vec::new(), past: Vec::new(), history }
+    }
+
     /// Without records and origins, which only a writer needs.
     pub(crate) fn measured_only(mut self) -> Self {
         (self.records, self.origins) = (Vec::new(), Origins::default());

@@ -133,13 +133,13 @@ impl FromStr for Tokenizer {
 }
 
 impl Serialize for Tokenizer {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
 }
 
 impl<'de> Deserialize<'de> for Tokenizer {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Self::named(&String::deserialize(deserializer)?).map_err(|error| D::Error::custom(error.detail()))
     }
 }

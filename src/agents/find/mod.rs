@@ -1,6 +1,6 @@
 //! Sessions of all agents: listed, found by id, and the one that calls.
 
-pub(in crate::agents) mod scan;
+pub(crate) mod scan;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

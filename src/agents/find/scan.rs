@@ -12,24 +12,24 @@ use crate::agents::AgentRef;
 
 /// A file that may be a session, with what the folder says of it.
 #[derive(Debug, Clone)]
-pub(in crate::agents) struct SessionFile {
-    pub(in crate::agents) path: PathBuf,
-    pub(in crate::agents) changed_ms: i64,
-    pub(in crate::agents) len: u64,
+pub(crate) struct SessionFile {
+    pub(crate) path: PathBuf,
+    pub(crate) changed_ms: i64,
+    pub(crate) len: u64,
 }
 
 impl SessionFile {
-    pub(in crate::agents) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.path.file_name().and_then(|it| it.to_str()).unwrap_or_default()
     }
 
     /// Its name without the last extension.
-    pub(in crate::agents) fn stem(&self) -> &str {
+    pub(crate) fn stem(&self) -> &str {
         self.path.file_stem().and_then(|it| it.to_str()).unwrap_or_default()
     }
 
     /// The session that it is, as far as the folder says.
-    pub(in crate::agents) fn session(&self, agent: AgentRef, id: &str) -> FoundSession {
+    pub(crate) fn session(&self, agent: AgentRef, id: &str) -> FoundSession {
         FoundSession {
             agent,
             id: id.to_owned(),
@@ -42,7 +42,7 @@ impl SessionFile {
         }
     }
 
-    pub(in crate::agents) fn head(&self) -> String {
+    pub(crate) fn head(&self) -> String {
         let mut bytes = Vec::new();
         if let Ok(file) = crate::files::open(&self.path) {
             // What was read before an error counts.
@@ -53,10 +53,10 @@ impl SessionFile {
 }
 
 /// How much of a file is looked at.
-pub(in crate::agents) const HEAD: u64 = 65_536;
+pub(crate) const HEAD: u64 = 65_536;
 
 /// The regular files below `folder`, at most `depth` folders down. Never a FIFO or a device: opening these can hang.
-pub(in crate::agents) fn files(folder: &Path, depth: usize) -> Vec<SessionFile> {
+pub(crate) fn files(folder: &Path, depth: usize) -> Vec<SessionFile> {
     let mut out = Vec::new();
     let mut open = vec![(folder.to_owned(), 0)];
     while let Some((folder, level)) = open.pop() {
@@ -77,20 +77,20 @@ pub(in crate::agents) fn files(folder: &Path, depth: usize) -> Vec<SessionFile> 
 }
 
 /// The whole lines of a head that are JSON objects.
-pub(in crate::agents) fn objects(head: &str) -> impl Iterator<Item = Value> {
+pub(crate) fn objects(head: &str) -> impl Iterator<Item = Value> {
     head.lines()
         .filter_map(|it| serde_json::from_str(it.trim_start_matches('\u{feff}')).ok())
         .filter(Value::is_object)
 }
 
 /// The first 80 characters, white space folded.
-pub(in crate::agents) fn first_words(text: &str) -> String {
+pub(crate) fn first_words(text: &str) -> String {
     let start: String = history::one_line(text).chars().take(80).collect();
     start.trim_end().to_owned()
 }
 
 /// Both spellings of a directory: as given, and with symbolic links followed, as most agents record it.
-pub(in crate::agents) fn spellings(cwd: &Path) -> Vec<PathBuf> {
+pub(crate) fn spellings(cwd: &Path) -> Vec<PathBuf> {
     let mut out = vec![cwd.to_owned()];
     out.extend(fs::canonicalize(cwd).ok().filter(|it| it != cwd));
     out

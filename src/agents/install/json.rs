@@ -137,10 +137,7 @@ fn section_of(text: &str, path: &[&str], name: &str, empty: &str, made: &mut Vec
 pub(super) fn without_hooks(text: &str, of: &Registration) -> String {
     let seat = match &of.style {
         SettingsStyle::Json { seat: SeatSetting::Hook { event, .. }, .. } => Some(event),
-        SettingsStyle::Json { .. }
-        | SettingsStyle::Toml
-        | SettingsStyle::Plugin { .. }
-        | SettingsStyle::SeatFiles => None,
+        _ => None,
     };
     let mut text = text.to_owned();
     for event in of.events.iter().map(|it| &it.0).chain(seat) {

@@ -85,10 +85,10 @@ macro_rules! reminder {
 }
 
 /// When the reminder speaks, and how to switch it off.
-pub(in crate::agents) const REMINDER: &str = reminder!();
+pub(crate) const REMINDER: &str = reminder!();
 
 /// The same where what a summary left out comes with a prompt.
-pub(in crate::agents) const MISSING_AND_REMINDER: &str =
+pub(crate) const MISSING_AND_REMINDER: &str =
     concat!("after a compaction, adds once what the summary left out (at most 1,500 tokens); ", reminder!());
 
 /// How an agent is registered with.

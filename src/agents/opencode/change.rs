@@ -103,10 +103,8 @@ struct SessionRows {
 impl SessionRows {
     fn of(document: &[u8]) -> Result<Self> {
         let wrong = || {
-            Error::new(
-                ErrorKind::Input,
-                "expected an export of OpenCode with ids everywhere, found something else",
-            )
+            let what = "expected an export of OpenCode with ids everywhere, found something else";
+            Error::new(ErrorKind::Input, what)
         };
         let mut document: Value =
             serde_json::from_str(&history::json::mend(document)).map_err(|it| wrong().because(it))?;
@@ -189,8 +187,8 @@ pub(super) fn failed(path: &Path, error: rusqlite::Error) -> Error {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseLocked, ReadOnly};
     let failed = match error.sqlite_error_code() {
         Some(DatabaseBusy | DatabaseLocked) => {
-            let what = "using OpenCode's database: another process is writing to it; nothing was changed; try again when it \
-                        is done";
+            let what = "using OpenCode's database: another process is writing to it; nothing was changed; \
+                try again when it is done";
             Error::new(ErrorKind::Locked, what)
         }
         Some(ReadOnly) => {

@@ -233,13 +233,9 @@ fn open(path: &Path) -> Result<Connection> {
         .map_err(|it| failed(path, it))
 }
 
-pub(super) fn sessions(
-    database: &Path,
-    cwd: Option<&[PathBuf]>,
-    id: Option<&str>,
-) -> Result<Vec<FoundSession>> {
-    let failed = |it: rusqlite::Error| failed(database, it);
-    let connection = open(database)?;
+pub(super) fn sessions(file: &Path, cwd: Option<&[PathBuf]>, id: Option<&str>) -> Result<Vec<FoundSession>> {
+    let failed = |it: rusqlite::Error| failed(file, it);
+    let connection = open(file)?;
     let mut prompt = connection
         .prepare(
             "SELECT part.data FROM message JOIN part ON part.message_id = message.id WHERE message.session_id = ?1 \
@@ -267,7 +263,7 @@ pub(super) fn sessions(
         }
         out.push(FoundSession {
             agent: &OpenCode,
-            path: database.to_owned(),
+            path: file.to_owned(),
             parent: Some(text(row, 1)).filter(|it| !it.is_empty()),
             cwd: Some(directory).filter(|it| !it.as_os_str().is_empty()),
             changed_ms: row.get(3).unwrap_or_default(),

@@ -18,7 +18,7 @@ pub fn value(env: &Env, config: &Path, agent: &str, path: &str) -> Option<Value>
 }
 
 /// The settings in a file, in JSON (with comments) or TOML; nothing if it cannot be read.
-pub(in crate::agents) fn read(file: &Path) -> Option<Value> {
+pub(crate) fn read(file: &Path) -> Option<Value> {
     let text = crate::files::read_to_string(file).ok()?;
     if file.extension().is_some_and(|it| it == "toml") {
         toml::from_str(&text).ok()

@@ -8,13 +8,14 @@ use crate::cli::Screen;
 use crate::cli::paint::bytes;
 use crate::config::Config;
 use crate::engine::{Engine, keep, push};
+use crate::report::counted;
 use history::error::{Error, ErrorKind, Result};
 
 /// Minimum milliseconds between two such processes: OpenCode reports each message as a start.
 const SELDOM: i64 = 60_000;
 
 /// Puts these sessions into the archive.
-pub(in crate::cli) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, found: &[FoundSession], screen: &mut Screen<'_>) -> Result<u8> {
     if !engine.store.keeps() {
         let what = "the configuration says that nothing is archived (persistence = \"none\")";
         return Err(Error::new(ErrorKind::Refused, what));
@@ -23,13 +24,8 @@ pub(in crate::cli) fn run(engine: &Engine, found: &[FoundSession], screen: &mut 
     // What cannot be delivered now is by the next one.
     let pushed = engine.config.vault.as_ref().map(|_| push::push(engine, None)).transpose();
     if !screen.json(&answer)? {
-        screen.note(&format!(
-            "{} {} archived ({}), {} unchanged",
-            answer.kept,
-            if answer.kept == 1 { "session" } else { "sessions" },
-            bytes(answer.bytes),
-            answer.unchanged
-        ))?;
+        let (kept, size) = (counted(answer.kept, "session"), bytes(answer.bytes));
+        screen.note(&format!("{kept} archived ({size}), {} unchanged", answer.unchanged))?;
         for it in &answer.let_go {
             screen.note(&format!("deleted {it} (max-age or max-bytes)"))?;
         }
@@ -51,13 +47,13 @@ pub(in crate::cli) fn run(engine: &Engine, found: &[FoundSession], screen: &mut 
 
 /// Leaves it to a process of its own: the agent waits for its hook, and a session may be large. Whatever it cannot do
 /// is done the next time.
-pub(in crate::cli) fn later(engine: &Engine, config: &Config, store: Option<&Path>) -> Result<()> {
+pub(crate) fn later(engine: &Engine, config: &Config, store: Option<&Path>) -> Result<()> {
     const MARK: &str = "keeping";
-    let scope = crate::store::Scope { owner: config.owner.clone(), project: String::new() };
-    let lately = |it: &crate::store::Mark| engine.now.saturating_sub(it.at) < SELDOM;
+    let scope = engine.shared();
+    let lately = |it: crate::store::Mark| engine.now.saturating_sub(it.at) < SELDOM;
     if !config.keep_sessions
         || !engine.store.keeps()
-        || engine.store.marked(&scope, MARK)?.is_some_and(|it| lately(&it))
+        || engine.store.marked(&scope, MARK)?.is_some_and(lately)
     {
         return Ok(());
     }

@@ -159,7 +159,7 @@ enum MemoryCommand {
     },
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &MemoryArgs, screen: &mut Screen<'_>) -> Result<u8> {
     match &arguments.command {
         MemoryCommand::List { filter, pinned } => list(engine, filter, *pinned, screen)?,
         MemoryCommand::Show { handle } => show(engine, handle, screen)?,

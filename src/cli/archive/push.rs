@@ -14,7 +14,7 @@ pub struct PushArgs {
     session: Option<String>,
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &PushArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &PushArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let answer = push::push(engine, arguments.session.as_deref())?;
     if !screen.json(&answer)? {
         let waiting =

@@ -62,7 +62,7 @@ impl RecallArgs {
     }
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &RecallArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let query = arguments.query.join(" ");
     if Handle::parse(&query).is_some() && is_known(engine, &query)? {
         return read(engine, arguments, &query, screen).map(|()| 0);

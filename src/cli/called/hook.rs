@@ -1,6 +1,5 @@
 //! `epitome hook`: what the agents' hooks call.
 
-use std::io::Read;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,8 +10,6 @@ use crate::engine::{self, Engine};
 use crate::store::Face;
 use history::error::{Error, ErrorKind, Result};
 
-/// Limit of a hook's input, in bytes.
-const MOST: u64 = 16 << 20;
 /// A hook ends by itself after this long, whatever holds it: the agent waits for it, and the installed timeout is 10 s.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Maximum time to report that on standard error, which may be unread.
@@ -34,18 +31,9 @@ pub fn end_in_time() {
 
 /// Fails only to block a compaction that the user's hook refused. Other errors go to standard error: what an agent does
 /// must not depend on us.
-pub(in crate::cli) fn run(
-    config: Config,
-    now: i64,
-    store: Option<&Path>,
-    screen: &mut Screen<'_>,
-) -> Result<u8> {
-    let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(MOST).read_to_end(&mut bytes);
-    let Some(event) = read.ok().and_then(|_| hooks::read(&history::json::mend(&bytes), config.agents.inside))
-    else {
-        return Ok(0);
-    };
+pub(crate) fn run(config: Config, now: i64, store: Option<&Path>, screen: &mut Screen<'_>) -> Result<u8> {
+    let event = super::said_by_agent().and_then(|it| hooks::read(&it, config.agents.inside));
+    let Some(event) = event else { return Ok(0) };
     if config.block_compaction && event.moment == HookMoment::BeforeCompaction {
         let what = "epitome: compaction is blocked by the configuration ([hooks] block-compaction); \
                     `epitome compact --apply` makes a compacted session to go on with";

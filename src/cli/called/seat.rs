@@ -23,12 +23,7 @@ pub struct SeatArgs {
     client: String,
 }
 
-pub(in crate::cli) fn run(
-    config: Config,
-    now: i64,
-    arguments: &SeatArgs,
-    screen: &mut Screen<'_>,
-) -> Result<u8> {
+pub(crate) fn run(config: Config, now: i64, arguments: &SeatArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let begun = Instant::now();
     let client = crate::agents::seat_named(&arguments.client)?;
     let folder = config.data_dir.clone();
@@ -45,12 +40,7 @@ pub(in crate::cli) fn run(
         }
         (Err(error), _) => Err(Error::new(ErrorKind::Io, "starting a thread").because(error)),
     };
-    let entry = SeatEntry {
-        at: now,
-        client: client.name().to_owned(),
-        ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
-        ..SeatEntry::default()
-    };
+    let entry = SeatEntry::new(client.name(), now, begun);
     match result {
         Ok(Some(it)) => {
             // The log is written first: the agent may end this process once it has the answer.

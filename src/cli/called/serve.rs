@@ -16,7 +16,7 @@ pub struct ServeArgs {
     stdio: bool,
     /// Over HTTP on this address (127.0.0.1:8765): /mcp, and /sse for old clients; terminate TLS in a reverse proxy
     #[arg(long, value_name = "ADDR")]
-    pub(in crate::cli) http: Option<String>,
+    pub(crate) http: Option<String>,
     /// Token file, one name:token per line, reloaded when it changes; required beyond this machine
     #[arg(long, value_name = "FILE", requires = "http")]
     token_file: Option<PathBuf>,
@@ -37,7 +37,7 @@ pub struct ServeArgs {
     allow_host: Vec<String>,
 }
 
-pub(in crate::cli) fn run(mut config: Config, arguments: &ServeArgs, now: Option<i64>) -> Result<u8> {
+pub(crate) fn run(mut config: Config, arguments: &ServeArgs, now: Option<i64>) -> Result<u8> {
     match (&arguments.blobs, &mut config.store) {
         (None, _) => {}
         (Some(blobs), StoreAt::Team(team)) => team.blobs.clone_from(blobs),

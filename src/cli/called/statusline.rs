@@ -1,6 +1,6 @@
 //! `epitome statusline`: the status line of Claude Code.
 
-use std::io::{IsTerminal, Read};
+use std::io::IsTerminal;
 
 use crate::agents::hooks::statusline;
 use crate::answers::AdviceLevel;
@@ -10,20 +10,15 @@ use crate::engine::statusline::{StatusLine, status_line};
 use crate::report::size;
 use history::error::Result;
 
-/// More than this no agent writes.
-const MOST: u64 = 16 << 20;
-
 /// One line, or nothing where nothing is known: a status line must not show errors.
-pub(in crate::cli) fn run(config: &Config, now: i64, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(config: &Config, now: i64, screen: &mut Screen<'_>) -> Result<u8> {
     if std::io::stdin().is_terminal() {
         tracing::warn!(
             "statusline: expected Claude Code's JSON on standard input; `epitome install claude-code --statusline` sets it up"
         );
         return Ok(0);
     }
-    let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(MOST).read_to_end(&mut bytes);
-    let input = read.ok().and_then(|_| statusline::read(&history::json::mend(&bytes)));
+    let input = super::said_by_agent().and_then(|it| statusline::read(&it));
     let Some(status) = input.and_then(|it| status_line(config, &it, now)) else { return Ok(0) };
     if screen.json {
         screen.json_line(&status)?;

@@ -17,7 +17,7 @@ pub struct ApplyArgs {
     out: Option<PathBuf>,
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &ApplyArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &ApplyArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let to = arguments.out.clone().map_or(To::Session, To::File);
     let (compacted, _) = engine::apply_preview(engine, &arguments.handle, to)?;
     super::compact::report(&compacted.answer(), screen)

@@ -30,7 +30,7 @@ pub struct CompactArgs {
     #[command(flatten)]
     common: Common,
     #[command(flatten)]
-    pub(in crate::cli) options: CompactOptions,
+    pub(crate) options: CompactOptions,
     /// Who writes the summary: offline, host, auto, anthropic, openai, gemini, openai-compatible; with a model as
     /// NAME/MODEL
     #[arg(long, value_name = "NAME")]
@@ -59,7 +59,7 @@ pub struct CompactArgs {
     messages_as: Option<String>,
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.options.clone_from(&arguments.options);
     ask.next = arguments.next.as_deref().map(crate::cli::inspect::estimate::next).transpose()?;
@@ -93,8 +93,8 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &CompactArgs, screen: &mut
     ask.writer.watch = watch(screen.quiet);
     if arguments.edit {
         if ask.writer.summarizer == Choice::Host {
-            let what = "--edit: expected a summary that is written at once, found the summarizer host, whose summary comes \
-                        with --answer; edit that file before you pass it";
+            let what = "--edit: expected a summary that is written at once, found the summarizer host, whose \
+                summary comes with --answer; edit that file before you pass it";
             return Err(Error::new(ErrorKind::Arguments, what));
         }
         ask.writer.edit = Some(editor(engine)?);
@@ -143,8 +143,8 @@ fn refuse_repeated(arguments: &CompactArgs) -> Result<()> {
         return Ok(());
     }
     let what = format!(
-        "--handle: expected only --answer and where the result goes (--out, --apply), found {}; what the first call said \
-         holds, so leave it out or begin anew without --handle",
+        "--handle: expected only --answer and where the result goes (--out, --apply), found {}; what the \
+         first call said holds, so leave it out or begin anew without --handle",
         found.join(", ")
     );
     Err(Error::new(ErrorKind::Arguments, what))
@@ -206,10 +206,8 @@ fn editor(engine: &Engine) -> Result<Edit> {
     let environment = &engine.config.environment;
     let command = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
     let Some(command) = command.map(str::to_owned) else {
-        return Err(Error::new(
-            ErrorKind::Arguments,
-            "--edit: expected an editor in $EDITOR or $VISUAL, found none",
-        ));
+        let what = "--edit: expected an editor in $EDITOR or $VISUAL, found none";
+        return Err(Error::new(ErrorKind::Arguments, what));
     };
     let file = engine.config.data_dir.join(format!("summary-{}.md", std::process::id()));
     Ok(Edit(Arc::new(move |text| {
@@ -265,7 +263,7 @@ fn finish(
 }
 
 /// Prints the result of a compaction; returns the exit code.
-pub(in crate::cli) fn report(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn report(answer: &CompactAnswer, screen: &mut Screen<'_>) -> Result<u8> {
     if !screen.json(answer)? {
         show(answer, screen)?;
     }

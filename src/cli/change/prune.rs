@@ -28,7 +28,7 @@ pub struct PruneArgs {
     apply: bool,
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &PruneArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.prune.clone_from(&arguments.options);
     ask.options.auto = arguments.auto;

@@ -32,7 +32,7 @@ pub struct RepairArgs {
 /// Findings of one kind that are shown.
 const SHOWN: usize = 5;
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &RepairArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &RepairArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let session = arguments.session.clone().map_or(SessionRef::Unnamed, SessionRef::Named);
     let format = arguments.format.as_deref().map(Format::named).transpose()?;
     let to = match (&arguments.out, arguments.apply) {
@@ -45,7 +45,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &RepairArgs, screen: &mut 
 }
 
 /// One line for each finding, under what its kind means.
-pub(in crate::cli) fn show(answer: &RepairAnswer, screen: &mut Screen<'_>) -> Result<()> {
+pub(crate) fn show(answer: &RepairAnswer, screen: &mut Screen<'_>) -> Result<()> {
     let paint = screen.paint;
     let mut kinds = BTreeSet::new();
     for first in answer.findings.iter().filter(|it| kinds.insert(it.damage.as_str())) {

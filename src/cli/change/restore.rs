@@ -26,7 +26,7 @@ pub struct UndoArgs {
     handle: Option<String>,
 }
 
-pub(in crate::cli) fn undo(engine: &Engine, arguments: &UndoArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn undo(engine: &Engine, arguments: &UndoArgs, screen: &mut Screen<'_>) -> Result<u8> {
     put_back(engine, arguments.handle.as_deref().unwrap_or("last"), screen)
 }
 
@@ -35,7 +35,7 @@ fn put_back(engine: &Engine, handle: &str, screen: &mut Screen<'_>) -> Result<u8
     screen.answer(&answer, show)
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &RestoreArgs, screen: &mut Screen<'_>) -> Result<u8> {
     if arguments.apply {
         return put_back(engine, &arguments.handle, screen);
     }

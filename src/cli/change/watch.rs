@@ -51,7 +51,7 @@ enum News {
     Due(String, Verdict, Option<Box<(Opened, CompactAnswer)>>),
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     // The clock goes on from the time that was given: what others do meanwhile is dated later.
     let ahead = engine.now.saturating_sub(clock());

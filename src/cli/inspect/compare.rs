@@ -8,7 +8,7 @@ use crate::engine::{self, Engine};
 use crate::report::size;
 use history::error::Result;
 
-pub(in crate::cli) fn run(engine: &Engine, common: &Common, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, common: &Common, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = common.ask(&engine.config)?;
     let opened = common.open(engine)?;
     let answer = engine::compare(engine, &opened, &ask)?;

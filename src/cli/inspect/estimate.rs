@@ -32,7 +32,7 @@ pub struct EstimateArgs {
     check: bool,
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &EstimateArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
     let next = arguments.next.as_deref().map(next).transpose()?;
     let opened = engine::open_measured(
@@ -84,7 +84,7 @@ fn counter(how: &str) -> Result<(Choice, Option<String>)> {
 }
 
 /// `--next`: a number of tokens, or a file to count.
-pub(in crate::cli) fn next(text: &str) -> Result<u64> {
+pub(crate) fn next(text: &str) -> Result<u64> {
     if let Ok(tokens) = tokens(text) {
         return Ok(tokens);
     }

@@ -19,7 +19,7 @@ pub struct ReportArgs {
     out: PathBuf,
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &ReportArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &ReportArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.options.budget = arguments.budget;
     let opened = arguments.common.open(engine)?;

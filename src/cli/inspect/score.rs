@@ -26,7 +26,7 @@ pub struct ScoreArgs {
     out: PathBuf,
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &ScoreArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let ask = arguments.common.ask(&engine.config)?;
     if let Some(directory) = &arguments.corpus {
         let card = engine::scorecard(engine, directory, &ask, &mut |what| tracing::info!("{what}"))?;

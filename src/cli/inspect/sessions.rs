@@ -43,7 +43,7 @@ pub struct SessionsArgs {
     limit: usize,
     /// Put those that changed into the archive instead of listing them
     #[arg(long, conflicts_with = "limit")]
-    pub(in crate::cli) keep: bool,
+    pub(crate) keep: bool,
     /// Write tables of all of them into this folder (sessions, messages, compactions, facts, tokens: a Parquet file
     /// each)
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["limit", "keep"])]
@@ -97,7 +97,7 @@ struct CompactionRow {
 }
 
 /// `epitome` alone: the sessions of this directory that the user is in.
-pub(in crate::cli) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u8> {
     let mut found = engine::sessions(engine, None, Directories::Here)?;
     found.retain(|it| it.parent.is_none());
     let continued = engine::continued(engine, &found);
@@ -119,7 +119,7 @@ pub(in crate::cli) fn here(engine: &Engine, screen: &mut Screen<'_>) -> Result<u
     show(&SessionsAnswer { sessions, next, why }, screen)
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &SessionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let of = if arguments.here { Directories::Here } else { Directories::All };
     let mut found = engine::sessions(engine, arguments.agent.as_deref(), of)?;
     if arguments.keep {

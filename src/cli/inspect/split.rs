@@ -16,7 +16,7 @@ pub struct SplitArgs {
     keep: Option<Amount>,
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &SplitArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut ask = arguments.common.ask(&engine.config)?;
     ask.options.keep = arguments.keep;
     let opened = arguments.common.open(engine)?;

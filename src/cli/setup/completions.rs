@@ -6,7 +6,7 @@ use crate::cli::Screen;
 use crate::cli::arguments::{Arguments, CompletionsArgs, ManArgs};
 use history::error::{Error, ErrorKind, Result};
 
-pub(in crate::cli) fn run(arguments: &CompletionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(arguments: &CompletionsArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Arguments::command(), "epitome", &mut script);
     screen.block(String::from_utf8_lossy(&script).trim_end())?;
@@ -14,7 +14,7 @@ pub(in crate::cli) fn run(arguments: &CompletionsArgs, screen: &mut Screen<'_>) 
 }
 
 /// The manual: the page of `epitome`, or a page for each command in a folder.
-pub(in crate::cli) fn man(arguments: &ManArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn man(arguments: &ManArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let command = Arguments::command();
     let Some(folder) = &arguments.out else {
         screen.block(String::from_utf8_lossy(&page(command)?).trim_end())?;

@@ -89,12 +89,7 @@ fn of_session(config: Config, now: i64, session: &str, screen: &mut Screen<'_>) 
     Ok(0)
 }
 
-pub(in crate::cli) fn run(
-    config: Config,
-    now: i64,
-    arguments: &DoctorArgs,
-    screen: &mut Screen<'_>,
-) -> Result<u8> {
+pub(crate) fn run(config: Config, now: i64, arguments: &DoctorArgs, screen: &mut Screen<'_>) -> Result<u8> {
     if let Some(session) = &arguments.session {
         return of_session(config, now, session, screen);
     }
@@ -119,12 +114,12 @@ pub(in crate::cli) fn run(
         problems.push(Problem { what: error.full(), remedy: "epitome profiles lists them".to_owned() });
     }
     let keys = KEYS.into_iter().filter(|it| config.environment.get(it).is_some()).collect();
-    let folder = config.config_dir.parent().map_or_else(|| config.config_dir.clone(), Path::to_owned);
+    let folder = config.programs_dir();
     let env = &config.agents;
     let is_listed = |it: &AgentRef| it.info().registration.is_some() || it.home(env).exists();
     let listed = agents::ALL.into_iter().filter(is_listed);
-    let agents = listed.map(|it| state(&config, &folder, it, &mut problems)).collect();
-    problems.extend(agents::ALL.into_iter().flat_map(|it| it.known_problems(env, &folder)));
+    let agents = listed.map(|it| state(&config, folder, it, &mut problems)).collect();
+    problems.extend(agents::ALL.into_iter().flat_map(|it| it.known_problems(env, folder)));
     let store = archive(&config, now, arguments, store_path, &mut problems)?;
     let answer = DoctorAnswer { config: values, agents, keys, store, problems };
     screen.answer(&answer, show)

@@ -12,12 +12,12 @@ use crate::gateway::rollouts;
 use history::error::Result;
 
 /// Where `--gateway` without a URL expects it.
-pub(in crate::cli) const DEFAULT: &str = "http://127.0.0.1:8765/v1";
+pub(crate) const DEFAULT: &str = "http://127.0.0.1:8765/v1";
 /// How long a gateway of this machine may take to say that it is there.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Puts the line into the change of Codex's settings.
-pub(in crate::cli) fn put(settings: &mut FileChange, url: &str) -> Result<()> {
+pub(crate) fn put(settings: &mut FileChange, url: &str) -> Result<()> {
     let place = |error: history::error::Error| error.at_path(&settings.path);
     settings.after =
         Some(codex::with_gateway(settings.after.as_deref().unwrap_or_default(), url).map_err(place)?);
@@ -25,7 +25,7 @@ pub(in crate::cli) fn put(settings: &mut FileChange, url: &str) -> Result<()> {
 }
 
 /// Takes the line out of Codex's settings. `made_file`: we made the file, and it goes if nothing else is in it.
-pub(in crate::cli) fn take_out(config: &Config, changes: &mut Vec<FileChange>, made_file: bool) {
+pub(crate) fn take_out(config: &Config, changes: &mut Vec<FileChange>, made_file: bool) {
     let path = codex::settings(&config.agents);
     let at = changes.iter().position(|it| it.path == path);
     let at = at.unwrap_or_else(|| {
@@ -38,7 +38,7 @@ pub(in crate::cli) fn take_out(config: &Config, changes: &mut Vec<FileChange>, m
 }
 
 /// What the gateway means for Codex, after `install codex`.
-pub(in crate::cli) fn explanation(url: Option<&str>) -> Vec<String> {
+pub(crate) fn explanation(url: Option<&str>) -> Vec<String> {
     let Some(url) = url else {
         return vec![
             "Codex compacts by itself: only its base URL can change that. `epitome install codex --gateway` sets it".to_owned(),
@@ -54,7 +54,7 @@ pub(in crate::cli) fn explanation(url: Option<&str>) -> Vec<String> {
 }
 
 /// Opens what sessions hold of the gateway's, or says where it cannot be opened.
-pub(in crate::cli) fn open_capsules(config: &Config, dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
+pub(crate) fn open_capsules(config: &Config, dry_run: bool, screen: &mut Screen<'_>) -> Result<()> {
     for session in rollouts::holding(&config.agents) {
         let path = session.path.display().to_string();
         let line = if dry_run {
@@ -77,7 +77,7 @@ pub(in crate::cli) fn open_capsules(config: &Config, dry_run: bool, screen: &mut
 }
 
 /// Whether the gateway in Codex's settings is there: what it says of itself, or a problem. Nothing if there is none.
-pub(in crate::cli) fn probe(config: &Config) -> Option<std::result::Result<String, (String, String)>> {
+pub(crate) fn probe(config: &Config) -> Option<Result<String, (String, String)>> {
     let settings = codex::settings(&config.agents);
     let url = codex::gateway(&std::fs::read_to_string(settings).ok()?)?;
     let address = authority(&url);

@@ -53,11 +53,7 @@ pub struct UninstallArgs {
     dry_run: bool,
 }
 
-pub(in crate::cli) fn install(
-    config: &Config,
-    arguments: &InstallArgs,
-    screen: &mut Screen<'_>,
-) -> Result<u8> {
+pub(crate) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let program = program(config)?;
     if let Some((file, text)) = install::snippet(&arguments.agent, &program) {
         if !screen.json(&json!({"file": file, "text": text}))? {
@@ -68,7 +64,7 @@ pub(in crate::cli) fn install(
     }
     expect_taken(arguments)?;
     let (agent, of) = named(&arguments.agent)?;
-    install::expect_agent(&config.agents, &folder(config), agent)?;
+    install::expect_agent(&config.agents, config.programs_dir(), agent)?;
     let ours = Records::read(&config.data_dir).agents.contains_key(agent.name());
     let wanted = InstallRequest {
         program,
@@ -89,7 +85,7 @@ pub(in crate::cli) fn install(
         gateway::open_capsules(config, arguments.dry_run, screen)?;
     }
     let other =
-        install::other_status_line(&config.agents, &folder(config), of).filter(|_| wanted.status_line);
+        install::other_status_line(&config.agents, config.programs_dir(), of).filter(|_| wanted.status_line);
     if let Some(path) = other {
         tracing::warn!(
             "{} has a status line of its own, which stays; let it run `epitome statusline` to show ours in it",
@@ -111,7 +107,7 @@ fn plan(
     of: &Registration,
     wanted: &InstallRequest,
 ) -> Result<InstallPlan> {
-    let mut plan = install::install(&config.agents, &folder(config), of, wanted)?;
+    let mut plan = install::install(&config.agents, config.programs_dir(), of, wanted)?;
     match (&arguments.gateway, plan.changes.first_mut()) {
         (Some(url), Some(settings)) => gateway::put(settings, url)?,
         (None, _) if agent.info().has_gateway && arguments.no_seat => {
@@ -188,15 +184,11 @@ fn explain(
     Ok(())
 }
 
-pub(in crate::cli) fn uninstall(
-    config: &Config,
-    arguments: &UninstallArgs,
-    screen: &mut Screen<'_>,
-) -> Result<u8> {
+pub(crate) fn uninstall(config: &Config, arguments: &UninstallArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let (agent, of) = named(&arguments.agent)?;
     let made = Records::read(&config.data_dir).agents.remove(agent.name()).unwrap_or_default();
-    let mut changes = install::uninstall(&config.agents, &folder(config), of, &made)?;
-    let prompts = of.prompts.map(|it| it(&config.agents, &folder(config)));
+    let mut changes = install::uninstall(&config.agents, config.programs_dir(), of, &made)?;
+    let prompts = of.prompts.map(|it| it(&config.agents, config.programs_dir()));
     for path in made.keys().map(PathBuf::from).filter(|it| it.parent() == prompts.as_deref()) {
         let before = std::fs::read_to_string(&path).ok();
         changes.push(FileChange { path, before, after: None });
@@ -218,7 +210,7 @@ pub(in crate::cli) fn uninstall(
 
 /// Adds the server's prompts as files. One of that name that is not ours stays as it is.
 fn add_prompts(config: &Config, agent: AgentRef, of: &Registration, plan: &mut InstallPlan) {
-    let Some(folder) = of.prompts.map(|it| it(&config.agents, &folder(config))) else { return };
+    let Some(folder) = of.prompts.map(|it| it(&config.agents, config.programs_dir())) else { return };
     let known = Records::read(&config.data_dir).agents.remove(agent.name()).unwrap_or_default();
     for (name, text) in crate::mcp::prompt_files(&config.config_dir.join("prompts")) {
         let path = folder.join(name);
@@ -258,11 +250,6 @@ fn program(config: &Config) -> Result<PathBuf> {
     let named = |it: &PathBuf| it.to_string_lossy().contains(install::NAME);
     let found = places.into_iter().filter(named).find(same);
     Ok(found.map_or(real, |it| it.components().collect()))
-}
-
-/// The folder of the user's configurations.
-fn folder(config: &Config) -> PathBuf {
-    config.config_dir.parent().map_or_else(|| config.config_dir.clone(), PathBuf::from)
 }
 
 /// A file that is made or removed is shown where it has no more lines than this.

@@ -12,7 +12,7 @@ pub struct ProfilesArgs {
     name: Option<String>,
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &ProfilesArgs, screen: &mut Screen<'_>) -> Result<u8> {
     if let Some(name) = &arguments.name {
         let profile = engine.config.profile(name)?;
         if screen.document(&profile)? {

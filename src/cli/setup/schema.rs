@@ -36,7 +36,7 @@ pub struct SchemaArgs {
     command: String,
 }
 
-pub(in crate::cli) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(arguments: &SchemaArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let known = SCHEMAS.iter().find(|(command, _)| *command == arguments.command).ok_or_else(|| {
         let names: Vec<&str> = SCHEMAS.iter().map(|it| it.0).collect();
         let what =

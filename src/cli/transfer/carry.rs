@@ -36,11 +36,7 @@ pub struct ImportArgs {
     here: bool,
 }
 
-pub(in crate::cli) fn run_export(
-    engine: &Engine,
-    arguments: &ExportArgs,
-    screen: &mut Screen<'_>,
-) -> Result<u8> {
+pub(crate) fn run_export(engine: &Engine, arguments: &ExportArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let named = SessionRef::Named(arguments.session.clone());
     let opened = engine::open(engine, &named, None, arguments.agent.as_deref())?;
     let answer = export(engine, &opened, &arguments.out)?;
@@ -68,11 +64,7 @@ pub(in crate::cli) fn run_export(
     Ok(0)
 }
 
-pub(in crate::cli) fn run_import(
-    engine: &Engine,
-    arguments: &ImportArgs,
-    screen: &mut Screen<'_>,
-) -> Result<u8> {
+pub(crate) fn run_import(engine: &Engine, arguments: &ImportArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let to = ImportTo {
         agent: arguments.agent.as_deref().map(|it| agent("--agent", it)).transpose()?,
         here: arguments.here,

@@ -28,7 +28,7 @@ pub struct HandoffArgs {
     apply: bool,
 }
 
-pub(in crate::cli) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<'_>) -> Result<u8> {
+pub(crate) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut Screen<'_>) -> Result<u8> {
     let common = &arguments.common;
     let opened = common.open(engine)?;
     let brief = engine::brief(engine, &opened, &arguments.goal)?;
@@ -63,7 +63,7 @@ pub(in crate::cli) fn run(engine: &Engine, arguments: &HandoffArgs, screen: &mut
 }
 
 /// The agent of that name, as `option` gave it.
-pub(in crate::cli) fn agent(option: &str, name: &str) -> Result<AgentRef> {
+pub(crate) fn agent(option: &str, name: &str) -> Result<AgentRef> {
     agents::named(name).ok_or_else(|| {
         let what = format!("{option}: expected {}, found {name:?}", agents::names(|_| true));
         Error::new(ErrorKind::Arguments, what)

@@ -26,6 +26,8 @@ pub(crate) struct ArchivedHandles {
 #[derive(Clone, Copy)]
 pub(crate) struct PlanResult<'a> {
     pub(crate) plan: &'a Plan,
+    /// What the plan was made on; a client's own reading of a session may be another than that of its file.
+    pub(crate) history: &'a History,
     /// Tokens of the messages after.
     pub(crate) tokens: u64,
     pub(crate) summary: Option<&'a str>,
@@ -37,20 +39,9 @@ pub(crate) fn archive(
     engine: &Engine,
     opened: &Opened,
     ask: &Ask,
-    result: PlanResult<'_>,
+    of: PlanResult<'_>,
 ) -> Result<ArchivedHandles> {
-    archive_of(engine, opened, &opened.session.history, ask, result)
-}
-
-/// The same for a plan that was made on `history`, where that is not the session's own reading of its file.
-pub(crate) fn archive_of(
-    engine: &Engine,
-    opened: &Opened,
-    history: &History,
-    ask: &Ask,
-    result: PlanResult<'_>,
-) -> Result<ArchivedHandles> {
-    let plan = result.plan;
+    let PlanResult { plan, history, tokens, summary, score } = of;
     let scope = engine.scope(history);
     let texts: Vec<(&OutputOp, String)> = plan
         .ops
@@ -65,16 +56,9 @@ pub(crate) fn archive_of(
     let turns: Vec<(usize, u64, String)> = plan
         .ops
         .iter()
-        .filter_map(|op| match op {
-            Op::Collapse { from, to, tokens, .. } => {
-                Some((*from, *tokens, plan::transcript(&history.messages()[*from..*to])))
-            }
-            Op::Clear(_)
-            | Op::Shorten(_)
-            | Op::Drop { .. }
-            | Op::Summarize { .. }
-            | Op::Skip { .. }
-            | Op::Move { .. } => None,
+        .filter_map(|op| {
+            let Op::Collapse { from, to, tokens, .. } = op else { return None };
+            Some((*from, *tokens, plan::transcript(&history.messages()[*from..*to])))
         })
         .collect();
     let whole = whole(opened, plan.tokens_before);
@@ -98,9 +82,9 @@ pub(crate) fn archive_of(
             profile: ask.profile.name.clone(),
             trigger: ask.cause().name().to_owned(),
             tokens_before: plan.tokens_before,
-            tokens_after: result.tokens,
-            summary: result.summary.unwrap_or_default().to_owned(),
-            facts: result.score.map(facts).unwrap_or_default(),
+            tokens_after: tokens,
+            summary: summary.unwrap_or_default().to_owned(),
+            facts: score.map(facts).unwrap_or_default(),
         }),
     };
     put(engine, &scope, &batch)

@@ -31,6 +31,9 @@ const LOOKED_THROUGH: u64 = 256 << 20;
 /// Bytes of sessions that one search adds to the index; the next search goes on.
 const INDEXED_AT_ONCE: u64 = 64 << 20;
 
+/// Hits and what they are worth.
+type Ranked = Vec<(Rank, Hit)>;
+
 /// A prompt from an agent's own log of what the user typed. It has no handle: nothing of it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FoundPrompt {
@@ -171,20 +174,14 @@ pub fn search(engine: &Engine, scope: &Scope, query: &Query) -> Result<Recalled>
     })
 }
 
-/// The first `most` outputs, summaries and memories that match, or some more.
-fn search_index(
-    engine: &Engine,
-    scope: &Scope,
-    query: &Query,
-    filter: &Filter,
-    most: usize,
-) -> Result<Found> {
+/// The first `max` outputs, summaries and memories that match, or some more.
+fn search_index(engine: &Engine, scope: &Scope, query: &Query, filter: &Filter, max: usize) -> Result<Found> {
     // Which agent they are of is not known.
     if filter.agent.is_some() || filter.kind.is_some() {
         return Ok(Found::default());
     }
     let mut out = engine.store.search(scope, &Query { offset: 0, limit: MOST, ..query.clone() })?;
-    while let Some(offset) = out.next.filter(|_| out.hits.len() < most) {
+    while let Some(offset) = out.next.filter(|_| out.hits.len() < max) {
         let more = engine.store.search(scope, &Query { offset, limit: MOST, ..query.clone() })?;
         out.hits.extend(more.hits);
         out.next = more.next;
@@ -203,7 +200,7 @@ fn search_messages(
     words: &Words,
     filter: &Filter,
     index_lacks: bool,
-) -> Result<(Vec<(Rank, Hit)>, usize)> {
+) -> Result<(Ranked, usize)> {
     if !query.only.is_empty() && !query.only.contains(&What::Message) {
         return Ok((Vec::new(), 0));
     }
@@ -224,7 +221,7 @@ fn search_passages(
     query: &Query,
     words: &Words,
     filter: &Filter,
-) -> Result<Vec<(Rank, Hit)>> {
+) -> Result<Ranked> {
     let search = |wanted| engine.store.search_passages(scope, &query.extent, words, wanted, filter);
     let class = |it: &PassageMatch| {
         let is = |kind| it.kinds.contains(&kind);
@@ -260,12 +257,7 @@ fn search_passages(
 
 /// Messages of archived sessions, outputs included, that hold more than half of the words, the newest first; and how
 /// many sessions were not read because the newer ones had [`LOOKED_THROUGH`] bytes.
-fn search_sessions(
-    engine: &Engine,
-    scope: &Scope,
-    query: &Query,
-    words: &Words,
-) -> Result<(Vec<(Rank, Hit)>, usize)> {
+fn search_sessions(engine: &Engine, scope: &Scope, query: &Query, words: &Words) -> Result<(Ranked, usize)> {
     let sessions = engine.store.sessions(scope, &query.extent, SESSIONS)?;
     let (mut out, mut bytes, mut known) = (Vec::new(), 0, HashSet::new());
     for (looked, entry) in sessions.iter().enumerate() {

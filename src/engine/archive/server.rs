@@ -84,10 +84,8 @@ impl VaultClient {
             StatusCode::CREATED => Ok(Delivery::Stored),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 let what = "expected a token that the server knows (EPITOME_VAULT_TOKEN, or token-file under [vault])";
-                Err(Error::new(
-                    ErrorKind::Refused,
-                    format!("pushing {}: {what}, found it refused", about.session),
-                ))
+                let what = format!("pushing {}: {what}, found it refused", about.session);
+                Err(Error::new(ErrorKind::Refused, what))
             }
             StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {
                 Ok(Delivery::Refused(format!("HTTP {}: {}", status.as_u16(), shown(&text))))

@@ -4,10 +4,9 @@ use std::sync::OnceLock;
 
 use crate::engine::compact::min_kept::MinKept;
 use crate::engine::input::measured::Measured;
-use crate::engine::input::request::PlanKind;
 use crate::engine::{Amount, Ask, Engine, Event, compact::memories, events, input::request};
 use compaction::facts::{self, Ledger};
-use compaction::plan::{self, Cause, Op, Plan, PlanOutcome, Segment};
+use compaction::plan::{self, Cause, Op, Plan, PlanOutcome, PlanRequest, Segment};
 use compaction::profile::{Keep, Summarize};
 use compaction::summary::offline;
 use history::{History, Message, SUMMARY_START, Text, parallel};
@@ -71,13 +70,9 @@ pub(crate) fn plan_for(engine: &Engine, measured: &Measured<'_>, ask: &Ask) -> P
 
 /// The same, with the tokens of a summary that is written already.
 fn plan_with(engine: &Engine, measured: &Measured<'_>, ask: &Ask, summary_tokens: Option<u64>) -> Plan {
-    request::with_request(engine, measured, ask, PlanKind::Compact { summary_tokens }, |request| {
-        plan::plan(
-            measured.history,
-            &measured.counter,
-            request,
-            &request::moment(engine, measured.history, ask),
-        )
+    request::with_request(engine, measured, ask, |request, moment| {
+        let request = PlanRequest { summary_tokens, ..request };
+        plan::plan(measured.history, &measured.counter, &request, moment)
     })
 }
 

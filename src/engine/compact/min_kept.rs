@@ -62,7 +62,7 @@ impl fmt::Display for MinKept {
 }
 
 impl Serialize for MinKept {
-    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }

@@ -80,17 +80,12 @@ impl From<Rejection> for Ended {
 /// Of the store, of files and of the session's place; what was decided against is a
 /// [`CompactOutcome::Rejected`] and no error.
 pub fn compact(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<Compacted> {
-    compact_by_reply(engine, opened, &request::honoured(engine, ask), None)
+    by_reply(engine, opened, &request::honoured(engine, ask), None)
 }
 
 /// The same with a profile whose settings are already applied (`honoured`). With `reply`, by the plan that
 /// it was asked for.
-fn compact_by_reply(
-    engine: &Engine,
-    opened: &Opened,
-    ask: &Ask,
-    reply: Option<&HostReply>,
-) -> Result<Compacted> {
+fn by_reply(engine: &Engine, opened: &Opened, ask: &Ask, reply: Option<&HostReply>) -> Result<Compacted> {
     #[cfg(feature = "otel")]
     let started = std::time::Instant::now();
     let begun = OnceCell::new();
@@ -189,7 +184,7 @@ fn outcome(job: &mut CompactJob<'_>, plan: Plan) -> Result<CompactOutcome, Ended
         return Err(Rejection::CoolingDown(why).into());
     }
     let facts = HistoryFacts::default();
-    let written = begun_and_drafted(job, &plan, &facts)?;
+    let written = drafted(job, &plan, &facts)?;
     let handle = archive::session_handle(engine, opened)?;
     let request =
         AttemptRequest { engine, measured, ask, handle: &handle, facts: &facts, written: written.as_deref() };
@@ -251,11 +246,7 @@ fn next_cost(job: &CompactJob<'_>, attempt: &Attempt) -> NextCost {
 }
 
 /// The summary that a model or the user wrote, after the event that a compaction begins.
-fn begun_and_drafted(
-    job: &mut CompactJob<'_>,
-    plan: &Plan,
-    facts: &HistoryFacts,
-) -> Result<Option<String>, Ended> {
+fn drafted(job: &mut CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> Result<Option<String>, Ended> {
     let CompactJob { engine, ask, measured, .. } = *job;
     let writer = &ask.writer;
     // As a rule it begins before a provider is paid. The answer of the calling agent's model may never come.
@@ -323,6 +314,7 @@ fn put(job: &mut CompactJob<'_>, attempt: &Attempt, messages: Vec<u8>) -> Result
     let (after, summary) = (&attempt.outcome.history, attempt.summary.as_deref());
     let result = PlanResult {
         plan: &attempt.plan,
+        history: &opened.session.history,
         tokens: attempt.outcome.tokens,
         summary,
         score: Some(&attempt.score),

@@ -36,13 +36,8 @@ impl Fingerprint {
 /// # Errors
 ///
 /// The store cannot be written.
-pub fn keep_preview(
-    engine: &Engine,
-    opened: &Opened,
-    ask: &Ask,
-    preview: &Compacted,
-) -> Result<Option<String>> {
-    let (Some(path), Some(after)) = (&opened.path, preview.history()) else { return Ok(None) };
+pub fn keep_preview(engine: &Engine, opened: &Opened, ask: &Ask, made: &Compacted) -> Result<Option<String>> {
+    let (Some(path), Some(after)) = (&opened.path, made.history()) else { return Ok(None) };
     if !engine.store.keeps() {
         return Ok(None);
     }
@@ -51,13 +46,12 @@ pub fn keep_preview(
         format: opened.session.format.name().to_owned(),
         before: Fingerprint::of(&opened.session.history),
         after: Fingerprint::of(after),
-        summary: preview.accepted().and_then(|it| it.written.clone()),
+        summary: made.accepted().and_then(|it| it.written.clone()),
         ask: ask.clone(),
     };
-    let state = serde_json::to_string(&state)
-        .map_err(|error| Error::new(ErrorKind::Bug, "keeping a preview").because(error))?;
     let scope = engine.scope(&opened.session.history);
-    Ok(Some(engine.store.put_preview(&scope, &state, engine.now)?.as_str().to_owned()))
+    let handle = engine.store.put_preview(&scope, &history::json::compact(&state), engine.now)?;
+    Ok(Some(handle.as_str().to_owned()))
 }
 
 /// Whether `--apply` would find the session where its agent keeps sessions.

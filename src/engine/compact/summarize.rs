@@ -20,7 +20,7 @@ use crate::engine::{
     compact::summary_cost, events,
 };
 use crate::llm::run::{self, Progress, Sampling, Watch};
-use compaction::plan::{self, Plan};
+use compaction::plan::{Need, Plan};
 use compaction::profile::{Summarize, SummaryShape, TooLong};
 use compaction::summary::dialogue::{
     self, Bounds, Dialogue, GaveUp, INPUT_REDUCTIONS, InputReduction, Step, SummaryRequest,
@@ -119,12 +119,7 @@ pub(crate) fn draft(job: &CompactJob<'_>, plan: &Plan, facts: &HistoryFacts) -> 
 }
 
 /// The region to summarise, redacted.
-fn excerpts(
-    engine: &Engine,
-    measured: &Measured<'_>,
-    need: &plan::Need,
-    step: &Summarize,
-) -> Vec<render::Excerpt> {
+fn excerpts(engine: &Engine, measured: &Measured<'_>, need: &Need, step: &Summarize) -> Vec<render::Excerpt> {
     let redactor = &engine.config.redactor;
     let shown = need.shown_from..need.to;
     let mut excerpts = render::excerpts(measured.history, shown, &|text| redactor.redact(text));
@@ -166,7 +161,7 @@ fn as_profiled(job: &CompactJob<'_>, step: &Summarize, endpoint: Endpoint, think
 fn by_provider(
     job: &CompactJob<'_>,
     step: &Summarize,
-    need: &plan::Need,
+    need: &Need,
     request: SummaryRequest<'_>,
 ) -> Result<SummaryDraft> {
     let CompactJob { engine, ask, .. } = *job;
@@ -336,10 +331,9 @@ fn by_host(job: &CompactJob<'_>, plan: &Plan, request: &SummaryRequest<'_>) -> R
                 dialogue,
                 ask: ask.clone(),
             };
-            let state = serde_json::to_string(&state)
-                .map_err(|error| Error::new(ErrorKind::Bug, "keeping an ask").because(error))?;
             let scope = engine.scope(measured.history);
-            let handle = engine.store.put_ask(&scope, &state, engine.now)?.as_str().to_owned();
+            let handle = engine.store.put_ask(&scope, &history::json::compact(&state), engine.now)?;
+            let handle = handle.as_str().to_owned();
             let next = Next::model(format!(
                 "write what `ask` says, then call again with handle {handle} and what you wrote as answer"
             ));

@@ -3,10 +3,10 @@
 #[cfg(feature = "otel")]
 pub mod otel;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStderr, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -137,7 +137,7 @@ fn run(command: &str, event: &Event, limit: Duration) -> Result<(), String> {
         .spawn()
         .map_err(|error| format!("`{command}` could not be started: {error}"))?;
     let begun = Instant::now();
-    let said = match child.stderr.take().map(StandardError::listen).transpose() {
+    let said = match child.stderr.take().map(listen).transpose() {
         Ok(said) => said,
         Err(error) => {
             let _ = child.kill();
@@ -165,59 +165,42 @@ fn run(command: &str, event: &Event, limit: Duration) -> Result<(), String> {
         return Ok(());
     }
     let left = limit.saturating_sub(begun.elapsed());
-    let said = said.map(|it| it.first_words(left)).unwrap_or_default();
+    let said = said.map(|it| first_words(&it, left)).unwrap_or_default();
     let what = if said.is_empty() { status.to_string() } else { said };
     Err(format!("`{command}`: {what}"))
 }
 
-/// What a command says on its standard error.
-struct StandardError {
-    text: Arc<Mutex<Vec<u8>>>,
-    ended: Receiver<()>,
-}
-
-impl StandardError {
+/// The pieces of what a command says on its standard error, which is read while it runs: a pipe that nobody reads blocks
+/// its writer.
+fn listen(stderr: ChildStderr) -> std::io::Result<Receiver<Vec<u8>>> {
     /// Bytes that are kept: more is not shown.
     const KEPT: u64 = 4096;
+    let (pieces, said) = mpsc::channel();
+    std::thread::Builder::new().name("hook".to_owned()).spawn(move || {
+        let mut stderr = stderr;
+        let mut first = BufReader::new((&mut stderr).take(KEPT));
+        while let Ok(piece @ [_, ..]) = first.fill_buf() {
+            let len = piece.len();
+            // Nobody may listen any more.
+            let _ = pieces.send(piece.to_vec());
+            first.consume(len);
+        }
+        drop(pieces);
+        // What cannot be read is not shown.
+        let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+    })?;
+    Ok(said)
+}
+
+/// The first words that were said, once the command has ended; what there is of them after `limit`.
+fn first_words(said: &Receiver<Vec<u8>>, limit: Duration) -> String {
     /// Maximum time to read what a command wrote before its end, while a process that it left in the background keeps
     /// the pipe open.
     const LINGER: Duration = Duration::from_secs(1);
-
-    /// Reads all of it while the command runs: a pipe that nobody reads blocks its writer.
-    fn listen(stderr: ChildStderr) -> std::io::Result<Self> {
-        let text = Arc::new(Mutex::new(Vec::new()));
-        let (done, ended) = mpsc::channel();
-        let mut kept = Capture(Arc::clone(&text));
-        std::thread::Builder::new().name("hook".to_owned()).spawn(move || {
-            let mut stderr = stderr;
-            let first = std::io::copy(&mut (&mut stderr).take(Self::KEPT), &mut kept);
-            // What cannot be read is not shown.
-            let _ = first.and_then(|_| std::io::copy(&mut stderr, &mut std::io::sink()));
-            let _ = done.send(());
-        })?;
-        Ok(Self { text, ended })
-    }
-
-    /// The first words, once the command has ended; what there is of them after `limit`.
-    fn first_words(&self, limit: Duration) -> String {
-        let _ = self.ended.recv_timeout(limit.min(Self::LINGER));
-        let text = self.text.lock().unwrap_or_else(PoisonError::into_inner);
-        String::from_utf8_lossy(&text).trim().chars().take(200).collect()
-    }
-}
-
-/// Writes what is read where the other thread finds it, even if there never is an end.
-struct Capture(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Capture {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
+    let (begun, limit) = (Instant::now(), limit.min(LINGER));
+    let next = || said.recv_timeout(limit.saturating_sub(begun.elapsed())).ok();
+    let text: Vec<u8> = std::iter::from_fn(next).flatten().collect();
+    String::from_utf8_lossy(&text).trim().chars().take(200).collect()
 }
 
 #[cfg(all(test, unix))]

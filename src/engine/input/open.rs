@@ -68,8 +68,15 @@ impl Opened {
     }
 }
 
-/// How a source becomes a session.
-type Reader<'a> = dyn Fn(&dyn Source, Option<Format>) -> Result<Session> + 'a;
+/// How a source becomes a session, and what is known of it: its format, and the agent whose it is.
+struct Reader<'a> {
+    read: &'a dyn Fn(&dyn Source, Option<Format>) -> Result<Session>,
+    format: Option<Format>,
+    agent: Option<&'a str>,
+}
+
+/// Reads all of it.
+const WHOLE: Reader<'static> = Reader { read: &sessions::read, format: None, agent: None };
 
 /// Characters of a session's id from which on its beginning is enough, where it is the only one.
 const SHORTEST_ID: usize = 4;
@@ -83,7 +90,7 @@ pub fn open(
     format: Option<Format>,
     agent: Option<&str>,
 ) -> Result<Opened> {
-    open_by(engine, &sessions::read, what, format, agent)
+    open_by(engine, &Reader { format, agent, ..WHOLE }, what)
 }
 
 /// Finds a session and reads what is needed to measure it with a counter of this kind, in memory that does not grow
@@ -115,7 +122,7 @@ pub fn open_measured(
         let told = tokenizer != Tokenizer::Auto || TokenCounter::is_reported(&session.history);
         if told { Ok(session) } else { sessions::read(source, Some(session.format)) }
     };
-    open_by(engine, &read, what, format, agent)
+    open_by(engine, &Reader { read: &read, format, agent }, what)
 }
 
 /// Finds a session and reads nothing of it but its format: it may be damaged.
@@ -126,51 +133,32 @@ pub(crate) fn open_unread(
     agent: Option<&str>,
 ) -> Result<Opened> {
     let unread = |source: &dyn Source, format: Option<Format>| {
-        Ok(Session {
-            format: format.map_or_else(|| sessions::sniff(source), Ok)?,
-            records: Vec::new(),
-            origins: Default::default(),
-            notes: Vec::new(),
-            past: Vec::new(),
-            history: History::default(),
-        })
+        Ok(Session::of(format.map_or_else(|| sessions::sniff(source), Ok)?, History::default()))
     };
-    open_by(engine, &unread, what, format, agent)
+    open_by(engine, &Reader { read: &unread, format, agent }, what)
 }
 
-fn open_by(
-    engine: &Engine,
-    reader: &Reader<'_>,
-    what: &SessionRef,
-    format: Option<Format>,
-    agent: Option<&str>,
-) -> Result<Opened> {
+fn open_by(engine: &Engine, reader: &Reader<'_>, what: &SessionRef) -> Result<Opened> {
     match what {
         SessionRef::Inline(bytes) => {
-            read_by(reader, Box::new(MemorySource::new("messages", bytes.as_slice())), format, None)
+            read_by(reader, Box::new(MemorySource::new("messages", bytes.as_slice())), None)
         }
         SessionRef::Named(name) if name == "-" => {
             let mut bytes = Vec::new();
             std::io::stdin()
                 .read_to_end(&mut bytes)
                 .map_err(|error| Error::new(ErrorKind::Io, "reading standard input").because(error))?;
-            read_by(reader, Box::new(MemorySource::new("-", bytes)), format, None)
+            read_by(reader, Box::new(MemorySource::new("-", bytes)), None)
         }
-        SessionRef::Named(name) => open_named(engine, reader, name, format, agent),
-        SessionRef::Unnamed => open_found(reader, &default_session(engine, agent)?, format),
+        SessionRef::Named(name) => open_named(engine, reader, name),
+        SessionRef::Unnamed => open_found(reader, &default_session(engine, reader.agent)?),
     }
 }
 
-fn open_named(
-    engine: &Engine,
-    reader: &Reader<'_>,
-    name: &str,
-    format: Option<Format>,
-    agent: Option<&str>,
-) -> Result<Opened> {
+fn open_named(engine: &Engine, reader: &Reader<'_>, name: &str) -> Result<Opened> {
     let path = Path::new(name);
     if path.exists() {
-        let opened = read_by(reader, Box::new(File::open(path)?), format, Some(absolute(path)?))?;
+        let opened = read_by(reader, Box::new(File::open(path)?), Some(absolute(path)?))?;
         let agent = agents::of_format(opened.session.format);
         let cwd = agent.and_then(|it| it.directory_of(&engine.config.agents, path));
         return Ok(opened.started_in(cwd));
@@ -181,18 +169,18 @@ fn open_named(
         return read_database(reader, database, &absolute(path)?, id);
     }
     if name == "current" || name == "latest" {
-        return open_found(reader, &named_session(engine, name, agent)?, format);
+        return open_found(reader, &named_session(engine, name, reader.agent)?);
     }
     if Handle::parse(name).is_some() && engine.store.locate(name, &engine.config.owner).is_ok() {
         let scope = readable::readable(engine, name, None)?;
         let bytes = engine.store.restore(&scope, name)?;
-        return read_by(reader, Box::new(MemorySource::new(name, bytes)), format, None);
+        return read_by(reader, Box::new(MemorySource::new(name, bytes)), None);
     }
     if name.contains('/') || name.contains('\\') || name.contains('.') {
         let what = "no such file; `epitome sessions` lists the sessions";
         return Err(Error::new(ErrorKind::Input, what).at(name, None));
     }
-    open_found(reader, &session_by_id(engine, name, agent)?, format)
+    open_found(reader, &session_by_id(engine, name, reader.agent)?)
 }
 
 /// The archive notes where a session lies, and is read from other directories too.
@@ -223,10 +211,10 @@ pub fn sessions(engine: &Engine, agent: Option<&str>, of: Directories) -> Result
     Ok(agents::list(&engine.config.agents, agent, cwd))
 }
 
-fn open_found(reader: &Reader<'_>, found: &FoundSession, format: Option<Format>) -> Result<Opened> {
+fn open_found(reader: &Reader<'_>, found: &FoundSession) -> Result<Opened> {
     let opened = match found.agent.info().database {
         Some(database) => read_database(reader, database, &found.path, &found.id),
-        None => read_by(reader, Box::new(File::open(&found.path)?), format, Some(found.path.clone())),
+        None => read_by(reader, Box::new(File::open(&found.path)?), Some(found.path.clone())),
     }?;
     Ok(Opened { live: found.live, ..opened.started_in(found.cwd.clone()) })
 }
@@ -314,10 +302,8 @@ pub(crate) fn default_session(engine: &Engine, agent: Option<&str>) -> Result<Fo
     let anywhere: Vec<FoundSession> =
         sessions(engine, agent, Directories::All)?.into_iter().take(5).collect();
     if anywhere.is_empty() {
-        return Err(Error::new(
-            ErrorKind::Input,
-            "which session? No agent's sessions were found here; give a file",
-        ));
+        let what = "which session? No agent's sessions were found here; give a file";
+        return Err(Error::new(ErrorKind::Input, what));
     }
     let what = format!(
         "which session? None is of this directory. The newest elsewhere:{}",
@@ -378,14 +364,15 @@ fn may_report_usage(source: &dyn Source) -> Result<bool> {
 }
 
 pub(crate) fn open_database(database: &dyn Database, path: &Path, id: &str) -> Result<Opened> {
-    read_database(&sessions::read, database, path, id)
+    read_database(&WHOLE, database, path, id)
 }
 
 fn read_database(reader: &Reader<'_>, database: &dyn Database, path: &Path, id: &str) -> Result<Opened> {
     let bytes = database.export(path, id)?;
     let name = agents::address(path, id);
     let source = Box::new(MemorySource::new(name.as_str(), bytes));
-    read_by(reader, source, Some(database.format()), Some(PathBuf::from(name)))
+    let reader = Reader { format: Some(database.format()), ..*reader };
+    read_by(&reader, source, Some(PathBuf::from(name)))
 }
 
 pub(crate) fn open_path(path: &Path, format: Option<Format>) -> Result<Opened> {
@@ -397,15 +384,10 @@ pub(crate) fn read(
     format: Option<Format>,
     path: Option<PathBuf>,
 ) -> Result<Opened> {
-    read_by(&sessions::read, source, format, path)
+    read_by(&Reader { format, ..WHOLE }, source, path)
 }
 
-fn read_by(
-    reader: &Reader<'_>,
-    source: Box<dyn Source + Send>,
-    format: Option<Format>,
-    path: Option<PathBuf>,
-) -> Result<Opened> {
-    let session = reader(&*source, format)?;
+fn read_by(reader: &Reader<'_>, source: Box<dyn Source + Send>, path: Option<PathBuf>) -> Result<Opened> {
+    let session = (reader.read)(&*source, reader.format)?;
     Ok(Opened { source, session, path, cwd: None, live: false })
 }

@@ -102,39 +102,25 @@ pub(crate) fn one_more(old: Option<Mark>, at: i64) -> Mark {
     Mark { value: count.saturating_add(1).to_string(), at }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PlanKind {
-    /// Outputs are cleared; nothing is summarized.
-    Prune,
-    Compact {
-        /// Tokens of the summary, where it is written already.
-        summary_tokens: Option<u64>,
-    },
-}
-
-/// Calls `with` with the request of a plan; what it borrows lives as long as the call.
+/// Calls `with` with the request of a plan that compacts, and its moment; what it borrows lives as long as the call.
 pub(crate) fn with_request<T>(
     engine: &Engine,
     measured: &Measured<'_>,
     ask: &Ask,
-    kind: PlanKind,
-    with: impl FnOnce(&PlanRequest<'_>) -> T,
+    with: impl FnOnce(PlanRequest<'_>, &Moment) -> T,
 ) -> T {
     let scope = engine.scope(measured.history);
     let snapshot = snapshot(engine, measured.history, ask);
     let project = project_on_disk(engine, measured.history, ask);
     let on_disk = |path: &str| crate::files::text_below(project.as_deref()?, path);
     let handle = |text: &str| Handle::of(&scope, &Digest::of(text.as_bytes())).as_str().to_owned();
-    with(&PlanRequest {
+    let request = PlanRequest {
         profile: &ask.profile,
-        prune_only: kind == PlanKind::Prune,
+        prune_only: false,
         auto: ask.options.auto,
         budget: ask.options.budget.map(|it| it.of(measured.tokens)),
         keep: ask.options.keep.map(|it| it.of(measured.tokens)),
-        summary_tokens: match kind {
-            PlanKind::Prune => None,
-            PlanKind::Compact { summary_tokens } => summary_tokens,
-        },
+        summary_tokens: None,
         protect: ask.prune.protect_tokens,
         exclude_tools: &ask.prune.exclude_tools,
         only: &ask.prune.only,
@@ -143,7 +129,8 @@ pub(crate) fn with_request<T>(
         on_disk: project.as_ref().map(|_| &on_disk as &dyn Fn(&str) -> Option<String>),
         handle: &handle,
         recall: RECALL,
-    })
+    };
+    with(request, &moment(engine, measured.history, ask))
 }
 
 pub(crate) fn moment(engine: &Engine, history: &History, ask: &Ask) -> Moment {

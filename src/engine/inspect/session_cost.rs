@@ -12,7 +12,7 @@ use compaction::profile::{Keep, Profile};
 use cost::bill::{Amounts, Charge};
 use cost::forecast::{Forecast, ForecastSizes, forecast};
 use cost::policy::{self, Policy, Remainder};
-use cost::replay::{MissCause, Replay};
+use cost::replay::Replay;
 use cost::{Bill, Price, cents};
 use history::error::Result;
 use history::{Usage, secrets};
@@ -41,7 +41,7 @@ pub(crate) struct AfterChange {
 struct Ahead<'a> {
     forecast: Forecast,
     sizes: ForecastSizes,
-    price: std::result::Result<&'a Price, String>,
+    price: Result<&'a Price, String>,
     requests_a_turn: f64,
 }
 
@@ -73,7 +73,7 @@ pub fn cost_of(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<CostAnswer
         spent: spent_info(&it),
     });
     let again = bill.again.iter().map(|(cause, (count, amount))| PaidAgain {
-        cause: cause_name(*cause).to_owned(),
+        cause: cause.name().to_owned(),
         requests: *count,
         spent: spent(*amount, &bill.total),
     });
@@ -295,15 +295,6 @@ fn words(requests: &Requests, prompt: Option<usize>) -> String {
         .and_then(|it| requests.prompts.get(it))
         .map(|it| secrets::mask(it).into_owned())
         .unwrap_or_default()
-}
-
-fn cause_name(cause: MissCause) -> &'static str {
-    match cause {
-        MissCause::Start => "start",
-        MissCause::Compaction => "compaction",
-        MissCause::Expired => "expired",
-        MissCause::Missed => "missed",
-    }
 }
 
 fn spent(amount: Charge, of: &Amounts) -> Spent {

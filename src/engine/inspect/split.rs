@@ -3,8 +3,7 @@
 use std::ops::Range;
 
 use crate::answers::{Alternative, RangeFate, RangeInfo, Side, SplitAnswer};
-use crate::engine::input::request::PlanKind;
-use crate::engine::{Ask, Engine, Opened, input::measured, input::request, session_info};
+use crate::engine::{Ask, Engine, Opened, input::measured, input::request, session_info, words};
 use compaction::plan::{self, Op, Segment};
 use history::error::Result;
 
@@ -18,14 +17,8 @@ pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer>
     let messages = measured.history.messages();
     let sizes: Vec<u64> =
         messages.iter().map(|it| if plan::counts(it) { measured.counter.message(it) } else { 0 }).collect();
-    let kind = PlanKind::Compact { summary_tokens: None };
-    let found = request::with_request(engine, &measured, ask, kind, |request| {
-        plan::find_split(
-            measured.history,
-            &measured.counter,
-            request,
-            &request::moment(engine, measured.history, ask),
-        )
+    let found = request::with_request(engine, &measured, ask, |request, moment| {
+        plan::find_split(measured.history, &measured.counter, &request, moment)
     });
     let mut kept = vec![!found.plan.act; messages.len()];
     for item in &found.plan.layout {
@@ -33,14 +26,8 @@ pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer>
             kept[*index] = true;
         }
     }
-    let summarized = found.plan.ops.iter().find_map(|op| match op {
-        Op::Summarize { from, to, why, .. } => Some((*from..*to, why)),
-        Op::Clear(_)
-        | Op::Shorten(_)
-        | Op::Drop { .. }
-        | Op::Collapse { .. }
-        | Op::Skip { .. }
-        | Op::Move { .. } => None,
+    let summarized = found.plan.ops.iter().find_map(|op| {
+        if let Op::Summarize { from, to, why, .. } = op { Some((*from..*to, why)) } else { None }
     });
     let side = |which: bool| Side {
         messages: kept.iter().filter(|it| **it == which).count(),
@@ -49,20 +36,13 @@ pub fn split(engine: &Engine, opened: &Opened, ask: &Ask) -> Result<SplitAnswer>
     let alternative = |split: &usize| Alternative {
         split: *split,
         compacted_tokens: sizes[..*split].iter().sum(),
-        what: messages
-            .get(*split)
-            .map(|it| crate::engine::inspect::estimate::words(&it.plain(), 60))
-            .unwrap_or_default(),
+        what: messages.get(*split).map(|it| words(&it.plain(), 60)).unwrap_or_default(),
     };
     Ok(SplitAnswer {
         session: session_info(opened),
         profile: ask.profile.name.clone(),
         split: found.split,
-        split_id: found
-            .split
-            .and_then(|it| messages.get(it))
-            .and_then(|it| it.id.as_deref())
-            .map(str::to_owned),
+        split_id: found.split.and_then(|it| Some(messages.get(it)?.id.as_deref()?.to_owned())),
         compacted: side(false),
         kept: side(true),
         ranges: ranges(&kept, summarized.as_ref().map(|it| &it.0)),

@@ -1,7 +1,7 @@
 //! Of what an agent used after a cut, what compactions of the part before it still hold.
 
 use crate::answers::{HindsightAnswer, HindsightCut, HindsightKind, HindsightWay};
-use crate::engine::score::subject::{Subject, session, subject};
+use crate::engine::score::subject::{Subject, subject};
 use crate::engine::{Amount, Ask, Engine, Opened, compact::attempt, input::measured, session_info};
 use crate::report::scorecard::HindsightResult;
 use compaction::facts::Fact;
@@ -55,7 +55,7 @@ pub fn cuts(engine: &Engine, name: &str, read: &Session, bytes: &[u8], ask: &Ask
     let history = &read.history;
     let at = history.cut_at_or_before(history.messages().len() * CUT / 100);
     let cut = |at: String, before: History, used: Vec<Used>, native: Option<History>| {
-        let before = Session { format: read.format, ..session(before) };
+        let before = Session::of(read.format, before);
         SessionCut { subject: subject(engine, at.clone(), before, ask), at, used, native }
     };
     let first = part(history, 0..at);

@@ -7,14 +7,14 @@ use std::time::Instant;
 use crate::config::profiles;
 use crate::engine::compact::attempt::{AttemptRequest, HistoryFacts};
 use crate::engine::score::hindsight::{self, CompactionWay, SIZES, SessionCut, WAYS};
-use crate::engine::score::subject::{HANDLE, Subject, session, subject};
+use crate::engine::score::subject::{HANDLE, Subject, subject};
 use crate::engine::{Amount, Ask, Engine, compact::attempt, input::measured, input::open};
 use crate::report::scorecard::{Card, Chain, HindsightCard, HindsightResult, HindsightRow, Link, Row, Trial};
 use compaction::plan;
 use history::error::{Error, ErrorKind, Result};
 use history::{History, Message};
 use score::{self, Probe, baselines::Baseline, synthetic};
-use sessions::{self, Session, validate};
+use sessions::{self, Format, Session, validate};
 
 /// Sessions below are too small to be worth compacting, in tokens.
 const SMALL: u64 = 6_000;
@@ -24,12 +24,7 @@ const PERCENTS: [u64; 3] = [5, 10, 20];
 const CYCLES: usize = 5;
 
 /// Scores all built-in profiles and the baselines on every session below a directory.
-pub fn scorecard(
-    engine: &Engine,
-    directory: &Path,
-    ask: &Ask,
-    progress: &mut dyn FnMut(&str),
-) -> Result<Card> {
+pub fn scorecard(engine: &Engine, directory: &Path, ask: &Ask, tell: &mut dyn FnMut(&str)) -> Result<Card> {
     let mut card = Card::default();
     let (mut subjects, mut looks) = (Vec::new(), Vec::new());
     for path in files(directory)? {
@@ -61,12 +56,12 @@ pub fn scorecard(
     };
     for percent in PERCENTS {
         for profile in &profiles {
-            progress(&format!("{} at {percent} %", profile.name));
+            tell(&format!("{} at {percent} %", profile.name));
             let ask = Ask { profile: profile.clone(), ..ask.clone() };
             add(&profile.name, percent, &|it| trial(engine, it, &ask, Some(percent)));
         }
         for way in Baseline::ALL {
-            progress(&format!("{} at {percent} %", way.name()));
+            tell(&format!("{} at {percent} %", way.name()));
             add(way.name(), percent, &|it| baseline(engine, it, way, ask, percent));
         }
     }
@@ -77,7 +72,7 @@ pub fn scorecard(
     }
     for percent in PERCENTS {
         for profile in &profiles {
-            progress(&format!("{}, five times at {percent} %", profile.name));
+            tell(&format!("{}, five times at {percent} %", profile.name));
             let ask = Ask { profile: profile.clone(), ..ask.clone() };
             let links = subjects.iter().filter_map(|it| chained(engine, it, &ask, percent)).collect();
             card.chains.push(Chain { way: profile.name.clone(), percent, links });
@@ -121,7 +116,8 @@ fn hindsight_card(engine: &Engine, ask: &Ask, cuts: &[(String, SessionCut)]) -> 
 pub fn planted(engine: &Engine, seed: u64, ask: &Ask) -> Subject {
     let it = synthetic::planted(seed, 40);
     let known = HistoryFacts { probes: OnceLock::from(it.probes), ..HistoryFacts::default() };
-    Subject { known, ..subject(engine, format!("planted {seed}"), session(it.history), ask) }
+    let session = Session::of(Format::ANTHROPIC, it.history);
+    Subject { known, ..subject(engine, format!("planted {seed}"), session, ask) }
 }
 
 /// Compacts a session to a percentage of its tokens, or to the profile's own size, and scores the outcome.
@@ -188,11 +184,8 @@ pub fn chained(engine: &Engine, subject: &Subject, ask: &Ask, percent: u64) -> O
     let mut share = None;
     for cycle in 0..CYCLES {
         messages.extend(source.messages()[cuts[cycle]..cuts[cycle + 1]].iter().cloned());
-        let so_far = Session {
-            history: History::numbered(std::mem::take(&mut messages), source.meta.clone()),
-            format: subject.session.format,
-            ..session(History::default())
-        };
+        let so_far = History::numbered(std::mem::take(&mut messages), source.meta.clone());
+        let so_far = Session::of(subject.session.format, so_far);
         let measured = measured::measure(engine, &so_far, &ask);
         let (handle, facts) = (HANDLE, &HistoryFacts::default());
         let request = AttemptRequest { engine, measured: &measured, ask: &ask, handle, facts, written: None };

@@ -3,8 +3,7 @@
 use crate::engine::compact::attempt::{AttemptRequest, HistoryFacts};
 use crate::engine::input::measured::Measured;
 use crate::engine::{Ask, Engine, input::measured};
-use history::History;
-use sessions::{Format, Session};
+use sessions::Session;
 
 /// A handle of the usual length stands in the first line, as if the session were archived.
 pub(crate) const HANDLE: &str = "0000000000";
@@ -33,15 +32,4 @@ impl Subject {
 pub fn subject(engine: &Engine, name: impl Into<String>, session: Session, ask: &Ask) -> Subject {
     let tokens = measured::measure(engine, &session, ask).tokens;
     Subject { name: name.into(), tokens, session, known: HistoryFacts::default() }
-}
-
-pub(crate) fn session(history: History) -> Session {
-    Session {
-        format: Format::ANTHROPIC,
-        records: Vec::new(),
-        origins: Default::default(),
-        notes: Vec::new(),
-        past: Vec::new(),
-        history,
-    }
 }

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::path::Path;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -28,6 +29,14 @@ pub struct SeatEntry {
     /// Why it was left to the agent, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
+}
+
+impl SeatEntry {
+    /// Of a client that was answered at `at`, so long after this began.
+    pub fn new(client: &str, at: i64, begun: Instant) -> Self {
+        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Self { at, client: client.to_owned(), ms, ..Self::default() }
+    }
 }
 
 /// Adds an entry. The agent waits: what goes wrong here is only reported on standard error.

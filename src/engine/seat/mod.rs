@@ -149,9 +149,9 @@ fn seat_made(engine: &Engine, original: &Opened, measured: &Measured<'_>, ask: &
     let SeatPlan { plan, after, tokens: tokens_after, score } = seated(&request, plan);
     let after = with_undo(after, &handle);
     let summary = after.messages().iter().find(|it| it.kind == history::Kind::Summary).map(Message::plain);
-    let result =
-        PlanResult { plan: &plan, tokens: tokens_after, summary: summary.as_deref(), score: score.as_ref() };
-    let archived = archive::archive_of(engine, original, history, ask, result)?;
+    let (summary, score) = (summary.as_deref(), score.as_ref());
+    let result = PlanResult { plan: &plan, history, tokens: tokens_after, summary, score };
+    let archived = archive::archive(engine, original, ask, result)?;
     note_seat(engine, original, &archived.compaction)?;
     let meta = &original.session.history.meta;
     engine.audit_by(

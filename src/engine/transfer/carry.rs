@@ -68,10 +68,8 @@ pub fn brief(engine: &Engine, opened: &Opened, goal: &str) -> Result<String> {
     let start =
         format!("# Task\n\n{goal}\n\nWhat follows is from {session}; its files may have changed since.\n\n");
     let budget = BRIEF.checked_sub(Estimator::O200k.text(&start) + 8).ok_or_else(|| {
-        Error::new(
-            ErrorKind::Arguments,
-            format!("handing off: expected a goal of less than {BRIEF} tokens, found a longer one"),
-        )
+        let what = format!("handing off: expected a goal of less than {BRIEF} tokens, found a longer one");
+        Error::new(ErrorKind::Arguments, what)
     })?;
     let text = memories::pins_and_facts(engine, history, &sections, budget, Some(goal))?;
     Ok(format!("{start}{}\n", text.trim_end()))

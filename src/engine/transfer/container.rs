@@ -2,7 +2,7 @@
 //! bodies that it lists, one right after the other. `zstd -dc FILE | head -n 1` shows what is in it.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Chain, Cursor, Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
 /// What this program writes; it reads none above it.
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// How every zstd stream begins, and no session.
 const ZSTD: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
@@ -24,10 +24,10 @@ const LONGEST_MANIFEST: u64 = 64 << 20;
 /// Binary logarithm of the distance at which repetitions are found (32 MiB): what unpacking takes in memory, too.
 const WINDOW: u32 = 25;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     #[serde(rename = "epitome-session")]
-    version: u32,
+    pub(crate) version: u32,
     pub(crate) agent: String,
     /// Its id of the session.
     pub(crate) session: String,
@@ -120,19 +120,6 @@ impl ContainerBody {
     }
 }
 
-impl Manifest {
-    pub(crate) fn new(
-        agent: &str,
-        session: String,
-        file: String,
-        directory: Option<String>,
-        home: String,
-    ) -> Self {
-        let (agent, bodies, compactions) = (agent.to_owned(), Vec::new(), Vec::new());
-        Self { version: VERSION, agent, session, file, directory, home, bodies, compactions }
-    }
-}
-
 /// Passes bytes on and hashes them.
 struct HashingReader<R> {
     inner: R,
@@ -181,13 +168,9 @@ impl Read for Bodies<'_> {
                 return Err(std::io::Error::other(Error::new(ErrorKind::Changed, what)));
             }
             let Some((body, open)) = self.left.next() else { return Ok(0) };
-            self.now = Some((body, HashingReader::new(opened(open)?)));
+            self.now = Some((body, HashingReader::new(open().map_err(std::io::Error::other)?)));
         }
     }
-}
-
-fn opened<'a>(open: Open<'a>) -> std::io::Result<Box<dyn Read + 'a>> {
-    open().map_err(std::io::Error::other)
 }
 
 /// Writes a container; how many bytes it has.
@@ -197,8 +180,7 @@ fn opened<'a>(open: Open<'a>) -> std::io::Result<Box<dyn Read + 'a>> {
 pub(crate) fn write<'a>(path: &Path, manifest: &'a Manifest, open: Vec<Open<'a>>) -> Result<u64> {
     let line = format!("{}\n", history::json::compact(manifest));
     let bodies = Bodies { left: manifest.bodies.iter().zip(open).collect::<Vec<_>>().into_iter(), now: None };
-    let content: Chain<Cursor<Vec<u8>>, Bodies<'a>> = Cursor::new(line.into_bytes()).chain(bodies);
-    let mut packed = zstd::stream::read::Encoder::new(content, 3)
+    let mut packed = zstd::stream::read::Encoder::new(line.as_bytes().chain(bodies), 3)
         .and_then(|mut it| {
             it.long_distance_matching(true)?;
             it.window_log(WINDOW)?;

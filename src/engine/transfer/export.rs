@@ -10,7 +10,7 @@ use crate::answers::ExportAnswer;
 use crate::engine::input::open::LOOKED_THROUGH;
 use crate::engine::transfer::container::{
     self, Belongs, ContainerBody, ContainerCompaction, ContainerOriginal, ContainerSubAgent, Manifest, Names,
-    Open,
+    Open, VERSION,
 };
 use crate::engine::{Engine, Opened};
 use crate::files::Reading;
@@ -36,7 +36,16 @@ pub fn export(engine: &Engine, opened: &Opened, path: &Path) -> Result<ExportAns
     let file = agent.file_name(&opened.session, &file.unwrap_or_else(|| format!("{id}.json")));
     let directory = opened.directory().map(|it| it.display().to_string());
     let home = engine.config.agents.home.display().to_string();
-    let mut manifest = Manifest::new(agent.name(), id.to_owned(), file, directory, home);
+    let (agent_name, session) = (agent.name().to_owned(), id.to_owned());
+    let mut manifest = Manifest {
+        version: VERSION,
+        agent: agent_name,
+        session,
+        file,
+        directory,
+        home,
+        ..Manifest::default()
+    };
     let beside = beside(agent, opened)?;
     let sub_agents = sub_agents(engine, agent, opened, id);
     let files = 1 + beside.len() + sub_agents.len();

@@ -249,10 +249,9 @@ fn places(engine: &Engine, arrived: &Arrived<'_>, cwd: &Path) -> Result<Places> 
     if !sessions().all(|(_, file)| plain(file) && !file.contains('/'))
         || !arrived.beside.iter().all(|it| plain(&it.0))
     {
-        return Err(Error::new(
-            ErrorKind::Input,
-            "importing: found a file name that points outside the session's folder; nothing was imported",
-        ));
+        let what =
+            "importing: found a file name that points outside the session's folder; nothing was imported";
+        return Err(Error::new(ErrorKind::Input, what));
     }
     let place = |(id, file): (&String, &String)| {
         let placed = arrived.agent.place(env, cwd, file)?;

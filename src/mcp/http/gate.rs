@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 
 use super::Shared;
-use super::guard::{HttpRefusal, admitted};
+use super::guard::{OrRefusal, admitted};
 use crate::gateway::{Engines, GatewayCaller};
 use crate::mcp::server::Server;
 use crate::mcp::server_state::Caller;
@@ -32,6 +32,13 @@ pub(super) async fn health(State(shared): State<Shared>) -> Response {
     axum::Json(health).into_response()
 }
 
+/// Counts for Prometheus, as they are asked for.
+pub(super) async fn metrics(State(shared): State<Shared>) -> Response {
+    let sessions = shared.sessions.sessions.read().await.len();
+    let text = shared.metrics.text(sessions, shared.streams.len());
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}
+
 pub(super) async fn handle(
     State(shared): State<Shared>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -45,11 +52,7 @@ pub(super) async fn handle(
     response
 }
 
-async fn caller(
-    shared: &Shared,
-    peer: SocketAddr,
-    headers: &mut HeaderMap,
-) -> Result<GatewayCaller, HttpRefusal> {
+async fn caller(shared: &Shared, peer: SocketAddr, headers: &mut HeaderMap) -> OrRefusal<GatewayCaller> {
     let guard = &shared.guard;
     guard.host(headers)?;
     guard.origin(headers)?;

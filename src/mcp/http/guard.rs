@@ -73,31 +73,28 @@ impl Guard {
     }
 
     /// The `Host` must be ours: a page that renamed its own host to this address must not get through.
-    pub(super) fn host(&self, headers: &HeaderMap) -> Result<(), HttpRefusal> {
+    pub(super) fn host(&self, headers: &HeaderMap) -> OrRefusal<()> {
         let mut all = headers.get_all(HOST).iter();
         let (Some(host), None) = (all.next(), all.next()) else {
-            return Err(HttpRefusal::new(StatusCode::BAD_REQUEST, "expected one Host header"));
+            return Err(HttpRefusal(StatusCode::BAD_REQUEST, "expected one Host header"));
         };
         let known = host.to_str().is_ok_and(|it| self.knows(it));
         if known {
             Ok(())
         } else {
-            Err(HttpRefusal::new(StatusCode::FORBIDDEN, "this host is not served here (--allow-host)"))
+            Err(HttpRefusal(StatusCode::FORBIDDEN, "this host is not served here (--allow-host)"))
         }
     }
 
     /// An `Origin` means a web page; only pages of ours may call.
-    pub(super) fn origin(&self, headers: &HeaderMap) -> Result<(), HttpRefusal> {
+    pub(super) fn origin(&self, headers: &HeaderMap) -> OrRefusal<()> {
         for origin in headers.get_all(ORIGIN) {
             let rest = origin
                 .to_str()
                 .ok()
                 .and_then(|it| it.strip_prefix("http://").or(it.strip_prefix("https://")));
             if !rest.is_some_and(|it| self.knows(it)) {
-                return Err(HttpRefusal::new(
-                    StatusCode::FORBIDDEN,
-                    "this origin may not call (--allow-host)",
-                ));
+                return Err(HttpRefusal(StatusCode::FORBIDDEN, "this origin may not call (--allow-host)"));
             }
         }
         Ok(())
@@ -135,13 +132,11 @@ impl Guard {
     /// The refusal of a wrong token, held back so that tokens cannot be guessed quickly.
     async fn wrong_token(&self, address: IpAddr) -> HttpRefusal {
         let Ok(_place) = self.held_back.try_acquire() else {
-            return HttpRefusal::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "too many wrong tokens; try again in a second",
-            );
+            let what = "too many wrong tokens; try again in a second";
+            return HttpRefusal(StatusCode::TOO_MANY_REQUESTS, what);
         };
         tokio::time::sleep(self.guesses.delay(address, Instant::now())).await;
-        HttpRefusal::new(StatusCode::UNAUTHORIZED, "this token is not known")
+        HttpRefusal(StatusCode::UNAUTHORIZED, "this token is not known")
     }
 
     /// Makes a session of another caller's one that does not exist, so that every answer is the same for both.
@@ -164,7 +159,7 @@ impl Guard {
     }
 
     /// Takes one request from what a caller may still make.
-    fn rate(&self, caller: &str) -> Result<(), HttpRefusal> {
+    fn rate(&self, caller: &str) -> OrRefusal<()> {
         let now = Instant::now();
         let mut rates = self.rates.lock().unwrap_or_else(PoisonError::into_inner);
         if rates.len() >= CALLERS {
@@ -174,10 +169,8 @@ impl Guard {
         *left = (*left + now.duration_since(*at).as_secs_f64() * RATE).min(BURST);
         *at = now;
         if *left < 1.0 {
-            return Err(HttpRefusal::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "too many requests; try again in a second",
-            ));
+            let what = "too many requests; try again in a second";
+            return Err(HttpRefusal(StatusCode::TOO_MANY_REQUESTS, what));
         }
         *left -= 1.0;
         Ok(())
@@ -212,27 +205,20 @@ impl Guesses {
 }
 
 /// Why a request goes no further.
-pub(super) struct HttpRefusal {
-    status: StatusCode,
-    what: &'static str,
-}
+pub(super) struct HttpRefusal(StatusCode, &'static str);
 
-impl HttpRefusal {
-    pub(super) fn new(status: StatusCode, what: &'static str) -> Self {
-        Self { status, what }
-    }
-}
+pub(super) type OrRefusal<T> = Result<T, HttpRefusal>;
 
 impl IntoResponse for HttpRefusal {
     fn into_response(self) -> Response {
         let error = serde_json::json!({
             "jsonrpc": "2.0",
             "id": null,
-            "error": {"code": -32600, "message": self.what},
+            "error": {"code": -32600, "message": self.1},
         });
-        let mut response = (self.status, axum::Json(error)).into_response();
+        let mut response = (self.0, axum::Json(error)).into_response();
         let headers = response.headers_mut();
-        match self.status {
+        match self.0 {
             StatusCode::UNAUTHORIZED => {
                 headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"epitome\""));
             }
@@ -260,22 +246,15 @@ pub(super) async fn check(
     response
 }
 
-async fn pass(
-    shared: &Shared,
-    peer: SocketAddr,
-    mut request: Request,
-    next: Next,
-) -> Result<Response, HttpRefusal> {
+async fn pass(shared: &Shared, peer: SocketAddr, mut request: Request, next: Next) -> OrRefusal<Response> {
     let guard = &shared.guard;
     let headers = request.headers();
     guard.host(headers)?;
     guard.origin(headers)?;
     let size: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
     if size > MAX_HEADERS {
-        return Err(HttpRefusal::new(
-            StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-            "expected less than 32 KB of headers",
-        ));
+        let what = "expected less than 32 KB of headers";
+        return Err(HttpRefusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, what));
     }
     let owner = admitted(shared, peer, headers, "expected Authorization: Bearer TOKEN").await?;
     guard.only_own_session(&owner, request.headers_mut());
@@ -289,10 +268,8 @@ async fn pass(
     if parts.uri.path() == "/mcp" && !parts.headers.contains_key(SESSION) && opens_session(&bytes) {
         let open = shared.sessions.sessions.read().await.len();
         if open >= MAX_SESSIONS {
-            return Err(HttpRefusal::new(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "too many sessions are open; try again later",
-            ));
+            let what = "too many sessions are open; try again later";
+            return Err(HttpRefusal(StatusCode::SERVICE_UNAVAILABLE, what));
         }
     }
     let response = next.run(Request::from_parts(parts, Body::from(bytes))).await;
@@ -304,11 +281,8 @@ async fn pass(
 }
 
 /// A request with its body, once that is there, and a permit for the room that it takes.
-async fn gathered(
-    guard: &Guard,
-    request: Request,
-) -> Result<(Parts, Bytes, OwnedSemaphorePermit), HttpRefusal> {
-    let too_large = || HttpRefusal::new(StatusCode::PAYLOAD_TOO_LARGE, "expected a body of at most 64 MB");
+async fn gathered(guard: &Guard, request: Request) -> OrRefusal<(Parts, Bytes, OwnedSemaphorePermit)> {
+    let too_large = || HttpRefusal(StatusCode::PAYLOAD_TOO_LARGE, "expected a body of at most 64 MB");
     let declared =
         request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<usize>().ok());
     if declared.is_some_and(|it| it > MAX_BODY) {
@@ -318,14 +292,14 @@ async fn gathered(
     let room = declared.unwrap_or(MAX_BODY).div_ceil(1024) as u32;
     let held = guard.bodies.clone().try_acquire_many_owned(room);
     let mut held = held.map_err(|_| {
-        HttpRefusal::new(StatusCode::SERVICE_UNAVAILABLE, "too many large requests at once; try again")
+        HttpRefusal(StatusCode::SERVICE_UNAVAILABLE, "too many large requests at once; try again")
     })?;
     let (parts, body) = request.into_parts();
     let bytes = match tokio::time::timeout(ARRIVAL, to_bytes(body, MAX_BODY)).await {
         Ok(Ok(bytes)) => bytes,
         Ok(Err(_)) => return Err(too_large()),
         Err(_) => {
-            return Err(HttpRefusal::new(StatusCode::REQUEST_TIMEOUT, "the request took too long to arrive"));
+            return Err(HttpRefusal(StatusCode::REQUEST_TIMEOUT, "the request took too long to arrive"));
         }
     };
     // A request is answered at once where the result comes on a stream: the call has the room until it is done, no more
@@ -340,7 +314,7 @@ pub(super) async fn admitted(
     peer: SocketAddr,
     headers: &HeaderMap,
     expected: &'static str,
-) -> Result<String, HttpRefusal> {
+) -> OrRefusal<String> {
     let guard = &shared.guard;
     let owner = guard.owner(headers);
     // Guessing tokens has a rate too.
@@ -351,7 +325,7 @@ pub(super) async fn admitted(
             shared.metrics.unauthorized();
             Err(match wrong {
                 true => guard.wrong_token(peer.ip()).await,
-                false => HttpRefusal::new(StatusCode::UNAUTHORIZED, expected),
+                false => HttpRefusal(StatusCode::UNAUTHORIZED, expected),
             })
         }
     }

@@ -10,7 +10,6 @@ mod gate;
 mod guard;
 mod histories;
 mod listen;
-mod metrics;
 mod sse;
 mod tokens;
 
@@ -184,7 +183,7 @@ fn router<H: ServerHandler + Clone>(
         .route("/sse", get(sse::open))
         .route("/messages", post(sse::message))
         .route("/sessions", put(histories::store))
-        .route("/metrics", get(metrics::show))
+        .route("/metrics", get(gate::metrics))
         .layer(axum::middleware::from_fn_with_state(shared.clone(), guard::check))
         .route("/health", get(gate::health))
         .fallback(gate::handle)

@@ -95,11 +95,8 @@ fn read(path: &Path) -> Result<Vec<(String, [u8; 32])>> {
         out.push((name.to_owned(), Sha256::digest(token.as_bytes()).into()));
     }
     if out.is_empty() {
-        return Err(Error::new(
-            ErrorKind::Arguments,
-            "reading the tokens: expected a line name:token, found none",
-        )
-        .at(place(), None));
+        let what = "reading the tokens: expected a line name:token, found none";
+        return Err(Error::new(ErrorKind::Arguments, what).at(place(), None));
     }
     Ok(out)
 }

@@ -81,7 +81,7 @@ impl LineBuffer {
 }
 
 /// A line as a message, or the answer to what is none; nothing where no answer is expected.
-pub(super) fn taken(line: InputLine<'_>) -> Option<std::result::Result<Incoming, Vec<u8>>> {
+pub(super) fn taken(line: InputLine<'_>) -> Option<Result<Incoming, Vec<u8>>> {
     let reply = match line {
         InputLine::Whole(line) if line.iter().all(u8::is_ascii_whitespace) => return None,
         InputLine::Whole(line) => match parsed(line) {
@@ -107,7 +107,7 @@ fn error_reply(id: Value, code: i32, what: &str) -> Value {
 }
 
 /// A line as a message; or the error to answer, if it can be answered at all.
-pub(in crate::mcp) fn message(line: &[u8]) -> std::result::Result<ClientJsonRpcMessage, Option<Value>> {
+pub(crate) fn message(line: &[u8]) -> Result<ClientJsonRpcMessage, Option<Value>> {
     parsed(line).map(|it| match it {
         Incoming::ToolCall(call) => call.message(),
         Incoming::Other(message) => *message,
@@ -115,7 +115,7 @@ pub(in crate::mcp) fn message(line: &[u8]) -> std::result::Result<ClientJsonRpcM
 }
 
 /// The same, in which a call of a tool is not yet rmcp's.
-fn parsed(line: &[u8]) -> std::result::Result<Incoming, Option<Value>> {
+fn parsed(line: &[u8]) -> Result<Incoming, Option<Value>> {
     if let Some(call) = tool_call(line) {
         return Ok(Incoming::ToolCall(call));
     }

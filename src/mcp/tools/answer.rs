@@ -7,7 +7,7 @@ use crate::mcp::tools;
 use history::error::{Error, ErrorKind, Result};
 
 /// An answer's fields by name, in the order in which they are shown.
-pub(in crate::mcp) type Answer = Map<String, Value>;
+pub(crate) type Answer = Map<String, Value>;
 
 /// The name of a document's field, as JSON has it: one that the document lacks does not compile.
 macro_rules! name {
@@ -22,10 +22,10 @@ macro_rules! names {
     ($document:ty: $($field:ident),+ $(,)?) => { [$($crate::mcp::tools::answer::name!($document: $field)),+] };
 }
 
-pub(in crate::mcp) use {name, names};
+pub(crate) use {name, names};
 
 /// Names of arguments, for a sentence: however many were made up.
-pub(in crate::mcp) fn shown(names: &[&str]) -> String {
+pub(crate) fn shown(names: &[&str]) -> String {
     let mut out: Vec<String> = names.iter().take(5).map(|it| it.chars().take(40).collect()).collect();
     if names.len() > out.len() {
         out.push(format!("and {} more", names.len() - out.len()));
@@ -34,7 +34,7 @@ pub(in crate::mcp) fn shown(names: &[&str]) -> String {
 }
 
 /// Says what was not understood of a call that only looks.
-pub(in crate::mcp) fn warn_of_ignored(out: &mut Answer, tool: &str, arguments: &Arguments) {
+pub(crate) fn warn_of_ignored(out: &mut Answer, tool: &str, arguments: &Arguments) {
     let ignored = arguments.ignored(tools::known(tool));
     if !ignored.is_empty() {
         let known = tools::known(tool).join(", ");
@@ -43,7 +43,7 @@ pub(in crate::mcp) fn warn_of_ignored(out: &mut Answer, tool: &str, arguments: &
 }
 
 /// Puts warnings before those that are there, since the last are the first to be cut.
-pub(in crate::mcp) fn warn(out: &mut Answer, more: impl IntoIterator<Item = String>) {
+pub(crate) fn warn(out: &mut Answer, more: impl IntoIterator<Item = String>) {
     let mut all: Vec<Value> = more.into_iter().map(Value::from).collect();
     if let Some(Value::Array(old)) = out.remove("warnings") {
         all.extend(old);
@@ -53,6 +53,6 @@ pub(in crate::mcp) fn warn(out: &mut Answer, more: impl IntoIterator<Item = Stri
     }
 }
 
-pub(in crate::mcp) fn value<T: serde::Serialize>(answer: &T) -> Result<Value> {
+pub(crate) fn value<T: serde::Serialize>(answer: &T) -> Result<Value> {
     serde_json::to_value(answer).map_err(|error| Error::new(ErrorKind::Bug, "writing JSON").because(error))
 }

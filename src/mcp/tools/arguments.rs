@@ -116,7 +116,7 @@ impl Arguments {
 }
 
 /// A single argument, as those of a call.
-pub(in crate::mcp) fn one(name: &str, value: Value) -> Map<String, Value> {
+pub(crate) fn one(name: &str, value: Value) -> Map<String, Value> {
     Map::from_iter([(name.to_owned(), value)])
 }
 
@@ -133,7 +133,7 @@ fn wrong(name: &str, why: &str) -> Error {
 }
 
 /// What a caller can do, as arguments of the tools.
-pub(in crate::mcp) fn hint_words(hint: Hint) -> String {
+pub(crate) fn hint_words(hint: Hint) -> String {
     match hint {
         Hint::WriteCopy => r#"write the result with "to": "file""#.to_owned(),
         Hint::RestoreCopy => "read the original with recall".to_owned(),

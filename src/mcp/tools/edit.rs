@@ -10,7 +10,7 @@ const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
 
 /// The smallest edit between two arrays of messages, or objects that hold one. What is equal at the beginning and at
 /// the end stays where it is.
-pub(in crate::mcp) fn replace(before: &[u8], after: &[u8]) -> Option<ReplaceInfo> {
+pub(crate) fn replace(before: &[u8], after: &[u8]) -> Option<ReplaceInfo> {
     let (before, after) = (std::str::from_utf8(before).ok()?, std::str::from_utf8(after).ok()?);
     let (before, after) = (array(before)?, array(after)?);
     let same = |one: &&RawValue, other: &&RawValue| one.get() == other.get();

@@ -8,12 +8,7 @@ use crate::mcp::server_state::ServerState;
 use crate::mcp::tools;
 use history::error::{Error, ErrorKind};
 
-pub(in crate::mcp) fn explain(
-    state: &ServerState,
-    tool: &str,
-    arguments: &Arguments,
-    error: &Error,
-) -> String {
+pub(crate) fn explain(state: &ServerState, tool: &str, arguments: &Arguments, error: &Error) -> String {
     let text = error.full_in(hint_words);
     if !matches!(error.kind(), ErrorKind::Arguments | ErrorKind::Input | ErrorKind::Ambiguous) {
         return text;

@@ -57,11 +57,7 @@ const SHOWN: [&str; 17] = names!(EstimateAnswer:
 
 /// Answers a call that is so small that handing it to another thread would take longer than doing it: an estimate of a
 /// short text. `None` for every other.
-pub(in crate::mcp) fn quick(
-    state: &ServerState,
-    tool: &str,
-    arguments: &Arguments,
-) -> Option<Result<Answer>> {
+pub(crate) fn quick(state: &ServerState, tool: &str, arguments: &Arguments) -> Option<Result<Answer>> {
     let short = arguments.0.get("text").is_some_and(|it| it.get().len() < 4096);
     let given = || ["session", "messages"].iter().any(|it| arguments.has(it));
     if tool != NAME || !short || given() {
@@ -72,7 +68,7 @@ pub(in crate::mcp) fn quick(
     Some(detailed(arguments).and_then(|_| text_alone(state, arguments, &text)).map(super::with_contract))
 }
 
-pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let detailed = detailed(arguments)?;
     let given = arguments.text("session")?.is_some() || arguments.messages("messages")?.is_some();
     if let (Some(text), false) = (arguments.text("text")?, given) {

@@ -4,14 +4,14 @@
 //! formats, since one client drops all tools of a server for one schema it cannot read. Unknown arguments are
 //! tolerated: one client adds its own. Everything here is paid for by the model in every request, so a test counts it.
 
-pub(in crate::mcp) mod answer;
-pub(in crate::mcp) mod arguments;
-pub(in crate::mcp) mod error_hints;
-pub(in crate::mcp) mod estimate;
+pub(crate) mod answer;
+pub(crate) mod arguments;
+pub(crate) mod error_hints;
+pub(crate) mod estimate;
 mod shorten;
 mod prune;
 mod recall;
-pub(in crate::mcp) mod request;
+pub(crate) mod request;
 mod schema;
 mod edit;
 mod split;
@@ -31,18 +31,18 @@ use history::error::{Error, ErrorKind, Result};
 use request::CallContext;
 
 /// What a profile may be called; a test compares it with the built-in ones.
-pub(in crate::mcp) const LIKE: &str =
+pub(crate) const LIKE: &str =
     "Compact like codex, claude-code, gemini-cli, opencode, learn-claude-code or supermemory.";
 
 /// The tools, in the order in which they are listed. `open_world`: whether a model's provider may be asked, fixed when
 /// the server starts.
-pub(in crate::mcp) fn all(open_world: bool) -> Vec<Tool> {
+pub(crate) fn all(open_world: bool) -> Vec<Tool> {
     vec![estimate::tool(), split::tool(), prune::tool(), recall::tool(), summarize::tool(open_world)]
 }
 
 /// Calls a tool. An error is for the model: it can mend its arguments. `waiting`: the client that
 /// waits for it, and may cancel it while a model writes.
-pub(in crate::mcp) fn call(
+pub(crate) fn call(
     state: &ServerState,
     caller: &Caller,
     tool: &str,
@@ -80,7 +80,7 @@ fn with_contract(mut answer: Answer) -> Answer {
 }
 
 /// The arguments that a tool knows: those it offers, and those that all of them understand.
-pub(in crate::mcp) fn known(tool: &str) -> &'static [String] {
+pub(crate) fn known(tool: &str) -> &'static [String] {
     static KNOWN: LazyLock<BTreeMap<String, Vec<String>>> = LazyLock::new(|| {
         let names = |it: &Tool| -> Vec<String> {
             let offered = it.input_schema.get("properties").and_then(Value::as_object);
@@ -97,6 +97,6 @@ pub(in crate::mcp) fn known(tool: &str) -> &'static [String] {
 }
 
 /// Whether a tool takes a place to write to.
-pub(in crate::mcp) fn writes(tool: &str) -> bool {
+pub(crate) fn writes(tool: &str) -> bool {
     known(tool).iter().any(|it| it == "to")
 }

@@ -7,7 +7,7 @@ use rmcp::model::Tool;
 
 use super::answer::{Answer, name, names, shown, warn, warn_of_ignored};
 use super::arguments::Arguments;
-use super::request::{add_undo, ask, call_to_carry_out, goal, messages_as, target, warn_of_format};
+use super::request::{add_undo, ask, goal, messages_as, next_call, target, warn_of_format};
 use super::schema::{
     self, any_object, format, integer, messages, meta, object, objects, option, options, profile, required,
     session, text, to, writing,
@@ -49,7 +49,7 @@ const SHOWN: [&str; 17] = names!(PruneAnswer:
 /// Who only plans wants to know how much it is; what stands there afterwards is of use to who splices.
 const SHOWN_OF_OUTPUT: [&str; 5] = names!(PrunedInfo: message, call_id, tool, tokens_before, tokens_after);
 
-pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let goal = goal(state, arguments)?;
     let mut ask = ask(state, NAME, arguments)?;
     let engine = state.engine(caller)?;
@@ -60,7 +60,7 @@ pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arg
     ask.prune.exclude_tools = exclude_tools;
     let mut answer = engine::prune(&engine, &opened, &ask)?;
     if answer.status == Status::Planned && ask.to == To::Plan {
-        answer.next = call_to_carry_out(state, &engine, &opened, NAME, Job::Prune);
+        answer.next = next_call(state, &engine, &opened, NAME, Job::Prune);
     }
     let mut out = shorten::pick(&answer, &SHOWN)?;
     if answer.next.who == Who::Nobody {

@@ -33,7 +33,7 @@ pub(super) fn tool() -> Tool {
 }
 
 /// Reads by handle, searches by query, else lists the newest originals.
-pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let engine = state.engine(caller)?;
     let query = arguments.text("query")?;
     // A handle that was given as what to look for is meant as a handle.
@@ -41,7 +41,7 @@ pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arg
         |it: &String| Handle::parse(it).is_some() && engine.store.locate(it, &caller.owner).is_ok();
     let handle = arguments.text("handle")?.or_else(|| query.clone().filter(as_handle));
     match (handle, query) {
-        (Some(handle), _) => by_handle(state, &engine, caller, arguments, handle.trim()),
+        (Some(handle), _) => by_handle(state, &engine, arguments, handle.trim()),
         (None, Some(query)) => by_query(state, &engine, caller, arguments, &query),
         (None, None) => {
             let limit = arguments.number("limit")?.unwrap_or(10).clamp(1, 100) as u32;
@@ -82,17 +82,8 @@ fn nothing_of(state: &ServerState, engine: &Engine, arguments: &Arguments, sessi
 /// Tokens of an original in one answer, unless the call says otherwise.
 const READ: u64 = 4_000;
 
-fn by_handle(
-    state: &ServerState,
-    engine: &Engine,
-    caller: &Caller,
-    arguments: &Arguments,
-    handle: &str,
-) -> Result<Answer> {
-    let scope = match state.remote {
-        Some(_) => engine.store.locate(handle, &caller.owner)?,
-        None => engine::readable(engine, handle, scope(arguments)?)?,
-    };
+fn by_handle(state: &ServerState, engine: &Engine, arguments: &Arguments, handle: &str) -> Result<Answer> {
+    let scope = state.readable(engine, handle, scope(arguments)?)?;
     let range = range(arguments)?.unwrap_or(Range::WHOLE);
     // Escaping and the other fields need room too.
     let limit = arguments.number("limit")?.unwrap_or(READ).clamp(50, ANSWER * 3 / 4);

@@ -15,15 +15,15 @@ use sessions::Format;
 
 /// What the waiting client offers during a call.
 #[derive(Clone, Default)]
-pub(in crate::mcp) struct CallContext {
-    pub(in crate::mcp) watch: Watch,
+pub(crate) struct CallContext {
+    pub(crate) watch: Watch,
     /// Its own model, where it offers it.
-    pub(in crate::mcp) sampling: Option<Sampling>,
+    pub(crate) sampling: Option<Sampling>,
 }
 
 /// Where a result goes, in the words of the tools.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::mcp) enum Goal {
+pub(crate) enum Goal {
     Plan,
     File,
     Session,
@@ -31,7 +31,7 @@ pub(in crate::mcp) enum Goal {
     Undo,
 }
 
-pub(in crate::mcp) fn goal(state: &ServerState, arguments: &Arguments) -> Result<Goal> {
+pub(crate) fn goal(state: &ServerState, arguments: &Arguments) -> Result<Goal> {
     let goal = match arguments.text("to")?.as_deref() {
         None | Some("plan") => Goal::Plan,
         Some("file") => Goal::File,
@@ -52,7 +52,7 @@ pub(in crate::mcp) fn goal(state: &ServerState, arguments: &Arguments) -> Result
 
 /// What a plan costs and where it goes: inline messages are handed back, sessions are planned or written to a file.
 /// `edits`: what of the answer is spliced into messages.
-pub(in crate::mcp) fn target(state: &ServerState, opened: &Opened, goal: Goal, edits: &str) -> Result<To> {
+pub(crate) fn target(state: &ServerState, opened: &Opened, goal: Goal, edits: &str) -> Result<To> {
     let format = opened.session.format;
     match goal {
         Goal::Plan if opened.path.is_none() => Ok(To::Bytes),
@@ -84,13 +84,13 @@ pub(in crate::mcp) fn target(state: &ServerState, opened: &Opened, goal: Goal, e
 }
 
 /// What is only read is written as messages of the API that its agent speaks; `None` for what is written as it is.
-pub(in crate::mcp) fn messages_as(opened: &Opened) -> Option<Format> {
+pub(crate) fn messages_as(opened: &Opened) -> Option<Format> {
     let format = opened.session.format;
     format.is_read_only().then(|| format.api())
 }
 
 /// Says in which format a file that was written is, where that is not the session's.
-pub(in crate::mcp) fn warn_of_format(out: &mut Answer, opened: &Opened) {
+pub(crate) fn warn_of_format(out: &mut Answer, opened: &Opened) {
     if let Some(api) = messages_as(opened) {
         let format = opened.session.format.name();
         warn(out, [format!("{format} sessions are only read: the file holds messages of {}", api.name())]);
@@ -98,13 +98,7 @@ pub(in crate::mcp) fn warn_of_format(out: &mut Answer, opened: &Opened) {
 }
 
 /// The call that a plan leads to: the same one with the `to` that works for this session.
-pub(in crate::mcp) fn call_to_carry_out(
-    state: &ServerState,
-    engine: &Engine,
-    opened: &Opened,
-    tool: &str,
-    job: Job,
-) -> Next {
+pub(crate) fn next_call(state: &ServerState, engine: &Engine, opened: &Opened, tool: &str, job: Job) -> Next {
     if state.remote.is_some() {
         // No `to` but `plan` is taken from elsewhere.
         return Next::default();
@@ -117,7 +111,7 @@ pub(in crate::mcp) fn call_to_carry_out(
 }
 
 /// The call that takes back what was written.
-pub(in crate::mcp) fn add_undo(out: &mut Answer, takes_effect: Option<TakesEffect>, handle: Option<&str>) {
+pub(crate) fn add_undo(out: &mut Answer, takes_effect: Option<TakesEffect>, handle: Option<&str>) {
     if let (Some(_), Some(handle)) = (takes_effect, handle) {
         let call = json!({"to": "undo", "handle": handle});
         out.insert("undo".to_owned(), json!(format!("summarize_history {call}")));
@@ -125,7 +119,7 @@ pub(in crate::mcp) fn add_undo(out: &mut Answer, takes_effect: Option<TakesEffec
 }
 
 /// What the arguments of a tool ask for.
-pub(in crate::mcp) fn ask(state: &ServerState, tool: &str, arguments: &Arguments) -> Result<Ask> {
+pub(crate) fn ask(state: &ServerState, tool: &str, arguments: &Arguments) -> Result<Ask> {
     let name = arguments.text("profile")?.unwrap_or_else(|| state.config.profile.clone());
     if state.remote.is_some() && name.ends_with(".toml") {
         let what =
@@ -139,14 +133,14 @@ pub(in crate::mcp) fn ask(state: &ServerState, tool: &str, arguments: &Arguments
 }
 
 /// How the arguments of a tool have tokens counted.
-pub(in crate::mcp) fn counting(state: &ServerState, tool: &str, arguments: &Arguments) -> Result<Counting> {
+pub(crate) fn counting(state: &ServerState, tool: &str, arguments: &Arguments) -> Result<Counting> {
     let mut counting: Counting = arguments.options(tools::known(tool))?;
     counting.tokenizer.get_or_insert(state.config.tokenizer);
     Ok(counting)
 }
 
 /// Sizes of which it is doubtful that tokens were meant.
-pub(in crate::mcp) fn doubtful_sizes(sizes: &[(&str, Option<Amount>)]) -> Vec<String> {
+pub(crate) fn doubtful_sizes(sizes: &[(&str, Option<Amount>)]) -> Vec<String> {
     let doubtful = |(name, size): &(&str, Option<Amount>)| match size {
         Some(Amount::Tokens(tokens @ 1..=100)) => {
             Some(format!("{name}: {tokens} means {tokens} tokens; a share is \"{tokens}%\""))

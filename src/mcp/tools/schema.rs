@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rmcp::model::{MetaObject, Tool, ToolAnnotations};
 use schemars::JsonSchema;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use history::json::set;
 
@@ -99,21 +99,16 @@ pub(super) fn choice(values: &[&str]) -> Value {
     json!({"type": "string", "enum": values})
 }
 
-pub(super) fn object<N: Into<String>>(
-    properties: impl IntoIterator<Item = (N, Value)>,
-) -> serde_json::Map<String, Value> {
-    let properties: serde_json::Map<String, Value> =
-        properties.into_iter().map(|(name, schema)| (name.into(), schema)).collect();
-    let mut out = serde_json::Map::new();
+pub(super) fn object<N: Into<String>>(fields: impl IntoIterator<Item = (N, Value)>) -> Map<String, Value> {
+    let properties: Map<String, Value> =
+        fields.into_iter().map(|(name, schema)| (name.into(), schema)).collect();
+    let mut out = Map::new();
     out.insert("type".to_owned(), json!("object"));
     out.insert("properties".to_owned(), Value::Object(properties));
     out
 }
 
-pub(super) fn required(
-    mut schema: serde_json::Map<String, Value>,
-    names: &[&str],
-) -> serde_json::Map<String, Value> {
+pub(super) fn required(mut schema: Map<String, Value>, names: &[&str]) -> Map<String, Value> {
     schema.insert("required".to_owned(), json!(names));
     schema
 }
@@ -131,8 +126,8 @@ pub(super) fn tool(
     name: &'static str,
     title: &str,
     what: &'static str,
-    input: serde_json::Map<String, Value>,
-    output: serde_json::Map<String, Value>,
+    input: Map<String, Value>,
+    output: Map<String, Value>,
     hints: ToolAnnotations,
 ) -> Tool {
     Tool::new(name, what, Arc::new(input))
@@ -142,7 +137,7 @@ pub(super) fn tool(
 }
 
 pub(super) fn meta(search_hint: &str, always: bool) -> MetaObject {
-    let mut meta = serde_json::Map::new();
+    let mut meta = Map::new();
     meta.insert(SEARCH_HINT.to_owned(), json!(search_hint));
     meta.insert(RESULT_CHARS.to_owned(), json!(MOST_CHARS));
     if always {

@@ -9,11 +9,11 @@ use history::error::Result;
 use tokens::Estimator;
 
 /// Maximum tokens of an answer.
-pub(in crate::mcp) const ANSWER: u64 = 8_000;
+pub(crate) const ANSWER: u64 = 8_000;
 /// Maximum tokens of a plan.
-pub(in crate::mcp) const PLAN: u64 = 1_500;
+pub(crate) const PLAN: u64 = 1_500;
 /// Maximum tokens of the answer after something was written.
-pub(in crate::mcp) const WRITTEN: u64 = 400;
+pub(crate) const WRITTEN: u64 = 400;
 
 /// Tokens of an answer as a client shows it. Base64 has a token for less than two bytes, so only what has fewer bytes
 /// than the limit has tokens is not counted.
@@ -23,21 +23,21 @@ fn tokens(answer: &Map<String, Value>, limit: u64) -> u64 {
 }
 
 /// The named fields of a document, in that order, without the empty ones.
-pub(in crate::mcp) fn pick<T: Serialize>(document: &T, names: &[&str]) -> Result<Map<String, Value>> {
+pub(crate) fn pick<T: Serialize>(document: &T, names: &[&str]) -> Result<Map<String, Value>> {
     let mut document = value(document)?;
     let field = |name: &&str| Some(((*name).to_owned(), document.get_mut(*name)?.take()));
     Ok(names.iter().filter_map(field).filter(|(_, it)| !is_empty(it)).collect())
 }
 
 /// Another value of a field that the answer has.
-pub(in crate::mcp) fn set(answer: &mut Map<String, Value>, name: &str, value: Value) {
+pub(crate) fn set(answer: &mut Map<String, Value>, name: &str, value: Value) {
     if let Some(field) = answer.get_mut(name) {
         *field = value;
     }
 }
 
 /// Of the entries of a list that the answer has, only the named fields.
-pub(in crate::mcp) fn entries<T: Serialize>(
+pub(crate) fn entries<T: Serialize>(
     answer: &mut Map<String, Value>,
     list: &str,
     entries: &[T],
@@ -61,13 +61,7 @@ fn is_empty(value: &Value) -> bool {
 
 /// Cuts the largest of the named lists and texts until the answer has at most `limit` tokens. `cut` says how many
 /// entries a list has in all; a cut text says how to get the rest.
-pub(in crate::mcp) fn fit(
-    answer: &mut Map<String, Value>,
-    limit: u64,
-    lists: &[&str],
-    texts: &[&str],
-    rest: &str,
-) {
+pub(crate) fn fit(answer: &mut Map<String, Value>, limit: u64, lists: &[&str], texts: &[&str], rest: &str) {
     let mut over = tokens(answer, limit);
     while over > limit {
         let size = |name: &str| answer.get(name).map_or(0, |it| it.to_string().len());
@@ -93,7 +87,7 @@ pub(in crate::mcp) fn fit(
 }
 
 /// A list cut to `most` entries.
-pub(in crate::mcp) fn first(answer: &mut Map<String, Value>, name: &str, most: usize) {
+pub(crate) fn first(answer: &mut Map<String, Value>, name: &str, most: usize) {
     if let Some(Value::Array(list)) = answer.get_mut(name)
         && list.len() > most
     {

@@ -40,7 +40,7 @@ const SHOWN: [&str; 11] = names!(SplitAnswer:
     session, profile, split, split_id, compacted, kept, boundary, reason_code, reason, ranges, alternatives,
 );
 
-pub(in crate::mcp) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
+pub(crate) fn call(state: &ServerState, caller: &Caller, arguments: &Arguments) -> Result<Answer> {
     let engine = state.engine(caller)?;
     let opened = state.open(&engine, arguments)?;
     let ask = ask(state, NAME, arguments)?;

@@ -9,8 +9,7 @@ use super::answer::{Answer, name, names, warn, warn_of_ignored};
 use super::arguments::Arguments;
 use super::edit;
 use super::request::{
-    CallContext, Goal, add_undo, ask, call_to_carry_out, doubtful_sizes, goal, messages_as, target,
-    warn_of_format,
+    CallContext, Goal, add_undo, ask, doubtful_sizes, goal, messages_as, next_call, target, warn_of_format,
 };
 use super::schema::{
     self, any_object, choice, described, format, integer, messages, meta, object, option, options, property,
@@ -85,7 +84,7 @@ const UNDONE: [&str; 8] = names!(RestoreAnswer:
     handle, status, session_id, output, later_messages, resume, next, warnings,
 );
 
-pub(in crate::mcp) fn call(
+pub(crate) fn call(
     state: &ServerState,
     caller: &Caller,
     arguments: &Arguments,
@@ -178,7 +177,7 @@ fn answer(
         }
         (CompactOutcome::Planned(_), _) if ask.to == To::Plan => {
             let job = if answer.summary.is_none() { Job::Prune } else { Job::Compact };
-            answer.next = call_to_carry_out(state, engine, opened, NAME, job);
+            answer.next = next_call(state, engine, opened, NAME, job);
         }
         _ => {}
     }

@@ -1,8 +1,6 @@
 //! Whatever has a handle, as the database knows it: whose it is, and where a session has it.
 
-use crate::store::database::sql::{
-    Connection, Optional as _, Row, SqlResult, Transaction, failed, odd, params, write,
-};
+use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, odd, params, write};
 use serde::{Deserialize, Serialize};
 
 use crate::store::Store;
@@ -53,33 +51,32 @@ pub struct Entry {
 }
 
 /// A row of `item` as its reader needs it.
-pub(in crate::store) struct Item {
-    pub(in crate::store) id: i64,
-    pub(in crate::store) handle: Handle,
-    pub(in crate::store) project: String,
-    pub(in crate::store) sort: String,
-    pub(in crate::store) content: Option<i64>,
+pub(crate) struct Item {
+    pub(crate) id: i64,
+    pub(crate) handle: Handle,
+    pub(crate) project: String,
+    pub(crate) sort: String,
+    pub(crate) content: Option<i64>,
 }
 
-pub(in crate::store) struct NewItem<'a> {
-    pub(in crate::store) scope: &'a Scope,
-    pub(in crate::store) sort: &'static str,
-    pub(in crate::store) identity: Digest,
-    pub(in crate::store) content: Option<i64>,
-    pub(in crate::store) tokens: Option<u64>,
-    pub(in crate::store) bytes: u64,
-    pub(in crate::store) at: i64,
+pub(crate) struct NewItem<'a> {
+    pub(crate) scope: &'a Scope,
+    pub(crate) sort: &'static str,
+    pub(crate) identity: Digest,
+    pub(crate) content: Option<i64>,
+    pub(crate) tokens: Option<u64>,
+    pub(crate) bytes: u64,
+    pub(crate) at: i64,
 }
 
 /// The handle that an identity has, or the first that is free for it.
-pub(in crate::store) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
+pub(crate) fn chosen(connection: &Connection, identity: &Digest) -> Result<(Handle, Option<i64>)> {
     let find = "SELECT id, identity FROM item WHERE handle = ?1";
     for n in 0.. {
         let handle = Handle::nth(identity, n);
-        let found: Option<(i64, [u8; 32])> = connection
-            .query_row(find, [handle.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()
-            .map_err(failed(READING))?;
+        let found: Option<(i64, [u8; 32])> =
+            connection
+                .query_optional(READING, find, [handle.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
         match found {
             None => return Ok((handle, None)),
             Some((id, same)) if same == identity.0 => return Ok((handle, Some(id))),
@@ -90,79 +87,59 @@ pub(in crate::store) fn chosen(connection: &Connection, identity: &Digest) -> Re
 }
 
 /// Inserts an item, or makes the one with the same identity new. Says whether it was there.
-pub(in crate::store) fn put_item(
-    transaction: &Transaction<'_>,
-    new: &NewItem<'_>,
-) -> Result<(i64, Handle, bool)> {
+pub(crate) fn put_item(transaction: &Transaction<'_>, new: &NewItem<'_>) -> Result<(i64, Handle, bool)> {
     let (handle, found) = chosen(transaction, &new.identity)?;
     if let Some(id) = found {
-        transaction
-            .execute(
-                "UPDATE item SET at = CASE WHEN at > ?2 THEN at ELSE ?2 END, tokens = coalesce(?3, tokens),
-               content = coalesce(?4, content) WHERE id = ?1",
-                params![id, new.at, new.tokens.map(signed), new.content],
-            )
-            .map_err(failed(STORING))?;
+        let sql = "UPDATE item SET at = CASE WHEN at > ?2 THEN at ELSE ?2 END, tokens = coalesce(?3, tokens),
+               content = coalesce(?4, content) WHERE id = ?1";
+        transaction.execute(STORING, sql, params![id, new.at, new.tokens.map(signed), new.content])?;
         return Ok((id, handle, true));
     }
-    let id = transaction
-        .query_row(
-            "INSERT INTO item (handle, identity, owner, project, sort, content, tokens, bytes, at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) RETURNING id",
-            params![
-                handle.as_str(),
-                new.identity.0,
-                new.scope.owner,
-                new.scope.project,
-                new.sort,
-                new.content,
-                new.tokens.map(signed),
-                signed(new.bytes),
-                new.at
-            ],
-            |row| row.get(0),
-        )
-        .map_err(failed(STORING))?;
+    let sql = "INSERT INTO item (handle, identity, owner, project, sort, content, tokens, bytes, at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) RETURNING id";
+    let id = transaction.query_row(
+        STORING,
+        sql,
+        params![
+            handle.as_str(),
+            new.identity.0,
+            new.scope.owner,
+            new.scope.project,
+            new.sort,
+            new.content,
+            new.tokens.map(signed),
+            signed(new.bytes),
+            new.at
+        ],
+        |row| row.get(0),
+    )?;
     Ok((id, handle, false))
 }
 
 /// Where a session has an item.
-pub(in crate::store) struct ItemPlace<'a> {
-    pub(in crate::store) session: &'a str,
-    pub(in crate::store) what: What,
-    pub(in crate::store) call_id: &'a str,
-    pub(in crate::store) tool: Option<&'a str>,
-    pub(in crate::store) message: Option<u32>,
-    pub(in crate::store) at: i64,
+pub(crate) struct ItemPlace<'a> {
+    pub(crate) session: &'a str,
+    pub(crate) what: What,
+    pub(crate) call_id: &'a str,
+    pub(crate) tool: Option<&'a str>,
+    pub(crate) message: Option<u32>,
+    pub(crate) at: i64,
 }
 
-pub(in crate::store) fn put_place(
-    transaction: &Transaction<'_>,
-    item: i64,
-    place: &ItemPlace<'_>,
-) -> Result<()> {
+pub(crate) fn put_place(transaction: &Transaction<'_>, item: i64, place: &ItemPlace<'_>) -> Result<()> {
     let sql = "INSERT INTO place (item, session, what, call_id, tool, message, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
              ON CONFLICT (item, session, what, call_id) DO UPDATE
                SET tool = excluded.tool, message = excluded.message, at = excluded.at WHERE place.at <= excluded.at";
-    transaction
-        .execute(
-            sql,
-            params![
-                item,
-                place.session,
-                place.what.name(),
-                place.call_id,
-                place.tool,
-                place.message,
-                place.at
-            ],
-        )
-        .map_err(failed(STORING))?;
+    transaction.execute(
+        STORING,
+        sql,
+        params![item, place.session, place.what.name(), place.call_id, place.tool, place.message, place.at],
+    )?;
     Ok(())
 }
 
 /// Counters in the database are signed; ours never reach the sign.
-pub(in crate::store) fn signed(it: u64) -> i64 {
+pub(crate) fn signed(it: u64) -> i64 {
     i64::try_from(it).unwrap_or(i64::MAX)
 }
 
@@ -171,7 +148,7 @@ fn unsigned(it: i64) -> u64 {
 }
 
 /// The item of that handle, if the scope may see it.
-pub(in crate::store) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Result<Item> {
+pub(crate) fn item(connection: &Connection, scope: &Scope, handle: &str) -> Result<Item> {
     let item = owned(connection, handle, &scope.owner)?;
     if item.project == scope.project || item.project.is_empty() {
         return Ok(item);
@@ -189,18 +166,15 @@ fn owned(connection: &Connection, handle: &str, owner: &str) -> Result<Item> {
     let other = "SELECT id, project, sort, content FROM item
                  WHERE id = (SELECT item FROM alias WHERE handle = ?1 AND owner = ?2) AND owner = ?2";
     for sql in [own, other] {
-        let found = connection
-            .query_row(sql, [handle.as_str(), owner], |row| {
-                Ok(Item {
-                    id: row.get(0)?,
-                    handle,
-                    project: row.get(1)?,
-                    sort: row.get(2)?,
-                    content: row.get(3)?,
-                })
+        let found = connection.query_optional(READING, sql, [handle.as_str(), owner], |row| {
+            Ok(Item {
+                id: row.get(0)?,
+                handle,
+                project: row.get(1)?,
+                sort: row.get(2)?,
+                content: row.get(3)?,
             })
-            .optional()
-            .map_err(failed(READING))?;
+        })?;
         if let Some(item) = found {
             return Ok(item);
         }
@@ -216,25 +190,18 @@ impl Store {
         let item = item(connection, scope, handle)?;
         let transaction = write(connection, &scope.owner, STORING)?;
         for other in others {
-            transaction
-                .execute(
-                    "INSERT INTO alias (owner, handle, item) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING",
-                    params![scope.owner, other.as_str(), item.id],
-                )
-                .map_err(failed(STORING))?;
+            let sql = "INSERT INTO alias (owner, handle, item) VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+            transaction.execute(STORING, sql, params![scope.owner, other.as_str(), item.id])?;
         }
-        transaction.commit().map_err(failed(STORING))
+        transaction.commit()
     }
 
     /// The handles that an item had elsewhere.
     pub fn aliases(&self, scope: &Scope, handle: &str) -> Result<Vec<Handle>> {
         let connection = &*self.lock();
         let item = item(connection, scope, handle)?;
-        let found: Vec<String> = connection
-            .query_map("SELECT handle FROM alias WHERE item = ?1 ORDER BY handle", [item.id], |row| {
-                row.get(0)
-            })
-            .map_err(failed(READING))?;
+        let sql = "SELECT handle FROM alias WHERE item = ?1 ORDER BY handle";
+        let found: Vec<String> = connection.query_map(READING, sql, [item.id], |row| row.get(0))?;
         Ok(found.iter().filter_map(|it| Handle::parse(it)).collect())
     }
 
@@ -247,25 +214,23 @@ impl Store {
     }
 }
 
-pub(in crate::store) fn missing(handle: Handle) -> Error {
-    Error::new(
-        ErrorKind::Arguments,
-        format!("unknown handle {handle}; `epitome recall` lists the newest ones"),
-    )
+pub(crate) fn missing(handle: Handle) -> Error {
+    let what = format!("unknown handle {handle}; `epitome recall` lists the newest ones");
+    Error::new(ErrorKind::Arguments, what)
 }
 
 /// Deletes an item and what hangs on it, but not its content.
-pub(in crate::store) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> {
+pub(crate) fn delete_item(transaction: &Transaction<'_>, id: i64) -> Result<()> {
     index::unindex(transaction, id)?;
-    transaction.execute("DELETE FROM item WHERE id = ?1", [id]).map_err(failed("deleting from the store"))?;
+    transaction.execute("deleting from the store", "DELETE FROM item WHERE id = ?1", [id])?;
     Ok(())
 }
 
 /// The columns that [`entry_of`] reads.
-pub(in crate::store) const ENTRY: &str =
+pub(crate) const ENTRY: &str =
     "i.handle, p.what, i.project, p.session, p.message, p.call_id, p.tool, i.tokens, i.bytes, i.at";
 
-pub(in crate::store) fn entry_of(row: &Row<'_>) -> SqlResult<Entry> {
+pub(crate) fn entry_of(row: &Row<'_>) -> SqlResult<Entry> {
     let handle: String = row.get(0)?;
     let what: String = row.get(1)?;
     let filled = |it: String| Some(it).filter(|it| !it.is_empty());

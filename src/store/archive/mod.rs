@@ -1,7 +1,7 @@
 //! Originals and compactions in the database.
 
-pub(in crate::store) mod batch;
-pub(in crate::store) mod item;
+pub(crate) mod batch;
+pub(crate) mod item;
 
 use std::io::{BufReader, Read};
 
@@ -10,9 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::store::Store;
 use crate::store::content::chunks::{corrupted, open};
 use crate::store::content::{Packer, Prepared, put_content, put_packs};
-use crate::store::database::sql::{
-    Connection, Optional as _, Pool, Row, SqlResult, Transaction, failed, locked, params, write,
-};
+use crate::store::database::sql::{Connection, Pool, Row, SqlResult, Transaction, locked, params, write};
 use crate::store::handle::identity;
 use crate::store::search::index;
 use crate::store::search::words::indexed;
@@ -120,11 +118,7 @@ impl Store {
         let sql = format!(
             "SELECT {ENTRY} FROM item i JOIN place p ON p.item = i.id WHERE i.id = ?1 ORDER BY p.at DESC LIMIT 1"
         );
-        connection
-            .query_row(&sql, [item.id], entry_of)
-            .optional()
-            .map_err(failed(READING))?
-            .ok_or_else(|| missing(item.handle))
+        connection.query_optional(READING, &sql, [item.id], entry_of)?.ok_or_else(|| missing(item.handle))
     }
 
     /// The originals of a session (or of the project), newest first, without the session itself.
@@ -142,9 +136,12 @@ impl Store {
              WHERE i.owner = ?1 AND i.project = ?2 AND i.sort = 'original' AND p.what <> 'session' AND {is_its}
              ORDER BY p.at DESC, p.message DESC, i.id DESC LIMIT ?4 OFFSET ?5"
         );
-        connection
-            .query_map(&sql, params![scope.owner, scope.project, session, limit, offset], entry_of)
-            .map_err(failed(READING))
+        connection.query_map(
+            READING,
+            &sql,
+            params![scope.owner, scope.project, session, limit, offset],
+            entry_of,
+        )
     }
 
     /// Whole sessions as far as `extent` goes, newest first; of one that was stored several times, each time.
@@ -162,26 +159,23 @@ impl Store {
                AND {is_its}
              ORDER BY p.at DESC, i.id DESC LIMIT ?4"
         );
-        connection
-            .query_map(&sql, params![scope.owner, project, session, limit], entry_of)
-            .map_err(failed(READING))
+        connection.query_map(READING, &sql, params![scope.owner, project, session, limit], entry_of)
     }
 
     /// The compactions of a session (or of the project), newest first.
     pub fn compactions(&self, scope: &Scope, session: Option<&str>, limit: u32) -> Result<Vec<Compaction>> {
         let connection = &*self.lock();
         let is_its = of_session("c", session);
-        let found: Vec<_> = connection
-            .query_map(
-                &format!(
-                    "SELECT i.handle, c.at, c.summary, c.body FROM compaction c JOIN item i ON i.id = c.item
+        let found: Vec<_> = connection.query_map(
+            READING,
+            &format!(
+                "SELECT i.handle, c.at, c.summary, c.body FROM compaction c JOIN item i ON i.id = c.item
                  WHERE i.owner = ?1 AND i.project = ?2 AND {is_its}
                  ORDER BY c.at DESC, c.item DESC LIMIT ?4",
-                ),
-                params![scope.owner, scope.project, session, limit],
-                compaction_of,
-            )
-            .map_err(failed(READING))?;
+            ),
+            params![scope.owner, scope.project, session, limit],
+            compaction_of,
+        )?;
         found.into_iter().map(unpacked).collect()
     }
 
@@ -191,19 +185,13 @@ impl Store {
         let doing = "noting what became of a compaction";
         let item = item(connection, scope, handle)?;
         let transaction = write(connection, &scope.owner, doing)?;
-        let body: Option<String> = transaction
-            .query_row("SELECT body FROM compaction WHERE item = ?1", [item.id], |row| row.get(0))
-            .optional()
-            .map_err(failed(doing))?;
+        let sql = "SELECT body FROM compaction WHERE item = ?1";
+        let body: Option<String> = transaction.query_optional(doing, sql, [item.id], |row| row.get(0))?;
         let mut kept = kept(item.handle, &body.ok_or_else(|| missing(item.handle))?)?;
         kept.applied = Some(applied.clone());
-        transaction
-            .execute(
-                "UPDATE compaction SET body = ?2 WHERE item = ?1",
-                params![item.id, history::json::compact(&kept)],
-            )
-            .map_err(failed(doing))?;
-        transaction.commit().map_err(failed(doing))
+        let sql = "UPDATE compaction SET body = ?2 WHERE item = ?1";
+        transaction.execute(doing, sql, params![item.id, history::json::compact(&kept)])?;
+        transaction.commit()
     }
 
     /// Reads an original; for a compaction the session before it, for a memory its text. Nothing that does not match
@@ -215,10 +203,8 @@ impl Store {
             let compaction = self.compaction(scope, handle)?;
             let original = compaction.original.ok_or_else(|| {
                 let found = "found a compaction of which no session was stored";
-                Error::new(
-                    ErrorKind::Arguments,
-                    format!("reading {}: expected an original, {found}", item.handle),
-                )
+                let what = format!("reading {}: expected an original, {found}", item.handle);
+                Error::new(ErrorKind::Arguments, what)
             })?;
             item = item::item(&locked(connection), scope, original.as_str())?;
         }
@@ -236,8 +222,7 @@ impl Store {
         let connection = &*self.lock();
         let item = item(connection, scope, handle)?;
         let sql = "SELECT i.handle, c.at, c.summary, c.body FROM compaction c JOIN item i ON i.id = c.item WHERE i.id = ?1";
-        let found =
-            connection.query_row(sql, [item.id], compaction_of).optional().map_err(failed(READING))?;
+        let found = connection.query_optional(READING, sql, [item.id], compaction_of)?;
         found.map(unpacked).unwrap_or_else(|| {
             let found = format!("expected the handle of a compaction, found that of a {}", item.sort);
             Err(Error::new(ErrorKind::Arguments, format!("looking up {}: {found}", item.handle)))
@@ -295,7 +280,7 @@ fn try_put_all(
         stored.digests.push(it.content.digest);
     }
     stored.compaction = put_compaction(&transaction, scope, batch, &stored.handles, &ids, redactor)?;
-    transaction.commit().map_err(failed(STORING))?;
+    transaction.commit()?;
     Ok(Some(stored))
 }
 
@@ -345,19 +330,11 @@ fn put_compaction(
     };
     let (id, handle, known) = put_item(transaction, &item)?;
     if !known {
-        transaction
-            .execute(
-                "INSERT INTO compaction (item, session, at, summary, body) VALUES (?1, ?2, ?3, ?4, ?5)",
-                params![id, batch.session.id, batch.at, summary, body],
-            )
-            .map_err(failed(STORING))?;
+        let sql = "INSERT INTO compaction (item, session, at, summary, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+        transaction.execute(STORING, sql, params![id, batch.session.id, batch.at, summary, body])?;
         for original in ids {
-            transaction
-                .execute(
-                    "INSERT INTO holds (compaction, original) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-                    [id, *original],
-                )
-                .map_err(failed(STORING))?;
+            let sql = "INSERT INTO holds (compaction, original) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
+            transaction.execute(STORING, sql, [id, *original])?;
         }
         let place = ItemPlace {
             session: &batch.session.id,
@@ -416,9 +393,7 @@ fn put_original(
 // ── Reading ──
 
 pub(super) fn summary(connection: &Connection, item: i64) -> Result<String> {
-    connection
-        .query_row("SELECT summary FROM compaction WHERE item = ?1", [item], |row| row.get(0))
-        .map_err(failed(READING))
+    connection.query_row(READING, "SELECT summary FROM compaction WHERE item = ?1", [item], |row| row.get(0))
 }
 
 /// Whether a row is of the session `?3`, if one is named: in a form that the index on sessions serves.
@@ -485,7 +460,7 @@ mod tests {
             let transaction = write(&mut connection, "you", STORING).unwrap();
             let (id, ..) = put_item(&transaction, &taken).unwrap();
             transaction
-                .execute("UPDATE item SET handle = ?2 WHERE id = ?1", params![id, first.as_str()])
+                .execute(STORING, "UPDATE item SET handle = ?2 WHERE id = ?1", params![id, first.as_str()])
                 .unwrap();
             transaction.commit().unwrap();
         }

@@ -8,7 +8,7 @@ use super::{ids, sum, sum_of_packs};
 use crate::store::content::chunks::{LARGEST_CHUNK, consists_of, open, sound};
 use crate::store::content::{Packer, put_content, put_packs};
 use crate::store::database::schema;
-use crate::store::database::sql::{Connection, failed, locked, params, write};
+use crate::store::database::sql::{Connection, locked, params, write};
 use crate::store::{Handle, Store, unwrapped};
 use history::error::Result;
 
@@ -42,15 +42,13 @@ impl Store {
     pub fn rewrite_old_format(&self) -> Result<u64> {
         let store = &self.pool;
         let doing = "storing originals anew";
-        let old: Vec<(String, i64, String)> = locked(store)
-            .query_map(
-                "SELECT min(i.handle), c.id, c.owner FROM content c JOIN item i ON i.content = c.id
+        let sql = "SELECT min(i.handle), c.id, c.owner FROM content c JOIN item i ON i.content = c.id
                  WHERE c.id IN (SELECT p.content FROM part p JOIN chunk h ON h.id = p.chunk WHERE h.size > ?1)
-                 GROUP BY c.id ORDER BY c.id",
-                [LARGEST_CHUNK as i64],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
-            )
-            .map_err(failed(doing))?;
+                 GROUP BY c.id ORDER BY c.id";
+        let old: Vec<(String, i64, String)> =
+            locked(store).query_map(doing, sql, [LARGEST_CHUNK as i64], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })?;
         let mut moved = 0;
         for (handle, content, owner) in old {
             let mut packer = Packer::new(store, &owner);
@@ -69,15 +67,11 @@ impl Store {
             let mut connection = locked(store);
             let transaction = write(&mut connection, &owner, doing)?;
             // One that another process has deleted meanwhile is not brought back.
-            let is_there = transaction
-                .exists(
-                    "SELECT 1 FROM content WHERE id = ?1 AND owner = ?2 AND sha = ?3",
-                    params![content, owner, prepared.digest.0],
-                )
-                .map_err(failed(doing))?;
+            let sql = "SELECT 1 FROM content WHERE id = ?1 AND owner = ?2 AND sha = ?3";
+            let is_there = transaction.exists(doing, sql, params![content, owner, prepared.digest.0])?;
             put_packs(&transaction, &owner, &packs)?;
             if is_there && put_content(&transaction, &owner, &prepared)?.is_some() {
-                transaction.commit().map_err(failed(doing))?;
+                transaction.commit()?;
                 moved += 1;
             }
         }
@@ -113,9 +107,8 @@ impl Store {
                 return Ok(out);
             }
             let sql = "SELECT min(handle), content FROM item WHERE content IS NOT NULL GROUP BY content ORDER BY content";
-            let contents: Vec<(String, i64)> = connection
-                .query_map(sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))
-                .map_err(failed(doing))?;
+            let contents: Vec<(String, i64)> =
+                connection.query_map(doing, sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
             contents
         };
         // Chunks that originals share are read once. An original that fails by them is read by itself, to say what is
@@ -140,11 +133,10 @@ impl Store {
     pub fn stats(&self) -> Result<Stats> {
         let file = self.directory.as_ref().and_then(|it| std::fs::metadata(it.join(schema::FILE)).ok());
         let connection = &*self.lock();
-        let items: Vec<(String, i64)> = connection
-            .query_map("SELECT what, count(DISTINCT item) FROM place GROUP BY what", params![], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
-            .map_err(failed("counting what is stored"))?;
+        let sql = "SELECT what, count(DISTINCT item) FROM place GROUP BY what";
+        let items: Vec<(String, i64)> =
+            connection
+                .query_map("counting what is stored", sql, params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(Stats {
             items: items.into_iter().map(|(what, count)| (what, u64::try_from(count).unwrap_or(0))).collect(),
             bytes: sum(connection, "SELECT CAST(coalesce(sum(size), 0) AS BIGINT) FROM content")?,

@@ -6,7 +6,7 @@ use super::{DELETING, ids, sum_of_packs};
 use crate::store::Store;
 use crate::store::archive::item::delete_item;
 use crate::store::content::{pack, sweep};
-use crate::store::database::sql::{Connection, Optional as _, Row, Transaction, failed, params, write_all};
+use crate::store::database::sql::{Connection, Row, Transaction, params, write_all};
 use crate::store::memory::remembered::LINE;
 use history::error::Result;
 
@@ -67,9 +67,9 @@ impl Store {
             delete_down_to(&transaction, max, also_compactions, &mut out)?;
         }
         let empty = "DELETE FROM conversation WHERE NOT EXISTS (SELECT 1 FROM passage WHERE passage.conversation = conversation.id)";
-        transaction.execute(empty, params![]).map_err(failed(DELETING))?;
+        transaction.execute(DELETING, empty, params![])?;
         if !dry_run {
-            transaction.commit().map_err(failed(DELETING))?;
+            transaction.commit()?;
             pack::sweep_objects(connection, at)?;
         }
         Ok(out)
@@ -96,8 +96,7 @@ fn delete_old(
     originals_only: bool,
     out: &mut Collected,
 ) -> Result<()> {
-    let execute =
-        |sql| transaction.execute(sql, [before]).map(|count| count as u64).map_err(failed(DELETING));
+    let execute = |sql| transaction.execute(DELETING, sql, [before]).map(|count| count as u64);
     if !originals_only {
         for id in ids(transaction, OLD_COMPACTIONS, before)? {
             delete_item(transaction, id)?;
@@ -166,38 +165,29 @@ fn gone(connection: &Connection, id: i64) -> Result<Option<Gone>> {
             at: row.get(4)?,
         })
     };
-    connection
-        .query_row(
-            "SELECT i.handle, p.session, i.project, i.bytes, i.at FROM item i JOIN place p ON p.item = i.id
-             WHERE i.id = ?1 AND p.what = 'session' ORDER BY p.at DESC LIMIT 1",
-            [id],
-            row,
-        )
-        .optional()
-        .map_err(failed(DELETING))
+    let sql = "SELECT i.handle, p.session, i.project, i.bytes, i.at FROM item i JOIN place p ON p.item = i.id
+             WHERE i.id = ?1 AND p.what = 'session' ORDER BY p.at DESC LIMIT 1";
+    connection.query_optional(DELETING, sql, [id], row)
 }
 
 /// Deletes an original with the content that nothing else has. Returns the bytes this frees.
 fn delete_original(transaction: &Transaction<'_>, id: i64) -> Result<u64> {
     let content: Option<i64> = transaction
-        .query_row("SELECT content FROM item WHERE id = ?1", [id], |row| row.get(0))
-        .optional()
-        .map_err(failed(DELETING))?
+        .query_optional(DELETING, "SELECT content FROM item WHERE id = ?1", [id], |row| row.get(0))?
         .flatten();
     // What it and other versions of its session hold goes with it from the index: the others are indexed anew.
     let others = "INSERT INTO unindexed (item) SELECT DISTINCT o.item FROM place g
          JOIN place o ON o.session = g.session AND o.what = 'session' AND o.item <> g.item
          WHERE g.item = ?1 AND g.what = 'session' ON CONFLICT DO NOTHING";
-    transaction.execute(others, [id]).map_err(failed(DELETING))?;
+    transaction.execute(DELETING, others, [id])?;
     delete_item(transaction, id)?;
     let Some(content) = content else { return Ok(0) };
-    let shared =
-        transaction.exists("SELECT 1 FROM item WHERE content = ?1", [content]).map_err(failed(DELETING))?;
+    let shared = transaction.exists(DELETING, "SELECT 1 FROM item WHERE content = ?1", [content])?;
     if shared {
         return Ok(0);
     }
     let chunks = ids(transaction, "SELECT DISTINCT chunk FROM part WHERE content = ?1", content)?;
-    transaction.execute("DELETE FROM content WHERE id = ?1", [content]).map_err(failed(DELETING))?;
+    transaction.execute(DELETING, "DELETE FROM content WHERE id = ?1", [content])?;
     sweep(transaction, chunks)
 }
 
@@ -211,7 +201,6 @@ fn sweep_unnamed(transaction: &Transaction<'_>) -> Result<u64> {
         "DELETE FROM pack WHERE NOT EXISTS (SELECT 1 FROM chunk WHERE chunk.pack = pack.id) RETURNING {}",
         transaction.pack_bytes()
     );
-    let sizes: Vec<i64> =
-        transaction.query_map(&sql, params![], |row| row.get(0)).map_err(failed(DELETING))?;
+    let sizes: Vec<i64> = transaction.query_map(DELETING, &sql, params![], |row| row.get(0))?;
     Ok(freed + sizes.into_iter().map(i64::unsigned_abs).sum::<u64>())
 }

@@ -3,7 +3,7 @@
 mod check;
 mod collect;
 
-use crate::store::database::sql::{Connection, failed, params};
+use crate::store::database::sql::{Connection, params};
 use history::error::Result;
 
 pub use check::{Checked, Stats};
@@ -13,12 +13,11 @@ pub use collect::{Collected, Gone, Retention};
 const DELETING: &str = "deleting what is old";
 
 fn ids(connection: &Connection, sql: &str, parameter: i64) -> Result<Vec<i64>> {
-    connection.query_map(sql, [parameter], |row| row.get(0)).map_err(failed(DELETING))
+    connection.query_map(DELETING, sql, [parameter], |row| row.get(0))
 }
 
 fn sum(connection: &Connection, sql: &str) -> Result<u64> {
-    let sum: i64 =
-        connection.query_row(sql, params![], |row| row.get(0)).map_err(failed("summing up the store"))?;
+    let sum: i64 = connection.query_row("summing up the store", sql, params![], |row| row.get(0))?;
     Ok(u64::try_from(sum).unwrap_or(0))
 }
 

@@ -6,21 +6,21 @@ use std::io::Read;
 use sha2::{Digest as _, Sha256};
 
 use super::pack;
-use crate::store::database::sql::{Connection, Optional as _, Pool, failed, locked, params};
+use crate::store::database::sql::{Connection, Pool, locked, params};
 use crate::store::{Digest, Handle};
 use history::error::{Error, ErrorKind, Result};
 
 /// Bytes of a content that are searched: its beginning. Bounds what one giant log can cost.
-pub(in crate::store) const SEARCHED: usize = 4 << 20;
+pub(crate) const SEARCHED: usize = 4 << 20;
 
 /// Bytes of a chunk, at least; the last of a content may be smaller.
-pub(in crate::store) const SMALLEST_CHUNK: usize = 8 << 10;
+pub(crate) const SMALLEST_CHUNK: usize = 8 << 10;
 
 /// Bytes of a chunk, at most.
-pub(in crate::store) const LARGEST_CHUNK: usize = 128 << 10;
+pub(crate) const LARGEST_CHUNK: usize = 128 << 10;
 
 /// Bytes of chunks in a pack; the last of them may go beyond.
-pub(in crate::store) const PACK: usize = 1 << 20;
+pub(crate) const PACK: usize = 1 << 20;
 
 /// Packs that are kept unpacked while a content is read: chunks that repeat are found in earlier ones.
 const UNPACKED: usize = 8;
@@ -32,19 +32,19 @@ const READING: &str = "reading the archive";
 
 /// A chunk's place in the database.
 #[derive(Clone, Copy)]
-pub(in crate::store) struct ChunkPlace {
-    pub(in crate::store) pack: i64,
-    pub(in crate::store) start: u32,
-    pub(in crate::store) size: u32,
+pub(crate) struct ChunkPlace {
+    pub(crate) pack: i64,
+    pub(crate) start: u32,
+    pub(crate) size: u32,
 }
 
 /// The packs that were read last, unpacked; the newest comes last.
 #[derive(Default)]
-pub(in crate::store) struct Packs(Vec<(i64, Vec<u8>)>);
+pub(crate) struct Packs(Vec<(i64, Vec<u8>)>);
 
 impl Packs {
     /// The bytes of a chunk; `None` when they are not those of `digest`.
-    pub(in crate::store) fn chunk(
+    pub(crate) fn chunk(
         &mut self,
         connection: &Connection,
         place: ChunkPlace,
@@ -76,19 +76,11 @@ fn unpacked(connection: &Connection, pack: i64) -> Result<Option<Vec<u8>>> {
     }))
 }
 
-pub(in crate::store) fn find(
-    connection: &Connection,
-    owner: &str,
-    digest: &Digest,
-) -> Result<Option<(i64, ChunkPlace)>> {
-    connection
-        .query_row(
-            "SELECT id, pack, start, size FROM chunk WHERE owner = ?1 AND sha = ?2",
-            params![owner, digest.0],
-            |row| Ok((row.get(0)?, ChunkPlace { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? })),
-        )
-        .optional()
-        .map_err(failed(READING))
+pub(crate) fn find(connection: &Connection, owner: &str, sha: &Digest) -> Result<Option<(i64, ChunkPlace)>> {
+    let sql = "SELECT id, pack, start, size FROM chunk WHERE owner = ?1 AND sha = ?2";
+    connection.query_optional(READING, sql, params![owner, sha.0], |row| {
+        Ok((row.get(0)?, ChunkPlace { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? }))
+    })
 }
 
 struct ContentPart {
@@ -99,20 +91,18 @@ struct ContentPart {
 
 /// The parts of a content, in order, and its digest. A content of which a row is missing is an error.
 fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<ContentPart>, Digest)> {
-    let about: Option<([u8; 32], i64)> = connection
-        .query_row("SELECT sha, size FROM content WHERE id = ?1", [content], |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
-        .optional()
-        .map_err(failed(READING))?;
+    let about: Option<([u8; 32], i64)> = connection.query_optional(
+        READING,
+        "SELECT sha, size FROM content WHERE id = ?1",
+        [content],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
     let (digest, size) = about.ok_or_else(|| corrupted(handle, "its list of chunks missing"))?;
     let sql = "SELECT c.id, c.sha, c.size FROM part p JOIN chunk c ON c.id = p.chunk
                WHERE p.content = ?1 ORDER BY p.seq";
-    let parts: Vec<ContentPart> = connection
-        .query_map(sql, [content], |row| {
-            Ok(ContentPart { chunk: row.get(0)?, digest: Digest(row.get(1)?), size: row.get(2)? })
-        })
-        .map_err(failed(READING))?;
+    let parts: Vec<ContentPart> = connection.query_map(READING, sql, [content], |row| {
+        Ok(ContentPart { chunk: row.get(0)?, digest: Digest(row.get(1)?), size: row.get(2)? })
+    })?;
     if parts.iter().map(|it| i64::from(it.size)).sum::<i64>() != size {
         return Err(corrupted(handle, "a row of its list of chunks missing or altered"));
     }
@@ -120,20 +110,18 @@ fn parts(connection: &Connection, handle: Handle, content: i64) -> Result<(Vec<C
 }
 
 /// The chunks that are what they were, each pack unpacked once.
-pub(in crate::store) fn sound(store: &Pool) -> Result<HashSet<i64>> {
-    let packs: Vec<i64> = locked(store)
-        .query_map("SELECT id FROM pack ORDER BY id", params![], |row| row.get(0))
-        .map_err(failed(READING))?;
+pub(crate) fn sound(store: &Pool) -> Result<HashSet<i64>> {
+    let packs: Vec<i64> =
+        locked(store).query_map(READING, "SELECT id FROM pack ORDER BY id", params![], |row| row.get(0))?;
     let mut sound = HashSet::new();
     for pack in packs {
         // Others go on in between.
         let connection = locked(store);
-        let chunks: Vec<(i64, Digest, ChunkPlace)> = connection
-            .query_map("SELECT id, sha, start, size FROM chunk WHERE pack = ?1", [pack], |row| {
-                let place = ChunkPlace { pack, start: row.get(2)?, size: row.get(3)? };
-                Ok((row.get(0)?, Digest(row.get(1)?), place))
-            })
-            .map_err(failed(READING))?;
+        let sql = "SELECT id, sha, start, size FROM chunk WHERE pack = ?1";
+        let chunks: Vec<(i64, Digest, ChunkPlace)> = connection.query_map(READING, sql, [pack], |row| {
+            let place = ChunkPlace { pack, start: row.get(2)?, size: row.get(3)? };
+            Ok((row.get(0)?, Digest(row.get(1)?), place))
+        })?;
         let mut unpacked = Packs::default();
         for (chunk, digest, place) in chunks {
             if unpacked.chunk(&connection, place, &digest)?.is_some() {
@@ -145,7 +133,7 @@ pub(in crate::store) fn sound(store: &Pool) -> Result<HashSet<i64>> {
 }
 
 /// Whether a content consists of these chunks and lacks none.
-pub(in crate::store) fn consists_of(
+pub(crate) fn consists_of(
     connection: &Connection,
     handle: Handle,
     content: i64,
@@ -156,18 +144,14 @@ pub(in crate::store) fn consists_of(
 }
 
 fn place(connection: &Connection, part: &ContentPart) -> Result<Option<ChunkPlace>> {
-    connection
-        .query_row(
-            "SELECT pack, start, size FROM chunk WHERE id = ?1 AND sha = ?2",
-            params![part.chunk, part.digest.0],
-            |row| Ok(ChunkPlace { pack: row.get(0)?, start: row.get(1)?, size: row.get(2)? }),
-        )
-        .optional()
-        .map_err(failed(READING))
+    let sql = "SELECT pack, start, size FROM chunk WHERE id = ?1 AND sha = ?2";
+    connection.query_optional(READING, sql, params![part.chunk, part.digest.0], |row| {
+        Ok(ChunkPlace { pack: row.get(0)?, start: row.get(1)?, size: row.get(2)? })
+    })
 }
 
 /// Delivers a content chunk by chunk.
-pub(in crate::store) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     connection: &'a Pool,
     handle: Handle,
     content: i64,
@@ -246,7 +230,7 @@ impl Reader<'_> {
     }
 }
 
-pub(in crate::store) fn corrupted(handle: Handle, found: &str) -> Error {
+pub(crate) fn corrupted(handle: Handle, found: &str) -> Error {
     let what = format!(
         "reading {handle}: expected the bytes that were stored, found {found}; nothing of it was restored; \
          `epitome doctor` says what else is damaged"
@@ -254,7 +238,7 @@ pub(in crate::store) fn corrupted(handle: Handle, found: &str) -> Error {
     Error::new(ErrorKind::Store, what)
 }
 
-pub(in crate::store) fn open<'a>(connection: &'a Pool, handle: Handle, content: i64) -> Result<Reader<'a>> {
+pub(crate) fn open<'a>(connection: &'a Pool, handle: Handle, content: i64) -> Result<Reader<'a>> {
     let (parts, expected) = parts(&locked(connection), handle, content)?;
     Ok(Reader {
         connection,
@@ -273,21 +257,14 @@ pub(in crate::store) fn open<'a>(connection: &'a Pool, handle: Handle, content: 
 }
 
 /// The beginning of a content, as much as is searched; up to what is damaged, which is an error when it is read.
-pub(in crate::store) fn head(connection: &Connection, content: i64) -> Result<Vec<u8>> {
+pub(crate) fn head(connection: &Connection, content: i64) -> Result<Vec<u8>> {
     // All but the last chunk have at least the smallest size.
-    let parts = connection
-        .query_map(
-            "SELECT c.sha, c.pack, c.start, c.size FROM part p JOIN chunk c ON c.id = p.chunk
-             WHERE p.content = ?1 ORDER BY p.seq LIMIT ?2",
-            [content, (SEARCHED / SMALLEST_CHUNK) as i64 + 1],
-            |row| {
-                Ok((
-                    Digest(row.get(0)?),
-                    ChunkPlace { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? },
-                ))
-            },
-        )
-        .map_err(failed(READING))?;
+    let sql = "SELECT c.sha, c.pack, c.start, c.size FROM part p JOIN chunk c ON c.id = p.chunk
+             WHERE p.content = ?1 ORDER BY p.seq LIMIT ?2";
+    let parts =
+        connection.query_map(READING, sql, [content, (SEARCHED / SMALLEST_CHUNK) as i64 + 1], |row| {
+            Ok((Digest(row.get(0)?), ChunkPlace { pack: row.get(1)?, start: row.get(2)?, size: row.get(3)? }))
+        })?;
     let mut packs = Packs::default();
     let mut out = Vec::new();
     for (digest, place) in parts {

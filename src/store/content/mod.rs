@@ -4,8 +4,8 @@
 //! record is found again wherever it stands, packs large so that text compresses as well as in one piece (measured on
 //! real sessions: 7.4 to 1 by packs, 4.6 to 1 chunk by chunk).
 
-pub(in crate::store) mod chunks;
-pub(in crate::store) mod pack;
+pub(crate) mod chunks;
+pub(crate) mod pack;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::files::Reading;
 use crate::store::archive::item::signed;
-use crate::store::database::sql::{Optional as _, Pool, Transaction, failed, locked, params, write};
+use crate::store::database::sql::{Pool, Transaction, locked, params, write};
 use crate::store::handle::identity;
 use crate::store::{Body, Digest, Scope};
 use chunks::{LARGEST_CHUNK, PACK, Packs, SEARCHED, SMALLEST_CHUNK, find};
@@ -37,14 +37,14 @@ const LEVEL: i32 = 3;
 const STORING: &str = "archiving originals";
 
 /// A content whose chunks were found in the archive or packed.
-pub(in crate::store) struct Prepared {
+pub(crate) struct Prepared {
     chunks: Vec<Digest>,
-    pub(in crate::store) digest: Digest,
-    pub(in crate::store) size: u64,
+    pub(crate) digest: Digest,
+    pub(crate) size: u64,
 }
 
 /// New chunks, compressed together.
-pub(in crate::store) struct Pack {
+pub(crate) struct Pack {
     packed: Packed,
     chunks: Vec<NewChunk>,
 }
@@ -74,7 +74,7 @@ impl Body<'_> {
     }
 
     /// Its beginning, as much as is searched.
-    pub(in crate::store) fn head(&self) -> Result<Cow<'_, [u8]>> {
+    pub(crate) fn head(&self) -> Result<Cow<'_, [u8]>> {
         self.part(0..self.len().min(SEARCHED as u64))
     }
 }
@@ -90,7 +90,7 @@ impl<'a> Body<'a> {
 }
 
 /// Makes the contents of one step ready to be stored, while others may write.
-pub(in crate::store) struct Packer<'a> {
+pub(crate) struct Packer<'a> {
     connection: &'a Pool,
     owner: &'a str,
     /// Chunks that lie in the archive, whole, or in a pack of this step.
@@ -102,7 +102,7 @@ pub(in crate::store) struct Packer<'a> {
 }
 
 impl<'a> Packer<'a> {
-    pub(in crate::store) fn new(connection: &'a Pool, owner: &'a str) -> Self {
+    pub(crate) fn new(connection: &'a Pool, owner: &'a str) -> Self {
         Self {
             connection,
             owner,
@@ -115,7 +115,7 @@ impl<'a> Packer<'a> {
     }
 
     /// Hashes a content and packs what of it is not there yet, in one pass over it.
-    pub(in crate::store) fn add(&mut self, content: &mut dyn Read) -> Result<Prepared> {
+    pub(crate) fn add(&mut self, content: &mut dyn Read) -> Result<Prepared> {
         let mut out = Prepared { chunks: Vec::new(), digest: Digest::of(b""), size: 0 };
         let mut whole = Sha256::new();
         for chunk in StreamCDC::new(content, SMALLEST_CHUNK, CHUNK, LARGEST_CHUNK) {
@@ -163,14 +163,14 @@ impl<'a> Packer<'a> {
             let mut connection = locked(self.connection);
             let transaction = write(&mut connection, self.owner, STORING)?;
             put_packs(&transaction, self.owner, &self.waiting)?;
-            transaction.commit().map_err(failed(STORING))?;
+            transaction.commit()?;
             self.waiting.clear();
         }
         Ok(())
     }
 
     /// The packs that are not written yet.
-    pub(in crate::store) fn finish(self) -> Vec<Pack> {
+    pub(crate) fn finish(self) -> Vec<Pack> {
         self.waiting
     }
 }
@@ -186,17 +186,17 @@ fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
 
 /// Stores packs with their chunks. A chunk that is there already, damaged or stored by another process in the meantime,
 /// is from now on the one in its new pack.
-pub(in crate::store) fn put_packs(transaction: &Transaction<'_>, owner: &str, packs: &[Pack]) -> Result<()> {
+pub(crate) fn put_packs(transaction: &Transaction<'_>, owner: &str, packs: &[Pack]) -> Result<()> {
     for pack in packs {
         let id = pack::put(transaction, &pack.packed)?;
         for chunk in &pack.chunks {
-            transaction
-                .execute(
-                    "INSERT INTO chunk (owner, sha, size, pack, start) VALUES (?1, ?2, ?3, ?4, ?5)
-                     ON CONFLICT (owner, sha) DO UPDATE SET pack = excluded.pack, start = excluded.start",
-                    params![owner, chunk.digest.0, chunk.size as i64, id, chunk.start as i64],
-                )
-                .map_err(failed(STORING))?;
+            let sql = "INSERT INTO chunk (owner, sha, size, pack, start) VALUES (?1, ?2, ?3, ?4, ?5)
+                     ON CONFLICT (owner, sha) DO UPDATE SET pack = excluded.pack, start = excluded.start";
+            transaction.execute(
+                STORING,
+                sql,
+                params![owner, chunk.digest.0, chunk.size as i64, id, chunk.start as i64],
+            )?;
         }
     }
     Ok(())
@@ -204,7 +204,7 @@ pub(in crate::store) fn put_packs(transaction: &Transaction<'_>, owner: &str, pa
 
 /// Stores a content whose packs were stored; its id. `None`: another process has deleted a chunk in the meantime, and
 /// it has to be prepared again.
-pub(in crate::store) fn put_content(
+pub(crate) fn put_content(
     transaction: &Transaction<'_>,
     owner: &str,
     content: &Prepared,
@@ -222,31 +222,25 @@ pub(in crate::store) fn put_content(
         };
         parts.push(id);
     }
-    let found: Option<i64> = transaction
-        .query_row(
-            "SELECT id FROM content WHERE owner = ?1 AND sha = ?2",
-            params![owner, content.digest.0],
-            |row| row.get(0),
-        )
-        .optional()
-        .map_err(failed(STORING))?;
+    let sql = "SELECT id FROM content WHERE owner = ?1 AND sha = ?2";
+    let found: Option<i64> =
+        transaction.query_optional(STORING, sql, params![owner, content.digest.0], |row| row.get(0))?;
     let Some(id) = found else {
-        let id = transaction
-            .query_row(
-                "INSERT INTO content (owner, sha, size) VALUES (?1, ?2, ?3) RETURNING id",
-                params![owner, content.digest.0, signed(content.size)],
-                |row| row.get(0),
-            )
-            .map_err(failed(STORING))?;
+        let sql = "INSERT INTO content (owner, sha, size) VALUES (?1, ?2, ?3) RETURNING id";
+        let id = transaction.query_row(
+            STORING,
+            sql,
+            params![owner, content.digest.0, signed(content.size)],
+            |row| row.get(0),
+        )?;
         put_parts(transaction, id, &parts)?;
         return Ok(Some(id));
     };
-    let before: Vec<i64> = transaction
-        .query_map("SELECT chunk FROM part WHERE content = ?1 ORDER BY seq", [id], |row| row.get(0))
-        .map_err(failed(STORING))?;
+    let sql = "SELECT chunk FROM part WHERE content = ?1 ORDER BY seq";
+    let before: Vec<i64> = transaction.query_map(STORING, sql, [id], |row| row.get(0))?;
     if before != parts {
         // An older version cut it otherwise, or rows of its list are lost.
-        transaction.execute("DELETE FROM part WHERE content = ?1", [id]).map_err(failed(STORING))?;
+        transaction.execute(STORING, "DELETE FROM part WHERE content = ?1", [id])?;
         put_parts(transaction, id, &parts)?;
         sweep(transaction, before.into_iter().collect::<HashSet<_>>())?;
     }
@@ -256,28 +250,19 @@ pub(in crate::store) fn put_content(
 fn put_parts(transaction: &Transaction<'_>, content: i64, chunks: &[i64]) -> Result<()> {
     let insert = "INSERT INTO part (content, seq, chunk) VALUES (?1, ?2, ?3)";
     for (seq, chunk) in chunks.iter().enumerate() {
-        transaction.execute(insert, params![content, seq as i64, chunk]).map_err(failed(STORING))?;
+        transaction.execute(STORING, insert, params![content, seq as i64, chunk])?;
     }
     Ok(())
 }
 
 /// Deletes those of these chunks that no content has, and packs without a chunk. Returns the bytes this frees on disk.
-pub(in crate::store) fn sweep(
-    transaction: &Transaction<'_>,
-    chunks: impl IntoIterator<Item = i64>,
-) -> Result<u64> {
+pub(crate) fn sweep(transaction: &Transaction<'_>, chunks: impl IntoIterator<Item = i64>) -> Result<u64> {
     let doing = "deleting what is old";
     let mut packs = HashSet::new();
     for chunk in chunks {
-        let pack: Option<i64> = transaction
-            .query_row(
-                "DELETE FROM chunk WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE chunk = ?1)
-                 RETURNING pack",
-                [chunk],
-                |row| row.get(0),
-            )
-            .optional()
-            .map_err(failed(doing))?;
+        let sql = "DELETE FROM chunk WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM part WHERE chunk = ?1)
+                 RETURNING pack";
+        let pack: Option<i64> = transaction.query_optional(doing, sql, [chunk], |row| row.get(0))?;
         packs.extend(pack);
     }
     let mut freed = 0;
@@ -286,8 +271,7 @@ pub(in crate::store) fn sweep(
             "DELETE FROM pack WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM chunk WHERE pack = ?1) RETURNING {}",
             transaction.pack_bytes()
         );
-        let size: Option<i64> =
-            transaction.query_row(&sql, [pack], |row| row.get(0)).optional().map_err(failed(doing))?;
+        let size: Option<i64> = transaction.query_optional(doing, &sql, [pack], |row| row.get(0))?;
         freed += size.and_then(|it| u64::try_from(it).ok()).unwrap_or(0);
     }
     Ok(freed)

@@ -1,11 +1,11 @@
 //! Packs of compressed chunks: rows of the database or, in a team's store, objects that its rows name.
 
 use crate::store::Digest;
-use crate::store::database::sql::{Connection, Optional as _, Transaction, failed, params};
+use crate::store::database::sql::{Connection, Transaction, params};
 use history::error::Result;
 
 /// A compressed pack that is about to be stored.
-pub(in crate::store) struct Packed {
+pub(crate) struct Packed {
     sha: Digest,
     /// Unpacked.
     size: usize,
@@ -21,7 +21,7 @@ enum PackPlace {
 
 impl Packed {
     /// Uploads a pack where packs are objects; otherwise it waits for [`put`].
-    pub(in crate::store) fn new(
+    pub(crate) fn new(
         connection: &Connection,
         owner: &str,
         sha: Digest,
@@ -43,7 +43,7 @@ impl Packed {
     }
 
     /// Bytes of memory that it takes until it is stored.
-    pub(in crate::store) fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         match &self.place {
             PackPlace::Here(packed) => packed.len(),
             #[cfg(feature = "team")]
@@ -53,10 +53,12 @@ impl Packed {
 }
 
 /// Stores a pack; its id. One that is there already is replaced: it may be damaged.
-pub(in crate::store) fn put(transaction: &Transaction<'_>, pack: &Packed) -> Result<i64> {
+pub(crate) fn put(transaction: &Transaction<'_>, pack: &Packed) -> Result<i64> {
     let size = pack.size as i64;
-    let stored = match &pack.place {
+    let doing = "archiving originals";
+    match &pack.place {
         PackPlace::Here(packed) => transaction.query_row(
+            doing,
             "INSERT INTO pack (sha, size, packed) VALUES (?1, ?2, ?3)
              ON CONFLICT (sha) DO UPDATE SET size = excluded.size, packed = excluded.packed RETURNING id",
             params![pack.sha.0, size, packed],
@@ -64,18 +66,18 @@ pub(in crate::store) fn put(transaction: &Transaction<'_>, pack: &Packed) -> Res
         ),
         #[cfg(feature = "team")]
         PackPlace::Object(name, bytes) => transaction.query_row(
+            doing,
             "INSERT INTO pack (sha, size, stored, name) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT (sha) DO UPDATE SET size = excluded.size, stored = excluded.stored, name = excluded.name
              RETURNING id",
             params![pack.sha.0, size, *bytes as i64, name],
             |row| row.get(0),
         ),
-    };
-    stored.map_err(failed("archiving originals"))
+    }
 }
 
 /// Deletes objects that no row names any more. `at`: milliseconds since 1970.
-pub(in crate::store) fn sweep_objects(connection: &Connection, at: i64) -> Result<()> {
+pub(crate) fn sweep_objects(connection: &Connection, at: i64) -> Result<()> {
     match connection {
         Connection::Sqlite(_) => {
             let _ = at;
@@ -83,32 +85,29 @@ pub(in crate::store) fn sweep_objects(connection: &Connection, at: i64) -> Resul
         }
         #[cfg(feature = "team")]
         Connection::Postgres(session) => {
-            let named: Vec<String> = connection
-                .query_map("SELECT name FROM pack", params![], |row| row.get(0))
-                .map_err(failed("deleting what is old"))?;
+            let named: Vec<String> =
+                connection.query_map("deleting what is old", "SELECT name FROM pack", params![], |row| {
+                    row.get(0)
+                })?;
             session.blobs().sweep(&named.into_iter().collect(), at)
         }
     }
 }
 
 /// A pack's size and its compressed bytes; nothing where it is missing.
-pub(in crate::store) fn read(connection: &Connection, pack: i64) -> Result<Option<(i64, Vec<u8>)>> {
+pub(crate) fn read(connection: &Connection, pack: i64) -> Result<Option<(i64, Vec<u8>)>> {
     let doing = "reading the archive";
     match connection {
-        Connection::Sqlite(_) => connection
-            .query_row("SELECT size, packed FROM pack WHERE id = ?1", [pack], |row| {
+        Connection::Sqlite(_) => {
+            connection.query_optional(doing, "SELECT size, packed FROM pack WHERE id = ?1", [pack], |row| {
                 Ok((row.get(0)?, row.get(1)?))
             })
-            .optional()
-            .map_err(failed(doing)),
+        }
         #[cfg(feature = "team")]
         Connection::Postgres(session) => {
-            let found: Option<(i64, String)> = connection
-                .query_row("SELECT size, name FROM pack WHERE id = ?1", [pack], |row| {
-                    Ok((row.get(0)?, row.get(1)?))
-                })
-                .optional()
-                .map_err(failed(doing))?;
+            let sql = "SELECT size, name FROM pack WHERE id = ?1";
+            let found: Option<(i64, String)> =
+                connection.query_optional(doing, sql, [pack], |row| Ok((row.get(0)?, row.get(1)?)))?;
             let Some((size, name)) = found else { return Ok(None) };
             Ok(session.blobs().get(&name)?.map(|packed| (size, packed)))
         }

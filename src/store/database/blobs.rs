@@ -24,14 +24,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// A younger object that no row names may be that of a compaction under way.
 const YOUNG: i64 = 24 * 60 * 60 * 1_000;
 
-pub(in crate::store) struct Blobs {
+pub(crate) struct Blobs {
     store: Arc<dyn ObjectStore>,
     runtime: Runtime,
 }
 
 impl Blobs {
     /// `s3://bucket/…` with the usual `AWS_*` variables, or `file:///directory`.
-    pub(in crate::store) fn open(url: &str, variables: &BTreeMap<String, String>) -> Result<Self> {
+    pub(crate) fn open(url: &str, variables: &BTreeMap<String, String>) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
@@ -81,7 +81,7 @@ impl Blobs {
     }
 
     /// Uploads a pack; the name of its object.
-    pub(in crate::store) fn put(&self, owner: &str, sha: &Digest, packed: Vec<u8>) -> Result<String> {
+    pub(crate) fn put(&self, owner: &str, sha: &Digest, packed: Vec<u8>) -> Result<String> {
         let mut chance = [0; 8];
         ring::rand::SystemRandom::new()
             .fill(&mut chance)
@@ -95,7 +95,7 @@ impl Blobs {
     }
 
     /// The bytes of an object; nothing where it is missing.
-    pub(in crate::store) fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn get(&self, name: &str) -> Result<Option<Vec<u8>>> {
         let found = self.wait(async {
             let found = self.store.get(&Path::from(name)).await?;
             found.bytes().await
@@ -108,7 +108,7 @@ impl Blobs {
     }
 
     /// Deletes the objects that are not among these names and not young. `at`: milliseconds since 1970.
-    pub(in crate::store) fn sweep(&self, named: &HashSet<String>, at: i64) -> Result<()> {
+    pub(crate) fn sweep(&self, named: &HashSet<String>, at: i64) -> Result<()> {
         let doing = "deleting what is old";
         let prefix = Path::from("packs");
         let found: Vec<_> = self.wait(self.store.list(Some(&prefix)).try_collect()).map_err(failed(doing))?;
@@ -124,7 +124,7 @@ impl Blobs {
 }
 
 /// Runs what blocks: aside, where it is called by a thread that also talks.
-pub(in crate::store) fn aside<T>(job: impl FnOnce() -> T) -> T {
+pub(crate) fn aside<T>(job: impl FnOnce() -> T) -> T {
     use tokio::runtime::{Handle, RuntimeFlavor};
     match Handle::try_current() {
         Ok(it) if it.runtime_flavor() == RuntimeFlavor::MultiThread => tokio::task::block_in_place(job),

@@ -36,10 +36,10 @@ const STEPS: &[&str] =
     &[include_str!("postgres/1.sql"), include_str!("postgres/2.sql"), include_str!("postgres/3.sql")];
 
 /// The version that this program writes.
-pub(in crate::store) const VERSION: u32 = STEPS.len() as u32;
+pub(crate) const VERSION: u32 = STEPS.len() as u32;
 
 /// Opens the store, makes or upgrades it.
-pub(in crate::store) fn open(
+pub(crate) fn open(
     database: &str,
     blobs: &str,
     variables: &BTreeMap<String, String>,
@@ -83,7 +83,7 @@ struct PgServer {
 }
 
 /// A connection that is made when it is first needed, and again when it was lost.
-pub(in crate::store) struct PgSession {
+pub(crate) struct PgSession {
     server: Arc<PgServer>,
     open: RefCell<Option<Open>>,
 }
@@ -95,7 +95,7 @@ struct Open {
 }
 
 impl PgServer {
-    fn connect(&self) -> std::result::Result<Open, postgres::Error> {
+    fn connect(&self) -> Result<Open, postgres::Error> {
         let mut client = self.config.connect(self.tls.clone())?;
         client.batch_execute(
             "SET search_path TO epitome; SET statement_timeout TO '120s';
@@ -107,16 +107,12 @@ impl PgServer {
 }
 
 impl PgSession {
-    pub(in crate::store) fn blobs(&self) -> &Blobs {
+    pub(crate) fn blobs(&self) -> &Blobs {
         &self.server.blobs
     }
 
     /// Does something on the connection, which is made anew where it was lost: before, or (`again`) while it is done.
-    fn on<T>(
-        &self,
-        again: bool,
-        job: impl Fn(&mut Open) -> std::result::Result<T, postgres::Error>,
-    ) -> SqlResult<T> {
+    fn on<T>(&self, again: bool, job: impl Fn(&mut Open) -> Result<T, postgres::Error>) -> SqlResult<T> {
         aside(|| {
             let mut open = self.open.borrow_mut();
             let mut is_new = false;
@@ -144,7 +140,7 @@ impl PgSession {
         })
     }
 
-    pub(in crate::store) fn query(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<Vec<Row>> {
+    pub(crate) fn query(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<Vec<Row>> {
         self.on(true, |open| {
             let statement = open.prepared(sql)?;
             open.client.query(&statement, &parameters(values))
@@ -152,7 +148,7 @@ impl PgSession {
     }
 
     /// How many rows a statement changed. It is not tried again: it may have been done.
-    pub(in crate::store) fn execute(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<usize> {
+    pub(crate) fn execute(&self, sql: &str, values: &[Value<'_>]) -> SqlResult<usize> {
         // Preparing it shows whether the connection is there.
         let statement = self.on(true, |open| {
             if !open.in_transaction {
@@ -164,7 +160,7 @@ impl PgSession {
     }
 
     /// Begins a transaction that others who write for this owner wait for, or, without one, all who write.
-    pub(in crate::store) fn begin(&self, owner: Option<&str>) -> SqlResult<()> {
+    pub(crate) fn begin(&self, owner: Option<&str>) -> SqlResult<()> {
         let locks = match owner {
             Some(owner) => {
                 let key = XxHash3_64::oneshot(owner.as_bytes()) as i32 | 1;
@@ -186,7 +182,7 @@ impl PgSession {
         begun
     }
 
-    pub(in crate::store) fn end(&self, how: &str) -> SqlResult<()> {
+    pub(crate) fn end(&self, how: &str) -> SqlResult<()> {
         let done = self.on(false, |open| open.client.batch_execute(how));
         let done = done.map_err(|it| match it {
             SqlError::Lost if how == "COMMIT" => SqlError::Unsure,
@@ -198,7 +194,7 @@ impl PgSession {
         done
     }
 
-    pub(in crate::store) fn wait_at_most(&self, patience: Duration) -> SqlResult<()> {
+    pub(crate) fn wait_at_most(&self, patience: Duration) -> SqlResult<()> {
         let set = format!("SET lock_timeout TO {}", patience.as_millis());
         self.on(true, |open| open.client.batch_execute(&set))
     }
@@ -231,7 +227,7 @@ impl PgSession {
 }
 
 impl Open {
-    fn prepared(&mut self, sql: &str) -> std::result::Result<Statement, postgres::Error> {
+    fn prepared(&mut self, sql: &str) -> Result<Statement, postgres::Error> {
         if let Some(it) = self.statements.get(sql) {
             return Ok(it.clone());
         }
@@ -249,7 +245,7 @@ fn is_lost(error: &postgres::Error) -> bool {
 }
 
 /// What the database's refusal means, and what to do about it.
-pub(in crate::store) fn failed(doing: &'static str, error: postgres::Error) -> Error {
+pub(crate) fn failed(doing: &'static str, error: postgres::Error) -> Error {
     let (kind, found) = match error.code() {
         Some(it) if *it == SqlState::LOCK_NOT_AVAILABLE => {
             (ErrorKind::Locked, "expected the store to be free, found it locked by another server; try again")
@@ -280,7 +276,7 @@ impl ToSql for Value<'_> {
         &self,
         column: &Type,
         out: &mut bytes::BytesMut,
-    ) -> std::result::Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         match self {
             Value::Null => Ok(IsNull::Yes),
             Value::Int(it) if *column == Type::INT4 => i32::try_from(*it)?.to_sql(column, out),
@@ -299,7 +295,7 @@ impl ToSql for Value<'_> {
     to_sql_checked!();
 }
 
-pub(in crate::store) fn value(row: &Row, column: usize) -> SqlResult<Value<'_>> {
+pub(crate) fn value(row: &Row, column: usize) -> SqlResult<Value<'_>> {
     let of = row.columns().get(column).ok_or_else(|| odd(column, "nothing"))?.type_();
     let found = match *of {
         Type::INT8 => row.try_get::<_, Option<i64>>(column).map(|it| it.map(Value::Int)),
@@ -328,7 +324,7 @@ fn tokens(words: &str) -> Vec<String> {
 }
 
 /// The rows of an index that hold these words, each a `tsvector`, with `about` in each; at least one.
-pub(in crate::store) fn vectors(words: &str, about: &str) -> Vec<String> {
+pub(crate) fn vectors(words: &str, about: &str) -> Vec<String> {
     let tokens = tokens(words);
     let about: String = about.split_whitespace().map(|it| format!(" '#{it}'")).collect();
     let rows = tokens.len().max(1).div_ceil(ROW_WORDS);
@@ -342,7 +338,7 @@ pub(in crate::store) fn vectors(words: &str, about: &str) -> Vec<String> {
 }
 
 /// A phrase of FTS5 (see [`crate::store::search::words::Words`]) as a `tsquery`; `about` is wanted too.
-pub(in crate::store) fn query(phrases: &[&str], about: &[String]) -> String {
+pub(crate) fn query(phrases: &[&str], about: &[String]) -> String {
     let one = |phrase: &&str| {
         let prefix = if phrase.ends_with('*') { ":*" } else { "" };
         let words: Vec<_> = tokens(phrase).into_iter().map(|it| format!("'{it}'")).collect();

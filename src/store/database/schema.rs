@@ -8,13 +8,13 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use history::error::{Error, ErrorKind, Result};
 
 /// The file in the data directory.
-pub(in crate::store) const FILE: &str = "epitome.db";
+pub(crate) const FILE: &str = "epitome.db";
 
 /// Marks the file as ours (`PRAGMA application_id`): "eptm".
 const APPLICATION: i32 = 0x6570_746d;
 
 /// How long one process waits for another.
-pub(in crate::store) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The steps, oldest first. A database's version is how many of them it has seen; a step is never changed once
 /// released, only followed by another.
@@ -228,22 +228,18 @@ DROP TABLE count;
 "];
 
 /// The version that this program writes.
-pub(in crate::store) const VERSION: u32 = STEPS.len() as u32;
+pub(crate) const VERSION: u32 = STEPS.len() as u32;
 
 /// Opens the database in a directory, or one in memory; makes or upgrades it.
-pub(in crate::store) fn open(directory: Option<&Path>) -> Result<Connection> {
+pub(crate) fn open(directory: Option<&Path>) -> Result<Connection> {
     let mut connection = match directory {
         Some(directory) => {
             let file = directory.join(FILE);
             let at = file.display().to_string();
             prepare(directory, &file).map_err(|error| {
-                Error::new(
-                    ErrorKind::Store,
-                    "opening the store: expected a directory to write in; check its permissions or name another \
-                     with --store",
-                )
-                .at(&at, None)
-                .because(error)
+                let what = "opening the store: expected a directory to write in; check its permissions or \
+                    name another with --store";
+                Error::new(ErrorKind::Store, what).at(&at, None).because(error)
             })?;
             let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
             Connection::open_with_flags(&file, flags)
@@ -329,20 +325,18 @@ fn not_newer(version: u32) -> Result<()> {
 }
 
 /// The refusal to touch what a newer program made.
-pub(in crate::store) fn newer(found: u32, known: u32) -> Error {
+pub(crate) fn newer(found: u32, known: u32) -> Error {
     let what = format!(
-        "opening the store: database of a newer version {found}; this is {known}; upgrade epitome, or name another \
-         store with --store"
+        "opening the store: database of a newer version {found}; this is {known}; upgrade epitome, or name \
+         another store with --store"
     );
     Error::new(ErrorKind::Store, what)
 }
 
 fn foreign() -> Error {
-    Error::new(
-        ErrorKind::Store,
-        "opening the store: expected a database of epitome, found one of another program; name another directory \
-         with --store",
-    )
+    let what = "opening the store: expected a database of epitome, found one of another program; name \
+        another directory with --store";
+    Error::new(ErrorKind::Store, what)
 }
 
 fn state(connection: &Connection) -> Result<(u32, i32)> {
@@ -377,12 +371,12 @@ fn busy(error: &rusqlite::Error) -> bool {
 }
 
 /// How long to wait while another process holds the store.
-pub(in crate::store) fn wait_at_most(connection: &Connection, patience: Duration) -> Result<()> {
+pub(crate) fn wait_at_most(connection: &Connection, patience: Duration) -> Result<()> {
     connection.busy_timeout(patience).map_err(failed("setting how long to wait for the store"))
 }
 
 /// Merges the indexes, gives freed space back, and empties the write-ahead log.
-pub(in crate::store) fn vacuum(connection: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn vacuum(connection: &Connection) -> rusqlite::Result<()> {
     connection.execute_batch(
         "INSERT INTO words (words) VALUES ('optimize');
          INSERT INTO passage_words (passage_words) VALUES ('optimize'); VACUUM",
@@ -391,7 +385,7 @@ pub(in crate::store) fn vacuum(connection: &Connection) -> rusqlite::Result<()> 
 }
 
 /// What SQLite itself finds wrong, a sentence each.
-pub(in crate::store) fn check(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+pub(crate) fn check(connection: &Connection) -> rusqlite::Result<Vec<String>> {
     let found: Vec<String> = connection
         .prepare("PRAGMA integrity_check")?
         .query_map([], |row| row.get(0))?
@@ -418,7 +412,7 @@ pub(in crate::store) fn check(connection: &Connection) -> rusqlite::Result<Vec<S
 }
 
 /// What the database's refusal means, and what to do about it.
-pub(in crate::store) fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
+pub(crate) fn failed(doing: &'static str) -> impl Fn(rusqlite::Error) -> Error {
     move |error| {
         let (kind, found) = match error.sqlite_error_code() {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => (

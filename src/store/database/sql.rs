@@ -9,10 +9,10 @@ use std::time::Duration;
 #[cfg(feature = "team")]
 use super::postgres;
 use super::schema;
-pub(in crate::store) use super::value::{SqlError, SqlResult, Value, odd};
-use history::error::{Error, ErrorKind};
+pub(crate) use super::value::{SqlError, SqlResult, Value, odd};
+use history::error::{Error, ErrorKind, Result};
 
-pub(in crate::store) trait Param {
+pub(crate) trait Param {
     fn value(&self) -> Value<'_>;
 }
 
@@ -75,7 +75,7 @@ impl<T: Param + ?Sized> Param for &T {
 }
 
 /// The parameters of a statement.
-pub(in crate::store) trait Params {
+pub(crate) trait Params {
     fn values(&self) -> Vec<Value<'_>>;
 }
 
@@ -97,10 +97,10 @@ macro_rules! params {
         &[$(&$param as &dyn $crate::store::database::sql::Param),*] as &[&dyn $crate::store::database::sql::Param]
     };
 }
-pub(in crate::store) use params;
+pub(crate) use params;
 
 /// What a column can be read as.
-pub(in crate::store) trait Column: Sized {
+pub(crate) trait Column: Sized {
     /// Nothing where the column holds something else.
     fn of(value: Value<'_>) -> Option<Self>;
 }
@@ -135,14 +135,14 @@ impl<T: Column> Column for Option<T> {
     }
 }
 
-pub(in crate::store) enum Row<'a> {
+pub(crate) enum Row<'a> {
     Sqlite(&'a rusqlite::Row<'a>),
     #[cfg(feature = "team")]
     Postgres(&'a ::postgres::Row),
 }
 
 impl Row<'_> {
-    pub(in crate::store) fn get<T: Column>(&self, column: usize) -> SqlResult<T> {
+    pub(crate) fn get<T: Column>(&self, column: usize) -> SqlResult<T> {
         let value = match self {
             Self::Sqlite(row) => match row.get_ref(column)? {
                 rusqlite::types::ValueRef::Null => Value::Null,
@@ -161,7 +161,7 @@ impl Row<'_> {
 }
 
 /// What the database's refusal means, and what to do about it.
-pub(in crate::store) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Error {
+pub(crate) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Error {
     let other = "expected the database to do it, it did not; `epitome doctor` checks it";
     move |error| match error {
         SqlError::Sqlite(error) => schema::failed(doing)(error),
@@ -179,59 +179,78 @@ pub(in crate::store) fn failed(doing: &'static str) -> impl Fn(SqlError) -> Erro
                          done; try again: what is there already is stored once";
             Error::new(ErrorKind::Io, format!("{doing}: {found}"))
         }
-        SqlError::NoRow => Error::new(ErrorKind::Store, format!("{doing}: {other} (a row is missing)")),
         SqlError::Odd(found) => Error::new(ErrorKind::Store, format!("{doing}: {other} ({found})")),
     }
 }
 
-pub(in crate::store) enum Connection {
+pub(crate) enum Connection {
     Sqlite(rusqlite::Connection),
     #[cfg(feature = "team")]
     Postgres(Box<postgres::PgSession>),
 }
 
 impl Connection {
-    /// How many rows a statement changed. SQLite prepares each statement once; PostgreSQL's session does.
-    pub(in crate::store) fn execute(&self, sql: &str, params: impl Params) -> SqlResult<usize> {
+    /// How many rows a statement changed. `doing` begins the sentence of an error.
+    pub(crate) fn execute(&self, doing: &'static str, sql: &str, params: impl Params) -> Result<usize> {
         let values = params.values();
         match self {
-            Self::Sqlite(it) => Ok(it.prepare_cached(sql)?.execute(rusqlite::params_from_iter(values))?),
+            // SQLite prepares each statement once; PostgreSQL's session does.
+            Self::Sqlite(it) => {
+                let changed =
+                    it.prepare_cached(sql).and_then(|mut it| it.execute(rusqlite::params_from_iter(values)));
+                changed.map_err(schema::failed(doing))
+            }
             #[cfg(feature = "team")]
-            Self::Postgres(it) => it.execute(&sql.replace('?', "$"), &values),
+            Self::Postgres(it) => it.execute(&sql.replace('?', "$"), &values).map_err(failed(doing)),
         }
     }
 
-    /// The first row; [`SqlError::NoRow`] where there is none.
-    pub(in crate::store) fn query_row<T>(
+    /// The first row; an error where there is none.
+    pub(crate) fn query_row<T>(
         &self,
+        doing: &'static str,
         sql: &str,
         params: impl Params,
         read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
-    ) -> SqlResult<T> {
+    ) -> Result<T> {
+        let found = self.query_optional(doing, sql, params, read)?;
+        found.ok_or_else(|| failed(doing)(SqlError::Odd("a row is missing".to_owned())))
+    }
+
+    /// The first row, if there is one.
+    pub(crate) fn query_optional<T>(
+        &self,
+        doing: &'static str,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> SqlResult<T>,
+    ) -> Result<Option<T>> {
         let values = params.values();
-        match self {
+        let found = || match self {
             Self::Sqlite(it) => {
                 let mut statement = it.prepare_cached(sql)?;
                 let mut rows = statement.query(rusqlite::params_from_iter(values))?;
-                read(&Row::Sqlite(rows.next()?.ok_or(SqlError::NoRow)?))
+                rows.next()?.map(|row| read(&Row::Sqlite(row))).transpose()
             }
             #[cfg(feature = "team")]
             Self::Postgres(it) => {
                 let rows = it.query(&sql.replace('?', "$"), &values)?;
-                read(&Row::Postgres(rows.first().ok_or(SqlError::NoRow)?))
+                rows.first().map(|row| read(&Row::Postgres(row))).transpose()
             }
-        }
+        };
+        found().map_err(failed(doing))
     }
 
     /// All rows.
-    pub(in crate::store) fn query_map<T>(
+    pub(crate) fn query_map<T>(
         &self,
+        doing: &'static str,
         sql: &str,
         params: impl Params,
         mut read: impl FnMut(&Row<'_>) -> SqlResult<T>,
-    ) -> SqlResult<Vec<T>> {
+    ) -> Result<Vec<T>> {
         let values = params.values();
-        match self {
+        let found = || match self {
             Self::Sqlite(it) => {
                 let mut statement = it.prepare_cached(sql)?;
                 let mut rows = statement.query(rusqlite::params_from_iter(values))?;
@@ -242,17 +261,17 @@ impl Connection {
                 Ok(out)
             }
             #[cfg(feature = "team")]
-            Self::Postgres(it) => it
-                .query(&sql.replace('?', "$"), &values)?
-                .iter()
-                .map(|row| read(&Row::Postgres(row)))
-                .collect(),
-        }
+            Self::Postgres(it) => {
+                let rows = it.query(&sql.replace('?', "$"), &values)?;
+                rows.iter().map(|row| read(&Row::Postgres(row))).collect()
+            }
+        };
+        found().map_err(failed(doing))
     }
 
     /// Whether there is a row.
-    pub(in crate::store) fn exists(&self, sql: &str, params: impl Params) -> SqlResult<bool> {
-        Ok(self.query_row(sql, params, |_| Ok(())).optional()?.is_some())
+    pub(crate) fn exists(&self, doing: &'static str, sql: &str, params: impl Params) -> Result<bool> {
+        Ok(self.query_optional(doing, sql, params, |_| Ok(()))?.is_some())
     }
 
     fn end(&self, how: &str) -> SqlResult<()> {
@@ -264,7 +283,7 @@ impl Connection {
     }
 
     /// The expression for a pack's bytes on disk.
-    pub(in crate::store) fn pack_bytes(&self) -> &'static str {
+    pub(crate) fn pack_bytes(&self) -> &'static str {
         match self {
             Self::Sqlite(_) => "length(packed)",
             #[cfg(feature = "team")]
@@ -273,7 +292,7 @@ impl Connection {
     }
 
     /// How long it waits for others that write.
-    pub(in crate::store) fn wait_at_most(&self, patience: Duration) -> Result<(), Error> {
+    pub(crate) fn wait_at_most(&self, patience: Duration) -> Result<()> {
         match self {
             Self::Sqlite(it) => schema::wait_at_most(it, patience),
             #[cfg(feature = "team")]
@@ -283,7 +302,7 @@ impl Connection {
         }
     }
 
-    pub(in crate::store) fn version(&self) -> u32 {
+    pub(crate) fn version(&self) -> u32 {
         match self {
             Self::Sqlite(_) => schema::VERSION,
             #[cfg(feature = "team")]
@@ -304,30 +323,16 @@ impl rusqlite::ToSql for Value<'_> {
     }
 }
 
-/// No row is an answer too.
-pub(in crate::store) trait Optional<T> {
-    fn optional(self) -> SqlResult<Option<T>>;
-}
-
-impl<T> Optional<T> for SqlResult<T> {
-    fn optional(self) -> SqlResult<Option<T>> {
-        match self {
-            Ok(it) => Ok(Some(it)),
-            Err(SqlError::NoRow) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-}
-
 /// Changes that are made together, or, unless [`Transaction::commit`] is reached, not at all.
-pub(in crate::store) struct Transaction<'a> {
+pub(crate) struct Transaction<'a> {
     connection: &'a mut Connection,
+    doing: &'static str,
     is_open: bool,
 }
 
 impl Transaction<'_> {
-    pub(in crate::store) fn commit(mut self) -> SqlResult<()> {
-        self.connection.end("COMMIT")?;
+    pub(crate) fn commit(mut self) -> Result<()> {
+        self.connection.end("COMMIT").map_err(failed(self.doing))?;
         self.is_open = false;
         Ok(())
     }
@@ -350,19 +355,16 @@ impl Drop for Transaction<'_> {
 }
 
 /// Begins to change what one owner has: others that change it wait. The wait is here and not in the middle.
-pub(in crate::store) fn write<'a>(
+pub(crate) fn write<'a>(
     connection: &'a mut Connection,
     owner: &str,
     doing: &'static str,
-) -> Result<Transaction<'a>, Error> {
+) -> Result<Transaction<'a>> {
     begin(connection, Some(owner), doing)
 }
 
 /// Begins to change what any owner has: everybody else that changes something waits.
-pub(in crate::store) fn write_all<'a>(
-    connection: &'a mut Connection,
-    doing: &'static str,
-) -> Result<Transaction<'a>, Error> {
+pub(crate) fn write_all<'a>(connection: &'a mut Connection, doing: &'static str) -> Result<Transaction<'a>> {
     begin(connection, None, doing)
 }
 
@@ -370,7 +372,7 @@ fn begin<'a>(
     connection: &'a mut Connection,
     owner: Option<&str>,
     doing: &'static str,
-) -> Result<Transaction<'a>, Error> {
+) -> Result<Transaction<'a>> {
     match connection {
         // SQLite has one writer at a time, of all owners.
         Connection::Sqlite(it) => {
@@ -380,17 +382,17 @@ fn begin<'a>(
         #[cfg(feature = "team")]
         Connection::Postgres(it) => it.begin(owner).map_err(failed(doing))?,
     }
-    Ok(Transaction { connection, is_open: true })
+    Ok(Transaction { connection, doing, is_open: true })
 }
 
 /// The connections of a store: one to a file, several to a server.
-pub(in crate::store) struct Pool {
+pub(crate) struct Pool {
     connections: Vec<Mutex<Connection>>,
     next: AtomicUsize,
 }
 
 impl Pool {
-    pub(in crate::store) fn new(connections: impl IntoIterator<Item = Connection>) -> Self {
+    pub(crate) fn new(connections: impl IntoIterator<Item = Connection>) -> Self {
         let connections = connections.into_iter().map(Mutex::new).collect();
         Self { connections, next: AtomicUsize::new(0) }
     }
@@ -398,7 +400,7 @@ impl Pool {
 
 /// Takes a connection: one that is free, or the next one when it is. A panic of another thread has rolled its
 /// transaction back, so that connection is as good as before.
-pub(in crate::store) fn locked(pool: &Pool) -> MutexGuard<'_, Connection> {
+pub(crate) fn locked(pool: &Pool) -> MutexGuard<'_, Connection> {
     let free = pool.connections.iter().find_map(|it| it.try_lock().ok());
     let next = || pool.next.fetch_add(1, Ordering::Relaxed) % pool.connections.len();
     free.unwrap_or_else(|| pool.connections[next()].lock().unwrap_or_else(PoisonError::into_inner))

@@ -2,7 +2,7 @@
 
 /// A parameter, or a column of a row.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::store) enum Value<'a> {
+pub(crate) enum Value<'a> {
     Null,
     Int(i64),
     Text(&'a str),
@@ -11,7 +11,7 @@ pub(in crate::store) enum Value<'a> {
 
 /// What a database says in place of an answer.
 #[derive(Debug)]
-pub(in crate::store) enum SqlError {
+pub(crate) enum SqlError {
     Sqlite(rusqlite::Error),
     #[cfg(feature = "team")]
     Postgres(::postgres::Error),
@@ -21,22 +21,18 @@ pub(in crate::store) enum SqlError {
     /// The connection was lost while a transaction was committed: it is not known whether it was.
     #[cfg(feature = "team")]
     Unsure,
-    NoRow,
     /// A row holds what cannot be there.
     Odd(String),
 }
 
-pub(in crate::store) type SqlResult<T> = Result<T, SqlError>;
+pub(crate) type SqlResult<T> = Result<T, SqlError>;
 
-pub(in crate::store) fn odd(column: usize, found: &str) -> SqlError {
+pub(crate) fn odd(column: usize, found: &str) -> SqlError {
     SqlError::Odd(format!("column {column}: found {found}"))
 }
 
 impl From<rusqlite::Error> for SqlError {
     fn from(error: rusqlite::Error) -> Self {
-        match error {
-            rusqlite::Error::QueryReturnedNoRows => Self::NoRow,
-            error => Self::Sqlite(error),
-        }
+        Self::Sqlite(error)
     }
 }

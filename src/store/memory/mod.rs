@@ -1,6 +1,6 @@
 //! Memories: their kinds, how they are exported and imported, which of them say the same; in `remembered`, their rows.
 
-pub(in crate::store) mod remembered;
+pub(crate) mod remembered;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -167,12 +167,9 @@ pub fn from_json(text: &str) -> Result<Vec<NewMemory>> {
         Bare(Vec<NewMemory>),
     }
     let wrong = |error| {
-        Error::new(
-            ErrorKind::Input,
-            "importing memories: expected a JSON array of objects with `content`, or an object that holds one as \
-             `memories`, found something else",
-        )
-        .because(error)
+        let what = "importing memories: expected a JSON array of objects with `content`, or an object that \
+            holds one as `memories`, found something else";
+        Error::new(ErrorKind::Input, what).because(error)
     };
     match serde_json::from_str(text).map_err(wrong)? {
         Document::Whole { memories } | Document::Bare(memories) => Ok(memories),
@@ -249,7 +246,7 @@ fn described(note: NewMemory) -> NewMemory {
 }
 
 /// Which memories say the same as a newer one. `memories` come newest first; so do the results.
-pub(in crate::store) fn duplicates(memories: &[Memory]) -> Vec<Tidied> {
+pub(crate) fn duplicates(memories: &[Memory]) -> Vec<Tidied> {
     let mut groups: BTreeMap<(MemoryScope, String), Vec<usize>> = BTreeMap::new();
     let mut taken = vec![false; memories.len()];
     let mut out: Vec<(usize, Tidied)> = Vec::new();

@@ -3,7 +3,7 @@
 use super::duplicates;
 use crate::store::Store;
 use crate::store::archive::item::{Item, ItemPlace, NewItem, delete_item, item, put_item, put_place};
-use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, failed, odd, params, write};
+use crate::store::database::sql::{Connection, Row, SqlResult, Transaction, odd, params, write};
 use crate::store::handle::identity;
 use crate::store::search::index;
 use crate::store::search::words::indexed;
@@ -33,7 +33,7 @@ impl Store {
         let transaction = write(connection, &scope.owner, WRITING)?;
         let (id, _) = put(&transaction, scope, note, at, redactor)?;
         let memory = one(&transaction, id)?;
-        transaction.commit().map_err(failed(WRITING))?;
+        transaction.commit()?;
         Ok(memory)
     }
 
@@ -53,7 +53,7 @@ impl Store {
                 Err(error) => return Err(error),
             }
         }
-        transaction.commit().map_err(failed(WRITING))?;
+        transaction.commit()?;
         Ok(out)
     }
 
@@ -73,8 +73,8 @@ impl Store {
             (_, true) => "INSERT INTO pinned (item) VALUES (?1) ON CONFLICT DO NOTHING",
             (_, false) => "DELETE FROM pinned WHERE item = ?1",
         };
-        transaction.execute(change, [item.id]).map_err(failed(WRITING))?;
-        transaction.commit().map_err(failed(WRITING))
+        transaction.execute(WRITING, change, [item.id])?;
+        transaction.commit()
     }
 
     /// Deletes one, with those it superseded.
@@ -83,12 +83,11 @@ impl Store {
         let doing = "forgetting";
         let transaction = write(connection, &scope.owner, doing)?;
         let item = memory_item(&transaction, scope, handle)?;
-        let line: Vec<i64> =
-            transaction.query_map(LINE, [item.id], |row| row.get(0)).map_err(failed(doing))?;
+        let line: Vec<i64> = transaction.query_map(doing, LINE, [item.id], |row| row.get(0))?;
         for id in line {
             delete_item(&transaction, id)?;
         }
-        transaction.commit().map_err(failed(doing))
+        transaction.commit()
     }
 
     /// Merges duplicates, of the user's or the project's alone if `of` says so; the newer supersedes.
@@ -118,12 +117,12 @@ impl Store {
                         [kept, old],
                     ),
                 ] {
-                    transaction.execute(sql, params).map_err(failed(doing))?;
+                    transaction.execute(doing, sql, params)?;
                 }
                 index::unindex(&transaction, old)?;
             }
         }
-        transaction.commit().map_err(failed(doing))?;
+        transaction.commit()?;
         Ok(found)
     }
 
@@ -147,18 +146,14 @@ fn put(
     redactor: &Redactor,
 ) -> Result<(i64, bool)> {
     if note.content.trim().is_empty() {
-        return Err(Error::new(
-            ErrorKind::Arguments,
-            "remembering: expected content, found none; say what to remember",
-        ));
+        let what = "remembering: expected content, found none; say what to remember";
+        return Err(Error::new(ErrorKind::Arguments, what));
     }
     let content = redactor.redact(note.content.trim());
     if redactor.is_all_private(&content) {
         // The words of opencode-supermemory 2.0.
-        return Err(Error::new(
-            ErrorKind::Refused,
-            "Cannot store fully private content: expected something outside of what is marked private",
-        ));
+        let what = "Cannot store fully private content: expected something outside of what is marked private";
+        return Err(Error::new(ErrorKind::Refused, what));
     }
     let tags: Vec<_> = note.tags.iter().map(|it| redactor.redact(it)).collect();
     let scope = scoped(scope, note.scope);
@@ -179,9 +174,11 @@ fn put(
                created = CASE WHEN memory.created > excluded.created THEN memory.created ELSE excluded.created END,
                pinned = CASE WHEN memory.pinned > excluded.pinned THEN memory.pinned ELSE excluded.pinned END,
                tags = CASE WHEN excluded.tags = '[]' THEN memory.tags ELSE excluded.tags END";
-    transaction
-        .execute(sql, params![id, note.kind.name(), content, created, note.pinned, tags, note.session])
-        .map_err(failed(WRITING))?;
+    transaction.execute(
+        WRITING,
+        sql,
+        params![id, note.kind.name(), content, created, note.pinned, tags, note.session],
+    )?;
     let session = note.session.as_deref().unwrap_or("");
     put_place(
         transaction,
@@ -214,12 +211,10 @@ fn memory_of(row: &Row<'_>) -> SqlResult<Memory> {
 }
 
 fn one(connection: &Connection, id: i64) -> Result<Memory> {
-    connection
-        .query_row(&format!("SELECT {COLUMNS} WHERE i.id = ?1"), [id], memory_of)
-        .map_err(failed(READING))
+    connection.query_row(READING, &format!("SELECT {COLUMNS} WHERE i.id = ?1"), [id], memory_of)
 }
 
-pub(in crate::store) fn content(connection: &Connection, id: i64) -> Result<String> {
+pub(crate) fn content(connection: &Connection, id: i64) -> Result<String> {
     one(connection, id).map(|it| it.content)
 }
 
@@ -230,17 +225,11 @@ fn memory_item(connection: &Connection, scope: &Scope, handle: &str) -> Result<I
         return Ok(item);
     }
     let found = format!("expected the id of a memory, found that of a {}", item.sort);
-    Err(Error::new(
-        ErrorKind::Arguments,
-        format!("looking up {}: {found}; `epitome memory list` shows ids", item.handle),
-    ))
+    let what = format!("looking up {}: {found}; `epitome memory list` shows ids", item.handle);
+    Err(Error::new(ErrorKind::Arguments, what))
 }
 
-pub(in crate::store) fn memories(
-    connection: &Connection,
-    scope: &Scope,
-    filter: &MemoryFilter,
-) -> Result<Vec<Memory>> {
+pub(crate) fn memories(connection: &Connection, scope: &Scope, filter: &MemoryFilter) -> Result<Vec<Memory>> {
     let (user, project) = match filter.scope {
         None => (true, true),
         Some(MemoryScope::User) => (true, false),
@@ -257,10 +246,10 @@ pub(in crate::store) fn memories(
     );
     let params =
         params![scope.owner, user, project, scope.project, kind, filter.pinned, limit, filter.offset];
-    connection.query_map(&sql, params, memory_of).map_err(failed(READING))
+    connection.query_map(READING, &sql, params, memory_of)
 }
 
 /// A memory and, through any number of steps, those it superseded; the oldest step last.
-pub(in crate::store) const LINE: &str = "WITH RECURSIVE line(item, depth) AS (
+pub(crate) const LINE: &str = "WITH RECURSIVE line(item, depth) AS (
        SELECT CAST(?1 AS BIGINT), 0 UNION SELECT m.item, depth + 1 FROM memory m JOIN line ON m.superseded = line.item
      ) SELECT item FROM line ORDER BY depth DESC";

@@ -8,13 +8,13 @@ use super::words::{Terms, Words};
 use crate::store::What;
 #[cfg(feature = "team")]
 use crate::store::database::postgres;
-use crate::store::database::sql::{Connection, Param, Transaction, failed, params};
+use crate::store::database::sql::{Connection, Param, Transaction, params};
 use history::error::Result;
 
 const INDEXING: &str = "indexing";
 
 /// Puts words (see [`crate::store::search::words::indexed`]) into the index as those of `item`.
-pub(in crate::store) fn index(transaction: &Transaction<'_>, item: i64, words: &str) -> Result<()> {
+pub(crate) fn index(transaction: &Transaction<'_>, item: i64, words: &str) -> Result<()> {
     match &**transaction {
         Connection::Sqlite(_) => {
             put(transaction, "INSERT INTO words (rowid, body) VALUES (?1, ?2)", params![item, words])
@@ -28,7 +28,7 @@ pub(in crate::store) fn index(transaction: &Transaction<'_>, item: i64, words: &
 }
 
 /// Puts the words of a passage into their index; `about`: tokens that a search can want besides.
-pub(in crate::store) fn index_passage(
+pub(crate) fn index_passage(
     transaction: &Transaction<'_>,
     passage: i64,
     words: &str,
@@ -50,11 +50,11 @@ pub(in crate::store) fn index_passage(
 }
 
 fn put(transaction: &Transaction<'_>, sql: &str, params: &[&dyn Param]) -> Result<()> {
-    transaction.execute(sql, params).map(drop).map_err(failed(INDEXING))
+    transaction.execute(INDEXING, sql, params).map(drop)
 }
 
 /// Takes the words of an item out of the index.
-pub(in crate::store) fn unindex(transaction: &Transaction<'_>, item: i64) -> Result<()> {
+pub(crate) fn unindex(transaction: &Transaction<'_>, item: i64) -> Result<()> {
     let sql = match &**transaction {
         Connection::Sqlite(_) => "DELETE FROM words WHERE rowid = ?1",
         #[cfg(feature = "team")]
@@ -64,28 +64,23 @@ pub(in crate::store) fn unindex(transaction: &Transaction<'_>, item: i64) -> Res
 }
 
 /// How a query finds rows by their words.
-pub(in crate::store) struct FoundBy {
+pub(crate) struct FoundBy {
     /// The tables, of which one has the rows: `i` (item) or `s` (passage).
-    pub(in crate::store) from: &'static str,
-    pub(in crate::store) id: &'static str,
-    pub(in crate::store) condition: String,
+    pub(crate) from: &'static str,
+    pub(crate) id: &'static str,
+    pub(crate) condition: String,
     /// Its parameters, which follow those of the query.
     expressions: Vec<String>,
 }
 
 impl FoundBy {
-    pub(in crate::store) fn params(&self) -> Vec<&dyn Param> {
+    pub(crate) fn params(&self) -> Vec<&dyn Param> {
         self.expressions.iter().map(|it| it as &dyn Param).collect()
     }
 }
 
 /// Items with these words. The first parameter has the number `first`.
-pub(in crate::store) fn items(
-    connection: &Connection,
-    words: &Words,
-    wanted: Terms,
-    first: usize,
-) -> FoundBy {
+pub(crate) fn items(connection: &Connection, words: &Words, wanted: Terms, first: usize) -> FoundBy {
     match connection {
         Connection::Sqlite(_) => FoundBy {
             from: "words CROSS JOIN item i ON i.id = words.rowid",
@@ -102,7 +97,7 @@ pub(in crate::store) fn items(
 }
 
 /// Passages with these words, and with each token of `about`.
-pub(in crate::store) fn passages(
+pub(crate) fn passages(
     connection: &Connection,
     words: &Words,
     wanted: Terms,
@@ -152,24 +147,22 @@ fn in_rows(
 }
 
 /// Leaves the words of `item` to the next search.
-pub(in crate::store) fn index_later(transaction: &Transaction<'_>, item: i64) -> Result<()> {
-    transaction
-        .execute("INSERT INTO pending (item) VALUES (?1) ON CONFLICT DO NOTHING", [item])
-        .map_err(failed(INDEXING))?;
+pub(crate) fn index_later(transaction: &Transaction<'_>, item: i64) -> Result<()> {
+    transaction.execute(INDEXING, "INSERT INTO pending (item) VALUES (?1) ON CONFLICT DO NOTHING", [item])?;
     Ok(())
 }
 
-pub(in crate::store) fn is_indexed(connection: &Connection, item: i64) -> Result<bool> {
+pub(crate) fn is_indexed(connection: &Connection, item: i64) -> Result<bool> {
     let sql = match connection {
         Connection::Sqlite(_) => "SELECT 1 FROM words_docsize WHERE id = ?1",
         #[cfg(feature = "team")]
         Connection::Postgres(_) => "SELECT 1 FROM words WHERE item = ?1",
     };
-    connection.exists(sql, [item]).map_err(failed(INDEXING))
+    connection.exists(INDEXING, sql, [item])
 }
 
 /// The readable text of a content: the strings of a message that is JSON, else all of it.
-pub(in crate::store) fn readable(head: &[u8], what: What) -> Cow<'_, str> {
+pub(crate) fn readable(head: &[u8], what: What) -> Cow<'_, str> {
     if what == What::Message && head.trim_ascii_start().starts_with(b"{") {
         let mended = history::json::mend(head);
         // serde_json refuses what is nested deeper than 128, so that walking it is safe.

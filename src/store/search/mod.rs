@@ -1,6 +1,6 @@
 //! Full-text search in the database.
 
-pub(in crate::store) mod index;
+pub(crate) mod index;
 pub mod passages;
 pub mod words;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::store::Store;
 use crate::store::archive::item::{ENTRY, entry_of};
 use crate::store::content::chunks;
-use crate::store::database::sql::{Connection, Optional as _, Pool, Row, failed, locked, params, write};
+use crate::store::database::sql::{Connection, Pool, Row, locked, params, write};
 use crate::store::memory::remembered;
 use crate::store::{Entry, Scope, Snippet, What, archive};
 use history::error::{Error, Result};
@@ -114,8 +114,7 @@ fn catch_up(store: &Pool, owner: &str) -> Result<()> {
                  FROM pending JOIN item i ON i.id = pending.item WHERE i.content IS NOT NULL AND i.owner = ?1
                  ORDER BY pending.item LIMIT 32";
         let some: Vec<(i64, i64, String)> = locked(store)
-            .query_map(sql, [owner], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
-            .map_err(failed(DOING))?;
+            .query_map(DOING, sql, [owner], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         if some.is_empty() {
             return Ok(());
         }
@@ -129,13 +128,12 @@ fn catch_up(store: &Pool, owner: &str) -> Result<()> {
         let transaction = write(&mut connection, owner, DOING)?;
         for (item, words) in words {
             // Another process may have been faster, or have deleted it.
-            let taken =
-                transaction.execute("DELETE FROM pending WHERE item = ?1", [item]).map_err(failed(DOING))?;
+            let taken = transaction.execute(DOING, "DELETE FROM pending WHERE item = ?1", [item])?;
             if taken == 1 && !is_indexed(&transaction, item)? {
                 index(&transaction, item, &words)?;
             }
         }
-        transaction.commit().map_err(failed(DOING))?;
+        transaction.commit()?;
     }
 }
 
@@ -243,13 +241,12 @@ fn matching(
     };
     // What is of one session was stored at about the same time: no need to look through the rest.
     let (from, to): (i64, i64) = match session {
-        Some(session) => connection
-            .query_row(
-                "SELECT coalesce(min(item), 0), coalesce(max(item), 0) FROM place WHERE session = ?1",
-                [session],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )
-            .map_err(failed(DOING))?,
+        Some(session) => connection.query_row(
+            DOING,
+            "SELECT coalesce(min(item), 0), coalesce(max(item), 0) FROM place WHERE session = ?1",
+            [session],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?,
         None => (0, i64::MAX),
     };
     let found = |row: &Row<'_>| {
@@ -266,37 +263,34 @@ fn matching(
     let (tables, condition, id) = (&found_by.from, &found_by.condition, found_by.id);
     let params =
         [params![scope.owner, project, session, only, RANKED, from, to], &found_by.params()].concat();
-    connection
-        .query_map(
-            &format!(
-                "SELECT i.id, i.content, i.sort FROM {tables}
+    connection.query_map(
+        DOING,
+        &format!(
+            "SELECT i.id, i.content, i.sort FROM {tables}
              WHERE {condition} AND {id} BETWEEN ?6 AND ?7 AND i.owner = ?1
                AND (CAST(?2 AS TEXT) IS NULL OR i.project IN (?2, ''))
                AND (coalesce(CAST(?3 AS TEXT), CAST(?4 AS TEXT)) IS NULL OR EXISTS (
                  SELECT 1 FROM place p WHERE p.item = i.id AND {IS_WANTED_PLACE}))
              ORDER BY {id} DESC LIMIT ?5"
-            ),
-            &*params,
-            found,
-        )
-        .map_err(failed(DOING))
+        ),
+        &*params,
+        found,
+    )
 }
 
 /// A result with its place and snippet; `None` when another process has just deleted it.
 fn dressed(store: &Pool, scope: &Scope, query: &Query, words: &Words, found: Match) -> Result<Option<Hit>> {
     let connection = locked(store);
     let (session, only) = limits(query);
-    let entry: Option<crate::store::Entry> = connection
-        .query_row(
-            &format!(
-                "SELECT {ENTRY} FROM item i JOIN place p ON p.item = i.id
+    let entry: Option<crate::store::Entry> = connection.query_optional(
+        DOING,
+        &format!(
+            "SELECT {ENTRY} FROM item i JOIN place p ON p.item = i.id
              WHERE i.id = ?1 AND i.owner = ?2 AND {IS_WANTED_PLACE} ORDER BY p.at DESC LIMIT 1"
-            ),
-            params![found.id, scope.owner, session, only],
-            entry_of,
-        )
-        .optional()
-        .map_err(failed(DOING))?;
+        ),
+        params![found.id, scope.owner, session, only],
+        entry_of,
+    )?;
     let Some(entry) = entry else { return Ok(None) };
     let found = Match { what: entry.what, ..found };
     let snippet = words.snippet(&text_of(&connection, &found)?);

@@ -9,7 +9,7 @@ use super::index;
 use super::words::{Terms, Words, indexed};
 use crate::store::Store;
 use crate::store::archive::item::{ENTRY, entry_of, item};
-use crate::store::database::sql::{Optional as _, Row, Transaction, failed, locked, params, write};
+use crate::store::database::sql::{Row, Transaction, locked, params, write};
 use crate::store::{Entry, Scope, SearchExtent, What};
 use history::error::Result;
 use history::named;
@@ -100,14 +100,9 @@ impl Store {
                 bytes: bytes.unsigned_abs(),
             })
         };
-        connection
-            .query_map(
-                "SELECT i.handle, i.project, i.bytes FROM unindexed u JOIN item i ON i.id = u.item
-                 WHERE i.owner = ?1 ORDER BY i.at DESC, i.id DESC",
-                [owner],
-                row,
-            )
-            .map_err(failed(DOING))
+        let sql = "SELECT i.handle, i.project, i.bytes FROM unindexed u JOIN item i ON i.id = u.item
+                 WHERE i.owner = ?1 ORDER BY i.at DESC, i.id DESC";
+        connection.query_map(DOING, sql, [owner], row)
     }
 
     /// Passages that hold the words, newest first, each text once.
@@ -148,8 +143,7 @@ impl Store {
         };
         let (since, before) = (filter.since.unwrap_or(i64::MIN), filter.before.unwrap_or(i64::MAX));
         let params = [params![scope.owner, project, since, before, LOOKED_AT], &found_by.params()].concat();
-        let mut out: Vec<(PassageMatch, [u8; 16])> =
-            connection.query_map(&sql, &*params, found).map_err(failed(DOING))?;
+        let mut out: Vec<(PassageMatch, [u8; 16])> = connection.query_map(DOING, &sql, &*params, found)?;
         out.sort_by_key(|it| std::cmp::Reverse(it.0.at));
         let mut known = std::collections::HashSet::new();
         Ok(out.into_iter().filter(|it| known.insert(it.1)).map(|it| it.0).collect())
@@ -171,7 +165,7 @@ impl Store {
                  JOIN place p ON p.item = i.id AND p.session = c.session AND p.what = 'session' AND p.call_id = ''
                  WHERE s.id = ?1 AND c.owner = ?2"
         );
-        connection.query_row(&sql, params![id, owner], found).optional().map_err(failed(DOING))
+        connection.query_optional(DOING, &sql, params![id, owner], found)
     }
 
     /// Puts the passages of an archived session into the index, without secrets and private passages. An empty list
@@ -185,31 +179,24 @@ impl Store {
         let mut connection = locked(connection);
         let item = item(&connection, scope, handle)?.id;
         let transaction = write(&mut connection, &scope.owner, INDEXING)?;
-        transaction.execute("DELETE FROM unindexed WHERE item = ?1", [item]).map_err(failed(INDEXING))?;
-        let place: Option<(String, i64)> = transaction
-            .query_row(
-                "SELECT session, at FROM place WHERE item = ?1 AND what = 'session' ORDER BY at DESC LIMIT 1",
-                [item],
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )
-            .optional()
-            .map_err(failed(INDEXING))?;
-        let Some((session, at)) = place else { return transaction.commit().map_err(failed(INDEXING)) };
-        let conversation: i64 = transaction
-            .query_row(
-                "INSERT INTO conversation (owner, project, session) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (owner, project, session) DO UPDATE SET session = excluded.session RETURNING id",
-                params![scope.owner, scope.project, session],
-                |row| row.get(0),
-            )
-            .map_err(failed(INDEXING))?;
+        transaction.execute(INDEXING, "DELETE FROM unindexed WHERE item = ?1", [item])?;
+        let sql =
+            "SELECT session, at FROM place WHERE item = ?1 AND what = 'session' ORDER BY at DESC LIMIT 1";
+        let place: Option<(String, i64)> =
+            transaction.query_optional(INDEXING, sql, [item], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let Some((session, at)) = place else { return transaction.commit() };
+        let sql = "INSERT INTO conversation (owner, project, session) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (owner, project, session) DO UPDATE SET session = excluded.session RETURNING id";
+        let conversation: i64 =
+            transaction
+                .query_row(INDEXING, sql, params![scope.owner, scope.project, session], |row| row.get(0))?;
         let about =
             [token('o', &scope.owner), token('p', &scope.project), token('s', &session), token('a', agent)];
         let from = Origin { conversation, item, at, about: about.join(" ") };
         for it in &redacted {
             put_one(&transaction, &from, it)?;
         }
-        transaction.commit().map_err(failed(INDEXING))
+        transaction.commit()
     }
 }
 
@@ -241,12 +228,9 @@ struct Origin {
 
 fn put_one(transaction: &Transaction<'_>, from: &Origin, redacted: &Redacted<'_>) -> Result<()> {
     let Redacted { passage, text, hash } = redacted;
-    let known = transaction
-        .execute(
-            "UPDATE passage SET item = ?3, message = ?4 WHERE conversation = ?1 AND hash = ?2",
-            params![from.conversation, hash, from.item, passage.message],
-        )
-        .map_err(failed(INDEXING))?;
+    let sql = "UPDATE passage SET item = ?3, message = ?4 WHERE conversation = ?1 AND hash = ?2";
+    let known =
+        transaction.execute(INDEXING, sql, params![from.conversation, hash, from.item, passage.message])?;
     if known > 0 {
         return Ok(());
     }
@@ -254,14 +238,14 @@ fn put_one(transaction: &Transaction<'_>, from: &Origin, redacted: &Redacted<'_>
     let about =
         passage.kinds.iter().fold(from.about.clone(), |about, it| about + " " + &token('k', it.name()));
     let at = passage.at.unwrap_or(from.at);
-    let id = transaction
-        .query_row(
-            "INSERT INTO passage (conversation, item, message, kinds, at, hash, body)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id",
-            params![from.conversation, from.item, passage.message, kinds, at, hash, text],
-            |row| row.get(0),
-        )
-        .map_err(failed(INDEXING))?;
+    let sql = "INSERT INTO passage (conversation, item, message, kinds, at, hash, body)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) RETURNING id";
+    let id = transaction.query_row(
+        INDEXING,
+        sql,
+        params![from.conversation, from.item, passage.message, kinds, at, hash, text],
+        |row| row.get(0),
+    )?;
     index::index_passage(transaction, id, &indexed(text), &about)
 }
 

@@ -51,7 +51,7 @@ const DECISION_WORDS: [&str; 6] = [
 const SNIPPET: usize = 200;
 
 /// `text` as words that FTS5's `unicode61` splits at spaces.
-pub(in crate::store) fn indexed(text: &str) -> String {
+pub(crate) fn indexed(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 4);
     for run in runs(text) {
         match run {
@@ -182,18 +182,16 @@ impl Words {
         let all: Vec<_> = terms.iter().map(|it| it.pattern.as_str()).collect();
         let pattern = (!all.is_empty()).then(|| insensitive(&all.join("|"))).flatten().ok_or_else(|| {
             let shown: String = query.chars().take(40).collect();
-            Error::new(
-                ErrorKind::Arguments,
-                format!(
-                    "searching: expected a query with a word in it, found {shown:?}; give letters or digits"
-                ),
-            )
+            let what = format!(
+                "searching: expected a query with a word in it, found {shown:?}; give letters or digits"
+            );
+            Error::new(ErrorKind::Arguments, what)
         })?;
         Ok(Self { terms, pattern, asks_for_decision })
     }
 
     /// The FTS5 expression for texts that hold these of its terms.
-    pub(in crate::store) fn expression(&self, wanted: Terms) -> String {
+    pub(crate) fn expression(&self, wanted: Terms) -> String {
         let phrases: Vec<_> = self.terms.iter().map(|it| it.phrase.as_str()).collect();
         phrases.join(match wanted {
             Terms::All => " AND ",
@@ -203,7 +201,7 @@ impl Words {
 
     /// Its terms as FTS5 has them.
     #[cfg(feature = "team")]
-    pub(in crate::store) fn phrases(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn phrases(&self) -> impl Iterator<Item = &str> {
         self.terms.iter().map(|it| it.phrase.as_str())
     }
 
@@ -222,7 +220,7 @@ impl Words {
     }
 
     /// How often each term stands in `text`.
-    pub(in crate::store) fn counts(&self, text: &str) -> Vec<u32> {
+    pub(crate) fn counts(&self, text: &str) -> Vec<u32> {
         let count = |it: &Term| u32::try_from(it.pattern.find_iter(text).count()).unwrap_or(u32::MAX);
         self.terms.iter().map(count).collect()
     }

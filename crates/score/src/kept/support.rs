@@ -241,13 +241,7 @@ impl Support {
                     }
                 }
                 Fact::File { path, .. } => support.find_path(path, &mut seen),
-                Fact::Rule { .. }
-                | Fact::Error { .. }
-                | Fact::Plan { .. }
-                | Fact::Decision { .. }
-                | Fact::Identifier { .. }
-                | Fact::Tried { .. }
-                | Fact::Words { .. } => {}
+                _ => {}
             }
         }
         support.hashes.sort_unstable();

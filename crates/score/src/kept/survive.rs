@@ -111,11 +111,7 @@ impl<'a> Scene<'a> {
                 Fact::Plan { item } => {
                     kept.plan.insert(item);
                 }
-                Fact::Rule { .. }
-                | Fact::Decision { .. }
-                | Fact::Identifier { .. }
-                | Fact::Tried { .. }
-                | Fact::Words { .. } => {}
+                _ => {}
             }
         }
         let mut commands: Vec<&str> = probes

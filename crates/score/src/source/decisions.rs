@@ -338,20 +338,15 @@ fn pairs(input: &Value, text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The strings in an answer, joined. Depth is bounded: answers are lists of strings in an object at most.
+/// The strings in an answer, joined: answers are lists of strings in an object at most.
 fn leaf(value: &Value) -> String {
     match value {
         Value::String(it) => it.clone(),
         Value::Array(list) => list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-        Value::Object(map) => map
-            .get("answers")
-            .or_else(|| map.get("answer"))
-            .map(|it| match it {
-                Value::String(it) => it.clone(),
-                Value::Array(list) => list.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
-                _ => String::new(),
-            })
-            .unwrap_or_default(),
+        Value::Object(map) => {
+            let inner = map.get("answers").or_else(|| map.get("answer"));
+            inner.filter(|it| it.is_string() || it.is_array()).map(leaf).unwrap_or_default()
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
     }
 }

@@ -165,15 +165,7 @@ impl Deeds {
                 Meaning::Read | Meaning::Edit | Meaning::Create | Meaning::Delete | Meaning::Rename => {
                     self.touched(number, action, &seen);
                 }
-                Meaning::Run
-                | Meaning::Plan
-                | Meaning::Search
-                | Meaning::List
-                | Meaning::Ask
-                | Meaning::Fetch
-                | Meaning::Delegate
-                | Meaning::Deliver
-                | Meaning::Other => {}
+                _ => {}
             }
         }
     }
@@ -209,16 +201,7 @@ impl Deeds {
                 }
                 self.file(number, path, FileOp::Deleted);
             }
-            Meaning::Run
-            | Meaning::Attend
-            | Meaning::Search
-            | Meaning::List
-            | Meaning::Plan
-            | Meaning::Ask
-            | Meaning::Fetch
-            | Meaning::Delegate
-            | Meaning::Deliver
-            | Meaning::Other => {}
+            _ => {}
         }
     }
 

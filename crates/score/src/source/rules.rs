@@ -164,15 +164,11 @@ pub(crate) fn of_the_user(rows: &[Row], row: &Row) -> bool {
 
 /// Whether a row of an earlier summary gives the user's rules: it stands under a label for them, or quotes the user.
 fn gives_rules(rows: &[Row], row: &Row) -> bool {
-    let labelled = row.labels.iter().flatten().filter_map(|it| rows.get(*it)).any(|it| {
-        let lower = it.text.to_lowercase();
-        cues::RULE_LABELS.iter().any(|word| lower.contains(word))
-    });
+    let labels =
+        || row.labels.iter().flatten().filter_map(|it| rows.get(*it)).map(|it| it.text.to_lowercase());
+    let labelled = labels().any(|it| cues::RULE_LABELS.iter().any(|word| it.contains(word)));
     // Under such a heading stands what tools did and printed, whatever it says of the user.
-    let seen = row.labels.iter().flatten().filter_map(|it| rows.get(*it)).any(|it| {
-        let lower = it.text.to_lowercase();
-        cues::SEEN_LABELS.contains(&lower.trim_matches(['#', '*', ':', ' ']))
-    });
+    let seen = labels().any(|it| cues::SEEN_LABELS.contains(&it.trim_matches(['#', '*', ':', ' '])));
     labelled || !seen && of_the_user(&[], row) && row.text.contains(['"', '“', '「'])
 }
 
@@ -185,26 +181,7 @@ pub(crate) fn dequoted(text: &str) -> String {
 pub(crate) fn names_rules(label: &str) -> bool {
     let lower = label.to_lowercase();
     label.chars().count() <= 60
-        && (polarity(label).is_some()
-            || [
-                "constraint",
-                "rules",
-                "规则",
-                "規則",
-                "约束",
-                "約束",
-                "制約",
-                "ルール",
-                "규칙",
-                "제약",
-                "reglas",
-                "правила",
-                "regeln",
-                "règles",
-                "contraintes",
-            ]
-            .iter()
-            .any(|it| lower.contains(it)))
+        && (polarity(label).is_some() || cues::RULE_HEADINGS.iter().any(|it| lower.contains(it)))
 }
 
 /// A cue of obligation in its words.

@@ -60,19 +60,15 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What `take` takes of the last field of that name, if an object stands here that has one.
-    pub fn member<T>(
-        &mut self,
-        key: &str,
-        mut take: impl FnMut(&mut Self) -> Option<T>,
-    ) -> Option<Option<T>> {
+    /// What `get` takes of the last field of that name, if an object stands here that has one.
+    pub fn member<T>(&mut self, key: &str, mut get: impl FnMut(&mut Self) -> Option<T>) -> Option<Option<T>> {
         let mut found = None;
         self.optional(b'{', |it| {
             it.object(|it, name| {
                 if name != key {
                     return it.pass();
                 }
-                found = Some(take(it)?);
+                found = Some(get(it)?);
                 Some(())
             })
         })?;

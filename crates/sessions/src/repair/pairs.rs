@@ -1,6 +1,7 @@
 //! Calls and their results: which results have none, which calls, and which ids stand for two.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 use foldhash::{HashMap as Table, HashMapExt as _};
 
@@ -138,10 +139,7 @@ impl<T> Pairs<T> {
 }
 
 /// A list without some of its elements: the stretches that go, commas among them. Nothing if all go.
-pub(super) fn removals(
-    elements: &[std::ops::Range<u64>],
-    gone: &BTreeSet<usize>,
-) -> Option<Vec<std::ops::Range<u64>>> {
+pub(super) fn removals(elements: &[Range<u64>], gone: &BTreeSet<usize>) -> Option<Vec<Range<u64>>> {
     let last = (0..elements.len()).rev().find(|it| !gone.contains(it))?;
     let mut out = Vec::new();
     for &it in gone {

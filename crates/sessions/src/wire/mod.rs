@@ -28,7 +28,7 @@ use serde_json::value::RawValue;
 pub use self::sniff::sniff;
 pub use self::write::write;
 
-use super::format::{Api, FormatRow};
+use super::format::{Api, FormatRow, ReadFormat};
 use super::{Format, Note, PastCompaction, Record, Session, Source, refusal};
 use crate::agents::{gemini_cli, opencode};
 use crate::parse::spans::{self, Span};
@@ -145,12 +145,7 @@ fn signer(format: Format) -> Option<Api> {
     format.0.is_signed.then_some(format.0.api)
 }
 
-const fn row(
-    name: &'static str,
-    api: Api,
-    is_signed: bool,
-    read: fn(&dyn Source) -> Result<Session>,
-) -> FormatRow {
+const fn row(name: &'static str, api: Api, is_signed: bool, read: ReadFormat) -> FormatRow {
     FormatRow { is_signed, write: Some(write), ..FormatRow::read_only(name, api, read) }
 }
 
@@ -229,12 +224,7 @@ fn system(value: &Value) -> Option<Text> {
 }
 
 /// One element as a message, or why it is none.
-fn element(
-    raw: &str,
-    api: Api,
-    number: usize,
-    ids: &mut Ids,
-) -> std::result::Result<(Value, Message), String> {
+fn element(raw: &str, api: Api, number: usize, ids: &mut Ids) -> Result<(Value, Message), String> {
     let expected = format!("expected a message of {}, found", api.format().name());
     let kept = "; it is kept as it is";
     let value: Value = serde_json::from_str(raw).map_err(|error| format!("{expected} {error}{kept}"))?;

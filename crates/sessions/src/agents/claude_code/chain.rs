@@ -116,11 +116,7 @@ impl Index {
                 let response = shared(id, known(|it| it.response.as_ref()));
                 Some(response.unwrap_or_else(|| uuid.clone()))
             }
-            RowKind::User { .. }
-            | RowKind::Attachment
-            | RowKind::LocalCommand
-            | RowKind::Boundary
-            | RowKind::Link => None,
+            _ => None,
         };
         self.rows.push(Row {
             record,

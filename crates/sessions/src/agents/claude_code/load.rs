@@ -44,7 +44,7 @@ pub(super) fn load(
     records: &[Record],
     row: &Row,
     keep: &Keep,
-) -> Result<std::result::Result<Loaded, String>> {
+) -> Result<Result<Loaded, String>> {
     let record = records[row.record as usize];
     let bytes = source.bytes(record.range())?;
     let text = json::mend(&bytes);
@@ -64,7 +64,7 @@ pub(super) fn loaded(
     line: &mut RowLine<'_>,
     model: Option<Arc<str>>,
     texts: Texts,
-) -> std::result::Result<Loaded, String> {
+) -> Result<Loaded, String> {
     let missing = || "expected a message, found none; not used".to_owned();
     let item = match row.kind {
         RowKind::Boundary | RowKind::Link | RowKind::Assistant { api_error: true } => None,
@@ -112,7 +112,7 @@ fn words(said: RowContent<'_>, meta: bool, summary: bool) -> RowItem {
     RowItem { says, parts }
 }
 
-fn attachment(attached: &Attached<'_>) -> std::result::Result<Option<RowItem>, String> {
+fn attachment(attached: &Attached<'_>) -> Result<Option<RowItem>, String> {
     let Some(raw) = attached.attachment else { return Ok(None) };
     let Some(fields) = Fields::of(raw) else { return Ok(None) };
     // Looked at first, and held as they are.

@@ -15,6 +15,9 @@ const BRIDGED_MS: i64 = 5_000;
 /// Rows by time: whether they are of a sidechain, when they were written, and their number.
 type Timeline = BTreeSet<(bool, i64, usize)>;
 
+/// Rows by their uuid.
+type ByUuid = HashMap<Arc<str>, usize>;
+
 impl Index {
     /// The numbers of the live rows in the order in which the client goes through them.
     ///
@@ -28,8 +31,7 @@ impl Index {
     /// Where no row hangs on another, there is no tree (files made by other tools): all rows in their order.
     pub(super) fn live(&mut self) -> Vec<usize> {
         // Of several rows with one uuid the last counts.
-        let by_uuid: HashMap<Arc<str>, usize> =
-            self.rows.iter().enumerate().map(|(at, it)| (it.uuid.clone(), at)).collect();
+        let by_uuid: ByUuid = self.rows.iter().enumerate().map(|(at, it)| (it.uuid.clone(), at)).collect();
         let mut parents = self.parents(&by_uuid);
         let main: Vec<usize> = (0..self.rows.len()).filter(|it| !self.rows[*it].sidechain).collect();
         if main.len() > 1 && main.iter().all(|it| parents[*it].is_none() && self.rows[*it].compact.is_none())
@@ -56,7 +58,7 @@ impl Index {
         self.with_siblings(path, &off, &by_uuid)
     }
 
-    fn parents(&self, by_uuid: &HashMap<Arc<str>, usize>) -> Vec<Option<usize>> {
+    fn parents(&self, by_uuid: &ByUuid) -> Vec<Option<usize>> {
         // Most rows hang on the one before, whose uuid they then share.
         let unique = by_uuid.len() == self.rows.len();
         let mut parents: Vec<Option<usize>> = Vec::with_capacity(self.rows.len());
@@ -75,7 +77,7 @@ impl Index {
         &mut self,
         main: &[usize],
         boundary: Option<usize>,
-        by_uuid: &HashMap<Arc<str>, usize>,
+        by_uuid: &ByUuid,
         parents: &[Option<usize>],
     ) -> Option<usize> {
         let pointed = match &self.pointer {
@@ -128,12 +130,7 @@ impl Index {
     }
 
     /// The path, and behind each row those of `off` that belong to the same response: parallel calls and their results.
-    fn with_siblings(
-        &self,
-        path: Vec<usize>,
-        off: &[usize],
-        by_uuid: &HashMap<Arc<str>, usize>,
-    ) -> Vec<usize> {
+    fn with_siblings(&self, path: Vec<usize>, off: &[usize], by_uuid: &ByUuid) -> Vec<usize> {
         if off.is_empty() {
             return path;
         }
@@ -152,11 +149,7 @@ impl Index {
                 RowKind::User { result: true, .. } => find(&row.answers)
                     .or_else(|| find(&row.parent))
                     .and_then(|it| self.rows[it].response.as_deref()),
-                RowKind::User { .. }
-                | RowKind::Attachment
-                | RowKind::LocalCommand
-                | RowKind::Boundary
-                | RowKind::Link => None,
+                _ => None,
             };
             if let Some(position) = response.and_then(|it| place.get(it)) {
                 put_back.entry(*position).or_default().push(at);
@@ -217,7 +210,7 @@ impl Index {
     fn relink(
         &self,
         boundary: usize,
-        by_uuid: &HashMap<Arc<str>, usize>,
+        by_uuid: &ByUuid,
         parents: &mut [Option<usize>],
     ) -> Option<HashSet<usize>> {
         let compact = self.rows[boundary].compact.as_ref()?;

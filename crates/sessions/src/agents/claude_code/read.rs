@@ -165,11 +165,7 @@ fn past(source: &dyn Source, index: &Index) -> Result<Vec<(Option<usize>, PastCo
                     *of = Some(at);
                 }
             }
-            RowKind::User { .. }
-            | RowKind::Assistant { .. }
-            | RowKind::Attachment
-            | RowKind::LocalCommand
-            | RowKind::Link => {}
+            _ => {}
         }
     }
     Ok(out)

@@ -100,13 +100,7 @@ impl Rollout {
                         reported = items.len();
                     }
                 }
-                RolloutEntry::Compacted { .. }
-                | RolloutEntry::Report(_)
-                | RolloutEntry::TurnContext(_)
-                | RolloutEntry::TurnStarted(_)
-                | RolloutEntry::TurnEnded(_)
-                | RolloutEntry::UserMessage
-                | RolloutEntry::Other => {}
+                _ => {}
             }
         }
         let mut items = paired(items);
@@ -233,13 +227,7 @@ impl Rollout {
                     replaced.push(Box::new(item));
                 }
                 RolloutEntry::RolledBack(turns) => _ = drop_turns(&mut replaced, &mut starts, *turns),
-                RolloutEntry::Compacted { .. }
-                | RolloutEntry::Report(_)
-                | RolloutEntry::TurnContext(_)
-                | RolloutEntry::TurnStarted(_)
-                | RolloutEntry::TurnEnded(_)
-                | RolloutEntry::UserMessage
-                | RolloutEntry::Other => {}
+                _ => {}
             }
         }
         let messages: Vec<Message> = paired(replaced).into_iter().map(|it| it.message).collect();
@@ -310,14 +298,7 @@ impl Rollout {
                         last.tokens_after = last.tokens_after.or(Some(report.total));
                     }
                 }
-                RolloutEntry::Compacted { .. }
-                | RolloutEntry::Item { .. }
-                | RolloutEntry::TurnContext(_)
-                | RolloutEntry::RolledBack(_)
-                | RolloutEntry::TurnStarted(_)
-                | RolloutEntry::TurnEnded(_)
-                | RolloutEntry::UserMessage
-                | RolloutEntry::Other => {}
+                _ => {}
             }
         }
         out

@@ -38,14 +38,7 @@ impl RolloutEntry {
     fn live(&mut self) -> Option<&mut Live> {
         match self {
             Self::Item { live, .. } => live.as_deref_mut(),
-            Self::Compacted { .. }
-            | Self::TurnContext(_)
-            | Self::RolledBack(_)
-            | Self::TurnStarted(_)
-            | Self::TurnEnded(_)
-            | Self::UserMessage
-            | Self::Report(_)
-            | Self::Other => None,
+            _ => None,
         }
     }
 }
@@ -116,12 +109,9 @@ impl Rollout {
     fn ours(self, source: &dyn Source) -> Result<Self> {
         let rollout = self;
         if rollout.known == 0 {
-            return Err(Error::new(
-                ErrorKind::Input,
-                "while reading a Codex rollout: expected lines with `type` and `payload`, found none; name the format \
-                 or another file",
-            )
-            .at(source.name(), None));
+            let what = "while reading a Codex rollout: expected lines with `type` and `payload`, found none; \
+                name the format or another file";
+            return Err(Error::new(ErrorKind::Input, what).at(source.name(), None));
         }
         Ok(rollout)
     }

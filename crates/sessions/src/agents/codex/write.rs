@@ -32,12 +32,13 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     let keep: &Keep = &|_, _| None;
     let mut rollout = Rollout::of(source, keep, Coverage::Whole)?;
     let replayed = rollout.replay(source, keep)?;
+    let ms = rollout.times.map_or(0, |(_, last)| last + 1);
+    let change = Change { source, session, rollout: &rollout, replayed: &replayed, after, ms };
     match mode {
         Mode::Patch => patch(source, &replayed, after),
         Mode::Append => {
-            let ms = newest(&rollout);
-            let compaction = CompactedRow::of(source, session, &rollout, &replayed, after, ms)?;
-            let lines = lines(source, &rollout, &compaction, ms, rollout.paginated_from())?;
+            let compaction = CompactedRow::of(&change)?;
+            let lines = lines(&change, &compaction, rollout.paginated_from())?;
             let mut text = String::new();
             if !ends_whole(source)? {
                 text.push('\n');
@@ -46,18 +47,17 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
             let pieces = vec![Piece::Keep(0..source.len()), Piece::New(text.into_bytes())];
             Ok(Written { pieces, warnings: compaction.warnings, ..Written::default() })
         }
-        Mode::New => new_thread(source, session, &rollout, &replayed, after),
+        Mode::New => new_thread(&change),
     }
 }
 
 fn patch(source: &dyn Source, replayed: &Replayed, after: &History) -> Result<Written> {
     let refuse = |what: &str| {
-        Error::new(
-            ErrorKind::Arguments,
-            format!("while patching a Codex rollout: expected the same messages with other outputs, found {what}; append \
-                     or start a new thread instead"),
-        )
-        .at(source.name(), None)
+        let what = format!(
+            "while patching a Codex rollout: expected the same messages with other outputs, found {what}; \
+             append or start a new thread instead"
+        );
+        Error::new(ErrorKind::Arguments, what).at(source.name(), None)
     };
     if after.messages().len() != replayed.items.len() {
         return Err(refuse("another number of messages"));
@@ -88,6 +88,17 @@ fn patch(source: &dyn Source, replayed: &Replayed, after: &History) -> Result<Wr
     Ok(written)
 }
 
+/// A rollout, and what it is to become.
+struct Change<'a> {
+    source: &'a dyn Source,
+    session: &'a Session,
+    rollout: &'a Rollout,
+    replayed: &'a Replayed,
+    after: &'a History,
+    /// The time of what is written: just after the newest record.
+    ms: i64,
+}
+
 /// What a `compacted` line says.
 #[derive(Default)]
 struct CompactedRow {
@@ -111,14 +122,8 @@ struct Windows {
 }
 
 impl CompactedRow {
-    fn of(
-        source: &dyn Source,
-        session: &Session,
-        rollout: &Rollout,
-        replayed: &Replayed,
-        after: &History,
-        ms: i64,
-    ) -> Result<Self> {
+    fn of(change: &Change<'_>) -> Result<Self> {
+        let Change { source, session, rollout, replayed, after, .. } = *change;
         let freeform: HashSet<&str> = after
             .messages()
             .iter()
@@ -144,7 +149,7 @@ impl CompactedRow {
         }
         let system = session.history.meta.system.as_ref().map_or(0, |it| it.weight().bytes.div_ceil(4));
         row.tokens = system + row.history.iter().map(|it| it.len().div_ceil(4) as u64).sum::<u64>();
-        (row.number, row.windows) = windows(source, session, rollout, ms, &row.message)?;
+        (row.number, row.windows) = windows(change, &row.message)?;
         Ok(row)
     }
 
@@ -242,12 +247,7 @@ fn copied(source: &dyn Source, live: &Live, new: &Message) -> Result<Option<Stri
     let Some(fields) = Fields::of(&text).filter(|it| it.get("type").is_some()) else { return Ok(None) };
     let changed = new.parts.iter().zip(&live.message.parts).find_map(|(new, old)| match new {
         Part::Output(output) if new != old => Some(output_value(output)),
-        Part::Output(_)
-        | Part::Text(_)
-        | Part::Reasoning(_)
-        | Part::Call(_)
-        | Part::Media(_)
-        | Part::Opaque(_) => None,
+        _ => None,
     });
     let mut changes = NOT_SENT.map(|it| (it, None)).to_vec();
     if let Some(output) = &changed {
@@ -256,13 +256,8 @@ fn copied(source: &dyn Source, live: &Live, new: &Message) -> Result<Option<Stri
     Ok(Some(fields.with(&changes)))
 }
 
-fn windows(
-    source: &dyn Source,
-    session: &Session,
-    rollout: &Rollout,
-    ms: i64,
-    summary: &str,
-) -> Result<(u64, Option<Windows>)> {
+fn windows(change: &Change<'_>, summary: &str) -> Result<(u64, Option<Windows>)> {
+    let Change { source, session, rollout, ms, .. } = *change;
     let payload = |number: Option<u32>| number.map_or(Ok(String::new()), |it| rollout.text(source, it));
     let (last, first) = (payload(rollout.last_compacted)?, payload(rollout.session_meta)?);
     let last = Fields::of(&last).and_then(|it| it.object("payload"));
@@ -285,13 +280,8 @@ fn windows(
 }
 
 /// The lines of a compaction, each with its line break.
-fn lines(
-    source: &dyn Source,
-    rollout: &Rollout,
-    compaction: &CompactedRow,
-    ms: i64,
-    mut ordinal: Option<u64>,
-) -> Result<String> {
+fn lines(change: &Change<'_>, compaction: &CompactedRow, mut ordinal: Option<u64>) -> Result<String> {
+    let Change { source, rollout, ms, .. } = *change;
     let mut out = String::new();
     let mut line = |tag: &str, payload: &str| {
         let number = ordinal.map_or(String::new(), |it| format!(r#""ordinal":{it},"#));
@@ -384,23 +374,15 @@ fn file_name(ms: i64, id: &str) -> String {
     format!("rollout-{stamp}-{id}.jsonl")
 }
 
-fn new_thread(
-    source: &dyn Source,
-    session: &Session,
-    rollout: &Rollout,
-    replayed: &Replayed,
-    after: &History,
-) -> Result<Written> {
+fn new_thread(change: &Change<'_>) -> Result<Written> {
+    let Change { source, session, rollout, ms, .. } = *change;
     let first = rollout.session_meta.map_or(Ok(String::new()), |it| rollout.text(source, it))?;
     let Some(first) = Fields::of(&first) else {
-        return Err(Error::new(
-            ErrorKind::Input,
-            "while starting a new Codex thread: expected a session_meta line to copy, found none; append instead",
-        )
-        .at(source.name(), None));
+        let what = "while starting a new Codex thread: expected a session_meta line to copy, found none; \
+            append instead";
+        return Err(Error::new(ErrorKind::Input, what).at(source.name(), None));
     };
-    let ms = newest(rollout);
-    let mut compaction = CompactedRow::of(source, session, rollout, replayed, after, ms)?;
+    let mut compaction = CompactedRow::of(change)?;
     // A new thread opens its own windows.
     (compaction.number, compaction.windows) = (1, None);
     let old = session.history.meta.session.as_deref().unwrap_or_default();
@@ -422,7 +404,7 @@ fn new_thread(
         ("payload", Some(payload.as_deref().unwrap_or("{}"))),
     ]);
     let next = rollout.paginated_from().map(|_| 1);
-    let mut text = format!("{first}\n{}", lines(source, rollout, &compaction, ms, next)?);
+    let mut text = format!("{first}\n{}", lines(change, &compaction, next)?);
     // The list of sessions shows a thread by its first user message.
     if let Some(number) = rollout.first_prompt {
         let line = rollout.text(source, number)?;
@@ -446,11 +428,6 @@ fn new_thread(
         session: Some(id),
         warnings: compaction.warnings,
     })
-}
-
-/// The time of what is written: just after the newest record.
-fn newest(rollout: &Rollout) -> i64 {
-    rollout.times.map_or(0, |(_, last)| last + 1)
 }
 
 impl Rollout {

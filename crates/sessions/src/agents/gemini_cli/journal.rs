@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use foldhash::{HashMap, HashSet};
 
-use super::line::{JournalLine, Seen, Set};
+use super::line::{JournalLine, ReadItem, Seen, Set};
 use super::part::{RecordReader, Wanted};
 use super::record::{JournalItem, RecordDraft};
 use crate::parse::cursor::Cursor;
@@ -268,11 +268,7 @@ impl Journal {
     }
 
     /// All that can be put are; what is wrong with the last of the others.
-    fn put_all(
-        &mut self,
-        messages: Vec<Result<Box<JournalItem>, String>>,
-        record: u32,
-    ) -> Result<(), String> {
+    fn put_all(&mut self, messages: Vec<ReadItem>, record: u32) -> Result<(), String> {
         let mut all = Ok(());
         for message in messages {
             if let Err(what) = message.and_then(|it| self.put(it, record)) {
@@ -292,11 +288,7 @@ impl Journal {
 
     /// `$set.messages`: at each resume first only the session's context, then all again; after a compression what is
     /// left.
-    fn replace_all(
-        &mut self,
-        messages: Vec<Result<Box<JournalItem>, String>>,
-        record: u32,
-    ) -> Result<(), String> {
+    fn replace_all(&mut self, messages: Vec<ReadItem>, record: u32) -> Result<(), String> {
         self.sets += 1;
         let items = || messages.iter().filter_map(|it| it.as_deref().ok());
         let only_context = items().all(|it| it.context);

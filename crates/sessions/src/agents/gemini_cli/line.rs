@@ -18,18 +18,21 @@ pub(super) enum JournalLine {
     Set(Set),
 }
 
+/// A message record, or what is wrong with it.
+pub(super) type ReadItem = Result<Box<JournalItem>, String>;
+
 /// Fields of a session, and its messages.
 #[derive(Debug)]
 pub(super) struct Set {
     /// Names and JSON, the messages not among them.
     pub(super) fields: Vec<(String, String)>,
-    pub(super) messages: Vec<Result<Box<JournalItem>, String>>,
+    pub(super) messages: Vec<ReadItem>,
     /// The messages are all that are in force from there on.
     pub(super) replaces: bool,
 }
 
 impl JournalLine {
-    fn records(&self) -> (Option<&JournalItem>, &[Result<Box<JournalItem>, String>]) {
+    fn records(&self) -> (Option<&JournalItem>, &[ReadItem]) {
         match self {
             Self::Message(item) => (Some(item), &[]),
             Self::Rewind(_) => (None, &[]),
@@ -45,7 +48,7 @@ impl JournalLine {
 
     /// Its message records, in order.
     pub(super) fn items_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut JournalItem> {
-        let (one, list): (Option<&mut JournalItem>, &mut [Result<Box<JournalItem>, String>]) = match self {
+        let (one, list): (Option<&mut JournalItem>, &mut [ReadItem]) = match self {
             Self::Message(item) => (Some(item), &mut []),
             Self::Rewind(_) => (None, &mut []),
             Self::Set(set) => (None, &mut set.messages),

@@ -80,12 +80,9 @@ impl Read {
     /// Of a journal; with where its messages came from, if it is asked.
     fn from(source: &dyn Source, mut journal: Journal, origins: bool) -> Result<Self> {
         if journal.is_foreign() {
-            return Err(Error::new(
-                ErrorKind::Input,
-                "while reading a Gemini CLI session: expected a line or document with `sessionId`, found none; name the \
-                 format or another file",
-            )
-            .at(source.name(), None));
+            let what = "while reading a Gemini CLI session: expected a line or document with `sessionId`, \
+                found none; name the format or another file";
+            return Err(Error::new(ErrorKind::Input, what).at(source.name(), None));
         }
         let live = converted(&mut journal, origins);
         let past = journal

@@ -134,12 +134,11 @@ pub(super) fn project_hash(meta: &Meta) -> String {
 
 fn patch(source: &dyn Source, read: &Read, after: &History) -> Result<Written> {
     let refuse = |what: &str| {
-        Error::new(
-            ErrorKind::Arguments,
-            format!("while patching a Gemini CLI session: expected the same messages with other outputs, found {what}; \
-                     append or start a new session instead"),
-        )
-        .at(source.name(), None)
+        let what = format!(
+            "while patching a Gemini CLI session: expected the same messages with other outputs, found \
+             {what}; append or start a new session instead"
+        );
+        Error::new(ErrorKind::Arguments, what).at(source.name(), None)
     };
     if after.messages().len() != read.live.len() {
         return Err(refuse("another number of messages"));

@@ -51,12 +51,10 @@ pub(super) fn patch(export: &Export<'_>, session: &Session, after: &History) -> 
 }
 
 fn refused(why: &str) -> Error {
-    Error::new(
-        ErrorKind::Refused,
-        format!(
-            "patching an OpenCode export: expected only outputs to differ, but {why}; append or make a new session"
-        ),
-    )
+    let what = format!(
+        "patching an OpenCode export: expected only outputs to differ, but {why}; append or make a new session"
+    );
+    Error::new(ErrorKind::Refused, what)
 }
 
 fn lost(part: usize, record: u32) -> Error {

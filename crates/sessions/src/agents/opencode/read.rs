@@ -65,12 +65,9 @@ impl<'a> Export<'a> {
     pub(super) fn open(text: &'a str, name: &str) -> OrError<Self> {
         let found =
             document::open(text, "messages").filter(|it| it.top.get("info").is_some()).ok_or_else(|| {
-                Error::new(
-                    ErrorKind::Input,
-                    "expected an OpenCode export (an object with info and messages), found something else; \
-                 make one with: opencode export SESSION",
-                )
-                .at(name, None)
+                let what = "expected an OpenCode export (an object with info and messages), found something \
+                    else; make one with: opencode export SESSION";
+                Error::new(ErrorKind::Input, what).at(name, None)
             })?;
         let mut notes = Vec::new();
         let info =
