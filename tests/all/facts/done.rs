@@ -128,15 +128,17 @@ fn a_run_that_went_well_is_told_though_another_test_failed_later() {
     let (drain, fill) = (run("test_drain"), run("test_fill"));
     let other = run("test_drain").replace("::test_drain", "");
     let (first, second) = (failed("test_drain"), failed("test_fill"));
-    for (last, printed, told) in [
-        (fill.as_str(), second.as_str(), "a similar run went well at #4"),
+    for (last, printed, at, told) in [
+        (fill.as_str(), second.as_str(), "[#2]", "a similar run went well at #4"),
         // It is not known that the tests ran.
         (
             "cd plant && black --check . && uv run pytest",
             "would reformat a.py",
+            "[#2]",
             "a similar run went well at #4",
         ),
-        (other.as_str(), first.as_str(), "not seen since"),
+        // The same error again: it is told once.
+        (other.as_str(), first.as_str(), "[#6]", "unresolved"),
     ] {
         let page = page(&runs(&[
             (&drain, &first),
@@ -144,7 +146,7 @@ fn a_run_that_went_well_is_told_though_another_test_failed_later() {
             (last, printed),
         ]));
         let errors = under(&page, "Errors");
-        let line = errors.lines().find(|it| it.ends_with("[#2]")).unwrap_or_default();
+        let line = errors.lines().find(|it| it.ends_with(at)).unwrap_or_default();
         assert!(line.contains(told), "{last}\n{page}");
     }
 }

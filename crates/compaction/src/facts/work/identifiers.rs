@@ -12,7 +12,7 @@ use crate::facts::text::{clip, user_text};
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact, Name};
 use history::tools::{self, Action, Meaning};
-use history::{History, Kind, Part, Role, Text};
+use history::{Call, History, Kind, Part, Role, Text};
 
 static KINDS: [(Name, AsciiFirstRegex); 9] = [
     kind(Name::Url, r"\bhttps?://[^\s<>)\]{}'\x22`|\\，。）]+[^\s<>)\]{}'\x22`|\\，。）.,;:!?*]"),
@@ -63,6 +63,8 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
     let mut commits = Commits::default();
     // Commands that commit or create tickets, by call id.
     let mut commands: HashMap<&str, String> = HashMap::new();
+    // Calls that write code, by call id.
+    let mut written: HashMap<&str, (usize, &Call, Option<String>)> = HashMap::new();
     // Calls whose output shows code, by call id.
     let mut looks: HashMap<&str, Vec<Action>> = HashMap::new();
     for (number, message) in history.messages().iter().enumerate() {
@@ -93,7 +95,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                         }
                     }
                     if actions.iter().any(|it| matches!(it.meaning, Meaning::Edit | Meaning::Create)) {
-                        symbols.add_written(number, call, single_file(&actions, base).as_deref(), base);
+                        written.insert(&call.id, (number, call, single_file(&actions, base)));
                     }
                     symbols.note_used(call.input.as_str());
                     if actions.iter().any(|it| it.meaning == Meaning::Fetch) {
@@ -104,6 +106,10 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                     }
                 }
                 Part::Output(output) => {
+                    let written = written.remove(&*output.id).filter(|_| !output.failed);
+                    if let Some((number, call, file)) = written {
+                        symbols.add_written(number, call, file.as_deref(), base);
+                    }
                     commits.keep_named(clip(output.text.as_str(), 20_000).0);
                     if let Some(actions) = looks.remove(&*output.id) {
                         read_code(number, output.text.as_str(), &actions, base, &mut symbols);
@@ -118,6 +124,11 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
                 Part::Text(_) | Part::Reasoning(_) | Part::Media(_) | Part::Opaque(_) => {}
             }
         }
+    }
+    let mut unanswered: Vec<_> = written.into_values().collect();
+    unanswered.sort_by_key(|it| it.0);
+    for (number, call, file) in unanswered {
+        symbols.add_written(number, call, file.as_deref(), base);
     }
     let mut facts = names.facts;
     let ids: Vec<String> = facts

@@ -322,10 +322,8 @@ fn rolled_back(taken: &RolledBack, base: &str) -> String {
 fn same_errors(errors: &mut [Fact]) {
     let key = |error: &Fact| {
         let text = without_durations(&error.text).into_owned();
-        let names_something =
-            |it: &str| it.trim_end_matches(['.', ':']).contains(['/', '.', '_', ':', '\'', '"']);
         match &error.detail {
-            Detail::Error { of: Some(of), .. } if !text.split_whitespace().any(names_something) => {
+            Detail::Error { of: Some(of), .. } if !names_something(&text) => {
                 (text, ParsedCommand::of(of).names())
             }
             _ => (text, Vec::new()),
@@ -352,15 +350,24 @@ fn same_errors(errors: &mut [Fact]) {
     }
 }
 
-/// An error that several runs printed before the one that ended it is told once.
+/// An error that several runs printed before the one that ended it, or that is not known to have ended, is told once.
 fn drop_repeated_errors(errors: &mut Vec<Fact>) {
-    let ended = |it: &Fact| match it.detail {
-        Detail::Error { resolved: Some(at), .. } => Some((without_durations(&it.text).into_owned(), at)),
+    let key = |it: &Fact| match it.detail {
+        Detail::Error { resolved, similar: None, excused: None, .. } => {
+            let text = without_durations(&it.text).into_owned();
+            (resolved.is_some() || names_something(&text)).then_some((text, resolved))
+        }
         _ => None,
     };
-    let newest: HashMap<(String, usize), usize> =
-        errors.iter().filter_map(|it| Some((ended(it)?, it.message))).collect();
-    errors.retain(|it| ended(it).is_none_or(|key| newest.get(&key) == Some(&it.message)));
+    let newest: HashMap<(String, Option<usize>), usize> =
+        errors.iter().filter_map(|it| Some((key(it)?, it.message))).collect();
+    errors.retain(|it| key(it).is_none_or(|key| newest.get(&key) == Some(&it.message)));
+}
+
+/// Whether an error says more than that something failed: a path, a name, a value.
+fn names_something(error: &str) -> bool {
+    let names = |it: &str| it.trim_end_matches(['.', ':']).contains(['/', '.', '_', ':', '\'', '"']);
+    error.split_whitespace().any(names)
 }
 
 /// An error that a checker printed again at another line of the same file is told once.

@@ -19,10 +19,11 @@ static REBASED: AsciiFirstRegex = AsciiFirstRegex::new(r"Successfully rebased an
 static CREATED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^\W*Created issue: (\S+)");
 static PULL: AsciiFirstRegex = AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b");
 
-/// The verdict of a runner that failed, whatever its exit code: `RESULT: FAIL (1/2)`, that of Xcode, of Nx, and of what
-/// runs several checks.
+/// The verdict of a runner that failed, whatever its exit code: `RESULT: FAIL (1/2)`, that of Xcode, of Go, of Nx, and
+/// of what runs several checks.
 static VERDICT: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?m)^\W{0,4}(?:(?:[Oo]verall|[Ff]inal) )?(?:RESULT|Result|result|VERDICT|Verdict): *(?:FAIL|Fail)[a-zA-Z]*\b.*$|^\*\* (?:TEST|BUILD|ARCHIVE) FAILED \*\*$",
+    r"|^FAIL\s+\S+ \[(?:build|setup) failed\]$|^go: cannot .*$",
     r"|^\W*NX\W+Running target.* failed\s*$|^\W*(?:Some|[1-9]\d*) (?:\w+ ){0,2}checks failed\b[^(\n]*$",
 ));
 /// What GitHub's shell access ends with, with exit code 1.
