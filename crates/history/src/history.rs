@@ -336,8 +336,6 @@ pub struct Meta {
     /// The model that answered last.
     pub model: Option<Arc<str>>,
     pub cwd: Option<Arc<str>>,
-    /// The branch that was checked out in `cwd` last, where the format says it.
-    pub branch: Option<Arc<str>>,
     /// Where the agent's shell stood, where the format says it and it left `cwd`: from which message on
     /// ([`Message::from`]), and the directory.
     pub shell_dirs: Vec<(u32, Arc<str>)>,

@@ -260,11 +260,6 @@ pub fn reports_failures(agent: Option<&str>) -> Option<bool> {
     agent.map(|it| REPORTING.contains(&it))
 }
 
-/// Whether the agent has a tool that loads a skill: of others, the model reads its file.
-pub fn loads_skills(agent: Option<&str>) -> bool {
-    matches!(agent, Some("claude-code" | "gemini-cli" | "opencode"))
-}
-
 /// Everything that a call does, in order. Never empty: an unknown tool gives one [`Meaning::Other`].
 pub fn actions(call: &Call) -> Vec<Action> {
     actions_in(call, None)

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use super::text::{clip, flat, sentences, slash_command, without_bold};
 use super::voice::ToolTopic;
 use super::{Detail, Fact, FileOp, Topic, input_of};
-use history::tools;
 use history::{Call, History, Kind, Message, Role, Text};
 
 /// How the text of a skill begins in the message that Claude Code puts behind the call; its directory follows.
@@ -42,9 +41,7 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
         for output in message.outputs().filter(|it| !it.failed) {
             let text = output.text.as_str();
             // Claude Code answers the call with one line; the text follows in a message.
-            let is_skill = text.starts_with("<skill_content")
-                || text.starts_with("<activated_skill")
-                || text.lines().any(|it| it.starts_with("# "));
+            let is_skill = is_instructions(text) || text.lines().any(|it| it.starts_with("# "));
             if let Some(name) = open.get(&*output.id).filter(|_| is_skill) {
                 load(&Skill { name, path: None, text });
             }
@@ -64,9 +61,7 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
             before = "";
         }
     }
-    let by_file = !tools::loads_skills(history.meta.agent.as_deref());
-    let read = |it: &&Fact| by_file && matches!(it.detail, Detail::File { op: FileOp::Read, .. });
-    for fact in facts.iter().filter(read) {
+    for fact in facts.iter().filter(|it| matches!(it.detail, Detail::File { op: FileOp::Read, .. })) {
         let Some(skill) = read_as_file(history, fact) else { continue };
         loaded.entry(skill.name.to_owned()).or_insert_with(|| (fact.message, line(&skill)));
     }
@@ -79,14 +74,15 @@ pub(in crate::facts) fn read(history: &History, facts: &mut Vec<Fact>) {
         .extend(skills.map(|(number, text)| Fact::from_tools(ToolTopic::Skills, number, text, Detail::None)));
 }
 
-/// Whether a call loads a skill.
-pub(in crate::facts) fn is_skill(call: &Call) -> bool {
-    matches!(call.name.to_lowercase().as_str(), "skill" | "activate_skill")
+/// Whether the output of a call is the text of a skill (OpenCode, Gemini CLI).
+pub(in crate::facts) fn is_instructions(output: &str) -> bool {
+    output.starts_with("<skill_content") || output.starts_with("<activated_skill")
 }
 
 /// The name of the skill that a call loads.
 fn name_of(call: &Call) -> Option<String> {
-    let input = is_skill(call).then(|| input_of(call))?;
+    let loads = matches!(call.name.to_lowercase().as_str(), "skill" | "activate_skill");
+    let input = loads.then(|| input_of(call))?;
     let name = input.get("name").or_else(|| input.get("skill"))?.as_str()?;
     // `plugin:name` has the directory `name`.
     Some(name.rsplit(':').next().unwrap_or(name).to_owned())

@@ -38,9 +38,12 @@ static CHOSEN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
 static OFFERED_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
 );
-/// The option in a recommendation: `My recommendation: **A** — …`.
-static RECOMMENDED: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?:[:*(]|[Oo]ption|with|for) ?([1-9]|[A-H])(?:\*|[.,:;)]| ?[—–(-]|$)");
+/// The option that the model recommends: `My recommendation: **A** — …`.
+static RECOMMENDED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?im)^\W*(?:my recommendation(?: is)?|i(?:['’]d| would)? (?:strongly )?(?:recommend|suggest|go with))[:\s*]+(?:option |approach )?(?-i:([1-9A-H]))\**\s*(?:$|[.,:;—–(-])",
+);
+/// The model is to go on, which chooses between no alternatives.
+static GO_ON: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:please )?(?:proceed|continue|go on)\W*$");
 /// The model offers to do something.
 static OFFER: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*(?:(?:do you )?want me to|would you like me to|shall i)\b");
@@ -243,16 +246,21 @@ fn last_question(text: &str) -> Option<&str> {
             break;
         }
     }
-    // A recommendation may follow the options, which asks whether it is followed.
-    let options: Vec<_> = OFFERED_OPTION.find_iter(tail).collect();
-    let [first, .., last] = &options[..] else { return None };
-    recommendation(&tail[last.end()..])?;
-    sentences(&tail[..first.start()]).pop()
+    None
 }
 
-/// The sentence that recommends something.
-fn recommendation(text: &str) -> Option<&str> {
-    sentences(text).into_iter().find(|it| CUES.recommends.is_in(&Lowercased::of(it)))
+/// The sentence before options of which the model recommends one, which asks whether that is taken, with the option.
+fn recommended(text: &str) -> Option<(&str, String)> {
+    let tail = clip_end(text, 4_000);
+    let options: Vec<_> = OFFERED_OPTION.find_iter(tail).collect();
+    let [first, .., last] = &options[..] else { return None };
+    let wanted = RECOMMENDED.captures(&tail[last.end()..])?.get(1)?.as_str();
+    Some((sentences(&tail[..first.start()]).pop()?, option(tail, wanted)?))
+}
+
+/// The question with which a message of the model ends, or that its recommendation asks.
+fn closing_question(text: &str) -> Option<&str> {
+    last_question(text).or_else(|| recommended(text).map(|it| it.0))
 }
 
 pub(in crate::facts) fn is_question(text: &str) -> bool {
@@ -272,6 +280,8 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
     let offers = |it: &&str| OFFER.is_match(it) && is_question(it);
     let offer = || sentences(clip_end(&before, 4_000)).into_iter().rfind(offers);
     let asked = last_question(&before).or_else(|| offer().filter(|_| bare));
+    let advised = recommended(&before).filter(|_| bare);
+    let asked = asked.or(advised.as_ref().map(|it| it.0));
     let push =
         |text: Quote, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
             let asked = asked.map(|it| flat(clip(it, 240).0));
@@ -292,15 +302,13 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
             return;
         }
     }
-    // "Proceed" chooses between no alternatives.
-    if bare && CUES.approve.is_in(&lower) && asked.is_some_and(|it| it.contains(", or ")) {
+    if GO_ON.is_match(whole) && asked.is_some_and(|it| it.contains(", or ")) {
         return;
     }
     if asked.is_some_and(|it| replies_to(it, whole)) {
         // Approval may come with a further question.
         let approved = approves(&lower, whole);
-        let recommended = || RECOMMENDED.captures(recommendation(&before)?)?.get(1).map(|it| it.as_str());
-        let means = if bare && approved { recommended().and_then(|it| option(&before, it)) } else { None };
+        let means = advised.map(|it| it.1).filter(|_| approved);
         push(said.clone(), asked, means, CUES.refuse.is_in(&lower) && !approved, facts);
         return;
     }
@@ -314,7 +322,7 @@ fn read_decisions(number: usize, prompt: &Prompt, before: Option<&Message>, fact
             || QUESTION_WITHIN.is_match(sentence)
             || whole.len() > 2_500
             || polarity(sentence).is_some()
-            || ASKS_WHETHER.is_match(sentence)
+            || ASKS_WHETHER.is_match(sentence) && !sentence.contains("et's") && !sentence.contains("et’s")
             || COMPLAINS.is_match(sentence);
         let lower = Lowercased::of(sentence);
         if !other
@@ -354,14 +362,14 @@ fn replies_to(asked: &str, prompt: &str) -> bool {
 
 /// Whether a message of the model ends with a question that waits for the user.
 pub(in crate::facts) fn leaves_question(text: &str) -> bool {
-    last_question(text).is_some_and(|it| !OPEN_INVITATION.is_match(it))
+    closing_question(text).is_some_and(|it| !OPEN_INVITATION.is_match(it))
 }
 
 /// Whether a prompt answers the question with which the model's message before it ends.
 pub(in crate::facts) fn answers_question(prompt: &Message, before: &Message) -> bool {
     let Some(prompt) = Prompt::of(prompt) else { return false };
     let before = text_of_model(before);
-    last_question(&before).is_some_and(|it| replies_to(it, &prompt.whole()))
+    closing_question(&before).is_some_and(|it| replies_to(it, &prompt.whole()))
 }
 
 /// Statements of the model about its work: findings, approaches given up, code without tests.
@@ -546,7 +554,7 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
     let Some(said) = said else { return };
     let plain = text_of_model(&messages[said]);
     let fact = |topic: ModelTopic, text: String| Fact::from_model(topic, said, text);
-    if let Some(asked) = last_question(&plain) {
+    if let Some(asked) = closing_question(&plain) {
         let prompts: Vec<Prompt> = messages[said + 1..].iter().filter_map(Prompt::of).collect();
         let asked_once = flat(clip(asked, 400).0);
         if prompts.is_empty() {

@@ -298,7 +298,7 @@ static PLACE: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// A sentence that says what something does.
 static DESCRIBES: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^\W*(?:this|that|it|there|(?:the|no) [\w/`.()-]+(?: [\w/`.()-]+){0,4}?) (?:only |never |also )?(?:is|are|has|\w{2,}s)\b|^\W*no (?:[\w-]+ ){0,3}[\w-]+\W*$",
+    r"(?i)^\W*(?:this|that|it|there|the [\w/`.()-]+(?: [\w/`.()-]+){0,4}?) (?:only |never |also )?(?:is|are|has|\w{2,}s)\b",
 );
 static ASKS_FOR: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:must|should|shall|needs? to|ha(?:s|ve) to|please|let['’]?s|want|do not|don['’]?t|make sure|ensure)\b",

@@ -193,8 +193,8 @@ fn key_lines<'a>(all: &[&'a str], chars: usize) -> (Vec<&'a str>, usize) {
     if picked.iter().all(Option::is_none) {
         return (all.to_vec(), 0);
     }
+    let left = tell_headings(all, left, &mut picked);
     keep_turns(all, left, &mut picked);
-    tell_headings(all, &mut picked);
     let missing = (0..all.len()).filter(|at| picked[*at].is_none() && is_item(all[*at])).count();
     drop_empty_headings(all, &mut picked);
     (picked.into_iter().flatten().collect(), missing)
@@ -234,8 +234,8 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
         at if aside[at] => concludes(&lower[at]).then_some(CONCLUDES + 1),
         // What is not done, of a list in which most is.
         _ if undone <= FEW && it.contains(['❌', '⚠']) => Some(1),
-        at if at == last || remaining[at] => Some(1),
-        at if weighty[at] || labelled(it) => Some(2),
+        at if at == last => Some(1),
+        at if weighty[at] || labelled(it) || remaining[at] => Some(2),
         _ if headings > 1 && NUMBERED_HEADING.is_match(it) => Some(2),
         at if at + 1 == last => Some(if has_weighty { 3 } else { 1 }),
         at => concludes(&lower[at]).then_some(CONCLUDES),
@@ -246,16 +246,24 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
     (ranked, has_weighty)
 }
 
-/// Which lines are a heading that says what remains to be done, or below it.
+/// Which lines are a heading that says what remains to be done, or the first items below it.
 fn remaining(all: &[&str]) -> Vec<bool> {
-    let mut below = false;
-    let is_below = |line: &&str| {
+    /// Maximum words of such a heading, and items that are told for it.
+    const WORDS: usize = 4;
+    const ITEMS: usize = 6;
+    let mut left = 0;
+    let tells = |line: &&str| {
         if is_title(line) || ends_with_colon(line) {
-            below = CUES.remaining.is_in(&Lowercased::of(line));
+            let says =
+                CUES.remaining.is_in(&Lowercased::of(line)) && !line.to_lowercase().contains("progress");
+            left = if says && line.split_whitespace().count() <= WORDS { ITEMS } else { 0 };
+            return left > 0;
         }
-        below
+        let tells = left > 0 && is_item(line);
+        left = if tells { left - 1 } else { 0 };
+        tells
     };
-    all.iter().map(is_below).collect()
+    all.iter().map(tells).collect()
 }
 
 /// Whether a sentence begins with a word that turns or concludes the one before it: "But", "So".
@@ -287,18 +295,26 @@ fn is_title(line: &str) -> bool {
     line.starts_with('#') || bold.is_some_and(|it| !it.contains("**") && !it.ends_with(['.', '!']))
 }
 
-/// What stands below a heading that is not told would seem to stand below the one before it that is.
-fn tell_headings<'a>(all: &[&'a str], picked: &mut [Option<&'a str>]) {
+/// What stands below a heading that is not told would seem to stand below the one before it that is. Returns the
+/// characters that are left.
+fn tell_headings<'a>(all: &[&'a str], mut left: usize, picked: &mut [Option<&'a str>]) -> usize {
     let (mut told, mut left_out) = (false, None);
     for at in 0..all.len() {
         match picked[at] {
             Some(line) if is_title(line) => (told, left_out) = (true, None),
-            Some(_) if told => left_out.take().into_iter().for_each(|at: usize| picked[at] = Some(all[at])),
+            Some(_) if told => {
+                let heading = left_out.take().filter(|it: &usize| all[*it].chars().count() + 2 <= left);
+                if let Some(heading) = heading {
+                    left -= all[heading].chars().count() + 2;
+                    picked[heading] = Some(all[heading]);
+                }
+            }
             Some(_) => {}
             None if is_title(all[at]) => left_out = Some(at),
             None => {}
         }
     }
+    left
 }
 
 /// A heading or introduction is of no use without the lines after it, and one that counts them not without all.

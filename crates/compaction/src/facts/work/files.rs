@@ -53,10 +53,12 @@ enum By {
 type File = (String, (usize, FileOp, Option<String>));
 
 /// Drops files that were only mentioned if another path tells them, as the end of a longer one or a directory of it, or if
-/// they are no part of the work. `listed`: what long listings showed; `announced`: what only the model named.
+/// they are no part of the work. `listed`: what long listings showed; `announced`: what only the model named;
+/// `printed`: whether an output names it.
 pub(super) fn drop_idle(
     listed: &HashSet<String>,
     announced: &HashSet<String>,
+    printed: impl Fn(&str) -> bool,
     base: Option<&str>,
     end: usize,
     files: &mut Vec<File>,
@@ -85,14 +87,15 @@ pub(super) fn drop_idle(
     let seen: HashSet<String> = seen.flat_map(|it| directories(&it.0)).map(str::to_owned).collect();
     let foreign = |path: &str| {
         // An example, or a file of another project.
-        announced.contains(path) && directories(path).next().is_some_and(|it| !seen.contains(it))
+        announced.contains(path)
+            && (file_mentions::has_variable(path)
+                || !path.starts_with(['/', '~']) && directories(path).next().is_some_and(|it| !seen.contains(it)) && !printed(path))
             // A route of an application, or the import of a module.
             || root(path).is_some_and(|it| !SYSTEM_ROOTS.contains(&it) && !roots.contains(it))
             // How a diff names it.
             || ["a/", "b/"].iter().any(|it| path.strip_prefix(it).is_some_and(|it| names.contains(it)))
             || file_mentions::is_of_other_tree(path, base)
             || file_mentions::is_placeholder(path)
-            || file_mentions::has_variable(path)
     };
     files.retain(|(path, (_, op, _))| {
         *op != FileOp::Mentioned

@@ -26,11 +26,11 @@ static KINDS: [(Name, AsciiFirstRegex); 9] = [
     kind(
         Name::Version,
         concat!(
-            r"@?[A-Za-z][\w./-]*(?:@[\^~]?v?|==)\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|[ab]|\.dev|\.post)\d+)?\b",
-            r"|[\x22'][@A-Za-z][\w./-]*[\x22']: ?[\x22'][\^~]?\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?[\x22']|\b[a-z][\w./-]*[:=]v?\d+\.\d+\.\d+(?:-[\w.]+|(?:rc|[ab]|\.dev|\.post)\d+)?\b",
+            r"@?[A-Za-z][\w./-]*(?:@[\^~]?v?|==)\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|RC|[abp]|alpha|beta|\.dev|\.post)\d+)?\b",
+            r"|[\x22'][@A-Za-z][\w./-]*[\x22']: ?[\x22'][\^~]?\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?[\x22']|\b[a-z][\w./-]*[:=]v?\d+\.\d+\.\d+(?:-[\w.]+|(?:rc|RC|[abp]|alpha|beta|\.dev|\.post)\d+)?\b",
             r"|(?i)\b(?:go|java|node|php|python|ruby|rust|swift|typescript) v?\d+\.\d+(?:\.\d+)*\b(?-i)",
-            r"|(?m:^)[ \t]*[A-Za-z]\w*[-_./][\w./-]*\w v\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|[ab]|\.dev|\.post)\d+)?\b",
-            r"|\bv\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|[ab]|\.dev|\.post)\d+)?\b|\b\d+\.\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|[ab]|\.dev|\.post)\d+)?\b",
+            r"|(?m:^)[ \t]*[A-Za-z]\w*[-_./][\w./-]*\w v\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|RC|[abp]|alpha|beta|\.dev|\.post)\d+)?\b",
+            r"|\bv\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|RC|[abp]|alpha|beta|\.dev|\.post)\d+)?\b|\b\d+\.\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|RC|[abp]|alpha|beta|\.dev|\.post)\d+)?\b",
         ),
     ),
     kind(Name::Port, r"(?i)(?:\bport[ :=]+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)\d{2,5}\b"),
@@ -138,22 +138,8 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
         .collect();
     let shortened = |it: &Fact| ids.iter().any(|id| id.starts_with(it.text.as_str()));
     facts.retain(|it| it.detail != Detail::Name(Name::Hash) || !commits.is_lost(&it.text) && !shortened(it));
-    drop_assignments(&mut facts);
     facts.extend(symbols.into_facts());
     facts
-}
-
-/// Drops what code assigns to a variable in turn, which configures nothing.
-fn drop_assignments(facts: &mut Vec<Fact>) {
-    const VALUES: usize = 3;
-    let key = |it: &Fact| {
-        (it.detail == Detail::Name(Name::Setting)).then(|| (it.message, setting_key(&it.text).to_owned()))
-    };
-    let mut values: HashMap<(usize, String), usize> = HashMap::new();
-    for key in facts.iter().filter_map(key) {
-        *values.entry(key).or_default() += 1;
-    }
-    facts.retain(|it| key(it).is_none_or(|it| values[&it] < VALUES));
 }
 
 /// The names that were read, each once.
@@ -284,7 +270,7 @@ fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
             let counted =
                 last == "branches" && !name.contains('/') && !["main", "master", "dev"].contains(&name);
             // `a multi-branch non-relay sync`
-            counted || before.trim_end().ends_with("-branch")
+            counted || before.trim_end().ends_with("multi-branch")
         }
         // `alex/v0.3.0-review`, and the time of a screenshot: `at 10.36.37`.
         Name::Version => {

@@ -14,7 +14,7 @@ pub(in crate::facts) mod symbols;
 use std::collections::{HashMap, HashSet};
 
 use crate::facts::plan::{Answer, user_replies};
-use crate::facts::skills::is_skill;
+use crate::facts::skills::is_instructions;
 use crate::facts::talk::orders::rule_topic;
 use crate::facts::text::{clip, flat, without_durations, without_escapes};
 use crate::facts::voice::{ToolTopic, UserReply};
@@ -145,16 +145,16 @@ pub(in crate::facts) fn read(
     work.drop_lost_commits();
     let mut repository = work.log.told(|it| work.commits.is_lost(it), origin);
     repository.extend(work.uncommitted.told(work.log.commits_by_itself(), origin));
-    // Another branch may have been checked out beside the session.
-    let branch = work.commits.branch().map(|it| history.meta.branch.as_deref().unwrap_or(it));
-    repository.extend(branch.map(|it| format!("{CHECKED_OUT}{it}")));
+    repository.extend(work.commits.branch().map(|it| format!("{CHECKED_OUT}{it}")));
     let end = history.messages().len();
     drop_settled_errors(&mut work.errors, end);
     work.place_told_paths();
     work.join_spellings();
     // A map has no order of its own.
     let mut files: Vec<_> = std::mem::take(&mut work.files).into_iter().collect();
-    files::drop_idle(&work.listed, &work.announced, base, end, &mut files);
+    let outputs = || history.messages().iter().flat_map(Message::outputs);
+    let printed = |path: &str| outputs().any(|it| it.text.as_str().contains(path));
+    files::drop_idle(&work.listed, &work.announced, printed, base, end, &mut files);
     files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
     facts.extend(files.into_iter().map(|(path, (message, op, to))| {
         Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
@@ -440,7 +440,7 @@ impl Work<'_> {
                     match main {
                         Meaning::Search | Meaning::List => self.note_found_files(number, actions, output),
                         // Another model's report.
-                        Meaning::Delegate if !is_skill(call) => {
+                        Meaning::Delegate if !is_instructions(output.text.as_str()) => {
                             self.delegated |= !only_looks(call);
                             self.note_named_files(number, file_mentions::in_prose(output.text.as_str()));
                         }

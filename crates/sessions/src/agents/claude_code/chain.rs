@@ -128,7 +128,6 @@ impl Index {
             response,
             at: line.at,
             cwd: shared(line.cwd.as_deref(), known(|it| it.cwd.as_ref())),
-            branch: shared(line.branch.as_deref(), known(|it| it.branch.as_ref())),
             planning: line.mode.as_deref().map(|it| it == "plan"),
             compact: line.compact.take(),
             loaded: None,

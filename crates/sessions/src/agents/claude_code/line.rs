@@ -29,8 +29,6 @@ pub(super) struct RowLine<'a> {
     pub(super) at: Option<i64>,
     pub(super) session: Option<Cow<'a, str>>,
     pub(super) cwd: Option<Cow<'a, str>>,
-    /// `gitBranch`.
-    pub(super) branch: Option<Cow<'a, str>>,
     /// `permissionMode` of a prompt.
     pub(super) mode: Option<Cow<'a, str>>,
     pub(super) leaf: Option<Cow<'a, str>>,
@@ -172,7 +170,6 @@ impl<'k> LineReader<'k> {
             "timestamp" => out.at = it.optional_string()?.and_then(|it| derive::parse_time(&it)),
             "sessionId" => out.session = it.optional_string()?,
             "cwd" => out.cwd = it.optional_string()?,
-            "gitBranch" => out.branch = it.optional_string()?,
             "permissionMode" => out.mode = it.optional_string()?,
             "leafUuid" => out.leaf = it.optional_string()?,
             "compactMetadata" => out.compact = it.optional(b'{', compact)?.map(Box::new),

@@ -46,9 +46,6 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
     let mut items = Vec::with_capacity(live.len());
     // The shell may go elsewhere; its first directory is the session's.
     let cwd = index.rows.iter().find_map(|it| it.cwd.clone());
-    let here = live.iter().rev().map(|it| &index.rows[*it]).find(|it| it.cwd == cwd);
-    // Claude Code writes this where no branch is checked out.
-    let branch = here.and_then(|it| it.branch.clone()).filter(|it| !it.is_empty() && **it != *"HEAD");
     let stood = stood(&index, &live, cwd.as_deref());
     let planning = live.iter().rev().find_map(|it| index.rows[*it].planning);
     let mut model = None;
@@ -86,7 +83,6 @@ fn session(source: &dyn Source, keep: &Keep, mut index: Index) -> Result<Session
         session,
         model,
         cwd,
-        branch,
         shell_dirs,
         times: index.times,
         planning,

@@ -36,7 +36,6 @@ pub(super) struct Row {
     pub(super) response: Option<Arc<str>>,
     pub(super) at: Option<i64>,
     pub(super) cwd: Option<Arc<str>>,
-    pub(super) branch: Option<Arc<str>>,
     /// Of a prompt: whether it was sent in plan mode.
     pub(super) planning: Option<bool>,
     pub(super) compact: Option<Box<Compact>>,

@@ -132,7 +132,6 @@ fn session(source: &dyn Source, rollout: Rollout, replayed: Replayed) -> Result<
         session: said(&first, "id").map(Into::into),
         model: said(&last, "model").map(Into::into),
         cwd: said(&last, "cwd").or_else(|| said(&first, "cwd")).map(Into::into),
-        branch: None,
         shell_dirs: Vec::new(),
         window: rollout.window,
         system: system.or_else(|| said(&first, "instructions")).map(Into::into),

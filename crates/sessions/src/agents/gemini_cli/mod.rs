@@ -144,7 +144,6 @@ fn session(Read { journal, live, past }: Read) -> Session {
         times: journal.times,
         automatic: false,
         rolled_back: None,
-        branch: None,
         planning: None,
     };
     let origins = live.iter().filter_map(|it| Some(it.origin.as_ref()?.records.clone())).collect();

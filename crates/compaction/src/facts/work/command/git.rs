@@ -31,14 +31,12 @@ impl ParsedCommand {
     /// Whether it takes changes back, other than by `git reset --hard`. `edited`: whether it names a file that the session
     /// edited; without one, files of another branch may be taken only to read them.
     pub(in crate::facts) fn discards_changes(&self, edited: bool) -> bool {
-        let unstashes = |it: Vec<&str>| matches!(it[..], ["git", "stash", "pop" | "apply", ..]);
-        !self.programs().any(unstashes)
-            && self.programs().any(|words| match words[..] {
-                ["git", "checkout", "--" | ".", ..] | ["git", "revert", _, ..] => true,
-                ["git", "checkout", from, "--", _, ..] => edited || is_own_commit(from),
-                ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
-                _ => false,
-            })
+        self.programs().any(|words| match words[..] {
+            ["git", "checkout", "--" | ".", ..] | ["git", "revert", _, ..] => true,
+            ["git", "checkout", from, "--", _, ..] => edited || is_own_commit(from),
+            ["git", "restore", ref rest @ ..] => !rest.contains(&"--staged"),
+            _ => false,
+        })
     }
 
     /// The trees of the repository that it removes: `git worktree remove a`.

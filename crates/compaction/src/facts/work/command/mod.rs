@@ -434,13 +434,15 @@ impl ParsedCommand {
         let given =
             pairs.map(|it| it[0].words[1..].iter().map(String::as_str).filter(|it| !it.starts_with('-')));
         // `nl: src/a.rs: No such file or directory`
-        let refused = |word: &&str| {
-            let mut lines = output.lines().filter(|it| it.ends_with(": No such file or directory"));
-            lines.any(|it| it.contains(&format!(" {word}:")) || it.contains(&format!("'{word}'")))
+        let refused = |program: &Program, word: &String| {
+            let head = format!("{}: ", program.words[0]);
+            let mut lines = output.lines().filter_map(|it| it.strip_prefix(&head));
+            lines.any(|it| it.contains(word.as_str()) && it.ends_with(": No such file or directory"))
         };
-        let words = self.programs.iter().flat_map(|it| it.words.iter().skip(1)).map(String::as_str);
+        let words = self.programs.iter().flat_map(|it| it.words.iter().skip(1).map(move |word| (it, word)));
+        let refused = words.filter(|(program, word)| refused(program, word)).map(|it| it.1.as_str());
         // Of several files, some may have been printed.
-        given.filter(|it| it.clone().count() == 1).flatten().chain(words.filter(refused)).collect()
+        given.filter(|it| it.clone().count() == 1).flatten().chain(refused).collect()
     }
 
     /// The words of each program, and where it runs.

@@ -14,7 +14,7 @@ static PRINTED_BY: [(AsciiFirstRegex, &[&str]); 7] = [
     ),
     printed_by(r"^\(fail\) ", &["bun test", "test"]),
     printed_by(r"\berror TS\d+", &["tsc", "typecheck", "check", "build"]),
-    printed_by(r"^(?:fatal: pathspec |The following paths are ignored by )", &["git add"]),
+    printed_by(r"^(?:fatal: pathspec |The following paths are ignored by )", &["git add", "git rm"]),
     printed_by(r"^(?:fatal: |! \[(?:remote )?rejected\]|CONFLICT)", &["git"]),
 ];
 

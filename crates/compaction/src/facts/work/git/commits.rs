@@ -6,7 +6,7 @@ use crate::facts::text::ascii_first::AsciiFirstRegex;
 
 static REBASED: AsciiFirstRegex = AsciiFirstRegex::new(
     // In a terminal it stands behind the progress, on the same line.
-    r"(?m)Successfully rebased and updated refs/heads/([^\s]*[^\s.])|^Successfully rebased|^\s*✓ Rebased\b",
+    r"(?m)(?:^|\r|\x1b\[K)Successfully rebased(?: and updated refs/heads/([^\s]*[^\s.]))?|^\s*✓ Rebased\b",
 );
 static NOW_AT: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^HEAD is now at ([0-9a-f]{7,40})\b");
 

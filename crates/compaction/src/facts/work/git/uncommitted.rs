@@ -16,8 +16,6 @@ pub(in crate::facts::work) struct Uncommitted {
     changed: BTreeMap<String, (usize, Change)>,
     /// Those of them that the session edited.
     edited: BTreeSet<String>,
-    /// Message of the last edit.
-    last_edit: usize,
     /// What was untracked before the session did anything.
     untracked_before: BTreeSet<String>,
     /// What was staged, as named.
@@ -34,7 +32,6 @@ impl Uncommitted {
             let change = new.unwrap_or(Change::Modified);
             self.changed.insert(path.to_owned(), (number, change));
             self.edited.insert(path.to_owned());
-            self.last_edit = number;
         }
     }
 
@@ -157,7 +154,12 @@ impl Uncommitted {
             if first && listing.whole && listed.change == Change::Untracked {
                 self.untracked_before.extend(names.iter().cloned());
             }
-            self.changed.extend(names.into_iter().map(|it| (it, (number, listed.change))));
+            for name in names {
+                // `git diff --stat` lists again what `git status` did.
+                let at =
+                    self.changed.get(&name).map_or(number, |it| if listing.whole { number } else { it.0 });
+                self.changed.insert(name, (at, listed.change));
+            }
         }
     }
 
@@ -170,6 +172,8 @@ impl Uncommitted {
     ) -> Option<String> {
         /// Maximum number of files that are named.
         const NAMED: usize = 8;
+        /// Maximum number of files beside them that are named.
+        const FEW: usize = 4;
         let works = !self.edited.is_empty() || self.committed.is_some();
         // What is untracked alone may lie there for long.
         let tracked = self.status.is_some() && self.changed.values().any(|it| it.1 != Change::Untracked);
@@ -190,7 +194,7 @@ impl Uncommitted {
                 (format!("git status: #{}, last commit: #{}", origin(status), origin(commit)), status)
             }
             (Some(status), _) => {
-                let since = if self.last_edit > status { ", and edits since" } else { "" };
+                let since = if newest.iter().any(|it| it.1.0 > status) { ", and edits since" } else { "" };
                 (format!("git status: #{}{since}", origin(status)), status)
             }
             (None, Some(_)) if unseen => return None,
@@ -209,12 +213,14 @@ impl Uncommitted {
         let named: Vec<String> = newest.iter().take(NAMED).map(name).collect();
         let more = newest.len() - named.len();
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let before: Vec<&str> = before.iter().map(|it| it.0.as_str()).take(NAMED).collect();
-        let before = match before[..] {
+        let within = |dir: &str| newest.iter().any(|it| it.0.starts_with(dir));
+        let before: Vec<&str> = before.iter().map(|it| it.0.as_str()).filter(|it| !within(it)).collect();
+        let others = match &before[..] {
             [] => String::new(),
-            _ => format!("; untracked since before: {}", before.join(", ")),
+            some if some.len() <= FEW => format!("; also untracked: {}", some.join(", ")),
+            [one, rest @ ..] => format!("; also untracked: {one} and {} more", rest.len()),
         };
-        (!named.is_empty()).then(|| format!("uncommitted ({known}): {}{more}{before}", named.join(", ")))
+        (!named.is_empty()).then(|| format!("uncommitted ({known}): {}{more}{others}", named.join(", ")))
     }
 }
 
@@ -277,7 +283,7 @@ mod tests {
             (
                 "git diff --stat",
                 " .../b.rs | 2 +-\n src/d.rs | 1 +\n",
-                "uncommitted (as far as seen; last commit: #1): src/b.rs, src/d.rs, src/a.rs",
+                "uncommitted (as far as seen; last commit: #1): src/d.rs, src/b.rs, src/a.rs",
             ),
             (
                 "git status",
@@ -318,7 +324,7 @@ mod tests {
         run(&mut work, 3, "git status --short", " M a.toml\n D lib/a.toml\n?? .tool/\n?? notes.md\n?? b/\n");
         assert_eq!(
             work.told(false, &|it| it).unwrap(),
-            "uncommitted (git status: #3): a.toml, ?? b/, D lib/a.toml, ?? notes.md; untracked since before: .tool/"
+            "uncommitted (git status: #3): a.toml, ?? b/, D lib/a.toml, ?? notes.md; also untracked: .tool/"
         );
         run(&mut work, 4, "git commit -am all && git status --short", "?? .tool/\n");
         assert_eq!(work.told(false, &|it| it), None);

@@ -59,7 +59,7 @@ static RUNNING: AsciiFirstRegex = AsciiFirstRegex::new(
 );
 /// Errors of a shell or interpreter that could not start the command.
 static COULD_NOT_START: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"^\S.*: (?:No module named \S+|command not found(?:: \S+)?|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
+    r"(?m)^\S.*: (?:No module named \S+|command not found|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
 );
 /// An output that is nothing but a refusal of the system.
 static DENIED: AsciiFirstRegex =
@@ -254,8 +254,11 @@ impl Evidence<'_> {
         }
         let kind = kind.filter(|_| !self.prints_contents);
         let first = self.head.trim();
-        let told: Vec<&str> = first.lines().filter(|it| is_informative(it)).take(3).collect();
-        let could_not_start = told.len() <= 2 && told.iter().any(|it| COULD_NOT_START.is_match(it))
+        // zsh says it so; where more is printed, another program of the command ran.
+        let mut told = first.lines().filter(|it| is_informative(it));
+        let not_found = told.next().is_some_and(|it| it.starts_with("zsh: command not found: "));
+        let could_not_start = first.lines().count() <= 2 && COULD_NOT_START.is_match(first)
+            || not_found && told.next().is_none()
             || !self.prints_contents && DENIED.is_match(first);
         // `head` at the end of the pipe hides the failure of a program that states it.
         let cut_off = self.parsed.ends_in_viewer()

@@ -14,7 +14,8 @@ static CONFLICT: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^(?:CONFLICT \([\w/ ]+\): .*|error: could not apply [0-9a-f]{7,40}\b.*|⚠ Rebasing \S+ onto \S+ — conflict)$",
 );
 /// The end of a rebase (git).
-static REBASED: AsciiFirstRegex = AsciiFirstRegex::new(r"Successfully rebased and updated refs/");
+static REBASED: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?m)(?:^|\r|\x1b\[K)Successfully rebased and updated ");
 /// An issue that a tracker on the command line created (beads).
 static CREATED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^\W*Created issue: (\S+)");
 static PULL: AsciiFirstRegex = AsciiFirstRegex::new(r"https://\S+/(?:pull|merge_requests|issues)/\d+\b");
