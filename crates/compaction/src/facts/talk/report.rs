@@ -235,8 +235,9 @@ fn ranked(all: &[&str]) -> (Vec<(u8, usize)>, bool) {
         // What is not done, of a list in which most is.
         _ if undone <= FEW && it.contains(['❌', '⚠']) => Some(1),
         at if at == last => Some(1),
-        at if weighty[at] || labelled(it) || remaining[at] => Some(2),
+        at if weighty[at] || labelled(it) => Some(2),
         _ if headings > 1 && NUMBERED_HEADING.is_match(it) => Some(2),
+        at if remaining[at] => Some(3),
         at if at + 1 == last => Some(if has_weighty { 3 } else { 1 }),
         at => concludes(&lower[at]).then_some(CONCLUDES),
     };

@@ -57,6 +57,15 @@ pub(in crate::facts) fn in_reply(text: &str) -> Vec<&str> {
     distinct(told.flat_map(|it| in_prose(it.1)).collect())
 }
 
+/// Whether a text names a path as code, in a link or with a line number: `src/a.rs`, src/a.rs:12.
+pub(in crate::facts) fn is_marked(text: &str, path: &str) -> bool {
+    text.match_indices(path).any(|(at, _)| {
+        let behind = &text[at + path.len()..];
+        let place = behind.strip_prefix(':').is_some_and(|it| it.starts_with(|it: char| it.is_ascii_digit()));
+        place || behind.starts_with(['`', ')', ']']) || text[..at].ends_with(['`', '(', '['])
+    })
+}
+
 /// The files that a prompt names, in what was typed or in a document, and those that a diff in it changes.
 pub(in crate::facts) fn in_prompt(text: &str) -> Vec<&str> {
     let (text, _) = clip(text, MAX_BYTES);

@@ -11,8 +11,8 @@ use super::{RECENT_MESSAGES, Work, file_mentions};
 use crate::facts::text::clip;
 use crate::facts::voice::ToolTopic;
 use crate::facts::{Detail, Fact, FileOp};
-use history::Output;
 use history::tools::{Action, Meaning};
+use history::{History, Message, Output};
 
 /// Directories at the root of a system, below which files are.
 const SYSTEM_ROOTS: [&str; 24] = [
@@ -53,16 +53,9 @@ enum By {
 type File = (String, (usize, FileOp, Option<String>));
 
 /// Drops files that were only mentioned if another path tells them, as the end of a longer one or a directory of it, or if
-/// they are no part of the work. `listed`: what long listings showed; `announced`: what only the model named;
-/// `printed`: whether an output names it.
-pub(super) fn drop_idle(
-    listed: &HashSet<String>,
-    announced: &HashSet<String>,
-    printed: impl Fn(&str) -> bool,
-    base: Option<&str>,
-    end: usize,
-    files: &mut Vec<File>,
-) {
+/// they are no part of the work.
+pub(super) fn drop_idle(work: &Work, history: &History, files: &mut Vec<File>) {
+    let (base, end) = (work.base, history.messages().len());
     let mut told: HashSet<String> = HashSet::new();
     for (path, (_, op, _)) in files.iter() {
         for (at, _) in path.match_indices('/').take(MAX_DEPTH) {
@@ -82,14 +75,21 @@ pub(super) fn drop_idle(
         .map(str::to_owned)
         .collect();
     let names: HashSet<String> = files.iter().map(|it| it.0.clone()).collect();
-    let only_announced = |path: &str, op: FileOp| op == FileOp::Mentioned && announced.contains(path);
-    let seen = files.iter().filter(|(path, (_, op, _))| !only_announced(path, *op));
+    let in_passing = |path: &str, op: FileOp| op == FileOp::Mentioned && work.in_passing.contains(path);
+    let seen = files.iter().filter(|(path, (_, op, _))| !in_passing(path, *op));
     let seen: HashSet<String> = seen.flat_map(|it| directories(&it.0)).map(str::to_owned).collect();
+    let printed = |path: &str| {
+        let mut outputs = history.messages().iter().flat_map(Message::outputs);
+        outputs.any(|it| it.text.as_str().contains(path))
+    };
+    let strange = |path: &str| {
+        !path.starts_with(['/', '~']) && directories(path).next().is_some_and(|it| !seen.contains(it))
+    };
     let foreign = |path: &str| {
-        // An example, or a file of another project.
-        announced.contains(path)
-            && (file_mentions::has_variable(path)
-                || !path.starts_with(['/', '~']) && directories(path).next().is_some_and(|it| !seen.contains(it)) && !printed(path))
+        // Two names, or a file of another project.
+        work.in_passing.contains(path) && strange(path) && !printed(path)
+            // An example.
+            || work.announced.contains(path) && file_mentions::has_variable(path)
             // A route of an application, or the import of a module.
             || root(path).is_some_and(|it| !SYSTEM_ROOTS.contains(&it) && !roots.contains(it))
             // How a diff names it.
@@ -102,7 +102,7 @@ pub(super) fn drop_idle(
             || !foreign(path) && !told.contains(path) && !file_mentions::is_kept_by_tools(path)
     });
     for (path, (number, op, _)) in files {
-        if *op == FileOp::Mentioned && *number + RECENT_MESSAGES < end && listed.contains(path) {
+        if *op == FileOp::Mentioned && *number + RECENT_MESSAGES < end && work.listed.contains(path) {
             *op = FileOp::Listed;
         }
     }
@@ -152,6 +152,7 @@ impl Work<'_> {
                 self.listed.remove(&name);
             }
             self.announced.remove(&name);
+            self.in_passing.remove(&name);
             self.note_file(number, name);
         }
     }
@@ -162,16 +163,23 @@ impl Work<'_> {
             let name = path(found, None, self.base);
             self.listed.remove(&name);
             self.announced.remove(&name);
+            self.in_passing.remove(&name);
             self.note_file(number, name);
         }
     }
 
-    /// Records the files that the model names, which it may be about to make.
-    pub(super) fn note_announced_files(&mut self, number: usize, named: Vec<&str>) {
-        for found in named {
+    /// Records the files that a reply names, which the model may be about to make.
+    pub(super) fn note_announced_files(&mut self, number: usize, reply: &str) {
+        for found in file_mentions::in_reply(reply) {
             let name = path(found, None, self.base);
             self.listed.remove(&name);
-            if !self.files.contains_key(&name) {
+            let new = !self.files.contains_key(&name);
+            if file_mentions::is_marked(reply, found) {
+                self.in_passing.remove(&name);
+            } else if new {
+                self.in_passing.insert(name.clone());
+            }
+            if new {
                 self.announced.insert(name.clone());
             }
             self.note_file(number, name);

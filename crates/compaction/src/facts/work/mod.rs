@@ -75,6 +75,8 @@ struct Work<'a> {
     went_to: HashSet<String>,
     /// Files that only a reply of the model names, so that they may not be there.
     announced: HashSet<String>,
+    /// Those of them that it only names without marks of code, as in "env/.env".
+    in_passing: HashSet<String>,
     /// Files that only long listings show.
     listed: HashSet<String>,
     /// Message numbers of earlier summaries.
@@ -152,9 +154,7 @@ pub(in crate::facts) fn read(
     work.join_spellings();
     // A map has no order of its own.
     let mut files: Vec<_> = std::mem::take(&mut work.files).into_iter().collect();
-    let outputs = || history.messages().iter().flat_map(Message::outputs);
-    let printed = |path: &str| outputs().any(|it| it.text.as_str().contains(path));
-    files::drop_idle(&work.listed, &work.announced, printed, base, end, &mut files);
+    files::drop_idle(&work, history, &mut files);
     files.sort_by(|a, b| (a.1.0, &a.0).cmp(&(b.1.0, &b.0)));
     facts.extend(files.into_iter().map(|(path, (message, op, to))| {
         Fact::from_tools(ToolTopic::Files, message, path, Detail::File { op, to })
@@ -227,7 +227,7 @@ impl Work<'_> {
                     }
                     Part::Text(text) if message.role == Role::Assistant => {
                         self.log.read_reply(number, text.as_str());
-                        self.note_announced_files(number, file_mentions::in_reply(text.as_str()));
+                        self.note_announced_files(number, text.as_str());
                         self.note_excuse(number, text.as_str());
                         self.note_other_way(number, text.as_str());
                     }
