@@ -30,6 +30,9 @@ const SUMMARY: &str = "Earlier conversation compacted";
 /// one cannot pass. That the client is connected, calls the tool and sees its result are checks of their own.
 const OLD_HANDSHAKE: &str = "FAIL  the server is connected (initialize, tools/list on the wire)";
 
+/// Where Node keeps what it compiled: Gemini CLI is 20 MB of JavaScript, and a process a prompt.
+const NODE_CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/node-cache");
+
 struct Kit {
     folder: PathBuf,
     work: tempfile::TempDir,
@@ -63,6 +66,7 @@ impl Kit {
         let started = Instant::now();
         let output = command
             .env("AGENT_CLIENTS_WORK", self.work.path())
+            .env("NODE_COMPILE_CACHE", NODE_CACHE)
             .env("PYTHONDONTWRITEBYTECODE", "1")
             .env("PYTHONPATH", self.folder.join("lib"))
             .output()
@@ -89,6 +93,11 @@ impl Kit {
         if client == "claude" {
             // On a busy machine it asks the model before its servers are connected.
             command.args(["--env", "MCP_CONNECTION_NONBLOCKING=false"]);
+        }
+        if client == "gemini" {
+            // It starts itself a second time for more memory than these sessions need; `install` leaves it so.
+            command.args(["--env", "GEMINI_CLI_NO_RELAUNCH=true", "--env"]);
+            command.arg(format!("NODE_COMPILE_CACHE={NODE_CACHE}"));
         }
         if server {
             command.args(["--", &EPITOME, "serve", "--stdio"]);
@@ -134,7 +143,6 @@ fn all(client: &str, profile: &str) {
         ("WANT", SUMMARY),
     ];
     kit.flow(client, "compacts", &compacts, true, &mut failed);
-    kit.flow(client, "resume", &[("COMPACTOR", &compact("")), ("WANT", SUMMARY)], false, &mut failed);
     let own = compact(&format!("--profile {profile}"));
     kit.flow(client, "resume", &[("COMPACTOR", &own), ("WANT", "notes|compacted")], false, &mut failed);
     // What is said, and that it reaches the model, is checked by `install` below, where the hooks stand as users have them.
@@ -148,6 +156,8 @@ fn all(client: &str, profile: &str) {
         kit.more(client, flow, &EPITOME, None, &mut failed);
     }
     if whole() {
+        // What `undo` does first.
+        kit.flow(client, "resume", &[("COMPACTOR", &compact("")), ("WANT", SUMMARY)], false, &mut failed);
         for flow in ["undo", "nested", "limit"] {
             kit.more(client, flow, &EPITOME, Some(profile), &mut failed);
         }
@@ -161,28 +171,47 @@ fn all(client: &str, profile: &str) {
 /// hangs, in a sub-agent, and when the model refuses a request as too long; and the compaction is undone.
 fn seat(client: &str, agent: &str) {
     let Some(kit) = Kit::find(&format!("seat, {client}"), client) else { return };
-    // The flow replaces the program for a while.
+    // The flow replaces the program for a while: each has its own.
     let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("epitome");
-    std::fs::copy(&*EPITOME, &program).unwrap();
-    let program = program.display().to_string();
-    let mut failed = Vec::new();
-    let setup = format!("{program} install {agent}");
-    let env = [
-        ("SETUP", setup.as_str()),
-        ("PROGRAM", program.as_str()),
-        ("WANT", SUMMARY),
-        ("MANUAL", "/epitome:compact"),
-        // The kit's 60 s are for a machine of its own; here several clients run at once.
-        ("SEAT_WAIT", "150"),
-    ];
-    kit.flow(client, "seat", &env, false, &mut failed);
+    let [program, hanging] = ["epitome", "hanging"].map(|name| {
+        let program = folder.path().join(name).join("epitome");
+        std::fs::create_dir(folder.path().join(name)).unwrap();
+        std::fs::copy(&*EPITOME, &program).unwrap();
+        program.display().to_string()
+    });
+    let flow = |program: &str, scenes: &str, failed: &mut Vec<String>| {
+        let setup = format!("{program} install {agent}");
+        let suffix = format!("-{}", scenes.replace(',', "-"));
+        let env = [
+            ("SETUP", setup.as_str()),
+            ("PROGRAM", program),
+            ("WANT", SUMMARY),
+            ("MANUAL", "/epitome:compact"),
+            // The kit's 60 s are for a machine of its own; here several clients run at once.
+            ("SEAT_WAIT", "150"),
+            ("SCENES", scenes),
+            ("RUN_SUFFIX", &suffix),
+        ];
+        kit.flow(client, "seat", &env, false, failed);
+    };
     let scenes: &[&str] = match client {
         "gemini" => &["undo", "missing"],
         "claude" => &["undo", "subagent", "overflow", "missing", "threshold"],
         _ => &["undo", "subagent", "overflow", "missing"],
     };
-    kit.seated(client, &program, scenes, &mut failed);
+    let failed = std::thread::scope(|scope| {
+        // Minutes of waiting for our time limits, in which the other scenes are played.
+        let hangs = scope.spawn(|| {
+            let mut failed = Vec::new();
+            flow(&hanging, "hang", &mut failed);
+            failed
+        });
+        let mut failed = Vec::new();
+        flow(&program, "manual,auto,five,exit", &mut failed);
+        kit.seated(client, &program, scenes, &mut failed);
+        failed.extend(hangs.join().unwrap());
+        failed
+    });
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 

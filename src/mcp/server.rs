@@ -19,6 +19,7 @@ use rmcp::service::{NotificationContext, RequestContext, RoleServer, Subscriptio
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
+use tokio_util::sync::CancellationToken;
 
 use super::server_state::{Caller, ServerState};
 use super::tools::answer::Answer;
@@ -62,12 +63,15 @@ pub struct Server {
     tools: Arc<[Tool]>,
     /// Calls that work at the same time; the rest waits, and can be cancelled while it does.
     working: Arc<Semaphore>,
+    /// Set when the only client there can be has ended its input: who listens is told no more, and holds up nothing.
+    pub(super) gone: CancellationToken,
 }
 
 impl Server {
     pub(super) fn new(state: ServerState) -> Self {
         let tools = tools::all(state.config.summarizers.opens_the_world()).into();
-        Self { state: Arc::new(state), tools, working: Arc::new(Semaphore::new(at_once())) }
+        let working = Arc::new(Semaphore::new(at_once()));
+        Self { state: Arc::new(state), tools, working, gone: CancellationToken::new() }
     }
 
     /// Who calls: over HTTP the owner of the token, otherwise the local user.
@@ -423,6 +427,7 @@ impl ServerHandler for Server {
     async fn listen(&self, context: SubscriptionContext) -> Reply<()> {
         tokio::select! {
             () = context.cancelled() => {}
+            () = self.gone.cancelled() => {}
             () = self.watch_prompts(|| async { context.sink().notify_prompt_list_changed().await.is_ok() }) => {}
         }
         Ok(())

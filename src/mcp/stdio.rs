@@ -16,6 +16,7 @@ use std::time::Duration;
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::service::{RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage, serve_server};
 use rmcp::transport::Transport;
+use tokio_util::sync::CancellationToken;
 
 use self::input::StandardInput;
 use self::lines::{Incoming, taken};
@@ -44,6 +45,7 @@ pub fn serve(config: Config, now: Option<i64>) -> Result<()> {
             messages: VecDeque::new(),
             replies: VecDeque::new(),
             shortcut: Shortcut::new(server.clone()),
+            gone: server.gone.clone(),
         };
         tokio::select! {
             served = talk(server, transport) => {
@@ -100,6 +102,9 @@ struct Stdio {
     /// Answers of our own that the client had no room for yet.
     replies: VecDeque<Vec<u8>>,
     shortcut: Shortcut,
+    /// Set when nothing more can come. rmcp gives requests that are not answered then another five seconds, and a
+    /// subscription is one that never is.
+    gone: CancellationToken,
 }
 
 impl Stdio {
@@ -138,7 +143,11 @@ impl Transport<RoleServer> for Stdio {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
         loop {
-            let message = match self.next().await? {
+            let Some(message) = self.next().await else {
+                self.gone.cancel();
+                return None;
+            };
+            let message = match message {
                 Incoming::Other(message) => *message,
                 Incoming::ToolCall(call) => match self.shortcut.answered(&call) {
                     None => call.message(),

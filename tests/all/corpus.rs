@@ -33,6 +33,11 @@ pub(crate) fn corpus_for(test: &str) -> Option<PathBuf> {
     found
 }
 
+/// Whether everything is asked for: `just corpus`.
+pub(crate) fn whole() -> bool {
+    std::env::var_os("EPITOME_CORPUS_WHOLE").is_some()
+}
+
 /// The sessions of some folders, sorted by path; says so where there are none.
 pub(crate) fn sessions(test: &str, folders: &[PathBuf]) -> Vec<PathBuf> {
     let mut out: Vec<PathBuf> = folders.iter().flat_map(|it| files(it)).collect();
@@ -51,7 +56,7 @@ pub(crate) fn of_corpus(test: &str, kinds: &[&str]) -> Vec<PathBuf> {
 
 /// The files of a folder that are sessions; none if it is not there. Of the corpus, those of the sample.
 pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
-    let whole = std::env::var_os("EPITOME_CORPUS_WHOLE").is_some() || !folder.starts_with(corpus());
+    let whole = whole() || !folder.starts_with(corpus());
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|it| it.path()).filter(|it| is_session(it) && (whole || in_sample(it))).collect()
 }

@@ -39,8 +39,9 @@ fn json(output: &Output, what: &str) -> Value {
         .unwrap_or_else(|error| panic!("{what}: {error}: {text}{}", String::from_utf8_lossy(&output.stderr)))
 }
 
-/// Compacts a session to 20 % for each API; what was wrong, and the reasons of no-ops.
-fn compact_everywhere(
+/// Compacts a session to 20 % for some APIs; what was wrong, and the reasons of no-ops.
+fn compact_for(
+    apis: &[&str],
     home: &Path,
     session: &Path,
     wrong: &mut Vec<String>,
@@ -53,7 +54,7 @@ fn compact_everywhere(
         wrong.push(format!("{name}: estimate: {}", String::from_utf8_lossy(&estimate.stderr)));
         return;
     }
-    for api in APIS {
+    for api in apis {
         let out = home.join("out.json");
         let arguments =
             ["compact", path, "--budget", "20%", "--as", api, "--out", out.to_str().unwrap(), "--json"];
@@ -89,19 +90,23 @@ fn every_example_is_compacted_for_every_api() {
     let home = tempfile::tempdir().unwrap();
     let (mut wrong, mut noops) = (Vec::new(), BTreeMap::new());
     for session in examples() {
-        compact_everywhere(home.path(), &session, &mut wrong, &mut noops);
+        compact_for(&APIS, home.path(), &session, &mut wrong, &mut noops);
     }
     assert_eq!((wrong, noops), (Vec::new(), BTreeMap::new()));
 }
 
 #[test]
-fn every_session_of_the_corpus_is_compacted_for_every_api() {
+fn every_session_of_the_corpus_is_compacted() {
     let home = tempfile::tempdir().unwrap();
     let (mut wrong, mut noops) = (Vec::new(), BTreeMap::new());
-    let test = "every_session_of_the_corpus_is_compacted_for_every_api";
+    let test = "every_session_of_the_corpus_is_compacted";
     let sessions = corpus::of_corpus(test, &corpus::KINDS);
     for session in &sessions {
-        compact_everywhere(home.path(), session, &mut wrong, &mut noops);
+        // An API in turn, by the name, whatever others are there; the examples above are written for each.
+        let turn =
+            session.file_name().map_or(0, |it| it.as_encoded_bytes().iter().map(|it| usize::from(*it)).sum());
+        let apis = if corpus::whole() { &APIS[..] } else { &APIS[turn % APIS.len()..][..1] };
+        compact_for(apis, home.path(), session, &mut wrong, &mut noops);
     }
     for (name, why) in &noops {
         println!("no-op: {name}: {why}");

@@ -17,7 +17,7 @@ its parameters are in the schema, a value that is one of a few is one of those.
 
 import re, sys
 
-import flows, report
+import flows, more, report
 
 SUMMARY = "Earlier conversation compacted"
 FAILURE = "assert 2.67 == 2.68"
@@ -38,7 +38,7 @@ WAITS = {"claude": ["--env", "MCP_CONNECTION_NONBLOCKING=false"]}
 
 class Goals(flows.Flow):
     def __init__(self, client, epitome):
-        super().__init__(flows.options([client, "mcp", *WAITS.get(client, []), "--", epitome, "serve", "--stdio"]))
+        super().__init__(flows.options([client, "mcp", *WAITS.get(client, []), *more.quick(client), "--", epitome, "serve", "--stdio"]))
         self.o.flow = "goals"
 
     def offered(self):

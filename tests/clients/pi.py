@@ -21,7 +21,7 @@ class Pi:
         self.p = subprocess.Popen(
             arguments + ["--continue"] * resume,
             cwd=flow.a.cwd,
-            env={**environment(flow), "PI_OFFLINE": "1"},
+            env={**environment(flow), "PI_OFFLINE": "1", "NODE_COMPILE_CACHE": os.environ.get("NODE_COMPILE_CACHE", "")},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=open(flow.W + "/out/pi.stderr", "a"),

@@ -228,7 +228,7 @@ def main(client, program, *scenes):
         arguments += ["--gateway", f"{program} serve --http 127.0.0.1:@PORT@ --upstream @UPSTREAM@"] + ["--remote"] * remote
     else:
         arguments += ["--setup", f"{program} install {AGENT[client]}"]
-    flow = flows.Flow(flows.options(arguments + ["--scenes", ",".join(scenes)]))
+    flow = flows.Flow(flows.options(arguments + more.quick(client) + ["--scenes", ",".join(scenes)]))
     flow.flow_seat = lambda: Seated(flow).go()
     return flow.go()
 

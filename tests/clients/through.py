@@ -1,5 +1,6 @@
 """The kit's own Codex flows through the gateway: what reaches the model and what comes back is, byte by byte, what Codex
-sent and what the model answered, over two hundred requests and more.
+sent and what the model answered, in every flow; with EPITOME_CLIENTS_WHOLE over two hundred requests and more (as many
+pass in the scene `passes` of seated.py).
 
 through.py EPITOME      (in the kit's network namespace, with its lib on PYTHONPATH)
 
@@ -13,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import agents, flows, seat
 
-LEAST = 200
+LEAST = 200 if "EPITOME_CLIENTS_WHOLE" in os.environ else 25
 FLOWS = ["cli", "mcp", "compacts", "resume", "own", "hooks"]
 FRONT, ANSWERS, PASSES, BACK = agents.PORT + 5, agents.PORT + 6, agents.PORT + 7, agents.PORT + 8
 # Of one connection, or naming its other side (RFC 9110, 7.6.1).

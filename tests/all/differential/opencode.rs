@@ -4,7 +4,7 @@ use epitome::compaction::plan::{ModelLimits, Moment};
 use epitome::compaction::profile::{Pass, Profile, Select};
 use epitome::history::{Call, Kind, Message, Output, Part, Role};
 
-use super::{Dice, ROUNDS, differences, due, replaced, same};
+use super::{Dice, differences, due, replaced, rounds, same};
 use crate::vectors::{Wish, history, model, plan, profile, user};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -149,7 +149,7 @@ fn prunes() {
     for (name, rules) in [("opencode", seed), ("opencode@1.18", new)] {
         let profile = small(name);
         let mut some = 0;
-        differences(name, ROUNDS, |dice| {
+        differences(name, rounds(), |dice| {
             let session = session(dice);
             let theirs = prune(&session, &rules);
             some += u64::from(!theirs.is_empty());
@@ -161,7 +161,7 @@ fn prunes() {
             let all = plan.ops.iter().all(|it| matches!(it, epitome::compaction::plan::Op::Clear(it) if it.text == "[Old tool result content cleared]"));
             same(&format!("{session:?}"), &(found, all), &(theirs, true))
         });
-        assert!(some > ROUNDS / 20, "only {some} histories have anything to prune");
+        assert!(some > rounds() / 20, "only {some} histories have anything to prune");
     }
 }
 
@@ -185,7 +185,7 @@ fn overflow_now(count: u64, context: u64, output: u64, input: Option<u64>) -> bo
 
 #[test]
 fn overflows() {
-    differences("opencode overflow", ROUNDS, |dice| {
+    differences("opencode overflow", rounds(), |dice| {
         // A model whose answer takes its whole window overflows at nothing; there is no such model.
         let context: u64 = dice.one(&[64_000, 100_000, 128_000, 200_000, 400_000, 1_000_000]);
         let output = dice.one(&[0, 4_096, 10_000, 32_000, 64_000, 128_000]);

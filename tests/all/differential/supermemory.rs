@@ -3,7 +3,7 @@
 use epitome::compaction::plan::{ModelLimits, Moment};
 use epitome::history::Usage;
 
-use super::{Dice, ROUNDS, differences, due, same};
+use super::{Dice, differences, due, rounds, same};
 use crate::vectors::{model, profile, user};
 
 /// The course: above 80 % of the limit, above 50,000 tokens, 30 seconds apart; an unknown model has 200,000.
@@ -26,7 +26,7 @@ fn triggers() {
         [("supermemory", course as fn(u64, Option<u64>, Option<i64>) -> bool), ("supermemory@2.0", code)]
     {
         let profile = profile(name);
-        differences(name, ROUNDS, |dice: &mut Dice| {
+        differences(name, rounds(), |dice: &mut Dice| {
             let window = dice.one(&[
                 None,
                 Some(32_000),

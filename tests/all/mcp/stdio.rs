@@ -52,6 +52,25 @@ fn what_was_asked_before_the_end_is_answered() {
     assert_eq!(status.code(), Some(0));
 }
 
+/// Who only listens is answered as well, and the server ends by itself: rmcp waits seconds for what is not answered.
+#[test]
+fn a_subscription_ends_with_the_input() {
+    let mut client = Client::modern();
+    client.request("server/discover", json!({})).unwrap();
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    });
+    client.send(&json!({"jsonrpc": "2.0", "id": "ear", "method": "subscriptions/listen", "params": {
+        "_meta": meta, "notifications": {"promptsListChanged": true}}}));
+    assert_eq!(client.read()["method"], "notifications/subscriptions/acknowledged");
+    let (rest, status) = client.end();
+    let answer: Value = serde_json::from_str(rest.trim()).unwrap();
+    assert_eq!((&answer["id"], answer["error"].is_null()), (&json!("ear"), true));
+    assert_eq!(status.code(), Some(0));
+}
+
 #[test]
 fn answers_nonsense() {
     let mut client = Client::start(|_, _| {});
