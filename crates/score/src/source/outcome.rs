@@ -91,8 +91,9 @@ fn counts_problems(line: &str) -> bool {
         });
         (line.starts_with("Found ") || seconds) && !matches!(count, "" | "0")
     });
-    const WHOLE: [&str; 11] = [
+    const WHOLE: [&str; 12] = [
         "error TS",
+        "go: cannot ",
         "error: Failed to spawn",
         "make: *** ",
         "** TEST FAILED **",
@@ -109,8 +110,12 @@ fn counts_problems(line: &str) -> bool {
     let checks = line.contains(" checks failed")
         && !line.starts_with(['-', '*', '|', '>'])
         && (told.starts_with("Some ") || told.starts_with(|it: char| ('1'..='9').contains(&it)));
+    // A package that Go could not build.
+    let unbuilt = line.starts_with("FAIL")
+        && ["[build failed]", "[setup failed]"].iter().any(|it| line.trim_end().ends_with(it));
     eslint
         || counted
+        || unbuilt
         || nx && line.contains(" failed")
         || checks
         || WHOLE.iter().any(|it| line.starts_with(it))

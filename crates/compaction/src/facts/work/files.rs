@@ -78,7 +78,7 @@ pub(super) fn drop_idle(work: &Work, history: &History, files: &mut Vec<File>) {
     let in_passing = |path: &str, op: FileOp| op == FileOp::Mentioned && work.in_passing.contains(path);
     let seen = files.iter().filter(|(path, (_, op, _))| !in_passing(path, *op));
     let seen: HashSet<String> = seen.flat_map(|it| directories(&it.0)).map(str::to_owned).collect();
-    let printed = |path: &str| {
+    let is_printed = |path: &str| {
         let mut outputs = history.messages().iter().flat_map(Message::outputs);
         outputs.any(|it| it.text.as_str().contains(path))
     };
@@ -87,7 +87,7 @@ pub(super) fn drop_idle(work: &Work, history: &History, files: &mut Vec<File>) {
     };
     let foreign = |path: &str| {
         // Two names, or a file of another project.
-        work.in_passing.contains(path) && strange(path) && !printed(path)
+        work.in_passing.contains(path) && strange(path) && !is_printed(path)
             // An example.
             || work.announced.contains(path) && file_mentions::has_variable(path)
             // A route of an application, or the import of a module.

@@ -26,11 +26,11 @@ static KINDS: [(Name, AsciiFirstRegex); 9] = [
     kind(
         Name::Version,
         concat!(
-            r"@?[A-Za-z][\w./-]*(?:@[\^~]?v?|==)\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|RC|[abp]|alpha|beta|\.dev|\.post)\d+)?\b",
-            r"|[\x22'][@A-Za-z][\w./-]*[\x22']: ?[\x22'][\^~]?\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?[\x22']|\b[a-z][\w./-]*[:=]v?\d+\.\d+\.\d+(?:-[\w.]+|(?:rc|RC|[abp]|alpha|beta|\.dev|\.post)\d+)?\b",
+            r"@?[A-Za-z][\w./-]*(?:@[\^~]?v?|==)\d+\.\d+(?:\.\d+)*(?:-[\w.]+|\.?[A-Za-z]+\d+)?\b",
+            r"|[\x22'][@A-Za-z][\w./-]*[\x22']: ?[\x22'][\^~]?\d+\.\d+(?:\.\d+)*(?:-[\w.]+)?[\x22']|\b[a-z][\w./-]*[:=]v?\d+\.\d+\.\d+(?:-[\w.]+|\.?[A-Za-z]+\d+)?\b",
             r"|(?i)\b(?:go|java|node|php|python|ruby|rust|swift|typescript) v?\d+\.\d+(?:\.\d+)*\b(?-i)",
-            r"|(?m:^)[ \t]*[A-Za-z]\w*[-_./][\w./-]*\w v\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|RC|[abp]|alpha|beta|\.dev|\.post)\d+)?\b",
-            r"|\bv\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|RC|[abp]|alpha|beta|\.dev|\.post)\d+)?\b|\b\d+\.\d+\.\d+(?:\.\d+)*(?:-[\w.]+|(?:rc|RC|[abp]|alpha|beta|\.dev|\.post)\d+)?\b",
+            r"|(?m:^)[ \t]*[A-Za-z]\w*[-_./][\w./-]*\w v\d+\.\d+(?:\.\d+)*(?:-[\w.]+|\.?[A-Za-z]+\d+)?\b",
+            r"|\bv\d+\.\d+(?:\.\d+)*(?:-[\w.]+|\.?[A-Za-z]+\d+)?\b|\b\d+\.\d+\.\d+(?:\.\d+)*(?:-[\w.]+|\.?[A-Za-z]+\d+)?\b",
         ),
     ),
     kind(Name::Port, r"(?i)(?:\bport[ :=]+|localhost:|127\.0\.0\.1:|0\.0\.0\.0:)\d{2,5}\b"),
