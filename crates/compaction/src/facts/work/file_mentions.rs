@@ -157,11 +157,11 @@ pub(in crate::facts) fn is_placeholder(path: &str) -> bool {
     path.contains("REDACTED") || file_name(path).contains('[') && !ROUTES.contains(&ending)
 }
 
-/// Whether a part of a path stands for any: `scripts/X.py`, `turn-N.md`, `run-XXXXXX.txt`.
+/// Whether a part of a path stands for any: `scripts/X.py`, `turn-N.md`, mktemp's `run-XX….txt`.
 pub(in crate::facts) fn has_variable(path: &str) -> bool {
     path.split('/')
         .filter_map(|it| it.split('.').next())
-        .any(|stem| stem.ends_with("XXX") || matches!(stem.rsplit(['-', '_']).next(), Some("N" | "X")))
+        .any(|stem| stem.ends_with("XX") || matches!(stem.rsplit(['-', '_']).next(), Some("N" | "X")))
 }
 
 /// Whether a path is among what an agent or a package manager keeps for itself: instructions that were loaded, caches.

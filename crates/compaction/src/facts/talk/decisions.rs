@@ -1,0 +1,203 @@
+//! Questions of the model, and what the user's replies decide.
+
+use super::is_choice;
+use super::orders::{QUESTION_START, polarity};
+use super::report::text_of_model;
+use crate::facts::text::ascii_first::AsciiFirstRegex;
+use crate::facts::text::cues::{CUES, Lowercased};
+use crate::facts::text::stretches::{Stretch, stretches};
+use crate::facts::text::{clip, clip_end, flat, sentences, without_bold};
+use crate::facts::voice::{Prompt, Quote};
+use crate::facts::{Detail, Fact, Topic};
+use history::Message;
+
+/// Maximum characters of a prompt that answers the model's question if it says yes or no or chooses.
+pub(super) const MAX_ANSWER_CHARS: usize = 240;
+
+/// Maximum bytes of a prompt that answers a question whatever it says.
+pub(in crate::facts) const MAX_REPLY_BYTES: usize = 60;
+
+/// Maximum characters of an answer that begins with a yes.
+const MAX_APPROVAL_CHARS: usize = 400;
+
+pub(super) static CHOSEN_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:(?:let'?s )?(?:go|do|take|use|pick|choose)(?: with| for)? )?(?:(?:option|approach|choice|number|plan|no\.?|#) ?)?([1-9]|[a-h])(?:\W|$)",
+);
+static OFFERED_OPTION: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?mi)^\s*(?:[-*•]\s*)?[*_(]*(?:option\s+|approach\s+)?([1-9]|[a-h])[*_]*[.):\]—–-][*_]*\s+(\S.*)$",
+);
+/// The option that the model recommends: `My recommendation: **A** — …`.
+static RECOMMENDED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?im)^\W*(?:my recommendation(?: is)?|i(?:['’]d| would)? (?:strongly )?(?:recommend|suggest|go with))[:\s*]+(?:option |approach )?(?-i:([1-9A-H]))\**\s*(?:$|[.,:;—–(-])",
+);
+/// The model is to go on, which chooses between no alternatives.
+static GO_ON: AsciiFirstRegex = AsciiFirstRegex::new(r"(?i)^\W*(?:please )?(?:proceed|continue|go on)\W*$");
+/// The model offers to do something.
+static OFFER: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*(?:(?:do you )?want me to|would you like me to|shall i)\b");
+/// A question that proposes nothing: a reply to it is a request.
+pub(super) static OPEN_INVITATION: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)\b(?:any|some)(?:thing|where) (?:else|more)\b|\bwhat(?:'s|’s| is| comes)? (?:next|else)\b|\b(?:how|what) (?:else )?can i (?:help|do)\b",
+    r"|\bwhat would you like(?: me)? to (?:do|work)\b|\bother (?:questions|requests|changes)\b",
+));
+/// An order to find something out, which leaves it open.
+static ASKS_WHETHER: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:please )?(?:check|verify|confirm|review|see|assess|evaluate|determine)\b.*\bwhether\b",
+);
+/// The user complains about what was done, which decides nothing.
+static COMPLAINS: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:(?:i|we) (?:didn['’]?t|did not|never) (?:tell|ask|want|say|said|asked|told)|not what (?:i|we) (?:asked|said|meant|wanted))\b",
+);
+/// The beginning of a counter-question.
+static DOUBT_START: AsciiFirstRegex =
+    AsciiFirstRegex::new(r"(?i)^\W*(?:q:|(?:ok(?:ay)?|but|so|and|hm+|mh+|mm+)\b)");
+/// A question without a question mark within a sentence.
+static QUESTION_WITHIN: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"\bIs there\b|\bAre there\b|(?i)\b(?:is there (?:like )?an?|do you (?:think|know|suggest)|can you (?:check|look|explain|reconsider))\b",
+);
+
+/// The last question of a text, which its options may follow.
+fn last_question(text: &str) -> Option<&str> {
+    let tail = clip_end(text, 4_000);
+    // Options may follow the question, but not more than a sentence of prose.
+    let last = sentences(tail).into_iter().rev().take(8);
+    let mut prose = 0;
+    for sentence in last {
+        if is_question(sentence) {
+            return Some(sentence);
+        }
+        prose += usize::from(!OFFERED_OPTION.is_match(sentence) && sentence.chars().count() > 40);
+        if prose > 1 {
+            break;
+        }
+    }
+    None
+}
+
+/// The sentence before options of which the model recommends one, which asks whether that is taken, with the option.
+fn recommended(text: &str) -> Option<(&str, String)> {
+    let tail = clip_end(text, 4_000);
+    let options: Vec<_> = OFFERED_OPTION.find_iter(tail).collect();
+    let [first, .., last] = &options[..] else { return None };
+    let wanted = RECOMMENDED.captures(&tail[last.end()..])?.get(1)?.as_str();
+    Some((sentences(&tail[..first.start()]).pop()?, option(tail, wanted)?))
+}
+
+/// The question with which a message of the model ends, or that its recommendation asks.
+pub(super) fn closing_question(text: &str) -> Option<&str> {
+    last_question(text).or_else(|| recommended(text).map(|it| it.0))
+}
+
+pub(in crate::facts) fn is_question(text: &str) -> bool {
+    // An emoji or closing mark may follow the question mark.
+    let mark = |it: char| !it.is_alphanumeric() && !"?？.!。！".contains(it);
+    text.trim_end_matches(mark).ends_with(['?', '？'])
+}
+
+pub(super) fn read_decisions(
+    number: usize,
+    prompt: &Prompt,
+    before: Option<&Message>,
+    facts: &mut Vec<Fact>,
+) {
+    let said = prompt.whole();
+    let whole: &str = &said;
+    let short = whole.chars().count() <= MAX_ANSWER_CHARS;
+    let before = before.map(text_of_model).unwrap_or_default();
+    let lower = Lowercased::of(whole);
+    // Prose may follow an offer, which a bare yes or no answers even so.
+    let bare = is_choice(whole) && (CUES.approve.is_in(&lower) || CUES.refuse.is_in(&lower));
+    let offers = |it: &&str| OFFER.is_match(it) && is_question(it);
+    let offer = || sentences(clip_end(&before, 4_000)).into_iter().rfind(offers);
+    let asked = last_question(&before).or_else(|| offer().filter(|_| bare));
+    let advised = recommended(&before).filter(|_| bare);
+    let asked = asked.or(advised.as_ref().map(|it| it.0));
+    let push =
+        |text: Quote, asked: Option<&str>, means: Option<String>, refused: bool, facts: &mut Vec<Fact>| {
+            let asked = asked.map(|it| flat(clip(it, 240).0));
+            let detail = Detail::Choice { asked, means, refused, superseded: None };
+            facts.push(Fact::from_user(Topic::Decisions, number, text, detail));
+        };
+    // "2", "option B", "go with the first": refers to the offered options.
+    if short && let Some(letter) = CHOSEN_OPTION.captures(whole).and_then(|it| it.get(1)) {
+        let alone = whole.chars().count() <= 3 || whole[..letter.start()].chars().any(char::is_alphabetic);
+        let single = alone
+            || whole[letter.end()..].starts_with([',', '.', ')', ' '])
+                && letter.as_str().chars().all(|c| c.is_ascii_digit());
+        if single
+            && OFFERED_OPTION.find_iter(&before).nth(1).is_some()
+            && let Some(means) = option(&before, letter.as_str())
+        {
+            push(said.clone(), asked, Some(means), false, facts);
+            return;
+        }
+    }
+    if GO_ON.is_match(whole) && asked.is_some_and(|it| it.contains(", or ")) {
+        return;
+    }
+    if asked.is_some_and(|it| replies_to(it, whole)) {
+        // Approval may come with a further question.
+        let approved = approves(&lower, whole);
+        let means = advised.map(|it| it.1).filter(|_| approved);
+        push(said.clone(), asked, means, CUES.refuse.is_in(&lower) && !approved, facts);
+        return;
+    }
+    let stretches = prompt.parts().iter().flat_map(|it| stretches(it));
+    let typed = stretches.filter(|it| it.0 == Stretch::Typed).flat_map(|it| sentences(it.1));
+    for sentence in typed {
+        // Rules are read elsewhere, and instructions of a harness decide nothing.
+        let other = sentence.chars().count() > 320
+            || is_question(sentence)
+            || (QUESTION_START.is_match(sentence) && !sentence.contains(", ") && !sentence.contains("et's"))
+            || QUESTION_WITHIN.is_match(sentence)
+            || whole.len() > 2_500
+            || polarity(sentence).is_some()
+            || ASKS_WHETHER.is_match(sentence) && !sentence.contains("et's") && !sentence.contains("et’s")
+            || COMPLAINS.is_match(sentence);
+        let lower = Lowercased::of(sentence);
+        if !other
+            && (CUES.choose.is_in(&lower) || short && CUES.reverse.is_in(&lower))
+            && let Some(quote) = prompt.quote(sentence)
+        {
+            push(quote, None, None, false, facts);
+        }
+    }
+}
+
+/// What the last option of a message is that has a letter or number.
+fn option(message: &str, wanted: &str) -> Option<String> {
+    let is_wanted = |it: &str| it.eq_ignore_ascii_case(wanted);
+    let offered = OFFERED_OPTION.captures_iter(message).filter(|it| is_wanted(&it[1])).last()?;
+    Some(without_bold(&flat(clip(offered[2].trim_matches(['*', ' ']), 200).0)))
+}
+
+fn approves(lower: &Lowercased, whole: &str) -> bool {
+    // "Ok, but what if …?" approves nothing.
+    CUES.approve.is_in(lower) && !(asks(whole) && DOUBT_START.is_match(whole) && sentences(whole).len() == 1)
+}
+
+pub(in crate::facts) fn asks(prompt: &str) -> bool {
+    is_question(prompt) || QUESTION_START.is_match(prompt) || prompt.starts_with('/')
+}
+
+/// Whether a prompt answers the question `asked`: it is short, or decides, or approves.
+pub(super) fn replies_to(asked: &str, prompt: &str) -> bool {
+    let lower = Lowercased::of(prompt);
+    let count = prompt.chars().count();
+    let approves = approves(&lower, prompt);
+    let decides = approves || CUES.refuse.is_in(&lower) || CUES.choose.is_in(&lower);
+    let short = prompt.len() <= MAX_REPLY_BYTES || count <= MAX_ANSWER_CHARS && decides;
+    (!asks(prompt) && short || approves && count <= MAX_APPROVAL_CHARS) && !OPEN_INVITATION.is_match(asked)
+}
+
+/// Whether a message of the model ends with a question that waits for the user.
+pub(in crate::facts) fn leaves_question(text: &str) -> bool {
+    closing_question(text).is_some_and(|it| !OPEN_INVITATION.is_match(it))
+}
+
+/// Whether a prompt answers the question with which the model's message before it ends.
+pub(in crate::facts) fn answers_question(prompt: &Message, before: &Message) -> bool {
+    let Some(prompt) = Prompt::of(prompt) else { return false };
+    let before = text_of_model(before);
+    closing_question(&before).is_some_and(|it| replies_to(it, &prompt.whole()))
+}
