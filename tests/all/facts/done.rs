@@ -204,7 +204,11 @@ fn tasks_in_a_list_are_no_rules() {
     };
     let told = page(&prompt("- Show the pressure, but don't copy the old gauge"));
     assert!(!under(&told, "Rules").contains("always open"), "{told}");
-    assert!(under(&told, "Asked for in this task").contains("always open the newest valve"), "{told}");
+    let ledger = facts::read(&session(&prompt("- Show the pressure, but don't copy the old gauge")));
+    let asked = |it: &str| ledger.about(facts::Topic::Directives).any(|fact| fact.text.contains(it));
+    assert!(asked("always open the newest valve"), "{told}");
+    // The goal tells it whole.
+    assert_eq!(told.matches("always open the newest valve").count(), 1, "{told}");
     let told = page(&prompt("- no new chimney"));
     assert!(under(&told, "Rules").contains("no new chimney"), "{told}");
     let told = page(&prompt("- Never touch the chimney"));

@@ -406,23 +406,21 @@ fn what_was_asked_for_in_an_earlier_task_is_no_part_of_this_one() {
 
 #[test]
 fn of_a_plan_only_its_bounds_bind() {
-    let page = page(concat!(
+    let ledger = facts::read(&session(concat!(
         "@user\nImplement the following plan:\n\n# Plan: a new pump\n\n## Context\n\nThe old pump should never run dry. It must be stopped by hand.\n\n",
         "## Files to modify\n\n### 1. `src/pump.rs`\n\nUse `Valve` only in the new way.\n\n1. The pump must call `close` first.\n\n- A retry must end in one run.\n\n",
         "All changes are in `src/pump.rs`; the boiler remains unchanged.\n\n",
         "## What NOT to change\n\n- `src/boiler.rs` stays as-is\n- the names of the pipes\n\n## Verification\n\nAlways run the whole suite before a commit.\n\n",
         "@model\nI begin.\n",
-    ));
-    let asked = page.split_once("## Asked for in this task\n").unwrap().1.split("\n## ").next().unwrap();
-    for told in [
-        "\"What NOT to change - `src/boiler.rs` stays as-is - the names of the pipes\"",
-        "\"All changes are in `src/pump.rs`; the boiler remains unchanged.\"",
-        "\"A retry must end in one run.\"",
-        "\"Always run the whole suite before a commit.\"",
-    ] {
-        assert!(asked.contains(told), "{told}\n{page}");
-    }
-    assert_eq!(asked.lines().count(), 4, "{asked}");
+    )));
+    let asked: Vec<_> = ledger.about(facts::Topic::Directives).map(|it| facts::flat(&it.text)).collect();
+    let bounds = [
+        "What NOT to change - `src/boiler.rs` stays as-is - the names of the pipes",
+        "All changes are in `src/pump.rs`; the boiler remains unchanged.",
+        "A retry must end in one run.",
+        "Always run the whole suite before a commit.",
+    ];
+    assert_eq!(asked, bounds);
 }
 
 #[test]
@@ -439,11 +437,12 @@ fn an_order_that_refers_back_is_told_with_what_it_refers_to() {
 fn the_bounds_of_a_plan_do_not_count_as_its_requirements() {
     let musts: String = (0..7).map(|it| format!("- Pipe {it} must be closed before winter.\n")).collect();
     let kept: String = (0..3).map(|it| format!("- The boiler number {it} remains unchanged.\n")).collect();
-    let page = page(&format!(
+    let ledger = facts::read(&session(&format!(
         "@user\nImplement this plan:\n\n# Plan\n\n## Changes\n\n{musts}{kept}\n@model\nI begin.\n"
-    ));
-    assert!(page.contains("- \"Pipe 6 must be closed before winter.\""), "{page}");
-    assert!(page.contains("- \"The boiler number 2 remains unchanged.\""), "{page}");
+    )));
+    let asked: Vec<&str> = ledger.about(facts::Topic::Directives).map(|it| &*it.text).collect();
+    assert!(asked.contains(&"Pipe 6 must be closed before winter."), "{asked:?}");
+    assert!(asked.contains(&"The boiler number 2 remains unchanged."), "{asked:?}");
 }
 
 #[test]

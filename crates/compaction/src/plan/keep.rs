@@ -502,9 +502,9 @@ fn last_turn(
     };
     let room = room.saturating_sub(draft.size(&words));
     let (mut tail, mut left) = fitting(draft, prompt + 1, room);
-    if tail == end {
-        // Not even the newest unit fits: its outputs are shortened to what does.
-        let start = boundary_to(draft, end - 1).max(prompt + 1);
+    if draft.items[tail..].iter().all(|it| draft.message(it).is_none_or(is_thinking)) {
+        // Not even the newest unit that did something fits: its outputs are shortened to what does.
+        let start = if tail > prompt + 1 { boundary_to(draft, tail - 1).max(prompt + 1) } else { end };
         if start < end {
             squeeze(draft, start, room);
             (tail, left) = fitting(draft, prompt + 1, room);
@@ -512,6 +512,11 @@ fn last_turn(
     }
     moved(draft, prompt);
     LastTurn { words: Some(words), tail, left }
+}
+
+/// Whether the model only thought.
+fn is_thinking(message: &Message) -> bool {
+    message.parts.iter().all(|it| matches!(it, Part::Reasoning(_)))
 }
 
 fn moved(draft: &mut Draft<'_>, prompt: usize) {

@@ -183,7 +183,9 @@ fn write_slice(
         last_answered: facts::question_answered(history).or_else(|| finished(history, ledger)),
         replied: facts::last_reply(history).filter(|it| *it >= ask.region.end),
         end: ask.region.end,
-        goes_on: step.as_ref().map(|it| it.message).filter(|it| goes_on(history, *it, ask.region.end)),
+        goes_on: step
+            .as_ref()
+            .and_then(|it| Some((it.message, went_on(history, it.message, ask.region.end)?))),
         answers: facts::answers(history),
         below,
         follows_up: pursued.is_some_and(|it| it.text.len() <= FOLLOW_UP),
@@ -225,15 +227,19 @@ fn finished(history: &History, ledger: &Ledger) -> Option<usize> {
     facts::final_answer(history).filter(|_| !ledger.facts.iter().any(left))
 }
 
-/// Whether the turn of message `at` goes on behind the summary.
-fn goes_on(history: &History, at: usize, end: usize) -> bool {
+/// What is told of a step of message `at` whose turn went on: in the summary, or behind it.
+fn went_on(history: &History, at: usize, end: usize) -> Option<&'static str> {
     let messages = history.messages();
+    if messages[at + 1..end.max(at + 1)].iter().any(|it| it.calls().next().is_some()) {
+        return Some(facts::MORE_DONE);
+    }
     let same_turn =
         messages[at + 1..].iter().position(|it| it.is_prompt()).is_none_or(|it| at + 1 + it >= end);
     let spoken = |it: &Message| {
         it.role == Role::Assistant && it.parts.iter().any(|it| !matches!(it, Part::Reasoning(_)))
     };
-    same_turn && messages[end..].iter().take_while(|it| !it.is_prompt()).any(spoken)
+    let behind = same_turn && messages[end..].iter().take_while(|it| !it.is_prompt()).any(spoken);
+    behind.then_some(facts::GOES_ON)
 }
 
 fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Candidate<'a>> {
@@ -243,8 +249,9 @@ fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Cand
     let again = |it: &Candidate, later: &[&Candidate]| {
         it.kind == LineKind::Command && later.iter().any(|later| says_the_same(it, later))
     };
-    let told =
-        |(at, it): (usize, &&Candidate)| !stands_in_its_message(it, &all) && !again(it, &all[at + 1..]);
+    let told = |(at, it): (usize, &&Candidate)| {
+        !stands_in_its_message(it, all.iter().copied()) && !again(it, &all[at + 1..])
+    };
     all.iter().enumerate().filter(|it| told(*it)).map(|it| *it.1).collect()
 }
 
@@ -254,16 +261,22 @@ fn says_the_same(one: &Candidate, other: &Candidate) -> bool {
     one.section == other.section && text(one).is_some_and(|it| text(other) == Some(it))
 }
 
-/// Whether an order stands behind the whole message that it is from, which tells it.
-fn stands_in_its_message(item: &Candidate, all: &[&Candidate]) -> bool {
+/// Whether the line of the message that an order is from tells it. What is forbidden must not be overlooked there.
+fn stands_in_its_message<'i>(item: &Candidate, mut all: impl Iterator<Item = &'i Candidate<'i>>) -> bool {
+    if item.kind != LineKind::Directive {
+        return false;
+    }
+    let forbids = item.fact.detail == Detail::Rule(Polarity::Forbid);
     let text = facts::flat(&item.fact.text);
-    let tells = |it: &Candidate| {
-        it.kind == LineKind::Said
-            && it.fact.message == item.fact.message
-            && it.section == item.section
+    all.any(|it| {
+        let told = match it.kind {
+            LineKind::Goal | LineKind::Last => !forbids,
+            LineKind::Said => it.section == item.section,
+            _ => false,
+        };
+        told && it.fact.message == item.fact.message
             && it.now.as_ref().is_some_and(|it| it.0.text.contains(&text))
-    };
-    item.kind == LineKind::Directive && all.iter().any(|it| tells(it))
+    })
 }
 
 /// What tells of the region, in the order of the ledger: its facts, the request that is pursued behind it, and where the

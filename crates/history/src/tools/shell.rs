@@ -398,7 +398,9 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
             out.extend(files().filter(|it| it.parse::<i64>().is_err()).map(all(Meaning::Read)));
         }
         // SWE-agent's own commands, which it mixes with the shell's.
-        "open" => out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Read))),
+        "open" if !rest.iter().any(|it| it.starts_with('-')) => {
+            out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Read)));
+        }
         "create" => out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Create))),
         "edit" => out.push(Action::new(Meaning::Edit)),
         program => out.extend(manifest(program, rest).map(|it| Action::on(Meaning::Edit, it))),

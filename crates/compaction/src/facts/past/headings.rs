@@ -131,6 +131,9 @@ pub(crate) const REPLIED_BELOW: &str = " (the messages below end with a reply, w
 /// Suffix of the last step, where the messages behind the summary go on with it.
 pub(crate) const GOES_ON: &str = " (goes on in the messages below)";
 
+/// As [`GOES_ON`], where the model called more tools in between without a word.
+pub(crate) const MORE_DONE: &str = " (more was done since)";
+
 /// Suffix of a goal that was answered, up to the number of the message that answered it.
 pub(crate) const ANSWERED: &str = " (answered at [#";
 /// As [`ANSWERED`], where the session no longer contains the answer; up to the number of a later message.

@@ -22,7 +22,9 @@ use crate::facts::text::{
 use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
-pub(crate) use headings::{ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, GOES_ON, REPLIED_BELOW};
+pub(crate) use headings::{
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, GOES_ON, MORE_DONE, REPLIED_BELOW,
+};
 use headings::{Heading, op_in, parse_heading};
 use history::{History, Kind, Message, Part};
 use step_index::StepIndex;
@@ -389,7 +391,8 @@ impl SummaryReader<'_> {
         let body = if quotes { body } else { without_bold(&body) };
         // Our format: a goal or question that was answered since.
         let requests = matches!(topic, Topic::Goal | Topic::Last);
-        let body = [GOES_ON, REPLIED_BELOW].iter().find_map(|it| body.strip_suffix(it)).unwrap_or(&body);
+        let body =
+            [GOES_ON, MORE_DONE, REPLIED_BELOW].iter().find_map(|it| body.strip_suffix(it)).unwrap_or(&body);
         let at = [ANSWERED, ANSWERED_BEFORE].iter().find_map(|it| body.rsplit_once(it));
         let at = at.filter(|it| it.1.ends_with(')')).map(|it| it.0);
         let goal = at.or_else(|| body.strip_suffix(ANSWERED_BELOW)).filter(|_| requests);

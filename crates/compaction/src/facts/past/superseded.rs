@@ -8,7 +8,7 @@ use super::present::{self, is_report, says_remaining};
 use super::progress;
 use super::step_index::MAX_CANDIDATES;
 use crate::facts::plan::TaskUpdate;
-use crate::facts::talk::orders::{for_one_request, polarity};
+use crate::facts::talk::orders::{for_one_request, forbids_changes, polarity};
 use crate::facts::talk::report::{delivers, speaks, statements, text_of_model};
 use crate::facts::talk::{MAX_REPLY_BYTES, answers_question, asks, is_question, is_trivial, leaves_question};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
@@ -286,11 +286,18 @@ fn is_request(message: &Message) -> bool {
 
 /// Drops rules that were given for one request, once the user has made another.
 pub(in crate::facts) fn drop_expired_rules(history: &History, facts: &mut Vec<Fact>) {
-    let Some(newest) = history.messages().iter().rposition(is_request) else { return };
+    let messages = history.messages();
+    let Some(newest) = messages.iter().rposition(is_request) else { return };
+    let changes = |it: &&Fact| matches!(it.detail, Detail::File { op, .. } if op.changes());
+    let changed = facts.iter().filter(changes).map(|it| it.message).max().unwrap_or(0);
+    let over = |rule: &Fact| {
+        for_one_request(&rule.text)
+            // A review is over once files were changed for a later request.
+            || forbids_changes(&rule.text)
+                && messages.get(rule.message + 1..changed).is_some_and(|it| it.iter().any(is_request))
+    };
     let rule = |it: &Fact| matches!(it.topic, Topic::Constraints | Topic::Directives);
-    facts.retain(|it| {
-        !(rule(it) && it.voice() == Voice::User && it.message < newest && for_one_request(&it.text))
-    });
+    facts.retain(|it| !(rule(it) && it.voice() == Voice::User && it.message < newest && over(it)));
 }
 
 /// Maximum bytes of a question that is no task of its own.
@@ -401,7 +408,9 @@ pub fn answers(history: &History) -> Vec<(usize, usize)> {
     let (mut asked, mut said, mut works) = (Vec::new(), None, false);
     for (number, message) in messages.iter().enumerate() {
         if is_request(message) {
+            // "Shall I?" "Yes": what was asked for is not done yet.
             let answer = said.take().filter(|it: &usize| !works || is_report(&messages[*it]));
+            let answer = answer.filter(|_| !is_answer(messages, number));
             if let Some(answer) = answer {
                 out.extend(asked.drain(..).map(|it| (it, answer)));
             }

@@ -383,7 +383,10 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
         }
     }
     let current = state_at(messages, said, true);
-    if !current.is_empty() {
+    // If the model works on a later request, what it said before is no step of that.
+    let works =
+        last.is_some_and(|it| it > said) && messages[said + 1..].iter().any(|it| it.calls().next().is_some());
+    if !current.is_empty() && !works {
         facts.push(fact(ModelTopic::Current, current));
     }
     // If the user wrote since, that request is what is open.

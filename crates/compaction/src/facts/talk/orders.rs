@@ -110,6 +110,11 @@ pub(in crate::facts) fn for_one_request(rule: &str) -> bool {
     CUES.once.is_in(&lower) && !CUES.lasting.is_in(&lower) && !rule.trim().contains([';', '；', '\n'])
 }
 
+/// Whether a rule forbids every change, as the order of a review does.
+pub(in crate::facts) fn forbids_changes(rule: &str) -> bool {
+    CUES.no_changes.is_in(&Lowercased::of(rule))
+}
+
 /// Whether a rule holds beyond the task at hand: an order may, a report or a requirement of the product does not.
 fn is_standing_rule(sentence: &str, polarity: Polarity) -> bool {
     /// A longer sentence that begins with "no" is a report. Bytes.

@@ -413,6 +413,7 @@ impl Work<'_> {
         if listed.len() + of_commit.len() > MOST {
             return;
         }
+        let since = |it: &String| self.listed_before && !has_listed(&self.changed_before, it);
         let mut changes = Vec::new();
         for (of_commit, it) in
             of_commit.iter().map(|it| (true, it)).chain(listed.iter().map(|it| (false, it)))
@@ -420,7 +421,7 @@ impl Work<'_> {
             let Some(name) = resolve(it) else { continue };
             // It may have been changed before the session, unless an earlier list does not have it.
             let new = self.uncommitted_at_first.as_ref().is_some_and(|it| !has_listed(it, &name));
-            let since = self.listed_before && !has_listed(&self.changed_before, &name);
+            let since = since(&name);
             let stays = it.change == Change::Deleted && self.untracked.contains(&name);
             let by = if self.is_carried(&name) {
                 Some(By::Session)
@@ -435,7 +436,9 @@ impl Work<'_> {
         };
         let committed = committed.into_iter().filter_map(|it| resolve(&named(it)));
         let committed = committed.filter(|it| is_file(it) && (at_root || files.contains_key(it)));
-        changes.extend(committed.map(|it| (it, Change::Modified, Some(By::Other), false)));
+        // One that was read may have been changed before that.
+        let by = |it: &String| (!self.files.contains_key(it) || since(it)).then_some(By::Other);
+        changes.extend(committed.map(|it| (it.clone(), Change::Modified, by(&it), false)));
         let names = || changes.iter().map(|it| it.0.clone());
         if !self.delegated || !self.listed_before {
             self.changed_before.extend(names());

@@ -56,7 +56,8 @@ impl Work<'_> {
         if outcome.ok != Some(false) && !NOT_ENTERED.is_match(output.text.as_str()) {
             // Git takes them from the root of the repository.
             let here: Vec<&ParsedCommand> = parsed.iter().filter(|it| !self.is_of_other_tree(it)).collect();
-            for path in here.into_iter().flat_map(ParsedCommand::files_of_revision) {
+            let there = |it: &String| !absent.contains(&it.as_str());
+            for path in here.into_iter().flat_map(ParsedCommand::files_of_revision).filter(there) {
                 let read =
                     Action { meaning: Meaning::Read, path: Some(path), to: None, command: None, dir: None };
                 self.record_file_action(number, &read, output);

@@ -146,7 +146,8 @@ impl Layout<'_, '_> {
             for &number in by_kind.get(&tier.kind).into_iter().flatten() {
                 let item = &items[number];
                 let is_late = sealed == Some(item.fact.message) && tier.kind.is_detail();
-                let is_told = tier.kind == LineKind::Asked && is_quoted(items, &item.fact.text);
+                let is_told = tier.kind == LineKind::Asked && is_quoted(items, &item.fact.text)
+                    || super::stands_in_its_message(item, items.iter());
                 if is_late == late && !is_told {
                     self.admit(number, items, tier, &mut admitted);
                 }

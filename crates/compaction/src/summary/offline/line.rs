@@ -6,7 +6,7 @@ use super::quote::{cut, finished_plan, words};
 use super::script;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
-    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, Detail, Fact, FileOp, GOES_ON, Ledger, Name, Outcome,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, Detail, Fact, FileOp, Ledger, Name, Outcome,
     REPLIED_BELOW, REPOSITORY, Topic, UNREADABLE, Voice, is_read_only,
 };
 
@@ -35,8 +35,8 @@ pub(super) struct LineStyle {
     pub(super) replied: Option<usize>,
     /// The first message behind the summary.
     pub(super) end: usize,
-    /// The message of the last step, if its turn goes on behind the summary.
-    pub(super) goes_on: Option<usize>,
+    /// The message of the last step, and what is told behind it if its turn went on.
+    pub(super) goes_on: Option<(usize, &'static str)>,
     /// Requests, in order, and what answered each.
     pub(super) answers: Vec<(usize, usize)>,
     /// The request that stands behind the summary word for word, if it is what is pursued now.
@@ -186,8 +186,9 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
                 single(plan.unwrap_or_else(|| words(fact, chars))).ending(&style.end_of_goal(fact, over))
             }
             Topic::Last => single(words(fact, chars)).ending(&style.answer_of_last(fact)),
-            Topic::Current if style.goes_on == Some(fact.message) => {
-                single(words(fact, chars)).ending(GOES_ON)
+            Topic::Current => {
+                let suffix = style.goes_on.filter(|it| it.0 == fact.message).map_or("", |it| it.1);
+                single(words(fact, chars)).ending(suffix)
             }
             _ => match fact.topic.row().mark {
                 Some(mark) => single(format!("{} {}", style.mark(mark), cut(&fact.text, chars))),

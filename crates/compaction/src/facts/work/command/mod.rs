@@ -439,10 +439,17 @@ impl ParsedCommand {
             let mut lines = output.lines().filter_map(|it| it.strip_prefix(&head));
             lines.any(|it| it.contains(word.as_str()) && it.ends_with(": No such file or directory"))
         };
+        // `fatal: path 'src/a.rs' does not exist in 'HEAD'`
+        let not_in_revision = |word: &&str| {
+            let quoted = format!("'{word}'");
+            output.lines().any(|it| it.contains("fatal: ") && it.contains(&quoted))
+        };
+        let of_git = self.programs.iter().filter(|it| it.words[0] == "git").flat_map(|it| &it.words);
+        let revised = of_git.filter_map(|it| Some(it.split_once(':')?.1)).filter(not_in_revision);
         let words = self.programs.iter().flat_map(|it| it.words.iter().skip(1).map(move |word| (it, word)));
         let refused = words.filter(|(program, word)| refused(program, word)).map(|it| it.1.as_str());
         // Of several files, some may have been printed.
-        given.filter(|it| it.clone().count() == 1).flatten().chain(refused).collect()
+        given.filter(|it| it.clone().count() == 1).flatten().chain(refused).chain(revised).collect()
     }
 
     /// The words of each program, and where it runs.

@@ -111,7 +111,12 @@ impl Log {
             self.since += 1;
             self.made.push((hash.as_str().to_owned(), subject));
         }
-        if let Some((range, listed)) = of_head(command, output) {
+        // A list of another tree takes nothing from what is known of this one.
+        let here = tree.is_some() && self.commits.iter().any(|it| apart_from_tree(&it.1).1.is_empty());
+        if let Some((range, mut listed)) = of_head(command, output).filter(|_| !here) {
+            for (_, subject) in listed.iter_mut() {
+                subject.extend(tree.map(|it| format!("{IN_TREE}{it})")));
+            }
             self.range = range;
             self.at = Some(number);
             (self.since, self.unprinted) = (0, 0);

@@ -36,6 +36,7 @@ static NOTHING: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
 static CHECKED: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^(?:ok\s+\S+\s+(?:\(cached\)|[\d.]+s)\s*(?:coverage.*)?$|\s*--- (?:PASS|FAIL)|FAIL\b)",
 );
+static PACKAGE_FAILED: AsciiFirstRegex = AsciiFirstRegex::new(r"(?m)^FAIL\t\S+\t[\d.]+s$");
 
 /// Whether a checker says that there was nothing to check.
 pub(super) fn checked_nothing(text: &str, counts: Option<&Counts>) -> bool {
@@ -46,6 +47,11 @@ pub(super) fn checked_nothing(text: &str, counts: Option<&Counts>) -> bool {
 pub(super) fn packages_passed(text: &str) -> bool {
     let mut checked = CHECKED.find_iter(text).map(|it| it.as_str()).peekable();
     checked.peek().is_some() && checked.all(|it| it.starts_with("ok") || it.contains("--- PASS"))
+}
+
+/// Whether a package that was tested failed (Go).
+pub(super) fn packages_failed(text: &str) -> bool {
+    text.contains("FAIL\t") && PACKAGE_FAILED.is_match(text)
 }
 
 pub(super) struct Counts {

@@ -8,7 +8,7 @@ mod printed;
 use super::command::{ParsedCommand, lets_through};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::without_escapes;
-use counts::{Counts, checked_nothing, counts_in, packages_passed};
+use counts::{Counts, checked_nothing, counts_in, packages_failed, packages_passed};
 use error_line::{ErrorLine, error_line, first_line, is_informative, panic_location, raised};
 use history::Output;
 use printed::{
@@ -61,6 +61,11 @@ static RUNNING: AsciiFirstRegex = AsciiFirstRegex::new(
 static COULD_NOT_START: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^\S.*: (?:No module named \S+|command not found|(?:\[Errno 2\] )?[Nn]o such file or directory|error: (?:unrecognized|unexpected) .*)$",
 );
+/// A program that the shell did not find.
+static NOT_FOUND: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?m)^(?:/\S*/)?(?:zsh|(?:ba|da)?sh|\(eval\))(?:\.exe)?:(?: ?(?:line )?\d+:)? ",
+    r"(?:command not found: (\S+)|(\S+): (?:command )?not found)\s*$",
+));
 /// An output that is nothing but a refusal of the system.
 static DENIED: AsciiFirstRegex =
     AsciiFirstRegex::new(r"^[^\n]*(?:: |\()(?:Operation not permitted|[Pp]ermission denied)\)?$");
@@ -231,8 +236,11 @@ impl Evidence<'_> {
     fn verdict(&self, has_result: bool) -> Option<bool> {
         let counts = self.counts.as_ref();
         let failed_count = counts.is_some_and(|it| it.failed);
-        let failures =
-            self.refused_push() || failed_count || self.verdict.is_some() || ends_as_failed(self.tail);
+        let failures = self.refused_push()
+            || failed_count
+            || self.verdict.is_some()
+            || packages_failed(self.tail)
+            || ends_as_failed(self.tail);
         let passes = counts.is_some_and(|it| !it.failed && it.tests)
             || self.error.is_none() && packages_passed(self.tail) && self.shows_failures();
         let kind = self.error.as_ref().map(|it| it.1);
@@ -254,11 +262,9 @@ impl Evidence<'_> {
         }
         let kind = kind.filter(|_| !self.prints_contents);
         let first = self.head.trim();
-        // zsh says it so; where more is printed, another program of the command ran.
-        let mut told = first.lines().filter(|it| is_informative(it));
-        let not_found = told.next().is_some_and(|it| it.starts_with("zsh: command not found: "));
+        let not_found = self.not_found();
         let could_not_start = first.lines().count() <= 2 && COULD_NOT_START.is_match(first)
-            || not_found && told.next().is_none()
+            || not_found == Some(true)
             || !self.prints_contents && DENIED.is_match(first);
         // `head` at the end of the pipe hides the failure of a program that states it.
         let cut_off = self.parsed.ends_in_viewer()
@@ -280,7 +286,7 @@ impl Evidence<'_> {
             _ if passes && !self.prints_contents => Some(true),
             // A failed test or compiler error counts, whatever ran after it.
             _ if kind.is_some_and(|it| it < ErrorLine::Message) => Some(false),
-            _ if self.hidden => None,
+            _ if self.hidden || not_found.is_some() => None,
             _ if !has_result && self.parsed.hides_check(!first.is_empty()) => None,
             Some(_) => Some(has_result || kind.is_none_or(|it| it < ErrorLine::Mark)),
             None if kind.is_some_and(|it| it != ErrorLine::Phrase) => Some(false),
@@ -297,6 +303,25 @@ impl Evidence<'_> {
             && self.made.is_none()
             && self.created.is_none();
         ok.filter(|it| !(*it && uncertain))
+    }
+
+    /// If the shell did not find a program of the command: whether it is the first one, or nothing else was printed.
+    fn not_found(&self) -> Option<bool> {
+        if !self.masked || self.parsed.hides_failure() {
+            return None;
+        }
+        let names = |part: &str, name: &str| {
+            let mut words = part.split(|it: char| it.is_whitespace() || "()\"'`".contains(it));
+            words.any(|it| it == name || it.rsplit('/').next() == Some(name))
+        };
+        let found = NOT_FOUND.captures(self.head)?;
+        let name = found.get(1).or_else(|| found.get(2))?.as_str();
+        let mut parts = self.command.split(['|', ';', '&', '\n']).map(str::trim);
+        let prepares =
+            |it: &str| it.is_empty() || ["cd ", "export ", "set "].iter().any(|start| it.starts_with(start));
+        let begins = parts.clone().find(|it| !prepares(it)).is_some_and(|it| names(it, name));
+        let alone = self.head.lines().filter(|it| is_informative(it)).count() == 1;
+        parts.any(|it| names(it, name)).then_some(begins || alone)
     }
 
     /// Why it failed.
