@@ -428,6 +428,19 @@ fn what_is_true_is_no_contradiction() {
             "- `npx oxlint .` → ok",
         ),
         (
+            vec![(
+                "go vet . | tail && go test ./... | tail && lint | tail",
+                "FAIL\nFAIL\tx/a\t0.7s\nok  \tx/b\t0.1s\nFAIL\n1 issue",
+            )],
+            vec![],
+            "- `go vet . | tail && go test ./... | tail && lint | tail` → failed",
+        ),
+        (
+            vec![("go test ./a | tail; go test ./a | tail", "FAIL\tx/a\t0.7s\nok  \tx/a\t0.1s")],
+            vec![],
+            "- `go test ./a | tail; go test ./a | tail` → ok",
+        ),
+        (
             vec![("mise run check; tail x", "[lint] bad\n[lint] ERROR task failed")],
             vec![],
             "- `mise run check; tail x` → failed",

@@ -1,5 +1,7 @@
 //! How a command ended, as far as its answer tells.
 
+use std::collections::HashSet;
+
 use super::error_line::{plain, says_error, signature, strength};
 use crate::probe::Outcome;
 use crate::text::{clip, ending};
@@ -43,6 +45,7 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
         && (command.contains('|') || own.len() < text.len() && text.starts_with("Script completed"))
         && signature(own).is_some_and(|it| strength(&it) >= 4)
         || crashed(end)
+        || !shows && leaves_package_failed(end)
         || command.contains(['|', ';'])
             && !command.contains("||")
             && ending(end, 1_000).lines().any(counts_problems);
@@ -119,6 +122,23 @@ fn counts_problems(line: &str) -> bool {
         || nx && line.contains(" failed")
         || checks
         || WHOLE.iter().any(|it| line.starts_with(it))
+}
+
+/// Whether a package failed and was not tested again with success (Go): `FAIL\texample.org/a\t0.7s`.
+fn leaves_package_failed(text: &str) -> bool {
+    let mut failed = HashSet::new();
+    for line in text.lines() {
+        match line.split('\t').collect::<Vec<_>>()[..] {
+            ["FAIL", package, time] if time.ends_with('s') => {
+                failed.insert(package);
+            }
+            ["ok  ", package, ..] => {
+                failed.remove(package);
+            }
+            _ => {}
+        }
+    }
+    !failed.is_empty()
 }
 
 /// Whether Node.js ended with an exception: a blank line and its version are the last that it prints.

@@ -59,7 +59,6 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                 last_number: Some(0),
                 rules: false,
                 has_section: false,
-                answered: None,
                 in_analysis: false,
                 indent: 0,
                 label: None,
@@ -167,8 +166,6 @@ struct SummaryReader<'a> {
     /// The current section is a list of rules.
     rules: bool,
     has_section: bool,
-    /// Where the last request stood that was told as answered: its other lines do not say so again.
-    answered: Option<String>,
     /// In an analysis, which the summary after it repeats.
     in_analysis: bool,
     /// Indentation of the last step, if it has a bullet: deeper lines belong to it.
@@ -396,11 +393,6 @@ impl SummaryReader<'_> {
         let at = [ANSWERED, ANSWERED_BEFORE].iter().find_map(|it| body.rsplit_once(it));
         let at = at.filter(|it| it.1.ends_with(')')).map(|it| it.0);
         let goal = at.or_else(|| body.strip_suffix(ANSWERED_BELOW)).filter(|_| requests);
-        let refs = REFS.find(body).map(|it| it.as_str().to_owned());
-        if goal.is_some() {
-            self.answered.clone_from(&refs);
-        }
-        let answered = goal.is_some() || requests && refs.is_some() && refs == self.answered;
         let body = REFS.replace_all(goal.unwrap_or(body), "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
@@ -412,7 +404,9 @@ impl SummaryReader<'_> {
         }
         let stepped = STEP_MARKS.iter().any(|it| body.starts_with(it.0));
         match topic {
-            Topic::Goal if answered && body.starts_with('"') => self.quotation(Topic::UserMessages, body),
+            Topic::Goal if goal.is_some() && body.starts_with('"') => {
+                self.quotation(Topic::UserMessages, body)
+            }
             Topic::Last | Topic::Current if stepped => self.step(topic, body, checked),
             _ => match topic.row().lines {
                 LineKind::Quoted => self.quotation(topic, body),

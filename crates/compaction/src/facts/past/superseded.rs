@@ -405,18 +405,21 @@ pub fn last_reply(history: &History) -> Option<usize> {
 pub fn answers(history: &History) -> Vec<(usize, usize)> {
     let messages = history.messages();
     let mut out = Vec::new();
-    let (mut asked, mut said, mut works) = (Vec::new(), None, false);
+    // The last message of the model, and whether it calls tools.
+    let (mut asked, mut said, mut last, mut works) = (Vec::new(), None, 0, false);
     for (number, message) in messages.iter().enumerate() {
         if is_request(message) {
             // "Shall I?" "Yes": what was asked for is not done yet.
-            let answer = said.take().filter(|it: &usize| !works || is_report(&messages[*it]));
+            // A turn that was cut off in the middle of the work answers nothing.
+            let answers = |it: &usize| !works || *it == last && is_report(&messages[*it]);
+            let answer = said.take().filter(answers);
             let answer = answer.filter(|_| !is_answer(messages, number));
             if let Some(answer) = answer {
                 out.extend(asked.drain(..).map(|it| (it, answer)));
             }
             asked.push(number);
         } else if message.role == Role::Assistant {
-            works = message.calls().next().is_some() && !delivers(message);
+            (last, works) = (number, message.calls().next().is_some() && !delivers(message));
             said = Some(number).filter(|_| speaks(message)).or(said);
         }
     }

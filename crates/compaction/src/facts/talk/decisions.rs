@@ -48,6 +48,10 @@ static ASKS_WHETHER: AsciiFirstRegex = AsciiFirstRegex::new(
 static COMPLAINS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:(?:i|we) (?:didn['’]?t|did not|never) (?:tell|ask|want|say|said|asked|told)|not what (?:i|we) (?:asked|said|meant|wanted))\b",
 );
+/// The user did not understand the question, which answers nothing.
+static PUZZLED: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)\b(?:(?:do not|don['’]?t|didn['’]?t) (?:understand|get (?:it|this|that)|follow)|(?:i['’]?m|i am)(?: \w+)? (?:confused|lost|overwhelm\w*)|what do you mean|(?:you|u)(?:['’]re| are)? meaning)\b",
+);
 /// The beginning of a counter-question.
 static DOUBT_START: AsciiFirstRegex =
     AsciiFirstRegex::new(r"(?i)^\W*(?:q:|(?:ok(?:ay)?|but|so|and|hm+|mh+|mm+)\b)");
@@ -187,7 +191,8 @@ pub(super) fn replies_to(asked: &str, prompt: &str) -> bool {
     let approves = approves(&lower, prompt);
     let decides = approves || CUES.refuse.is_in(&lower) || CUES.choose.is_in(&lower);
     let short = prompt.len() <= MAX_REPLY_BYTES || count <= MAX_ANSWER_CHARS && decides;
-    (!asks(prompt) && short || approves && count <= MAX_APPROVAL_CHARS) && !OPEN_INVITATION.is_match(asked)
+    let answers = !asks(prompt) && short || approves && count <= MAX_APPROVAL_CHARS;
+    answers && !OPEN_INVITATION.is_match(asked) && !PUZZLED.is_match(prompt)
 }
 
 /// Whether a message of the model ends with a question that waits for the user.

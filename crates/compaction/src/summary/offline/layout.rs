@@ -373,19 +373,12 @@ impl Layout<'_, '_> {
             if *topic == Topic::Errors {
                 sorted.sort_by_key(|it| LineKind::of(it.0) == LineKind::Mended);
             }
-            let mut answered = None;
             let mut age = Age::Current;
             for (fact, line) in sorted {
                 if self.age(fact) != std::mem::replace(&mut age, self.age(fact)) {
                     out.push_str(age.label());
                 }
                 match &line.label {
-                    // Of a request that is told in several lines, the first says it for all.
-                    None if matches!(topic, Topic::Goal | Topic::Last) => {
-                        let (request, at) = line::apart_from_answer(&line.text);
-                        let said = answered.replace((fact.message, at)) == Some((fact.message, at));
-                        out.push_str(&format!("- {}\n", if said { request } else { &line.text }));
-                    }
                     None if section.numbered
                         && matches!(topic, Topic::Done | Topic::Active | Topic::Open) =>
                     {

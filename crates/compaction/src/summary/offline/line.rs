@@ -198,12 +198,6 @@ fn unfolded(fact: &Fact, ended: Option<&Outcome>, chars: usize, style: &LineStyl
     }
 }
 
-/// The line of a request, and where it was answered.
-pub(super) fn apart_from_answer(line: &str) -> (&str, Option<&str>) {
-    let at = [ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, REPLIED_BELOW].iter().find_map(|it| line.rfind(it));
-    at.map_or((line, None), |at| (&line[..at], Some(&line[at..])))
-}
-
 /// The message of the last call that changed something or ran a program, whatever came of it.
 pub(super) fn last_work(ledger: &Ledger) -> Option<usize> {
     let works = |it: &&Fact| match &it.detail {
