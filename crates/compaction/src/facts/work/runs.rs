@@ -67,8 +67,13 @@ impl Work<'_> {
                 .filter(|it| it.meaning != Meaning::Run && !is_absent(it))
                 .for_each(|it| self.record_file_action(number, it, output));
             let dir = actions.first().and_then(|it| it.dir.as_deref());
+            // Whether a place that was only guessed is there, a hidden error does not tell: `ls ~/go 2>/dev/null`.
+            let hidden = commands.iter().any(|it| it.contains("2>/dev/null"));
             for place in parsed.iter().filter(|it| it.is_read_only()).flat_map(|it| it.searched_paths()) {
-                self.note_file(number, path(&place, dir, self.base));
+                let place = path(&place, dir, self.base);
+                if !(hidden && is_absolute(&place)) {
+                    self.note_file(number, place);
+                }
             }
             if parsed.iter().any(ParsedCommand::is_read_only) {
                 self.note_found_files(number, actions, output);
@@ -385,8 +390,14 @@ pub(in crate::facts) fn looked_in(actions: &[Action], base: Option<&str>) -> Opt
     if command.prints_from_root() {
         return Some(None);
     }
-    let at = command.printed_from()?;
-    Some(at.map(|it| path(&it, dir, base)).or(dir.map(str::to_owned)))
+    if let Some(at) = command.printed_from() {
+        return Some(at.map(|it| path(&it, dir, base)).or(dir.map(str::to_owned)));
+    }
+    // All of it ran in another place: what it prints is not of the working directory.
+    let mut places = command.placed().filter(|it| !["cd", "}"].contains(&it.0[0])).map(|it| it.1);
+    let place = places.next().flatten()?;
+    let elsewhere = path(place, dir, base);
+    (is_absolute(&elsewhere) && places.all(|it| it == Some(place))).then_some(Some(elsewhere))
 }
 
 /// What a call is for, where the agent says so (Claude Code, OpenCode).
