@@ -3,6 +3,7 @@
 mod rows;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
@@ -154,13 +155,23 @@ fn stands(source: &History, it: &Unsupported) -> bool {
     })
 }
 
-/// The directories below the working directory in which the shell stood, relative to it.
+/// The directories in which commands ran: below the working directory relative to it, and those that they went to.
 fn shell_dirs(source: &History) -> Vec<String> {
     let cwd = source.meta.cwd.as_deref().unwrap_or_default();
     let stood = source.meta.shell_dirs.iter().map(|it| canonical(&it.1, None, cwd));
-    let below = stood.filter(|it| !it.starts_with('/') && it.get(1..2) != Some(":"));
-    let dirs: std::collections::BTreeSet<String> = below.collect();
-    dirs.into_iter().take(8).collect()
+    let below: BTreeSet<String> =
+        stood.filter(|it| !it.starts_with('/') && it.get(1..2) != Some(":")).collect();
+    let ends = |it: char| it.is_whitespace() || "\"'\\;&|)".contains(it);
+    let entered = source.messages().iter().flat_map(|it| it.calls()).flat_map(|it| {
+        let entered = it.input.as_str().split("cd ").skip(1).filter(|it| it.starts_with(['/', '~']));
+        entered.filter_map(move |it| it.split(ends).next())
+    });
+    let mut entries: HashMap<String, usize> = HashMap::default();
+    entered.for_each(|it| *entries.entry(canonical(it, None, cwd)).or_default() += 1);
+    let mut elsewhere: Vec<(String, usize)> =
+        entries.into_iter().filter(|it| it.0.starts_with(['/', '~'])).collect();
+    elsewhere.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+    below.into_iter().take(8).chain(elsewhere.into_iter().take(24).map(|it| it.0)).collect()
 }
 
 /// What the source says of what is asked.
@@ -176,7 +187,7 @@ struct Support {
     /// In the user's words.
     user: NgramSet,
     cwd: String,
-    /// Where the shell stood below that, relative to it.
+    /// Where commands ran below that, relative to it, or elsewhere.
     shell_dirs: Vec<String>,
     tests_passed: bool,
     built: bool,
@@ -193,10 +204,12 @@ impl Support {
             shell_dirs: shell_dirs(source),
             ..Self::default()
         };
+        let mut claimed = Vec::new();
         for asked in asked {
             match asked {
                 Asked::Hash(_) => support.asks_hashes = true,
                 Asked::Path(it) => {
+                    claimed.push(*it);
                     for form in support.forms(it) {
                         support.paths.insert(hash(&form), false);
                     }
@@ -211,6 +224,9 @@ impl Support {
                 }
             }
         }
+        support
+            .shell_dirs
+            .retain(|dir| !dir.starts_with(['/', '~']) || claimed.iter().any(|it| it.starts_with(dir)));
         let (first, second) = source.messages().split_at(source.messages().len() / 2);
         let asked = support.clone();
         let other_half = || {
@@ -334,8 +350,18 @@ impl Support {
         // What the shell printed where it stood. What begins there already was printed from above.
         for dir in &self.shell_dirs {
             let below = !path.starts_with('/') && dir.split('/').next() != parts.first().copied();
-            if below && let Some(found) = self.paths.get_mut(&hash(&canonical(&path, Some(dir), ""))) {
-                *found = true;
+            if !below {
+                continue;
+            }
+            // And the directories above it.
+            let whole = canonical(&path, Some(dir), "");
+            let whole = whole.trim_start_matches('/');
+            let ends =
+                whole.match_indices('/').map(|it| it.0).filter(|it| *it > dir.len()).chain([whole.len()]);
+            for end in ends {
+                if let Some(found) = self.paths.get_mut(&hash(&whole[..end])) {
+                    *found = true;
+                }
             }
         }
     }
