@@ -3,7 +3,6 @@
 mod rows;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
 
 use foldhash::{HashMap, HashSet};
 use serde::Serialize;
@@ -155,23 +154,29 @@ fn stands(source: &History, it: &Unsupported) -> bool {
     })
 }
 
-/// The directories in which commands ran: below the working directory relative to it, and those that they went to.
+/// The directories below the working directory in which the shell stood, relative to it.
 fn shell_dirs(source: &History) -> Vec<String> {
     let cwd = source.meta.cwd.as_deref().unwrap_or_default();
     let stood = source.meta.shell_dirs.iter().map(|it| canonical(&it.1, None, cwd));
-    let below: BTreeSet<String> =
-        stood.filter(|it| !it.starts_with('/') && it.get(1..2) != Some(":")).collect();
+    let below = stood.filter(|it| !it.starts_with('/') && it.get(1..2) != Some(":"));
+    let dirs: std::collections::BTreeSet<String> = below.collect();
+    dirs.into_iter().take(8).collect()
+}
+
+/// The directories that commands entered most often, outside the working directory.
+fn entered_dirs(source: &History) -> Vec<String> {
+    const MOST: usize = 24;
     let ends = |it: char| it.is_whitespace() || "\"'\\;&|)".contains(it);
-    let entered = source.messages().iter().flat_map(|it| it.calls()).flat_map(|it| {
-        let entered = it.input.as_str().split("cd ").skip(1).filter(|it| it.starts_with(['/', '~']));
-        entered.filter_map(move |it| it.split(ends).next())
-    });
-    let mut entries: HashMap<String, usize> = HashMap::default();
-    entered.for_each(|it| *entries.entry(canonical(it, None, cwd)).or_default() += 1);
-    let mut elsewhere: Vec<(String, usize)> =
-        entries.into_iter().filter(|it| it.0.starts_with(['/', '~'])).collect();
-    elsewhere.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
-    below.into_iter().take(8).chain(elsewhere.into_iter().take(24).map(|it| it.0)).collect()
+    let mut count: HashMap<String, usize> = HashMap::default();
+    for call in source.messages().iter().flat_map(|it| it.calls()) {
+        let entered = call.input.as_str().split("cd ").skip(1).filter(|it| it.starts_with(['/', '~']));
+        for dir in entered.filter_map(|it| it.split(ends).next()) {
+            *count.entry(dir.trim_end_matches('/').to_owned()).or_default() += 1;
+        }
+    }
+    let mut dirs: Vec<(String, usize)> = count.into_iter().collect();
+    dirs.sort_by(|a, b| (b.1, &a.0).cmp(&(a.1, &b.0)));
+    dirs.into_iter().take(MOST).map(|it| it.0).collect()
 }
 
 /// What the source says of what is asked.
@@ -187,8 +192,10 @@ struct Support {
     /// In the user's words.
     user: NgramSet,
     cwd: String,
-    /// Where commands ran below that, relative to it, or elsewhere.
+    /// Where the shell stood below that, relative to it.
     shell_dirs: Vec<String>,
+    /// Where commands ran elsewhere.
+    entered: Vec<String>,
     tests_passed: bool,
     built: bool,
 }
@@ -202,14 +209,13 @@ impl Support {
         let mut support = Self {
             cwd: source.meta.cwd.as_deref().unwrap_or_default().replace('\\', "/"),
             shell_dirs: shell_dirs(source),
+            entered: entered_dirs(source),
             ..Self::default()
         };
-        let mut claimed = Vec::new();
         for asked in asked {
             match asked {
                 Asked::Hash(_) => support.asks_hashes = true,
                 Asked::Path(it) => {
-                    claimed.push(*it);
                     for form in support.forms(it) {
                         support.paths.insert(hash(&form), false);
                     }
@@ -224,9 +230,6 @@ impl Support {
                 }
             }
         }
-        support
-            .shell_dirs
-            .retain(|dir| !dir.starts_with(['/', '~']) || claimed.iter().any(|it| it.starts_with(dir)));
         let (first, second) = source.messages().split_at(source.messages().len() / 2);
         let asked = support.clone();
         let other_half = || {
@@ -350,18 +353,8 @@ impl Support {
         // What the shell printed where it stood. What begins there already was printed from above.
         for dir in &self.shell_dirs {
             let below = !path.starts_with('/') && dir.split('/').next() != parts.first().copied();
-            if !below {
-                continue;
-            }
-            // And the directories above it.
-            let whole = canonical(&path, Some(dir), "");
-            let whole = whole.trim_start_matches('/');
-            let ends =
-                whole.match_indices('/').map(|it| it.0).filter(|it| *it > dir.len()).chain([whole.len()]);
-            for end in ends {
-                if let Some(found) = self.paths.get_mut(&hash(&whole[..end])) {
-                    *found = true;
-                }
+            if below && let Some(found) = self.paths.get_mut(&hash(&canonical(&path, Some(dir), ""))) {
+                *found = true;
             }
         }
     }
@@ -375,9 +368,15 @@ impl Support {
         let home = plain.strip_prefix("~/").map(str::to_owned);
         let bare =
             |it: &str| it.split('/').filter(|it| !it.is_empty() && *it != ".").collect::<Vec<_>>().join("/");
+        // What was printed in a directory: all of it, or its last names, stand before the path.
+        let printed = self.entered.iter().filter_map(|dir| {
+            let starts = std::iter::once(0).chain(dir.match_indices('/').map(|it| it.0 + 1));
+            starts.into_iter().find_map(|at| plain.strip_prefix(&dir[at..])?.strip_prefix('/').map(bare))
+        });
         let forms: Vec<String> = [Some(bare(&plain)), Some(bare(&below)), home.as_deref().map(bare)]
             .into_iter()
             .flatten()
+            .chain(printed)
             .collect();
         if forms.iter().any(String::is_empty) { Vec::new() } else { forms }
     }
