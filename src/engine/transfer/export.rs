@@ -14,7 +14,7 @@ use crate::engine::transfer::container::{
 };
 use crate::engine::{Engine, Opened};
 use crate::files::Reading;
-use crate::store::{AuditVerb, Compaction, Handle, Scope, What};
+use crate::store::{AuditVerb, Compaction, Handle, NewCompaction, Scope, What};
 use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
@@ -180,12 +180,14 @@ fn container_compaction(
         sub_agent: None,
         names: names(compaction.handle)?,
         at: compaction.at,
-        profile: compaction.profile.clone(),
-        trigger: compaction.trigger.clone(),
-        tokens_before: compaction.tokens_before,
-        tokens_after: compaction.tokens_after,
-        summary: compaction.summary.clone(),
-        facts: compaction.facts.clone(),
+        about: NewCompaction {
+            profile: compaction.profile.clone(),
+            trigger: compaction.trigger.clone(),
+            tokens_before: compaction.tokens_before,
+            tokens_after: compaction.tokens_after,
+            summary: compaction.summary.clone(),
+            facts: compaction.facts.clone(),
+        },
         originals,
     })
 }

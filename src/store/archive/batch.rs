@@ -61,7 +61,7 @@ pub struct SessionOrigin {
 }
 
 /// A compaction about to happen.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NewCompaction {
     pub profile: String,
     /// `manual`, `auto` or `overflow`.
@@ -71,6 +71,7 @@ pub struct NewCompaction {
     /// The summary, or empty when there is none. Private passages and secrets are cut from what is kept.
     pub summary: String,
     /// What it kept, where that was scored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<FactTally>,
 }
 
