@@ -33,20 +33,23 @@ pub(super) fn read(value: &Value) -> Option<(Role, Vec<Part>)> {
 
 fn call(value: &Value, name: &str, key: &str, freeform: bool) -> Part {
     let input = called_with(value, key);
-    let id = match string(value, "call_id") {
-        "" => string(value, "id"),
-        it => it,
-    };
-    Part::Call(Call { id: id.into(), name: name.into(), input: input.into(), freeform, signature: None })
+    Part::Call(Call {
+        id: call_id(value).into(),
+        name: name.into(),
+        input: input.into(),
+        freeform,
+        signature: None,
+    })
+}
+
+fn call_id(value: &Value) -> &str {
+    let id = string(value, "call_id");
+    if id.is_empty() { string(value, "id") } else { id }
 }
 
 fn result(value: &Value) -> Output {
     let (text, found) = text_and_media(value.get("output"), attachment);
-    let id = match string(value, "call_id") {
-        "" => string(value, "id"),
-        it => it,
-    };
-    Output { cleared: is_cleared(&text), media: found.into(), ..Output::new(id, text) }
+    Output { cleared: is_cleared(&text), media: found.into(), ..Output::new(call_id(value), text) }
 }
 
 fn reasoning(value: &Value) -> Reasoning {
