@@ -349,11 +349,7 @@ fn new_rows<'a>(
                 let text = json::mend(&bytes);
                 let mut reader = LineReader::new(Some(WHOLE), 0);
                 let mut part = |raw: &str| reader.parts(&format!("[{raw}]")).parts.pop();
-                raw.extend(
-                    raw_blocks(&text)
-                        .into_iter()
-                        .filter_map(|it| Some((part(it.get())?, it.get().to_owned()))),
-                );
+                raw.extend(raw_blocks(&text).into_iter().filter_map(|it| Some((part(it)?, it.to_owned()))));
             }
         }
         // A part that is as it was keeps its bytes.
