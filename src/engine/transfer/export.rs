@@ -14,7 +14,7 @@ use crate::engine::transfer::container::{
 };
 use crate::engine::{Engine, Opened};
 use crate::files::Reading;
-use crate::store::{AuditVerb, Compaction, Handle, NewCompaction, Scope, What};
+use crate::store::{AuditVerb, Compaction, Handle, Scope, What};
 use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
@@ -161,7 +161,7 @@ fn container_compaction(
             message: None,
             call_id: None,
             tool: None,
-            tokens: compaction.tokens_before,
+            tokens: compaction.about.tokens_before,
             body: body(handle),
         });
     }
@@ -180,14 +180,7 @@ fn container_compaction(
         sub_agent: None,
         names: names(compaction.handle)?,
         at: compaction.at,
-        about: NewCompaction {
-            profile: compaction.profile.clone(),
-            trigger: compaction.trigger.clone(),
-            tokens_before: compaction.tokens_before,
-            tokens_after: compaction.tokens_after,
-            summary: compaction.summary.clone(),
-            facts: compaction.facts.clone(),
-        },
+        about: compaction.about.clone(),
         originals,
     })
 }
