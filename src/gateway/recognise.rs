@@ -3,14 +3,12 @@
 
 use std::ops::Range;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::capsule::MARK;
 use history::error::Result;
 use sessions::Format;
-use sessions::parse::raw::place;
+use sessions::parse::raw::{Fields, place};
 
 /// How Codex begins the prompt of a local compaction.
 const PROMPT: &str = "You are performing a CONTEXT CHECKPOINT COMPACTION";
@@ -60,20 +58,6 @@ pub fn may_concern_us(body: &[u8]) -> bool {
     [MARK, TRIGGER, PROMPT].iter().any(|it| memchr::memmem::find(body, it.as_bytes()).is_some())
 }
 
-#[derive(Deserialize)]
-struct RequestBody<'a> {
-    #[serde(borrow, default)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    messages: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    tools: Option<&'a RawValue>,
-    #[serde(default)]
-    stream: Option<bool>,
-    #[serde(default)]
-    model: Option<String>,
-}
-
 #[derive(Debug)]
 pub struct RecognisedRequest {
     /// The compaction it asks for, if it does.
@@ -88,19 +72,18 @@ pub struct RecognisedRequest {
 impl RecognisedRequest {
     /// Reads a body. `None` for what is no request with a list of items or messages: it is passed on as it is.
     pub fn read(body: &str, endpoint: ApiRoute) -> Option<Self> {
-        let read: RequestBody<'_> = serde_json::from_str(body).ok()?;
-        let list = match endpoint {
-            ApiRoute::Compact(api) if api != Format::OPENAI_RESPONSES => read.messages,
-            ApiRoute::Responses | ApiRoute::Compact(_) => read.input,
-        };
-        let raw: Vec<&RawValue> = serde_json::from_str(list?.get()).ok()?;
-        let no_tools = read.tools.is_none_or(|it| it.get().replace(char::is_whitespace, "") == "[]");
+        let read = Fields::of(body)?;
+        let items = read.list(match endpoint {
+            ApiRoute::Compact(api) if api != Format::OPENAI_RESPONSES => "messages",
+            ApiRoute::Responses | ApiRoute::Compact(_) => "input",
+        })?;
+        let no_tools = read.get("tools").is_none_or(|it| it.replace(char::is_whitespace, "") == "[]");
         let asked = match endpoint {
             ApiRoute::Compact(api) => Some(AskedBy::Compact(api)),
-            ApiRoute::Responses => raw.last().and_then(|it| asked_by(it.get(), no_tools)),
+            ApiRoute::Responses => items.last().and_then(|it| asked_by(it, no_tools)),
         };
-        let items = raw.iter().filter_map(|it| place(body, it.get())).collect();
-        Some(Self { asked, stream: read.stream == Some(true), model: read.model, items })
+        let items = items.iter().filter_map(|it| place(body, it)).collect();
+        Some(Self { asked, stream: read.get("stream") == Some("true"), model: read.text("model"), items })
     }
 
     /// The body with every capsule of ours as a user message; nothing if there is none.

@@ -2,7 +2,7 @@
 
 use crate::config::profiles::{self, BUILT_IN};
 use crate::engine::{self, Directories};
-use crate::store::AuditVerb;
+use crate::store::{AuditVerb, NewCompaction};
 use rmcp::model::{ErrorData, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
@@ -52,8 +52,9 @@ pub(super) fn list(state: &ServerState, caller: &Caller) -> Vec<Resource> {
     }
     let snapshots = engine.store.compactions(&state.scope(caller), None, LISTED as u32).unwrap_or_default();
     out.extend(snapshots.iter().map(|it| {
+        let NewCompaction { tokens_before, tokens_after, profile, .. } = &it.about;
         Resource::new(format!("{SCHEME}snapshot/{}", it.handle), it.handle.as_str())
-            .with_description(format!("{} → {} tokens by {}", it.tokens_before, it.tokens_after, it.profile))
+            .with_description(format!("{tokens_before} → {tokens_after} tokens by {profile}"))
             .with_mime_type("text/markdown")
     }));
     out
@@ -102,7 +103,7 @@ fn snapshot(state: &ServerState, caller: &Caller, handle: &str) -> Result<String
     let scope = state.readable(&engine, handle, None)?;
     let compaction = engine.store.compaction(&scope, handle)?;
     engine.audit(AuditVerb::Read, &scope, Some(&compaction.session.id), Some(handle));
-    Ok(compaction.summary)
+    Ok(compaction.about.summary)
 }
 
 fn profiles() -> Result<String> {

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Category, Fate, Page, ReportEntry, TimelineMark, TokensByCategory, escape, size};
+use super::{CATEGORIES, Fate, Page, TimelineMark, escape, size};
+use tokens::Categories;
 
 /// Steps of the drawing: more messages than this share one.
 const STEPS: usize = 400;
@@ -17,7 +18,7 @@ const PAST: usize = 6;
 struct Column {
     /// Message after its last.
     to: usize,
-    sum: TokensByCategory,
+    sum: Categories,
 }
 
 pub(super) fn context(out: &mut String, page: &Page) {
@@ -25,7 +26,7 @@ pub(super) fn context(out: &mut String, page: &Page) {
         return;
     }
     let steps = steps(page);
-    let top_sum: u64 = steps.last().map_or(0, |it| it.sum.iter().sum());
+    let top_sum: u64 = steps.last().map_or(0, |it| it.sum.total());
     let past: Vec<_> = page.marks.iter().filter_map(|it| Some((it, it.past?))).collect();
     let past = &past[past.len().saturating_sub(PAST)..];
     let top_sum = past.iter().map(|it| it.1.0).fold(top_sum, u64::max);
@@ -119,38 +120,27 @@ fn fates(out: &mut String, page: &Page) {
 fn steps(page: &Page) -> Vec<Column> {
     let all = page.before.len();
     let count = all.min(STEPS);
-    let mut sum = TokensByCategory::default();
-    sum[0] = page.overhead;
+    let mut sum = Categories { system: page.overhead, ..Categories::default() };
     let mut out = vec![Column { to: 0, sum }];
     let mut at = 0;
     for step in 1..=count {
         let to = all * step / count;
-        for entry in &page.before[at..to] {
-            add(&mut sum, entry);
-        }
+        sum = page.before[at..to].iter().fold(sum, |sum, it| sum + it.tokens);
         at = to;
         out.push(Column { to, sum });
     }
     out
 }
 
-fn add(sum: &mut TokensByCategory, entry: &ReportEntry) {
-    for (slot, tokens) in sum.iter_mut().zip(entry.tokens) {
-        *slot += tokens;
-    }
-}
-
 fn legend(out: &mut String, steps: &[Column]) {
     let Some(last) = steps.last() else { return };
-    let all: u64 = last.sum.iter().sum();
+    let all = last.sum.total();
     out.push_str("<ul class=\"legend\">");
-    for (category, tokens) in Category::ALL.into_iter().zip(last.sum) {
+    for ((title, colour), (_, tokens)) in CATEGORIES.into_iter().zip(last.sum.named()) {
         if tokens > 0 {
             let _ = write!(
                 out,
-                "<li><i style=\"background:var(--{})\"></i>{} <b>{}</b> {:.0} %</li>",
-                category.colour(),
-                category.name(),
+                "<li><i style=\"background:var(--{colour})\"></i>{title} <b>{}</b> {:.0} %</li>",
                 size(tokens),
                 tokens as f64 * 100.0 / all.max(1) as f64
             );
@@ -181,27 +171,26 @@ fn areas(out: &mut String, page: &Page, steps: &[Column], y: &dyn Fn(u64) -> f64
             "<line x1=\"0\" x2=\"{WIDE}\" y1=\"{at:.1}\" y2=\"{at:.1}\" stroke=\"var(--line)\" vector-effect=\"non-scaling-stroke\"/>"
         );
     }
-    for (index, category) in Category::ALL.into_iter().enumerate() {
-        if steps.iter().all(|it| it.sum[index] == 0) {
+    let edge =
+        |it: &Column, below: usize| HIGH - y(it.sum.named()[..below].iter().map(|it| it.1).sum()) * HIGH;
+    for (index, (_, colour)) in CATEGORIES.into_iter().enumerate() {
+        if steps.iter().all(|it| it.sum.named()[index].1 == 0) {
             continue;
         }
-        let below = |it: &Column| HIGH - y(it.sum[..index].iter().sum()) * HIGH;
-        let above = |it: &Column| HIGH - y(it.sum[..=index].iter().sum()) * HIGH;
         let mut path = String::new();
         for step in steps {
-            let _ = write!(path, "{:.1},{:.1} ", x(step.to), above(step));
+            let _ = write!(path, "{:.1},{:.1} ", x(step.to), edge(step, index + 1));
         }
         for step in steps.iter().rev() {
-            let _ = write!(path, "{:.1},{:.1} ", x(step.to), below(step));
+            let _ = write!(path, "{:.1},{:.1} ", x(step.to), edge(step, index));
         }
-        let _ =
-            write!(out, "<polygon points=\"{}\" fill=\"var(--{})\"/>", path.trim_end(), category.colour());
+        let _ = write!(out, "<polygon points=\"{}\" fill=\"var(--{colour})\"/>", path.trim_end());
     }
     // What a pointer meets: each column leads to its message.
     for pair in steps.windows(2) {
         let [from, to] = pair else { continue };
         let Some(entry) = page.before.get(from.to) else { continue };
-        let all: u64 = to.sum.iter().sum();
+        let all = to.sum.total();
         let _ = write!(
             out,
             "<a href=\"#m{0}\"><rect x=\"{1:.1}\" width=\"{2:.1}\" y=\"0\" height=\"{HIGH}\" fill=\"transparent\"><title>#{0} {3}: +{4} tokens, context {5}</title></rect></a>",
@@ -209,7 +198,7 @@ fn areas(out: &mut String, page: &Page, steps: &[Column], y: &dyn Fn(u64) -> f64
             x(from.to),
             x(to.to) - x(from.to),
             escape(&entry.who),
-            size(all - from.sum.iter().sum::<u64>()),
+            size(all - from.sum.total()),
             size(all)
         );
     }
@@ -255,20 +244,15 @@ fn then(out: &mut String, page: &Page, y: &dyn Fn(u64) -> f64) {
     if page.after.is_empty() {
         return;
     }
-    let mut sum = TokensByCategory::default();
-    sum[0] = page.overhead;
-    for entry in &page.after {
-        add(&mut sum, entry);
-    }
+    let overhead = Categories { system: page.overhead, ..Categories::default() };
+    let sum = page.after.iter().fold(overhead, |sum, it| sum + it.tokens);
     let mut below = 0;
-    for (category, tokens) in Category::ALL.into_iter().zip(sum).filter(|it| it.1 > 0) {
+    for ((title, colour), (_, tokens)) in CATEGORIES.into_iter().zip(sum.named()).filter(|(_, it)| it.1 > 0) {
         let _ = write!(
             out,
-            "<div style=\"bottom:{:.2}%;height:{:.2}%;background:var(--{})\" title=\"{} {}\"></div>",
+            "<div style=\"bottom:{:.2}%;height:{:.2}%;background:var(--{colour})\" title=\"{title} {}\"></div>",
             y(below) * 100.0,
             y(tokens) * 100.0,
-            category.colour(),
-            category.name(),
             size(tokens)
         );
         below += tokens;

@@ -8,43 +8,19 @@ use std::fmt::Write as _;
 
 use history::named;
 use score::Class;
+use tokens::Categories;
 
-/// Tokens by category, in the order of [`Category::ALL`].
-pub type TokensByCategory = [u64; Category::ALL.len()];
-
-named! {
-    /// What tokens are spent on, from the bottom of a stack to its top.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-    pub enum Category {
-        /// Instructions, client context and tool definitions.
-        #[default]
-        System = "system, tools, context",
-        Summary = "summaries",
-        User = "user",
-        Assistant = "assistant",
-        Reasoning = "reasoning",
-        Calls = "tool calls",
-        Outputs = "tool outputs",
-        /// Images and the like.
-        Media = "media",
-    }
-}
-
-impl Category {
-    /// The name of its colour in the style sheet.
-    fn colour(self) -> &'static str {
-        match self {
-            Self::System => "system",
-            Self::Summary => "summary",
-            Self::User => "user",
-            Self::Assistant => "assistant",
-            Self::Reasoning => "reasoning",
-            Self::Calls => "calls",
-            Self::Outputs => "outputs",
-            Self::Media => "media",
-        }
-    }
-}
+/// How categories are called for people, each with its colour in the style sheet, in the order of [`Categories::named`].
+const CATEGORIES: [(&str, &str); 8] = [
+    ("system, tools, context", "system"),
+    ("summaries", "summary"),
+    ("user", "user"),
+    ("assistant", "assistant"),
+    ("reasoning", "reasoning"),
+    ("tool calls", "calls"),
+    ("tool outputs", "outputs"),
+    ("media", "media"),
+];
 
 named! {
     /// What becomes of a message.
@@ -65,9 +41,7 @@ pub struct ReportEntry {
     pub number: Option<usize>,
     /// Who speaks, with the tool: `user`, `Bash`.
     pub who: String,
-    /// The category of most of its tokens.
-    pub category: Category,
-    pub tokens: TokensByCategory,
+    pub tokens: Categories,
     pub text: String,
     pub fate: Fate,
     /// It is the summary: `text` is all of it, in Markdown.
@@ -169,7 +143,7 @@ impl Page {
     }
 
     fn figures(&self, out: &mut String) {
-        let total = |of: &[ReportEntry]| of.iter().flat_map(|it| &it.tokens).sum::<u64>();
+        let total = |of: &[ReportEntry]| of.iter().map(|it| it.tokens.total()).sum::<u64>();
         let (before, after) = (total(&self.before), total(&self.after));
         out.push_str("<section class=\"figures\">\n");
         let box_of = |out: &mut String, big: String, small: String, gauge: String| {
@@ -336,8 +310,7 @@ mod tests {
         ReportEntry {
             number: Some(number),
             who: "user".into(),
-            category: Category::User,
-            tokens: [0, 0, 100, 0, 0, 0, 0, 0],
+            tokens: Categories { user: 100, ..Categories::default() },
             text: text.into(),
             fate,
             summary: false,

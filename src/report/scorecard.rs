@@ -1,7 +1,6 @@
 //! A scorecard from values: what each way to compact kept on many sessions, as Markdown.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use serde::Serialize;
 
@@ -46,6 +45,20 @@ impl Trial {
             unsupported: score.unsupported.len(),
             ..Self::default()
         }
+    }
+
+    /// In one line of a list.
+    fn line(&self) -> String {
+        if let Some(why) = &self.refused {
+            return format!("- {}: nothing was made: {why}\n", self.session);
+        }
+        let lost = |(class, tally): (&Class, &Tally)| {
+            let gone = tally.found - tally.kept;
+            (gone > 0).then(|| format!("{} {gone} of {}", class.name(), tally.found))
+        };
+        let lost: Vec<String> = self.classes.iter().filter_map(lost).collect();
+        let lost = if lost.is_empty() { "nothing".to_owned() } else { lost.join(", ") };
+        format!("- {}: {} kept; only in the archive: {lost}\n", self.session, share(self.kept))
     }
 
     /// Facts that are in the result neither as such nor in its verbatim end.
@@ -142,6 +155,12 @@ impl Chain {
         let left = quantile(self.links.iter().map(|it| it.left).collect(), 0.5)?;
         Some(Link { first, left })
     }
+
+    fn line(&self) -> String {
+        let middle = self.medians();
+        let (first, left) = (share(middle.map(|it| it.first)), share(middle.map(|it| it.left)));
+        line(&[self.way.clone(), at(Some(self.percent)), first, left, self.links.len().to_string()])
+    }
 }
 
 /// What one way made of the part before a cut, and what of the things used later is there.
@@ -209,159 +228,118 @@ fn share(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), |it| format!("{:.2}", (it * 100.0 + 1e-9).floor() / 100.0))
 }
 
-impl HindsightCard {
-    fn markdown(&self, out: &mut String) {
-        out.push_str(LATER);
-        let kinds: Vec<&str> = UsedKind::ALL.iter().map(|it| it.name()).collect();
-        let _ = writeln!(out, "| way | at | kept: median | 10th percentile | {} | cuts |", kinds.join(" | "));
-        let _ = writeln!(out, "|---|{}", "--:|".repeat(kinds.len() + 4));
-        for row in &self.rows {
-            let kinds: Vec<String> = UsedKind::ALL.iter().map(|it| share(row.kind(*it))).collect();
-            let _ = writeln!(
-                out,
-                "| {} | {} | **{}** | {} | {} | {} |",
-                row.way,
-                row.percent.map_or_else(|| "own size".to_owned(), |it| format!("{it} %")),
-                share(row.kept(0.5)),
-                share(row.kept(0.1)),
-                kinds.join(" | "),
-                row.looks.len()
-            );
-        }
-        let of = |it: &HindsightResult| share(it.hindsight.share());
-        let middle = |side: fn(&(HindsightResult, HindsightResult)) -> &HindsightResult| {
-            share(quantile(self.natives.iter().filter_map(|it| side(it).hindsight.share()).collect(), 0.5))
-        };
-        let _ = writeln!(
-            out,
-            "\n{} compactions of the agents' own, each beside ours of the same messages at no larger a size: median {} and {}.\n",
-            self.natives.len(),
-            middle(|it| &it.0),
-            middle(|it| &it.1)
-        );
-        out.push_str("| compaction | tokens | the agent's own | ours |\n|---|--:|--:|--:|\n");
-        for (native, ours) in &self.natives {
-            let _ =
-                writeln!(out, "| {} | {} | {} | {} |", native.session, native.tokens, of(native), of(ours));
-        }
-        out.push('\n');
-    }
+/// A line of a table.
+fn line(cells: &[String]) -> String {
+    format!("| {} |\n", cells.join(" | "))
 }
 
-impl Card {
-    pub fn markdown(&self) -> String {
-        let mut out = String::from(INTRODUCTION);
-        let tokens: u64 = self.sessions.iter().map(|it| it.1).sum();
-        let _ = writeln!(
-            out,
-            "{} sessions with {} tokens; {} more were too small (below 6,000 tokens) or unreadable. Facts: version {} of the rules.\n",
-            self.sessions.len(),
-            tokens,
-            self.left_out,
-            score::VERSION
-        );
-        let mut sizes: Vec<u64> = self.rows.iter().filter_map(|it| it.percent).collect();
-        sizes.sort_unstable();
-        sizes.dedup();
-        for percent in &sizes {
-            let _ = writeln!(out, "## At {percent} % of the tokens\n");
-            table(&mut out, self.rows.iter().filter(|it| it.percent == Some(*percent)));
-        }
-        out.push_str(DEFAULT);
-        table(&mut out, self.rows.iter().filter(|it| it.percent.is_none()));
-        self.dominated(&mut out);
-        self.truth(&mut out);
-        self.hindsight.markdown(&mut out);
-        out.push_str("## Five compactions in a row\n\n");
-        out.push_str(CHAINED);
-        out.push_str("\n| way | at | first cycle keeps | of that, left after the fifth | sessions |\n|---|--:|--:|--:|--:|\n");
-        for it in &self.chains {
-            let middle = it.medians();
-            let _ = writeln!(
-                out,
-                "| {} | {} % | {} | {} | {} |",
-                it.way,
-                it.percent,
-                share(middle.map(|it| it.first)),
-                share(middle.map(|it| it.left)),
-                it.links.len()
-            );
-        }
-        out.push_str("\n## Planted facts\n\n");
-        out.push_str(PLANTED);
-        for percent in &sizes {
-            let _ = writeln!(out, "\nAt {percent} %:\n");
-            table(&mut out, self.planted.iter().filter(|it| it.percent == Some(*percent)));
-        }
-        out.push_str("## What went worst\n\n");
-        out.push_str("The sessions of which our own profile keeps least, at 10 %:\n\n");
-        self.worst(&mut out);
-        out.push_str(LIMITS);
-        out.push_str("\n## Sessions\n\n");
-        for (name, tokens) in &self.sessions {
-            let _ = writeln!(out, "- {name} ({tokens} tokens)");
+/// The head of a table whose columns but the first are numbers.
+fn head(columns: &[&str]) -> String {
+    format!("| {} |\n|---|{}\n", columns.join(" | "), "--:|".repeat(columns.len() - 1))
+}
+
+fn at(percent: Option<u64>) -> String {
+    percent.map_or_else(|| "own size".to_owned(), |it| format!("{it} %"))
+}
+
+impl HindsightCard {
+    fn ways(&self) -> String {
+        let kinds: Vec<&str> = UsedKind::ALL.iter().map(|it| it.name()).collect();
+        let mut out = head(&[&["way", "at", "kept: median", "10th percentile"], &*kinds, &["cuts"]].concat());
+        for row in &self.rows {
+            let mut cells = vec![row.way.clone(), at(row.percent)];
+            cells.extend([format!("**{}**", share(row.kept(0.5))), share(row.kept(0.1))]);
+            cells.extend(UsedKind::ALL.iter().map(|it| share(row.kind(*it))));
+            cells.push(row.looks.len().to_string());
+            out.push_str(&line(&cells));
         }
         out
     }
 
+    fn natives(&self) -> String {
+        let middle = |side: fn(&(HindsightResult, HindsightResult)) -> &HindsightResult| {
+            share(quantile(self.natives.iter().filter_map(|it| side(it).hindsight.share()).collect(), 0.5))
+        };
+        format!(
+            "{} compactions of the agents' own, each beside ours of the same messages at no larger a size: median {} and {}.",
+            self.natives.len(),
+            middle(|it| &it.0),
+            middle(|it| &it.1)
+        )
+    }
+
+    fn compactions(&self) -> String {
+        let of = |it: &HindsightResult| share(it.hindsight.share());
+        let row = |(native, ours): &(HindsightResult, HindsightResult)| {
+            line(&[native.session.clone(), native.tokens.to_string(), of(native), of(ours)])
+        };
+        self.natives.iter().map(row).collect()
+    }
+}
+
+/// The page, with places for what is measured.
+const PAGE: &str = include_str!("scorecard.md");
+
+impl Card {
+    pub fn markdown(&self) -> String {
+        let tokens: u64 = self.sessions.iter().map(|it| it.1).sum();
+        let (count, left_out) = (self.sessions.len(), self.left_out);
+        let mut sizes: Vec<u64> = self.rows.iter().filter_map(|it| it.percent).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        let of_size = |rows: &[Row], size: Option<u64>| table(rows.iter().filter(|it| it.percent == size));
+        let by_size = |title: &dyn Fn(u64) -> String, rows: &[Row]| -> String {
+            sizes.iter().map(|it| format!("{}\n\n{}", title(*it), of_size(rows, Some(*it)))).collect()
+        };
+        let values = [
+            ("{counts}", format!("{count} sessions with {tokens} tokens; {left_out}")),
+            ("{version}", score::VERSION.to_string()),
+            ("{by_size}", by_size(&|it| format!("## At {it} % of the tokens"), &self.rows)),
+            ("{own_size}", of_size(&self.rows, None)),
+            ("{dominated}", self.dominated()),
+            ("{truth}", self.truth()),
+            ("{later}", self.hindsight.ways()),
+            ("{natives}", self.hindsight.natives()),
+            ("{compactions}", self.hindsight.compactions()),
+            ("{chains}", self.chains.iter().map(Chain::line).collect()),
+            ("{planted}", by_size(&|it| format!("\nAt {it} %:"), &self.planted)),
+            ("{worst}", self.worst()),
+            (
+                "{sessions}",
+                self.sessions.iter().map(|it| format!("- {} ({} tokens)\n", it.0, it.1)).collect(),
+            ),
+        ];
+        values.iter().fold(PAGE.trim_end().to_owned(), |page, (place, value)| page.replace(place, value))
+    }
+
     /// The sessions where a smaller result of the same profile loses fewer facts than its own size does.
-    fn dominated(&self, out: &mut String) {
-        for own in self.rows.iter().filter(|it| it.percent.is_none()) {
+    fn dominated(&self) -> String {
+        let of = |own: &Row| {
             let smaller = self.rows.iter().filter(|it| it.way == own.way && it.percent.is_some());
             let found: Vec<String> =
                 smaller.flat_map(|it| dominates(it, own)).map(|it| format!("- {it}\n")).collect();
-            let _ = writeln!(
-                out,
-                "A smaller budget loses fewer facts in {} cases.\n\n{}",
-                found.len(),
-                found.concat()
-            );
-        }
+            format!("A smaller budget loses fewer facts in {} cases.\n\n{}\n", found.len(), found.concat())
+        };
+        self.rows.iter().filter(|it| it.percent.is_none()).map(of).collect()
     }
 
     /// What the profile itself tells as true now.
-    fn truth(&self, out: &mut String) {
-        out.push_str(TRUE_NOW);
-        let Some(own) = self.rows.iter().find(|it| it.percent.is_none()) else { return };
-        for row in self.rows.iter().filter(|it| it.way == own.way) {
-            let shown = |it: Told| format!("{} of {} ({})", it.right, it.told, share(it.share()));
-            let _ = writeln!(
-                out,
-                "| {} | {} | {} | {} |",
-                row.percent.map_or_else(|| "own size".to_owned(), |it| format!("{it} %")),
-                shown(row.told(|it| it.open)),
-                shown(row.told(|it| it.outcomes)),
-                shown(row.told(|it| it.rules)),
-            );
-        }
-        out.push('\n');
+    fn truth(&self) -> String {
+        let Some(own) = self.rows.iter().find(|it| it.percent.is_none()) else { return String::new() };
+        let shown = |it: Told| format!("{} of {} ({})", it.right, it.told, share(it.share()));
+        let row = |row: &Row| {
+            let told = [row.told(|it| it.open), row.told(|it| it.outcomes), row.told(|it| it.rules)];
+            let [open, outcomes, rules] = told.map(shown);
+            line(&[at(row.percent), open, outcomes, rules])
+        };
+        self.rows.iter().filter(|it| it.way == own.way).map(row).collect::<String>() + "\n"
     }
 
-    fn worst(&self, out: &mut String) {
-        let Some(row) = self.rows.iter().find(|it| it.percent == Some(10)) else { return };
+    fn worst(&self) -> String {
+        let Some(row) = self.rows.iter().find(|it| it.percent == Some(10)) else { return String::new() };
         let mut trials: Vec<&Trial> = row.trials.iter().collect();
         trials.sort_by(|a, b| a.kept.unwrap_or(0.0).total_cmp(&b.kept.unwrap_or(0.0)));
-        for it in trials.into_iter().take(6) {
-            match &it.refused {
-                Some(why) => {
-                    let _ = writeln!(out, "- {}: nothing was made: {why}", it.session);
-                }
-                None => {
-                    let lost = |(class, tally): (&Class, &Tally)| {
-                        let gone = tally.found - tally.kept;
-                        (gone > 0).then(|| format!("{} {gone} of {}", class.name(), tally.found))
-                    };
-                    let lost: Vec<String> = it.classes.iter().filter_map(lost).collect();
-                    let _ = writeln!(
-                        out,
-                        "- {}: {} kept; only in the archive: {}",
-                        it.session,
-                        share(it.kept),
-                        if lost.is_empty() { "nothing".to_owned() } else { lost.join(", ") }
-                    );
-                }
-            }
-        }
+        trials.into_iter().take(6).map(Trial::line).collect()
     }
 }
 
@@ -386,112 +364,25 @@ pub fn dominates(small: &Row, large: &Row) -> Vec<String> {
         .collect()
 }
 
-fn table<'a>(out: &mut String, rows: impl Iterator<Item = &'a Row>) {
-    out.push_str("| way | kept: median | 10th percentile |");
+fn table<'a>(rows: impl Iterator<Item = &'a Row>) -> String {
     let letters: Vec<&str> = Class::ALL.iter().map(|it| it.letter()).collect();
-    let _ = writeln!(
-        out,
-        " {} | contradictions | unsupported | invalid | over budget | refused | size | ms |",
-        letters.join(" | ")
-    );
-    let _ = writeln!(out, "|---|{}", "--:|".repeat(letters.len() + 9));
+    let measures =
+        ["contradictions", "unsupported", "invalid", "over budget", "refused", "size", "ms"].as_slice();
+    let mut out = head(&[&["way", "kept: median", "10th percentile"], &*letters, measures].concat());
     for row in rows {
-        let classes: Vec<String> = Class::ALL.iter().map(|it| share(row.class(*it))).collect();
-        let _ = writeln!(
-            out,
-            "| {} | **{}** | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            row.way,
-            share(row.kept(0.5)),
-            share(row.kept(0.1)),
-            classes.join(" | "),
+        let mut cells = vec![row.way.clone(), format!("**{}**", share(row.kept(0.5))), share(row.kept(0.1))];
+        cells.extend(Class::ALL.iter().map(|it| share(row.class(*it))));
+        let counts = [
             row.sum(|it| it.contradictions),
             row.sum(|it| it.unsupported),
             row.sum(|it| usize::from(it.invalid > 0)),
             row.over(),
             row.trials.len() - row.done().count(),
-            row.size().map_or_else(|| "–".to_owned(), |it| format!("{:.0} %", it * 100.0)),
-            row.millis().map_or_else(|| "–".to_owned(), |it| format!("{it:.0}")),
-        );
+        ];
+        cells.extend(counts.map(|it| it.to_string()));
+        cells.push(row.size().map_or_else(|| "–".to_owned(), |it| format!("{:.0} %", it * 100.0)));
+        cells.push(row.millis().map_or_else(|| "–".to_owned(), |it| format!("{it:.0}")));
+        out.push_str(&line(&cells));
     }
-    out.push('\n');
+    out + "\n"
 }
-
-const INTRODUCTION: &str = "\
-# What survives a compaction
-
-Written by `epitome score --corpus DIR`; without a model, a key or a network, and the same for everyone with the same
-sessions (but for the milliseconds). It says what each way to compact keeps of the facts of real sessions, and what it
-loses. Facts are taken from the original alone, by code that shares nothing with the code that writes summaries.
-
-A fact counts as kept only in usable form and in one line: a path with what was done to it, a command with how it
-ended, a rule with its polarity. Facts that stand in the messages kept word for word at the end are not counted: that
-is nobody's merit. **Kept** is the share of all others, weighted by class; the median and the 10th percentile over the
-sessions.
-
-The classes: **U** rules the user gave (weight 3), **D** decisions (3), **L** last request and open question (3; here
-standing in the kept end counts), **F** files and what was last done to them (2), **X** commands and how they ended
-(2), **E** errors and whether they are gone (2), **P** open plan items (2), **G** the goal (2), **T** approaches tried
-and given up (1), **I** identifiers (1). Their columns are shares of all sessions' facts together.
-
-**contradictions**: lines that say the opposite of the original. **unsupported**: paths, commands, hashes, quotes or
-successes that the original does not bear out. **invalid**: results that break a rule of their API. **over budget**:
-results larger than asked for; some systems have a size of their own and take no other. **refused**: sessions of which
-nothing was made, such as when the profile's own limits forbid it; they are in no other column.
-
-The baselines: *keep-last* keeps the newest messages, *user-only* the user's messages before the newest, *masking*
-blanks old tool outputs, *skeleton* keeps the first words of each message, *file-list* the names of the files.
-Profiles of other systems write their summary offline here, in that system's sections: what a model would write in
-them is another matter.
-
-";
-
-const DEFAULT: &str = "\
-## At its own size
-
-What `epitome compact` does when nobody names a budget.
-
-";
-
-const TRUE_NOW: &str = "\
-## What is told as true now
-
-Of our own summaries: steps told as open that the session's plan does not have done at its end; commands told with the
-outcome that their exit code gives, where one was reported; lines under a heading for rules that are the user's own
-words.
-
-| at | open steps | outcomes | rules |
-|--:|--:|--:|--:|
-";
-
-const LATER: &str = "\
-## What was used later
-
-A session is cut at 60 % of its messages, and at each compaction of its agent's own; the part before is compacted. What
-counts are the things that the agent's calls named after the cut, that stood before it, and that nobody showed it again
-in between: paths, commands, symbols whose definition it had seen, values, and errors that came again. The end that
-stays word for word counts, too. *plain ledger* are the same facts as in our summary, in the order of the session.
-
-";
-
-const CHAINED: &str = "\
-A session is cut into five parts. After each, everything so far is compacted; the next part follows the outcome. What
-counts are facts of the first part that still hold at the end of the session.
-";
-
-const PLANTED: &str = "\
-Eight made-up sessions of 40 turns, six random facts a turn, made of words that no language has, so that no common
-word can satisfy them.
-";
-
-const LIMITS: &str = "
-## What this does not say
-
-- It is lexical: that a fact is said does not mean that a model will use it. Kept is an upper bound of that.
-- It knows the facts that its rules find. What hand-made labels say of the rules: at least 80 % of the facts that people
-  mark are found. Reasons, nuances and tone are not measured.
-- Small budgets measure what is pinned more than how well it is written. Read a summary before you trust a figure.
-- Our own summaries were improved against these figures. Sessions that were not in the corpus are the better test;
-  `epitome score --corpus` on your own is the best one.
-- Milliseconds are those of the machine at hand, for planning, writing and checking; reading the session and its facts
-  is apart.
-";

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::{Fate, Page, ReportEntry, escape, size};
+use super::{CATEGORIES, Fate, Page, ReportEntry, escape, size};
+use tokens::Categories;
 
 /// Characters of all messages' beginnings together, so that the page of a long session still opens at once.
 const BUDGET: usize = 900_000;
@@ -40,6 +41,12 @@ pub(super) fn sides(out: &mut String, page: &Page) {
     out.push_str("</div>\n");
 }
 
+/// The colour of what most of a message's tokens are.
+fn colour(tokens: &Categories) -> &'static str {
+    let named = tokens.named().into_iter().zip(CATEGORIES).rev();
+    named.max_by_key(|(it, _)| it.1).map_or("system", |(_, it)| it.1)
+}
+
 /// A message. `anchor`: the name it can be reached by.
 fn message(
     out: &mut String,
@@ -56,7 +63,7 @@ fn message(
     let _ = write!(
         out,
         "<article class=\"m{fate}\"{id} style=\"--of:var(--{})\"><header>",
-        entry.category.colour()
+        colour(&entry.tokens)
     );
     match (anchor, entry.number) {
         (Some(at), _) => {
@@ -73,7 +80,7 @@ fn message(
         (_, Fate::Cleared) => "<span class=\"tag cleared\">output cleared</span> ",
         (_, Fate::Kept | Fate::Summarized) => "",
     };
-    let _ = write!(out, "<span class=\"end\">{tag}{}</span></header>", size(entry.tokens.iter().sum()));
+    let _ = write!(out, "<span class=\"end\">{tag}{}</span></header>", size(entry.tokens.total()));
     if entry.summary {
         prose(out, &entry.text, messages);
     } else {

@@ -4,13 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::derive::parse_time;
 use super::{Session, Source};
 use crate::parse::lines;
+use crate::parse::raw::Fields;
 use history::error::Result;
 use history::json;
 use history::{History, Kind, Role, Usage};
@@ -154,15 +153,10 @@ pub(crate) fn each_row(source: &dyn Source, mut each: impl FnMut(Value)) -> Resu
 
 /// Every element of `messages`; whether there is such a list.
 pub(crate) fn each_message(source: &dyn Source, mut each: impl FnMut(Value)) -> Result<bool> {
-    #[derive(Deserialize)]
-    struct Document<'a> {
-        #[serde(borrow)]
-        messages: Vec<&'a RawValue>,
-    }
     let bytes = source.whole()?;
     let text = json::mend(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&bytes));
-    let Ok(document) = serde_json::from_str::<Document<'_>>(&text) else { return Ok(false) };
-    document.messages.iter().filter_map(|it| serde_json::from_str(it.get()).ok()).for_each(&mut each);
+    let Some(messages) = Fields::of(&text).and_then(|it| it.list("messages")) else { return Ok(false) };
+    messages.into_iter().filter_map(|it| serde_json::from_str(it).ok()).for_each(&mut each);
     Ok(true)
 }
 

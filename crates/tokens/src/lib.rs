@@ -215,17 +215,17 @@ impl Categories {
         self.named().iter().map(|it| it.1).sum()
     }
 
-    /// Each with its name in answers.
+    /// Each with its name in answers, from the bottom of a stack to its top.
     pub fn named(&self) -> [(&'static str, u64); 8] {
         [
             ("system", self.system),
+            ("summary", self.summary),
             ("user", self.user),
             ("assistant", self.assistant),
             ("reasoning", self.reasoning),
             ("tool_calls", self.tool_calls),
             ("tool_outputs", self.tool_outputs),
             ("media", self.media),
-            ("summary", self.summary),
         ]
     }
 }

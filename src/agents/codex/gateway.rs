@@ -4,14 +4,11 @@
 use std::ops::Range;
 use std::path::PathBuf;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use super::Codex;
 use crate::agents::{AgentRef, Env};
 use history::Part;
 use history::error::{Error, ErrorKind, Result};
-use sessions::parse::raw::place;
+use sessions::parse::raw::{Fields, place};
 
 /// The agent whose requests pass the gateway.
 pub const AGENT: AgentRef = &Codex;
@@ -90,22 +87,9 @@ pub fn gateway(settings: &str) -> Option<String> {
 
 /// Where the items stand in a line of a rollout that could hold a capsule.
 pub fn items(line: &str) -> Vec<Range<usize>> {
-    #[derive(Deserialize)]
-    struct RolloutLine<'a> {
-        #[serde(borrow)]
-        payload: &'a RawValue,
-    }
-    #[derive(Deserialize)]
-    struct Payload<'a> {
-        #[serde(borrow, default)]
-        replacement_history: Option<Vec<&'a RawValue>>,
-    }
-    let Ok(RolloutLine { payload }) = serde_json::from_str::<RolloutLine<'_>>(line) else {
-        return Vec::new();
-    };
-    let history =
-        serde_json::from_str::<Payload<'_>>(payload.get()).ok().and_then(|it| it.replacement_history);
-    history.unwrap_or_else(|| vec![payload]).iter().filter_map(|it| place(line, it.get())).collect()
+    let Some(payload) = Fields::of(line).and_then(|it| it.get("payload")) else { return Vec::new() };
+    let history = Fields::of(payload).and_then(|it| it.list("replacement_history"));
+    history.unwrap_or_else(|| vec![payload]).iter().filter_map(|it| place(line, it)).collect()
 }
 
 #[cfg(test)]

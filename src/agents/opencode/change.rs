@@ -33,38 +33,39 @@ pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
     let old = if same { &from.rows } else { &nothing };
     // Parts before their messages, which would take them along.
     for (key, row) in old.iter().rev() {
+        let (table, id) = key;
         let wanted = to.rows.get(key);
         if wanted.is_some_and(|it| it.data == row.data) {
             continue;
         }
-        let sql = format!("SELECT data FROM {} WHERE id = ?1", key.0.table());
-        let found = transaction.query_row(&sql, [&key.1], |it| Ok(text(it, 0)));
+        let sql = format!("SELECT data FROM {table} WHERE id = ?1");
+        let found = transaction.query_row(&sql, [id], |it| Ok(text(it, 0)));
         let found = found.ok().map(|it| as_exported(&it));
         if found.as_ref() != Some(&row.data) {
-            let what = format!("expected {} as it was read, found it changed; read the session again", key.1);
+            let what = format!("expected {id} as it was read, found it changed; read the session again");
             return Err(Error::new(ErrorKind::Changed, what).at_path(database));
         }
         let done = match wanted {
-            Some(it) => transaction.execute(
-                &format!("UPDATE {} SET data = ?2 WHERE id = ?1", key.0.table()),
-                params![key.1, as_stored(&it.data)],
-            ),
-            None => transaction.execute(&format!("DELETE FROM {} WHERE id = ?1", key.0.table()), [&key.1]),
+            Some(it) => {
+                let sql = format!("UPDATE {table} SET data = ?2 WHERE id = ?1");
+                transaction.execute(&sql, params![id, as_stored(&it.data)])
+            }
+            None => transaction.execute(&format!("DELETE FROM {table} WHERE id = ?1"), [id]),
         };
         done.map_err(failed)?;
     }
     // Messages sort before their parts, which refer to them.
     for (key, row) in to.rows.iter().filter(|it| !old.contains_key(it.0)) {
         let data = as_stored(&row.data);
-        let done = match key.0 {
-            RowTable::Message => transaction.execute(
+        let done = match &row.message {
+            None => transaction.execute(
                 "INSERT INTO message (id, session_id, time_created, time_updated, data) VALUES (?1, ?2, ?3, ?3, ?4)",
                 params![key.1, to.session, row.at, data],
             ),
-            RowTable::Part => transaction.execute(
+            Some(message) => transaction.execute(
                 "INSERT INTO part (id, message_id, session_id, time_created, time_updated, data) \
                  VALUES (?1, ?2, ?3, ?4, ?4, ?5)",
-                params![key.1, row.message, to.session, row.at, data],
+                params![key.1, message, to.session, row.at, data],
             ),
         };
         done.map_err(failed)?;
@@ -72,24 +73,10 @@ pub(super) fn change(database: &Path, from: &[u8], to: &[u8]) -> Result<()> {
     transaction.commit().map_err(failed)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum RowTable {
-    Message,
-    Part,
-}
-
-impl RowTable {
-    fn table(self) -> &'static str {
-        match self {
-            Self::Message => "message",
-            Self::Part => "part",
-        }
-    }
-}
-
 /// A message or part as it is stored: without its ids.
 struct StoredRow {
-    message: String,
+    /// Of a part: the message that it is of.
+    message: Option<String>,
     at: i64,
     data: Value,
 }
@@ -97,7 +84,8 @@ struct StoredRow {
 struct SessionRows {
     session: String,
     info: Value,
-    rows: BTreeMap<(RowTable, String), StoredRow>,
+    /// By table and id.
+    rows: BTreeMap<(&'static str, String), StoredRow>,
 }
 
 impl SessionRows {
@@ -118,9 +106,9 @@ impl SessionRows {
             let parts = message.get_mut("parts").and_then(Value::as_array_mut);
             for part in parts.into_iter().flatten() {
                 let (part, data) = stored(part.take()).ok_or_else(wrong)?;
-                rows.insert((RowTable::Part, part), StoredRow { message: id.clone(), at, data });
+                rows.insert(("part", part), StoredRow { message: Some(id.clone()), at, data });
             }
-            rows.insert((RowTable::Message, id.clone()), StoredRow { message: id, at, data });
+            rows.insert(("message", id), StoredRow { message: None, at, data });
         }
         Ok(Self { session, info, rows })
     }

@@ -304,10 +304,6 @@ fn info(row: &Row<'_>) -> rusqlite::Result<Value> {
         };
         columns.insert(name.to_owned(), value);
     }
-    let mut out = Map::new();
-    let put = |out: &mut Map<String, Value>, key: &str, value: Option<Value>| {
-        out.extend(value.map(|it| (key.to_owned(), it)));
-    };
     let plain = |column: &str| columns.get(column).cloned();
     // JSON in a text column.
     let parsed = |column: &str| {
@@ -317,48 +313,47 @@ fn info(row: &Row<'_>) -> rusqlite::Result<Value> {
         let found = columns.iter().filter_map(|(key, column)| Some(((*key).to_owned(), parsed(column)?)));
         Some(found.collect::<Map<_, _>>()).filter(|it| !it.is_empty()).map(Value::Object)
     };
-    for (key, column) in [
-        ("id", "id"),
-        ("slug", "slug"),
-        ("projectID", "project_id"),
-        ("workspaceID", "workspace_id"),
-        ("directory", "directory"),
-        ("path", "path"),
-        ("parentID", "parent_id"),
-        ("title", "title"),
-        ("agent", "agent"),
-    ] {
-        put(&mut out, key, plain(column));
-    }
-    put(&mut out, "model", parsed("model"));
-    put(&mut out, "version", plain("version"));
+    let tokens =
+        group(&[("input", "tokens_input"), ("output", "tokens_output"), ("reasoning", "tokens_reasoning")]);
+    let cache = group(&[("read", "tokens_cache_read"), ("write", "tokens_cache_write")]);
+    let tokens = tokens.map(|mut it| {
+        set(&mut it, "cache", cache.unwrap_or_else(|| json!({})));
+        it
+    });
     let summary = [
         ("additions", "summary_additions"),
         ("deletions", "summary_deletions"),
         ("files", "summary_files"),
         ("diffs", "summary_diffs"),
     ];
-    put(&mut out, "summary", group(&summary));
-    put(&mut out, "cost", plain("cost"));
-    let tokens =
-        group(&[("input", "tokens_input"), ("output", "tokens_output"), ("reasoning", "tokens_reasoning")]);
-    if let Some(mut tokens) = tokens {
-        let cache = group(&[("read", "tokens_cache_read"), ("write", "tokens_cache_write")]);
-        set(&mut tokens, "cache", cache.unwrap_or_else(|| json!({})));
-        put(&mut out, "tokens", Some(tokens));
-    }
-    put(&mut out, "share", group(&[("url", "share_url")]));
-    for key in ["metadata", "revert", "permission"] {
-        put(&mut out, key, parsed(key));
-    }
     let time = [
         ("created", "time_created"),
         ("updated", "time_updated"),
         ("compacting", "time_compacting"),
         ("archived", "time_archived"),
     ];
-    put(&mut out, "time", group(&time));
-    Ok(Value::Object(out))
+    let fields = [
+        ("id", plain("id")),
+        ("slug", plain("slug")),
+        ("projectID", plain("project_id")),
+        ("workspaceID", plain("workspace_id")),
+        ("directory", plain("directory")),
+        ("path", plain("path")),
+        ("parentID", plain("parent_id")),
+        ("title", plain("title")),
+        ("agent", plain("agent")),
+        ("model", parsed("model")),
+        ("version", plain("version")),
+        ("summary", group(&summary)),
+        ("cost", plain("cost")),
+        ("tokens", tokens),
+        ("share", group(&[("url", "share_url")])),
+        ("metadata", parsed("metadata")),
+        ("revert", parsed("revert")),
+        ("permission", parsed("permission")),
+        ("time", group(&time)),
+    ];
+    Ok(fields.into_iter().filter_map(|(key, value)| Some((key, value?))).collect())
 }
 
 #[cfg(test)]

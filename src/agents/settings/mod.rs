@@ -71,10 +71,11 @@ fn value_end(text: &str, at: usize) -> Option<usize> {
             b',' | b':' if depth > 0 => at += 1,
             b',' | b':' => return None,
             _ => {
+                let start = at;
                 while bytes.get(at).is_some_and(|it| it.is_ascii_alphanumeric() || b"+-.".contains(it)) {
                     at += 1;
                 }
-                if bytes.get(at).is_some_and(|it| !b",:]} \t\r\n/".contains(it)) {
+                if at == start || bytes.get(at).is_some_and(|it| !b",:]} \t\r\n/".contains(it)) {
                     return None;
                 }
             }
@@ -281,6 +282,8 @@ mod tests {
             "{\"a\":{\"b\":1]",
             "\u{1F600}",
             "/*",
+            "{/}",
+            "{\"a\": 1/2}",
         ] {
             assert!(check(file).is_err(), "{file}");
         }

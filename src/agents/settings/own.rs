@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
+use super::{skip, value_end};
 use crate::agents::{ALL, Env};
 
 /// The value at `path` (names joined by dots) in an agent's settings; nothing if the agent is unknown or does not say.
@@ -23,49 +24,24 @@ pub(crate) fn read(file: &Path) -> Option<Value> {
     if file.extension().is_some_and(|it| it == "toml") {
         toml::from_str(&text).ok()
     } else {
-        serde_json::from_str(&without_comments(text.trim_start_matches('\u{feff}'))).ok()
+        serde_json::from_str(&without_comments(text.trim_start_matches('\u{feff}'))?).ok()
     }
 }
 
-/// JSON out of JSON with `//` and `/* */` comments and trailing commas.
-fn without_comments(text: &str) -> String {
+/// JSON out of JSON with `//` and `/* */` comments and trailing commas; nothing if it is neither.
+fn without_comments(text: &str) -> Option<String> {
     let mut out = String::with_capacity(text.len());
-    let mut chars = text.chars().peekable();
-    let mut quoted = false;
-    while let Some(it) = chars.next() {
-        match it {
-            '\\' if quoted => {
-                out.push(it);
-                out.extend(chars.next());
-            }
-            '"' => {
-                quoted = !quoted;
-                out.push(it);
-            }
-            '/' if !quoted && chars.peek() == Some(&'/') => {
-                while chars.next_if(|it| *it != '\n').is_some() {}
-            }
-            '/' if !quoted && chars.peek() == Some(&'*') => {
-                chars.next();
-                let mut last = ' ';
-                for it in chars.by_ref() {
-                    if last == '*' && it == '/' {
-                        break;
-                    }
-                    last = it;
-                }
-            }
-            '}' | ']' if !quoted => {
-                let kept = out.trim_end().trim_end_matches(',').len();
-                if out.trim_end().ends_with(',') {
-                    out.truncate(kept);
-                }
-                out.push(it);
-            }
-            _ => out.push(it),
+    let mut at = skip(text, 0);
+    while let Some(first) = text.as_bytes().get(at) {
+        let mark = b"{}[],:".contains(first);
+        let end = if mark { at + 1 } else { value_end(text, at)? };
+        if b"}]".contains(first) && out.ends_with(',') {
+            out.pop();
         }
+        out.push_str(text.get(at..end)?);
+        at = skip(text, end);
     }
-    out
+    Some(out)
 }
 
 #[cfg(test)]

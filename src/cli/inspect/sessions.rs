@@ -188,9 +188,9 @@ fn row(engine: &Engine, found: FoundSession, continued: &BTreeMap<String, String
     let compactions = made.into_iter().map(|it| CompactionRow {
         handle: it.handle.as_str().to_owned(),
         at: derive::time(it.at),
-        profile: it.profile,
-        tokens_before: it.tokens_before,
-        tokens_after: it.tokens_after,
+        profile: it.about.profile,
+        tokens_before: it.about.tokens_before,
+        tokens_after: it.about.tokens_after,
         session_id: it.applied.as_ref().and_then(|it| it.session.clone()),
         applied: it.applied.is_some(),
     });

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::engine::input::measured::Measured;
 use crate::engine::{Ask, Compacted, Engine, Opened, To, compact, input::measured, method_info};
-use crate::report::{Category, Fate, Page, Remains, ReportEntry, ReportFact, TimelineMark, TokensByCategory};
+use crate::report::{Fate, Page, Remains, ReportEntry, ReportFact, TimelineMark};
 use history::error::Result;
 use history::secrets;
 use history::{History, Kind, Message, Part, Role};
@@ -123,19 +123,6 @@ fn prunes(history: &History) -> Vec<TimelineMark> {
 }
 
 fn entry(counter: &TokenCounter, tools: &HashMap<&str, &str>, message: &Message, fate: Fate) -> ReportEntry {
-    let it = counter.by_category(&History::new(vec![message.clone()], history::Meta::default()));
-    let tokens: TokensByCategory = [
-        it.system.saturating_sub(counter.overhead()),
-        it.summary,
-        it.user,
-        it.assistant,
-        it.reasoning,
-        it.tool_calls,
-        it.tool_outputs,
-        it.media,
-    ];
-    let most = tokens.iter().enumerate().max_by_key(|(at, tokens)| (**tokens, std::cmp::Reverse(*at)));
-    let category = most.map_or(Category::System, |(at, _)| Category::ALL[at]);
     let summary = message.kind == Kind::Summary;
     let (mut who, text) = said(message, tools);
     let text = if summary { message.plain() } else { text };
@@ -154,8 +141,7 @@ fn entry(counter: &TokenCounter, tools: &HashMap<&str, &str>, message: &Message,
     ReportEntry {
         number: message.from.map(|it| it as usize),
         who,
-        category,
-        tokens,
+        tokens: counter.categories(std::slice::from_ref(message)),
         text: secrets::mask(&text).into_owned(),
         fate,
         summary,

@@ -225,22 +225,20 @@ fn put_compactions(engine: &Engine, tables: &mut Tables, found: &FoundSession) -
     let project = found.cwd.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
     let scope = engine.scope_of(project);
     let (agent, id) = (found.agent.name(), found.id.as_str());
-    for Compaction { handle, at, profile, trigger, tokens_before, tokens_after, applied, facts, .. } in
-        engine.store.compactions(&scope, Some(id), MOST)?
-    {
+    for Compaction { handle, at, about, applied, .. } in engine.store.compactions(&scope, Some(id), MOST)? {
         tables.compactions.push(vec![
             agent.into(),
             id.into(),
             "epitome".into(),
             handle.as_str().into(),
             at.into(),
-            profile.into(),
-            trigger.into(),
-            tokens_before.into(),
-            tokens_after.into(),
+            about.profile.into(),
+            about.trigger.into(),
+            about.tokens_before.into(),
+            about.tokens_after.into(),
             applied.is_some().into(),
         ])?;
-        for it in facts {
+        for it in about.facts {
             tables.facts.push(vec![
                 agent.into(),
                 id.into(),

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::store::{Digest, FactTally, Handle, What, unwrapped};
+use crate::store::{Digest, Handle, NewCompaction, What, unwrapped};
 use history::error::{Error, ErrorKind, Result};
 use sessions::Source;
 
@@ -77,13 +77,8 @@ pub(crate) struct ContainerCompaction {
     pub(crate) names: Names,
     /// Milliseconds since 1970.
     pub(crate) at: i64,
-    pub(crate) profile: String,
-    pub(crate) trigger: String,
-    pub(crate) tokens_before: u64,
-    pub(crate) tokens_after: u64,
-    pub(crate) summary: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) facts: Vec<FactTally>,
+    #[serde(flatten)]
+    pub(crate) about: NewCompaction,
     pub(crate) originals: Vec<ContainerOriginal>,
 }
 

@@ -161,7 +161,7 @@ fn container_compaction(
             message: None,
             call_id: None,
             tool: None,
-            tokens: compaction.tokens_before,
+            tokens: compaction.about.tokens_before,
             body: body(handle),
         });
     }
@@ -180,12 +180,7 @@ fn container_compaction(
         sub_agent: None,
         names: names(compaction.handle)?,
         at: compaction.at,
-        profile: compaction.profile.clone(),
-        trigger: compaction.trigger.clone(),
-        tokens_before: compaction.tokens_before,
-        tokens_after: compaction.tokens_after,
-        summary: compaction.summary.clone(),
-        facts: compaction.facts.clone(),
+        about: compaction.about.clone(),
         originals,
     })
 }

@@ -13,7 +13,7 @@ use crate::engine::transfer::moved::{Directories, Moved};
 use crate::engine::write_back::Installed;
 use crate::engine::{Engine, Opened};
 use crate::files::{File, Reading};
-use crate::store::{self, AuditVerb, Batch, NewCompaction, Scope, SessionOrigin};
+use crate::store::{self, AuditVerb, Batch, Scope, SessionOrigin};
 use history::error::{Error, ErrorKind, Result};
 use sessions::{Format, Source};
 
@@ -322,14 +322,7 @@ fn archive(engine: &Engine, scope: &Scope, arrived: &Arrived<'_>, places: &Place
             },
             at: it.at,
             originals: originals.collect(),
-            compaction: Some(NewCompaction {
-                profile: it.profile.clone(),
-                trigger: it.trigger.clone(),
-                tokens_before: it.tokens_before,
-                tokens_after: it.tokens_after,
-                summary: it.summary.clone(),
-                facts: it.facts.clone(),
-            }),
+            compaction: Some(it.about.clone()),
         };
         let stored = engine.store.put_all(scope, &batch)?;
         count += stored.handles.len();

@@ -1,9 +1,9 @@
 //! The edit that turns the caller's messages into the compacted ones: history[..from] + with + history[to..].
 
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use crate::answers::ReplaceInfo;
+use sessions::parse::raw::{Fields, list};
 
 /// Where a request body or its like holds the messages.
 const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
@@ -13,23 +13,17 @@ const KEYS: [&str; 4] = ["messages", "input", "contents", "history"];
 pub(crate) fn replace(before: &[u8], after: &[u8]) -> Option<ReplaceInfo> {
     let (before, after) = (std::str::from_utf8(before).ok()?, std::str::from_utf8(after).ok()?);
     let (before, after) = (array(before)?, array(after)?);
-    let same = |one: &&RawValue, other: &&RawValue| one.get() == other.get();
     let shorter = before.len().min(after.len());
-    let from = before.iter().zip(&after).take_while(|(one, other)| same(one, other)).count();
-    let tail =
-        before.iter().rev().zip(after.iter().rev()).take_while(|(one, other)| same(one, other)).count();
+    let from = before.iter().zip(&after).take_while(|(one, other)| one == other).count();
+    let tail = before.iter().rev().zip(after.iter().rev()).take_while(|(one, other)| one == other).count();
     let tail = tail.min(shorter - from);
     let with: Option<Vec<Value>> =
-        after[from..after.len() - tail].iter().map(|it| serde_json::from_str(it.get()).ok()).collect();
+        after[from..after.len() - tail].iter().map(|it| serde_json::from_str(it).ok()).collect();
     Some(ReplaceInfo { from, to: before.len() - tail, with: with? })
 }
 
-fn array(text: &str) -> Option<Vec<&RawValue>> {
-    if text.trim_start().starts_with('[') {
-        return serde_json::from_str(text).ok();
-    }
-    let object: std::collections::BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
-    KEYS.iter().find_map(|key| serde_json::from_str(object.get(*key)?.get()).ok())
+fn array(text: &str) -> Option<Vec<&str>> {
+    list(text).or_else(|| Fields::of(text).and_then(|it| KEYS.iter().find_map(|key| it.list(key))))
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ pub struct SessionOrigin {
 }
 
 /// A compaction about to happen.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NewCompaction {
     pub profile: String,
     /// `manual`, `auto` or `overflow`.
@@ -71,6 +71,7 @@ pub struct NewCompaction {
     /// The summary, or empty when there is none. Private passages and secrets are cut from what is kept.
     pub summary: String,
     /// What it kept, where that was scored.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<FactTally>,
 }
 
@@ -150,20 +151,12 @@ pub struct Compaction {
     /// When, in milliseconds since 1970.
     pub at: i64,
     pub session: SessionOrigin,
-    pub profile: String,
-    /// `manual`, `auto` or `overflow`.
-    pub trigger: String,
-    pub tokens_before: u64,
-    pub tokens_after: u64,
+    #[serde(flatten)]
+    pub about: NewCompaction,
     /// The whole session before, if it was stored.
     pub original: Option<Handle>,
     /// What was removed, in the order it was given.
     pub removed: Vec<Removed>,
-    /// The summary as it is kept: without private passages and secrets.
-    pub summary: String,
-    /// What it kept, where that was scored.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub facts: Vec<FactTally>,
     /// What became of it; `None` when nothing was written, or the process ended in between.
     pub applied: Option<Applied>,
 }

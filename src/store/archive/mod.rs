@@ -5,7 +5,7 @@ pub(crate) mod item;
 
 use std::io::{BufReader, Read};
 
-use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::store::Store;
 use crate::store::content::chunks::{corrupted, open};
@@ -15,10 +15,11 @@ use crate::store::handle::identity;
 use crate::store::search::index;
 use crate::store::search::words::indexed;
 use crate::store::{
-    Applied, Batch, Compaction, Digest, Entry, FactTally, Handle, Original, Range, Removed, Scope,
-    SearchExtent, SessionOrigin, Slice, Stored, What, range, unwrapped,
+    Applied, Batch, Compaction, Digest, Entry, Handle, Original, Range, Removed, Scope, SearchExtent, Slice,
+    Stored, What, range, unwrapped,
 };
 use history::error::{Error, ErrorKind, Result};
+use history::json::set;
 use history::secrets::Redactor;
 use item::{ENTRY, ItemPlace, NewItem, chosen, entry_of, item, missing, put_item, put_place};
 
@@ -26,22 +27,6 @@ const STORING: &str = "archiving originals";
 const READING: &str = "reading the archive";
 
 // ── Storing ──
-
-/// What a compaction keeps besides its summary.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    session: SessionOrigin,
-    profile: String,
-    trigger: String,
-    tokens_before: u64,
-    tokens_after: u64,
-    original: Option<Handle>,
-    removed: Vec<Removed>,
-    #[serde(default)]
-    applied: Option<Applied>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    facts: Vec<FactTally>,
-}
 
 /// Words that go into the index at once, in bytes: a quarter of a second's work. The next search sees to the rest, so
 /// that a compaction of any size is not kept waiting.
@@ -188,9 +173,9 @@ impl Store {
         let sql = "SELECT body FROM compaction WHERE item = ?1";
         let body: Option<String> = transaction.query_optional(doing, sql, [item.id], |row| row.get(0))?;
         let mut kept = kept(item.handle, &body.ok_or_else(|| missing(item.handle))?)?;
-        kept.applied = Some(applied.clone());
+        set(&mut kept, "applied", json!(applied));
         let sql = "UPDATE compaction SET body = ?2 WHERE item = ?1";
-        transaction.execute(doing, sql, params![item.id, history::json::compact(&kept)])?;
+        transaction.execute(doing, sql, params![item.id, kept.to_string()])?;
         transaction.commit()
     }
 
@@ -295,29 +280,26 @@ fn put_compaction(
 ) -> Result<Option<Handle>> {
     let Some(new) = &batch.compaction else { return Ok(None) };
     let pairs = || batch.originals.iter().zip(handles);
-    let kept = Kept {
-        session: batch.session.clone(),
-        profile: new.profile.clone(),
-        trigger: new.trigger.clone(),
-        tokens_before: new.tokens_before,
-        tokens_after: new.tokens_after,
-        original: pairs().find(|(it, _)| it.what == What::Session).map(|(_, handle)| *handle),
-        removed: pairs()
-            .filter(|(it, _)| it.what != What::Session)
-            .map(|(it, handle)| Removed {
-                handle: *handle,
-                what: it.what,
-                message: it.message,
-                call_id: it.call_id.map(Into::into),
-                tool: it.tool.map(Into::into),
-                tokens: it.tokens,
-            })
-            .collect(),
-        applied: None,
-        facts: new.facts.clone(),
-    };
+    let removed = pairs().filter(|(it, _)| it.what != What::Session).map(|(it, handle)| Removed {
+        handle: *handle,
+        what: it.what,
+        message: it.message,
+        call_id: it.call_id.map(Into::into),
+        tool: it.tool.map(Into::into),
+        tokens: it.tokens,
+    });
+    // A [`Compaction`] without what has a column of its own.
+    let mut body = json!({
+        "session": batch.session, "profile": new.profile, "trigger": new.trigger,
+        "tokens_before": new.tokens_before, "tokens_after": new.tokens_after,
+        "original": pairs().find(|(it, _)| it.what == What::Session).map(|it| it.1),
+        "removed": removed.collect::<Vec<_>>(), "applied": null,
+    });
+    if !new.facts.is_empty() {
+        set(&mut body, "facts", json!(new.facts));
+    }
     let summary = redactor.redact(&new.summary);
-    let body = history::json::compact(&kept);
+    let body = body.to_string();
     let at = batch.at.to_le_bytes();
     let item = NewItem {
         scope,
@@ -410,27 +392,18 @@ fn compaction_of(row: &Row<'_>) -> SqlResult<(String, i64, String, String)> {
     Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
 }
 
-fn kept(handle: Handle, body: &str) -> Result<Kept> {
+/// What is kept of a compaction besides its handle, time and summary.
+fn kept(handle: Handle, body: &str) -> Result<Value> {
     serde_json::from_str(body).map_err(|error| corrupted(handle, "its record corrupted").because(error))
 }
 
 fn unpacked((handle, at, summary, body): (String, i64, String, String)) -> Result<Compaction> {
     let handle: Handle = handle.parse()?;
-    let kept = kept(handle, &body)?;
-    Ok(Compaction {
-        handle,
-        at,
-        session: kept.session,
-        profile: kept.profile,
-        trigger: kept.trigger,
-        tokens_before: kept.tokens_before,
-        tokens_after: kept.tokens_after,
-        original: kept.original,
-        removed: kept.removed,
-        summary,
-        applied: kept.applied,
-        facts: kept.facts,
-    })
+    let mut kept = kept(handle, &body)?;
+    for (key, value) in [("handle", json!(handle)), ("at", at.into()), ("summary", summary.into())] {
+        set(&mut kept, key, value);
+    }
+    serde_json::from_value(kept).map_err(|error| corrupted(handle, "its record corrupted").because(error))
 }
 
 #[cfg(test)]

@@ -205,7 +205,7 @@ pub(super) fn a_compaction_keeps_what_it_removed() {
     assert_eq!(store.put_all(&me(), &batch).unwrap(), stored);
 
     let kept = store.compaction(&me(), handle.as_str()).unwrap();
-    assert_eq!(kept.summary, "Done with [REDACTED:github-token]. [REDACTED]");
+    assert_eq!(kept.about.summary, "Done with [REDACTED:github-token]. [REDACTED]");
     assert_eq!(kept.original, Some(stored.handles[0]));
     let removed: Vec<_> =
         kept.removed.iter().map(|it| (it.handle, it.message, it.call_id.as_deref())).collect();
@@ -213,8 +213,8 @@ pub(super) fn a_compaction_keeps_what_it_removed() {
         removed,
         [(stored.handles[1], Some(4), Some("call_1")), (stored.handles[2], Some(6), Some("call_2"))]
     );
-    assert_eq!((kept.tokens_before, kept.tokens_after, kept.applied.clone()), (100, 10, None));
-    assert_eq!(kept.facts, [FactTally { class: "decisions".into(), found: 3, kept: 2 }]);
+    assert_eq!((kept.about.tokens_before, kept.about.tokens_after, kept.applied.clone()), (100, 10, None));
+    assert_eq!(kept.about.facts, [FactTally { class: "decisions".into(), found: 3, kept: 2 }]);
     // The archive's own bytes are as they were, and the compaction's handle leads to them.
     assert_eq!(store.restore(&me(), handle.as_str()).unwrap(), bytes.as_bytes());
 

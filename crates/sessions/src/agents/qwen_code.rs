@@ -133,6 +133,7 @@ fn chain(lines: &[JsonLine], notes: &mut Vec<Note>) -> Vec<usize> {
 }
 
 /// A content as it would be sent, and where it is from.
+#[derive(Default)]
 struct Content {
     value: Value,
     records: Vec<u32>,
@@ -217,11 +218,8 @@ impl Contents {
         let made = |it: &Value| Content {
             value: content(it),
             records: vec![line.record],
-            id: None,
             at: time(&line.value),
-            usage: None,
-            model: None,
-            is_context: false,
+            ..Content::default()
         };
         self.all = history.iter().filter(|it| it["parts"].is_array()).map(made).collect();
         (self.compacted, self.typed) = (self.all.len(), None);

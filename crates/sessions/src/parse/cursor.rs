@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
+use serde_json::Value;
 
 use crate::parse::spans;
 use history::json;
@@ -178,6 +179,11 @@ impl<'a> Cursor<'a> {
     pub fn raw(&mut self) -> Option<&'a str> {
         let ((), place) = self.span(Self::pass)?;
         self.text_at(place)
+    }
+
+    /// Something small or rare as a value; null where it is nested too deep.
+    pub fn json(&mut self) -> Option<Value> {
+        self.raw().map(|it| serde_json::from_str(it).unwrap_or_default())
     }
 
     /// Any value without white space between its tokens, unless it must be mended.

@@ -9,7 +9,7 @@ use std::thread::Builder;
 use memchr::memchr;
 
 use crate::media::SharedData;
-use crate::{Keep, LOOKED_AT_WHOLE, Record, Source};
+use crate::{Keep, LOOKED_AT_WHOLE, Piece, Record, Source};
 use history::error::Result;
 use history::{Part, parallel};
 
@@ -203,13 +203,15 @@ pub(crate) fn newest<T: Stretch>(source: &dyn Source, keep: &Keep, coverage: Cov
     Ok((T::joined(parts), from))
 }
 
-/// Whether something can be appended that is a line of its own.
+/// A source with lines of its own behind it, also where its last line was cut off.
 ///
 /// # Errors
 /// What [`Source::read_at`] gives.
-pub(crate) fn ends_whole(source: &dyn Source) -> Result<bool> {
+pub(crate) fn appended(source: &dyn Source, lines: &str) -> Result<Vec<Piece>> {
     let len = source.len();
-    Ok(len == 0 || source.bytes(len - 1..len)? == b"\n")
+    let is_whole = len == 0 || source.bytes(len - 1..len)? == b"\n";
+    let new = if is_whole { lines.to_owned() } else { format!("\n{lines}") };
+    Ok(vec![Piece::Keep(0..len), Piece::New(new.into_bytes())])
 }
 
 fn give(

@@ -1,16 +1,15 @@
 //! Anthropic Messages: `role` and `content`, a text or typed blocks; results stand in user messages.
 
-use serde::Serialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::{
-    Spot, content_parts, input, is_on_the_web, media, opaque, output_content, raw, string, text,
-    text_and_media,
+    Spot, content, content_parts, input, is_on_the_web, media, opaque, opaque_json, output_content, string,
+    text, text_and_media,
 };
 use crate::Format;
 use crate::is_cleared;
 use crate::parse::document;
+use crate::parse::raw::quoted;
 use crate::parse::spans::Span;
 use history::json;
 use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
@@ -84,104 +83,57 @@ pub(super) fn spots(element: &str) -> Vec<Spot> {
 
 /// The content of a result as JSON.
 pub(crate) fn output(output: &Output) -> String {
-    json::compact(&result_content(output))
-}
-
-#[derive(Serialize)]
-struct Element<'a> {
-    role: &'static str,
-    content: Content<'a>,
-}
-
-type Content<'a> = super::Content<'a, Block<'a>>;
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
-    Text {
-        text: &'a str,
-    },
-    Thinking {
-        thinking: &'a str,
-        signature: &'a str,
-    },
-    ToolUse {
-        id: &'a str,
-        name: &'a str,
-        input: Box<RawValue>,
-    },
-    ToolResult {
-        tool_use_id: &'a str,
-        content: Content<'a>,
-        #[serde(skip_serializing_if = "std::ops::Not::not")]
-        is_error: bool,
-    },
-    Image {
-        source: Source<'a>,
-    },
-    Document {
-        source: Source<'a>,
-    },
-    #[serde(untagged)]
-    Raw(Box<RawValue>),
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Source<'a> {
-    Base64 { media_type: &'a str, data: &'a str },
-    Url { url: &'a str },
+    result_content(output).to_string()
 }
 
 pub(super) fn element(message: &Message) -> String {
-    let blocks: Vec<Block<'_>> = message.parts.iter().filter_map(written).collect();
     let role = if message.role == Role::Assistant { "assistant" } else { "user" };
-    json::compact(&Element { role, content: content(blocks) })
+    let content = content(message, sent).unwrap_or_else(|| "[]".to_owned());
+    format!("{{\"role\":\"{role}\",\"content\":{content}}}")
 }
 
 /// A part as a block; nothing for thinking that is not signed.
 pub(crate) fn sent(part: &Part) -> Option<String> {
-    written(part).map(|it| json::compact(&it))
-}
-
-fn written(part: &Part) -> Option<Block<'_>> {
-    Some(match part {
-        Part::Text(text) => Block::Text { text: text.as_str() },
+    let block = match part {
+        Part::Text(it) => text_block(it.as_str()),
         Part::Reasoning(it) => {
-            Block::Thinking { thinking: it.text.as_str(), signature: it.signature.as_ref()?.as_str() }
+            let signature = it.signature.as_ref()?.as_str();
+            json!({ "type": "thinking", "thinking": it.text.as_str(), "signature": signature })
         }
-        Part::Call(call) => Block::ToolUse { id: &call.id, name: &call.name, input: input(call) },
-        Part::Output(output) => Block::ToolResult {
-            tool_use_id: &output.id,
-            content: result_content(output),
-            is_error: output.failed,
-        },
-        Part::Media(it) => source(it),
-        Part::Opaque(it) => Block::Raw(raw(it)?),
-    })
-}
-
-fn content(mut blocks: Vec<Block<'_>>) -> Content<'_> {
-    match blocks.as_mut_slice() {
-        [Block::Text { text }] => Content::Text(text),
-        _ => Content::Blocks(blocks),
-    }
-}
-
-fn result_content(output: &Output) -> Content<'_> {
-    output_content(output, |text| Block::Text { text }, source)
-}
-
-fn source(media: &Media) -> Block<'_> {
-    let source = if media.data.contains(':') {
-        Source::Url { url: &media.data }
-    } else {
-        Source::Base64 { media_type: &media.mime, data: &media.data }
+        Part::Call(it) => {
+            let (id, name, input) = (quoted(&it.id), quoted(&it.name), input(it));
+            return Some(format!("{{\"type\":\"tool_use\",\"id\":{id},\"name\":{name},\"input\":{input}}}"));
+        }
+        Part::Output(it) => {
+            let mut block =
+                json!({ "type": "tool_result", "tool_use_id": &*it.id, "content": result_content(it) });
+            if it.failed {
+                json::set(&mut block, "is_error", true);
+            }
+            block
+        }
+        Part::Media(it) => media_block(it),
+        Part::Opaque(it) => return opaque_json(it),
     };
-    match media.kind {
-        MediaKind::Image => Block::Image { source },
-        MediaKind::Pdf | MediaKind::Audio | MediaKind::Other => Block::Document { source },
-    }
+    Some(block.to_string())
+}
+
+fn result_content(output: &Output) -> Value {
+    output_content(output, text_block, media_block)
+}
+
+fn text_block(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+fn media_block(media: &Media) -> Value {
+    let source = if media.data.contains(':') {
+        json!({ "type": "url", "url": &*media.data })
+    } else {
+        json!({ "type": "base64", "media_type": &*media.mime, "data": &*media.data })
+    };
+    let kind = if media.kind == MediaKind::Image { "image" } else { "document" };
+    json!({ "type": kind, "source": source })
 }
 
 /// Whether the API takes an attachment, in a message or in a result: JPEG, PNG, GIF, WebP and PDF, as data or by

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
-use super::{Ids, Spot, input, media, opaque, raw, string, text};
+use super::{Ids, Spot, input, media, opaque, opaque_json, string, text};
 use crate::Format;
 use crate::is_cleared;
 use crate::parse::document;
+use crate::parse::raw::{array, quoted};
 use history::json;
 use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 
@@ -126,139 +125,66 @@ pub(super) fn spots(element: &str) -> Vec<Spot> {
 
 /// The response of a result as JSON: an object with `output`, or `error` where the tool failed.
 pub(super) fn output(output: &Output) -> String {
-    json::compact(&response(output))
+    response(output).to_string()
 }
 
-fn response(output: &Output) -> Response<'_> {
-    if output.failed { Response::Error(output.text.as_str()) } else { Response::Output(output.text.as_str()) }
-}
-
-#[derive(Serialize)]
-struct Element<'a> {
-    role: &'static str,
-    parts: Vec<ContentPart<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ContentPart<'a> {
-    #[serde(rename_all = "camelCase")]
-    Text {
-        text: &'a str,
-    },
-    #[serde(rename_all = "camelCase")]
-    Thought {
-        text: &'a str,
-        thought: bool,
-        thought_signature: &'a str,
-    },
-    #[serde(rename_all = "camelCase")]
-    Call {
-        function_call: FunctionCall<'a>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        thought_signature: Option<&'a str>,
-    },
-    #[serde(rename_all = "camelCase")]
-    Response {
-        function_response: FunctionResponse<'a>,
-    },
-    #[serde(rename_all = "camelCase")]
-    Data {
-        inline_data: InlineData<'a>,
-    },
-    #[serde(rename_all = "camelCase")]
-    File {
-        file_data: FileData<'a>,
-    },
-    Raw(Box<RawValue>),
-}
-
-#[derive(Serialize)]
-struct FunctionCall<'a> {
-    id: &'a str,
-    name: &'a str,
-    args: Box<RawValue>,
-}
-
-#[derive(Serialize)]
-struct FunctionResponse<'a> {
-    id: &'a str,
-    name: &'a str,
-    response: Response<'a>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Response<'a> {
-    Output(&'a str),
-    Error(&'a str),
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct InlineData<'a> {
-    mime_type: &'a str,
-    data: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct FileData<'a> {
-    mime_type: &'a str,
-    file_uri: &'a str,
+fn response(output: &Output) -> Value {
+    let key = if output.failed { "error" } else { "output" };
+    json!({ key: output.text.as_str() })
 }
 
 /// A message as one element. Attachments of outputs follow all responses, so that those stand together.
 pub(super) fn element(message: &Message) -> String {
     let role = if message.role == Role::Assistant { "model" } else { "user" };
     let (first, rest): (Vec<_>, Vec<_>) = message.parts.iter().partition(|it| matches!(it, Part::Output(_)));
-    let attached = message.outputs().flat_map(|it| &it.media).map(data);
+    let attached = message.outputs().flat_map(|it| &it.media).map(|it| data(it).to_string());
     let parts =
         first.into_iter().filter_map(written).chain(attached).chain(rest.into_iter().filter_map(written));
-    json::compact(&Element { role, parts: parts.collect() })
+    format!("{{\"role\":\"{role}\",\"parts\":{}}}", array(&parts.collect::<Vec<_>>()))
 }
 
 /// A part as JSON; the attachments of an output stand beside what it says. Nothing for thinking that is not signed.
 pub(crate) fn sent(part: &Part) -> Option<Value> {
-    let mut value = serde_json::to_value(written(part)?).ok()?;
+    let mut value: Value = serde_json::from_str(&written(part)?).ok()?;
     if let (Part::Output(output), Some(body)) = (part, value.get_mut("functionResponse"))
         && !output.media.is_empty()
     {
-        let media = output.media.iter().filter_map(|it| serde_json::to_value(data(it)).ok());
-        json::set(body, "parts", media.collect::<Value>());
+        json::set(body, "parts", output.media.iter().map(data).collect::<Value>());
     }
     Some(value)
 }
 
-fn written(part: &Part) -> Option<ContentPart<'_>> {
-    Some(match part {
-        Part::Text(it) => ContentPart::Text { text: it.as_str() },
-        Part::Reasoning(it) => ContentPart::Thought {
-            text: it.text.as_str(),
-            thought: true,
-            thought_signature: it.signature.as_ref()?.as_str(),
-        },
-        Part::Call(it) => ContentPart::Call {
-            function_call: FunctionCall { id: &it.id, name: &it.name, args: input(it) },
-            thought_signature: it.signature.as_ref().map(|it| it.as_str()),
-        },
-        Part::Output(it) => ContentPart::Response {
-            function_response: FunctionResponse {
-                id: &it.id,
-                name: it.name.as_deref().unwrap_or("tool"),
-                response: response(it),
-            },
-        },
+fn written(part: &Part) -> Option<String> {
+    let value = match part {
+        Part::Text(it) => json!({ "text": it.as_str() }),
+        Part::Reasoning(it) => {
+            let signature = it.signature.as_ref()?.as_str();
+            json!({ "text": it.text.as_str(), "thought": true, "thoughtSignature": signature })
+        }
+        Part::Call(it) => {
+            let (id, name, input) = (quoted(&it.id), quoted(&it.name), input(it));
+            let signature = it.signature.as_ref().map(|it| quoted(it.as_str()));
+            let signature = signature.map(|it| format!(",\"thoughtSignature\":{it}")).unwrap_or_default();
+            return Some(format!(
+                "{{\"functionCall\":{{\"id\":{id},\"name\":{name},\"args\":{input}}}{signature}}}"
+            ));
+        }
+        Part::Output(it) => {
+            let name = it.name.as_deref().unwrap_or("tool");
+            json!({ "functionResponse": { "id": &*it.id, "name": name, "response": response(it) } })
+        }
         Part::Media(it) => data(it),
-        Part::Opaque(it) => ContentPart::Raw(raw(it)?),
-    })
+        Part::Opaque(it) => return opaque_json(it),
+    };
+    Some(value.to_string())
 }
 
-fn data(media: &Media) -> ContentPart<'_> {
-    if media.data.contains(':') {
-        ContentPart::File { file_data: FileData { mime_type: &media.mime, file_uri: &media.data } }
+fn data(media: &Media) -> Value {
+    let (mime, data) = (&*media.mime, &*media.data);
+    if data.contains(':') {
+        json!({ "fileData": { "mimeType": mime, "fileUri": data } })
     } else {
-        ContentPart::Data { inline_data: InlineData { mime_type: &media.mime, data: &media.data } }
+        json!({ "inlineData": { "mimeType": mime, "data": data } })
     }
 }
 

@@ -21,7 +21,6 @@ mod write;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -31,6 +30,7 @@ pub use self::write::write;
 use super::format::{Api, FormatRow, ReadFormat};
 use super::{Format, Note, PastCompaction, Record, Session, Source, refusal};
 use crate::agents::{gemini_cli, opencode};
+use crate::parse::raw::{self, quoted};
 use crate::parse::spans::{self, Span};
 use history::error::Result;
 use history::json;
@@ -371,26 +371,23 @@ fn content_parts(message: &Value, part: fn(&Value) -> Option<Part>) -> Option<Ve
     }
 }
 
-/// A content as it is written: a text, or blocks of the API's.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Content<'a, B> {
-    Text(&'a str),
-    Blocks(Vec<B>),
+/// What a message says as its `content`: a text where that is all, else blocks. `written` makes the JSON of a block.
+fn content(message: &Message, written: fn(&Part) -> Option<String>) -> Option<String> {
+    let blocks: Vec<(&Part, String)> =
+        message.parts.iter().filter_map(|it| Some((it, written(it)?))).collect();
+    match blocks.as_slice() {
+        [] => None,
+        [(Part::Text(text), _)] => Some(quoted(text.as_str())),
+        _ => Some(raw::array(&blocks.into_iter().map(|it| it.1).collect::<Vec<_>>())),
+    }
 }
 
 /// What an output says, as a content: blocks only where it has attachments.
-fn output_content<'a, B>(
-    output: &'a Output,
-    text: fn(&'a str) -> B,
-    media: fn(&'a Media) -> B,
-) -> Content<'a, B> {
+fn output_content(output: &Output, text: fn(&str) -> Value, media: fn(&Media) -> Value) -> Value {
     if output.media.is_empty() {
-        return Content::Text(output.text.as_str());
+        return output.text.as_str().into();
     }
-    Content::Blocks(
-        joined(&output.text).map(text).into_iter().chain(output.media.iter().map(media)).collect(),
-    )
+    joined(&output.text).map(text).into_iter().chain(output.media.iter().map(media)).collect()
 }
 
 /// What an output says, and its attachments; what is neither is told as JSON.
@@ -459,8 +456,8 @@ fn data_url(media: &Media) -> String {
 }
 
 /// The JSON of an opaque block, if it is an object that a reader gets through.
-fn raw(opaque: &Opaque) -> Option<Box<RawValue>> {
-    object(opaque.raw.as_str())
+fn opaque_json(opaque: &Opaque) -> Option<String> {
+    object(opaque.raw.as_str()).map(|it| it.get().to_owned())
 }
 
 fn object(text: &str) -> Option<Box<RawValue>> {

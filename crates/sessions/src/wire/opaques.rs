@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::{Api, openai_responses, raw, string};
+use super::{Api, opaque_json, openai_responses, string};
 use history::{Message, Opaque, Part, Role};
 
 /// Opaque blocks that `api` would not take (another API's, broken ones, halves of pairs), and the ids that the others
@@ -66,7 +66,7 @@ enum Half {
 
 /// What an opaque block is to `api`.
 fn half(opaque: &Opaque, role: Role, api: Api) -> Half {
-    let raw = raw(opaque).and_then(|it| serde_json::from_str::<serde_json::Value>(it.get()).ok());
+    let raw = opaque_json(opaque).and_then(|it| serde_json::from_str::<serde_json::Value>(&it).ok());
     let Some(value) = raw.filter(|_| *opaque.api == *api.format().name()) else { return Half::Unfit };
     let kind = string(&value, "type");
     let id = |key: &str| string(&value, key).to_string();

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
-    Ids, Spot, called_with, content_parts, data_url, input, is_on_the_web, media, media_of_url, opaque,
-    openai_role, raw, string, text, url_of,
+    Ids, Spot, called_with, content, content_parts, data_url, input, is_on_the_web, media, media_of_url,
+    opaque, opaque_json, openai_role, string, text, url_of,
 };
 use crate::Format;
 use crate::is_cleared;
+use crate::parse::raw::quoted;
 use history::json;
 use history::{Call, Media, MediaKind, Message, Output, Part, Reasoning, Role};
 
@@ -109,114 +109,50 @@ pub(super) fn spots(element: &str) -> Vec<Spot> {
 
 /// The content of a result as JSON. It takes text only.
 pub(super) fn output(output: &Output) -> String {
-    json::compact(output.text.as_str())
-}
-
-#[derive(Serialize)]
-struct Element<'a> {
-    role: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a str>,
-    content: Option<Content<'a>>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<ToolCall<'a>>,
-}
-
-type Content<'a> = super::Content<'a, ContentPart<'a>>;
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum ContentPart<'a> {
-    Text {
-        text: &'a str,
-    },
-    ImageUrl {
-        image_url: Url,
-    },
-    InputAudio {
-        input_audio: Audio<'a>,
-    },
-    File {
-        file: File,
-    },
-    #[serde(untagged)]
-    Raw(Box<serde_json::value::RawValue>),
-}
-
-#[derive(Serialize)]
-struct Url {
-    url: String,
-}
-
-#[derive(Serialize)]
-struct Audio<'a> {
-    data: &'a str,
-    format: &'static str,
-}
-
-#[derive(Serialize)]
-struct File {
-    filename: &'static str,
-    file_data: String,
-}
-
-#[derive(Serialize)]
-struct ToolCall<'a> {
-    id: &'a str,
-    r#type: &'static str,
-    function: Function<'a>,
-}
-
-#[derive(Serialize)]
-struct Function<'a> {
-    name: &'a str,
-    arguments: String,
+    quoted(output.text.as_str())
 }
 
 /// A message as elements: its text and calls as one, and one for each output.
 pub(super) fn elements(message: &Message) -> Vec<String> {
-    let outputs = message.outputs().map(|it| Element {
-        role: "tool",
-        tool_call_id: Some(&it.id),
-        content: Some(Content::Text(it.text.as_str())),
-        tool_calls: vec![],
+    let outputs = message.outputs().map(|it| {
+        json!({ "role": "tool", "tool_call_id": &*it.id, "content": it.text.as_str() }).to_string()
     });
-    let mut out: Vec<String> = outputs.map(|it| json::compact(&it)).collect();
-    let parts: Vec<_> = message.parts.iter().filter_map(written).collect();
-    let calls = message.calls().map(|it| ToolCall {
-        id: &it.id,
-        r#type: "function",
-        function: Function { name: &it.name, arguments: input(it).get().to_string() },
+    let mut out: Vec<String> = outputs.collect();
+    let calls = message.calls().map(|it| {
+        let function = json!({ "name": &*it.name, "arguments": input(it).get() });
+        json!({ "id": &*it.id, "type": "function", "function": function })
     });
-    let tool_calls: Vec<_> = calls.collect();
-    // What a tool said beside its output is the user's.
-    let role = if message.role == Role::Tool { Role::User } else { message.role }.name();
-    let content = match parts.as_slice() {
-        [] => None,
-        [ContentPart::Text { text }] => Some(Content::Text(text)),
-        _ => Some(Content::Blocks(parts)),
-    };
-    if content.is_some() || !tool_calls.is_empty() {
-        out.push(json::compact(&Element { role, tool_call_id: None, content, tool_calls }));
+    let calls: Vec<Value> = calls.collect();
+    let content = content(message, written);
+    if content.is_some() || !calls.is_empty() {
+        // What a tool said beside its output is the user's.
+        let role = if message.role == Role::Tool { Role::User } else { message.role }.name();
+        let content = content.as_deref().unwrap_or("null");
+        let calls = json::compact(&calls);
+        let calls = if calls == "[]" { String::new() } else { format!(",\"tool_calls\":{calls}") };
+        out.push(format!("{{\"role\":\"{role}\",\"content\":{content}{calls}}}"));
     }
     out
 }
 
-fn written(part: &Part) -> Option<ContentPart<'_>> {
-    match part {
-        Part::Text(text) => Some(ContentPart::Text { text: text.as_str() }),
-        Part::Media(media) => Some(match media.kind {
-            MediaKind::Audio => ContentPart::InputAudio {
-                input_audio: Audio { data: &media.data, format: audio_format(media).unwrap_or("wav") },
-            },
-            MediaKind::Pdf | MediaKind::Other => {
-                ContentPart::File { file: File { filename: "document.pdf", file_data: data_url(media) } }
+fn written(part: &Part) -> Option<String> {
+    let block = match part {
+        Part::Text(it) => json!({ "type": "text", "text": it.as_str() }),
+        Part::Media(it) => match it.kind {
+            MediaKind::Audio => {
+                let audio = json!({ "data": &*it.data, "format": audio_format(it).unwrap_or("wav") });
+                json!({ "type": "input_audio", "input_audio": audio })
             }
-            MediaKind::Image => ContentPart::ImageUrl { image_url: Url { url: url_of(media) } },
-        }),
-        Part::Opaque(it) => raw(it).map(ContentPart::Raw),
-        Part::Reasoning(_) | Part::Call(_) | Part::Output(_) => None,
-    }
+            MediaKind::Pdf | MediaKind::Other => {
+                let file = json!({ "filename": "document.pdf", "file_data": data_url(it) });
+                json!({ "type": "file", "file": file })
+            }
+            MediaKind::Image => json!({ "type": "image_url", "image_url": { "url": url_of(it) } }),
+        },
+        Part::Opaque(it) => return opaque_json(it),
+        Part::Reasoning(_) | Part::Call(_) | Part::Output(_) => return None,
+    };
+    Some(block.to_string())
 }
 
 /// Whether the API takes an attachment in a user message: images as data or by address, PDF as data, WAV and MP3

@@ -1,16 +1,14 @@
 //! OpenAI Responses input items: messages, calls, outputs and reasoning each are an item of their own.
 
-use serde::Serialize;
-use serde_json::Value;
-use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::{
     Spot, called_with, content_parts, data_url, input, is_on_the_web, joined, media_of_url, opaque,
-    openai_role, output_content, raw, string, text, text_and_media, url_of,
+    opaque_json, openai_role, output_content, string, text, text_and_media, url_of,
 };
 use crate::Format;
 use crate::is_cleared;
-use history::json;
+use crate::parse::raw::array;
 use history::{Call, Media, MediaKind, Message, Opaque, Output, Part, Reasoning, Role};
 
 /// The role and parts of one element; nothing if it is not an item.
@@ -35,20 +33,23 @@ pub(super) fn read(value: &Value) -> Option<(Role, Vec<Part>)> {
 
 fn call(value: &Value, name: &str, key: &str, freeform: bool) -> Part {
     let input = called_with(value, key);
-    let id = match string(value, "call_id") {
-        "" => string(value, "id"),
-        it => it,
-    };
-    Part::Call(Call { id: id.into(), name: name.into(), input: input.into(), freeform, signature: None })
+    Part::Call(Call {
+        id: call_id(value).into(),
+        name: name.into(),
+        input: input.into(),
+        freeform,
+        signature: None,
+    })
+}
+
+fn call_id(value: &Value) -> &str {
+    let id = string(value, "call_id");
+    if id.is_empty() { string(value, "id") } else { id }
 }
 
 fn result(value: &Value) -> Output {
     let (text, found) = text_and_media(value.get("output"), attachment);
-    let id = match string(value, "call_id") {
-        "" => string(value, "id"),
-        it => it,
-    };
-    Output { cleared: is_cleared(&text), media: found.into(), ..Output::new(id, text) }
+    Output { cleared: is_cleared(&text), media: found.into(), ..Output::new(call_id(value), text) }
 }
 
 fn reasoning(value: &Value) -> Reasoning {
@@ -89,70 +90,7 @@ pub(super) fn spots(element: &str) -> Vec<Spot> {
 
 /// The output of a call as JSON.
 pub(super) fn output(output: &Output) -> String {
-    json::compact(&result_content(output))
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Item<'a> {
-    Message {
-        role: &'static str,
-        content: Vec<ContentPart<'a>>,
-    },
-    FunctionCall {
-        call_id: &'a str,
-        name: &'a str,
-        arguments: String,
-    },
-    CustomToolCall {
-        call_id: &'a str,
-        name: &'a str,
-        input: &'a str,
-    },
-    FunctionCallOutput {
-        call_id: &'a str,
-        output: Content<'a>,
-    },
-    CustomToolCallOutput {
-        call_id: &'a str,
-        output: Content<'a>,
-    },
-    Reasoning {
-        summary: Vec<ContentPart<'a>>,
-        encrypted_content: &'a str,
-    },
-    #[serde(untagged)]
-    Raw(Box<RawValue>),
-}
-
-type Content<'a> = super::Content<'a, ContentPart<'a>>;
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum ContentPart<'a> {
-    InputText {
-        text: &'a str,
-    },
-    OutputText {
-        text: &'a str,
-    },
-    SummaryText {
-        text: &'a str,
-    },
-    InputImage {
-        image_url: String,
-    },
-    #[serde(rename = "input_file")]
-    FileData {
-        filename: &'static str,
-        file_data: String,
-    },
-    #[serde(rename = "input_file")]
-    FileUrl {
-        file_url: &'a str,
-    },
-    #[serde(untagged)]
-    Raw(Box<RawValue>),
+    result_content(output).to_string()
 }
 
 /// A message as items: runs of text and attachments become a message, everything else an item of its own.
@@ -167,45 +105,51 @@ pub(super) fn elements(message: &Message, freeform: &dyn Fn(&str) -> bool) -> Ve
             continue;
         }
         close(&mut out, role, &mut run);
-        out.extend(item(part, freeform).map(|it| json::compact(&it)));
+        out.extend(item(part, freeform));
     }
     close(&mut out, role, &mut run);
     out
 }
 
-fn close(out: &mut Vec<String>, role: &'static str, run: &mut Vec<ContentPart<'_>>) {
+fn close(out: &mut Vec<String>, role: &str, run: &mut Vec<String>) {
     if !run.is_empty() {
-        out.push(json::compact(&Item::Message { role, content: std::mem::take(run) }));
+        let content = array(&std::mem::take(run));
+        out.push(format!("{{\"type\":\"message\",\"role\":\"{role}\",\"content\":{content}}}"));
     }
 }
 
-fn item<'a>(part: &'a Part, freeform: &dyn Fn(&str) -> bool) -> Option<Item<'a>> {
-    Some(match part {
-        Part::Call(it) if it.freeform => {
-            Item::CustomToolCall { call_id: &it.id, name: &it.name, input: it.input.as_str() }
+fn item(part: &Part, freeform: &dyn Fn(&str) -> bool) -> Option<String> {
+    let item = match part {
+        Part::Call(it) if it.freeform => json!({
+            "type": "custom_tool_call", "call_id": &*it.id, "name": &*it.name, "input": it.input.as_str(),
+        }),
+        Part::Call(it) => json!({
+            "type": "function_call", "call_id": &*it.id, "name": &*it.name, "arguments": input(it).get(),
+        }),
+        Part::Output(it) => {
+            let kind = if freeform(&it.id) { "custom_tool_call_output" } else { "function_call_output" };
+            json!({ "type": kind, "call_id": &*it.id, "output": result_content(it) })
         }
-        Part::Call(it) => {
-            Item::FunctionCall { call_id: &it.id, name: &it.name, arguments: input(it).get().to_string() }
+        Part::Reasoning(it) => {
+            let summary = joined(&it.text).map(|text| json!({ "type": "summary_text", "text": text }));
+            let summary: Value = summary.into_iter().collect();
+            let signature = it.signature.as_ref()?.as_str();
+            json!({ "type": "reasoning", "summary": summary, "encrypted_content": signature })
         }
-        Part::Output(it) if freeform(&it.id) => {
-            Item::CustomToolCallOutput { call_id: &it.id, output: result_content(it) }
-        }
-        Part::Output(it) => Item::FunctionCallOutput { call_id: &it.id, output: result_content(it) },
-        Part::Reasoning(it) => Item::Reasoning {
-            summary: joined(&it.text).map(|text| ContentPart::SummaryText { text }).into_iter().collect(),
-            encrypted_content: it.signature.as_ref()?.as_str(),
-        },
-        Part::Opaque(it) => Item::Raw(raw(it)?),
+        Part::Opaque(it) => return opaque_json(it),
         Part::Text(_) | Part::Media(_) => return None,
-    })
+    };
+    Some(item.to_string())
 }
 
-fn content_part(part: &Part, role: Role) -> Option<ContentPart<'_>> {
+fn content_part(part: &Part, role: Role) -> Option<String> {
     match part {
-        Part::Text(text) if role == Role::Assistant => Some(ContentPart::OutputText { text: text.as_str() }),
-        Part::Text(text) => Some(ContentPart::InputText { text: text.as_str() }),
-        Part::Media(it) => Some(attached(it)),
-        Part::Opaque(it) if is_content(it) => raw(it).map(ContentPart::Raw),
+        Part::Text(it) => {
+            let kind = if role == Role::Assistant { "output_text" } else { "input_text" };
+            Some(json!({ "type": kind, "text": it.as_str() }).to_string())
+        }
+        Part::Media(it) => Some(attached(it).to_string()),
+        Part::Opaque(it) if is_content(it) => opaque_json(it),
         Part::Opaque(_) | Part::Reasoning(_) | Part::Call(_) | Part::Output(_) => None,
     }
 }
@@ -215,18 +159,18 @@ pub(super) fn is_content(opaque: &Opaque) -> bool {
     opaque.kind.starts_with("input_")
 }
 
-fn result_content(output: &Output) -> Content<'_> {
-    output_content(output, |text| ContentPart::InputText { text }, attached)
+fn result_content(output: &Output) -> Value {
+    output_content(output, |text| json!({ "type": "input_text", "text": text }), attached)
 }
 
-fn attached(media: &Media) -> ContentPart<'_> {
+fn attached(media: &Media) -> Value {
     match media.kind {
-        MediaKind::Image => ContentPart::InputImage { image_url: url_of(media) },
+        MediaKind::Image => json!({ "type": "input_image", "image_url": url_of(media) }),
         MediaKind::Pdf | MediaKind::Audio | MediaKind::Other if media.data.contains(':') => {
-            ContentPart::FileUrl { file_url: &media.data }
+            json!({ "type": "input_file", "file_url": &*media.data })
         }
         MediaKind::Pdf | MediaKind::Audio | MediaKind::Other => {
-            ContentPart::FileData { filename: "document.pdf", file_data: data_url(media) }
+            json!({ "type": "input_file", "filename": "document.pdf", "file_data": data_url(media) })
         }
     }
 }

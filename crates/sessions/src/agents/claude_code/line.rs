@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memmem;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::blocks::{API, MediaSource, is_clients};
 use super::usage::reported;
@@ -59,7 +61,6 @@ struct Refused<'a> {
 }
 
 /// `compactMetadata` of a boundary.
-#[derive(Default)]
 pub(super) struct Compact {
     pub(super) trigger: Option<String>,
     pub(super) before: Option<u64>,
@@ -68,12 +69,16 @@ pub(super) struct Compact {
     pub(super) kept: Option<Kept>,
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Segment {
     pub(super) head_uuid: String,
     pub(super) anchor_uuid: String,
     pub(super) tail_uuid: String,
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Kept {
     pub(super) anchor_uuid: String,
     pub(super) uuids: Vec<String>,
@@ -172,7 +177,9 @@ impl<'k> LineReader<'k> {
             "cwd" => out.cwd = it.optional_string()?,
             "permissionMode" => out.mode = it.optional_string()?,
             "leafUuid" => out.leaf = it.optional_string()?,
-            "compactMetadata" => out.compact = it.optional(b'{', compact)?.map(Box::new),
+            "compactMetadata" => {
+                out.compact = Some(it.json()?).filter(Value::is_object).map(|it| Box::new(compact(&it)))
+            }
             "message" => {
                 let (said, place) = it.span(|it| it.optional(b'{', |it| self.message(it)))?;
                 (out.message, out.message_at) = (said, place);
@@ -407,65 +414,15 @@ fn output(text: Text, said: &str, media: Vec<Media>) -> Output {
     }
 }
 
-fn compact(it: &mut Cursor<'_>) -> Option<Compact> {
-    let mut out = Compact::default();
-    it.object(|it, name| {
-        match name {
-            "trigger" => out.trigger = it.optional_string()?.map(Cow::into_owned),
-            "preTokens" => out.before = it.optional_number()?,
-            "postTokens" => out.after = it.optional_number()?,
-            "preservedSegment" => out.segment = it.optional(b'{', segment)?.flatten(),
-            "preservedMessages" => out.kept = it.optional(b'{', kept)?.flatten(),
-            _ => it.pass()?,
-        }
-        Some(())
-    })?;
-    Some(out)
-}
-
-/// What was preserved from one row to another, if it names all of them.
-fn segment(it: &mut Cursor<'_>) -> Option<Option<Segment>> {
-    let (mut head, mut anchor, mut tail) = (None, None, None);
-    it.object(|it, name| {
-        match name {
-            "headUuid" => head = it.optional_string()?.map(Cow::into_owned),
-            "anchorUuid" => anchor = it.optional_string()?.map(Cow::into_owned),
-            "tailUuid" => tail = it.optional_string()?.map(Cow::into_owned),
-            _ => it.pass()?,
-        }
-        Some(())
-    })?;
-    let (Some(head_uuid), Some(anchor_uuid), Some(tail_uuid)) = (head, anchor, tail) else {
-        return Some(None);
-    };
-    Some(Some(Segment { head_uuid, anchor_uuid, tail_uuid }))
-}
-
-/// The rows that were preserved, if all of them are named.
-fn kept(it: &mut Cursor<'_>) -> Option<Option<Kept>> {
-    let (mut anchor, mut uuids) = (None, None);
-    it.object(|it, name| {
-        match name {
-            "anchorUuid" => anchor = it.optional_string()?.map(Cow::into_owned),
-            "uuids" => {
-                let mut all = Some(Vec::new());
-                let list = it.optional(b'[', |it| {
-                    it.list(|it| {
-                        let one = it.optional_string()?;
-                        all = all.take().zip(one).map(|(mut all, one)| {
-                            all.push(one.into_owned());
-                            all
-                        });
-                        Some(())
-                    })
-                })?;
-                uuids = list.and(all);
-            }
-            _ => it.pass()?,
-        }
-        Some(())
-    })?;
-    Some(anchor.zip(uuids).map(|(anchor_uuid, uuids)| Kept { anchor_uuid, uuids }))
+/// What was preserved counts only where all of it is named.
+fn compact(found: &Value) -> Compact {
+    Compact {
+        trigger: found["trigger"].as_str().map(str::to_owned),
+        before: found["preTokens"].as_u64(),
+        after: found["postTokens"].as_u64(),
+        segment: Segment::deserialize(&found["preservedSegment"]).ok(),
+        kept: Kept::deserialize(&found["preservedMessages"]).ok(),
+    }
 }
 
 #[cfg(test)]

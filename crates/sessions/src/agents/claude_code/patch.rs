@@ -8,9 +8,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use crate::parse::raw::{Fields, place};
 use crate::wire::anthropic;
 use crate::{Session, Source, Written, replaced};
@@ -139,40 +136,18 @@ pub(super) fn changed<'a>(old: &Message, new: &'a Message) -> Option<HashMap<&'a
     old.differs_in_outputs_alone(new).then(|| changed.map(|(_, new)| (&*new.id, new)).collect())
 }
 
-#[derive(Deserialize)]
-struct Content<'a> {
-    #[serde(borrow)]
-    message: Body<'a>,
-}
-
-#[derive(Deserialize)]
-struct Body<'a> {
-    #[serde(borrow)]
-    content: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct Answer<'a> {
-    tool_use_id: String,
-    #[serde(borrow)]
-    content: &'a RawValue,
-}
-
 /// Blocks of a row's content, as they are written.
-pub(super) fn raw_blocks(text: &str) -> Vec<&RawValue> {
-    let content = serde_json::from_str::<Content>(text).map(|it| it.message.content.get());
-    content.ok().and_then(|it| serde_json::from_str(it).ok()).unwrap_or_default()
+pub(super) fn raw_blocks(text: &str) -> Vec<&str> {
+    Fields::of(text).and_then(|it| it.object("message")?.list("content")).unwrap_or_default()
 }
 
 /// Where in a record the `content` of these outputs stands, in order, and what is to stand there.
 pub(super) fn contents(text: &str, outputs: &HashMap<&str, &Output>) -> Vec<(Range<usize>, String)> {
     let mut left = outputs.clone();
-    raw_blocks(text)
-        .into_iter()
-        .filter_map(|block| {
-            let result: Answer = serde_json::from_str(block.get()).ok()?;
-            let output = left.remove(result.tool_use_id.as_str())?;
-            Some((place(text, result.content.get())?, anthropic::output(output)))
-        })
-        .collect()
+    let changed = |block: &str| {
+        let result = Fields::of(block)?;
+        let output = left.remove(result.text("tool_use_id")?.as_str())?;
+        Some((place(text, result.get("content")?)?, anthropic::output(output)))
+    };
+    raw_blocks(text).into_iter().filter_map(changed).collect()
 }

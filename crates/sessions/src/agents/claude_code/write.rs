@@ -8,7 +8,7 @@ use super::blocks::block_of;
 use super::line::LineReader;
 use super::load::SYNTHETIC;
 use super::patch::{ASIDE, changed, contents, patch, raw_blocks};
-use crate::parse::lines::{each_line, ends_whole};
+use crate::parse::lines::{appended, each_line};
 use crate::parse::raw::Fields;
 use crate::parse::texts::WHOLE;
 use crate::{Format, Mode, Piece, Session, Source, Written, derive, refusal};
@@ -138,12 +138,7 @@ impl<'a> NewRows<'a> {
                 written.pieces = vec![Piece::New(rows.lines.into_bytes())];
             }
             Mode::Append | Mode::Patch => {
-                let end = source.len();
-                // A last line that was cut off must not swallow the first of ours.
-                if !ends_whole(source)? {
-                    rows.lines.insert(0, '\n');
-                }
-                written.pieces = vec![Piece::Keep(0..end), Piece::New(rows.lines.into_bytes())];
+                written.pieces = appended(source, &rows.lines)?;
             }
         }
         Ok(written)
@@ -354,11 +349,7 @@ fn new_rows<'a>(
                 let text = json::mend(&bytes);
                 let mut reader = LineReader::new(Some(WHOLE), 0);
                 let mut part = |raw: &str| reader.parts(&format!("[{raw}]")).parts.pop();
-                raw.extend(
-                    raw_blocks(&text)
-                        .into_iter()
-                        .filter_map(|it| Some((part(it.get())?, it.get().to_owned()))),
-                );
+                raw.extend(raw_blocks(&text).into_iter().filter_map(|it| Some((part(it)?, it.to_owned()))));
             }
         }
         // A part that is as it was keeps its bytes.

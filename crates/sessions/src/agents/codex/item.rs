@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::items::{API, Family, Item, NOT_SENT, Pair, is_task, kind_of, own_summary};
 use crate::parse::cursor::Cursor;
 use crate::parse::raw::{Fields, text};
@@ -303,22 +305,10 @@ impl<'k> Reader<'k> {
             }
             b'{' => {
                 // Before 2025-10 an object: {content, success}.
-                let (mut text, mut failed) = (None, false);
-                let ((), place) = it.span(|it| {
-                    it.object(|it, key| {
-                        match key {
-                            "content" => text = it.optional_string()?,
-                            "success" => failed = it.begins_with(b'f')?,
-                            _ => it.pass()?,
-                        }
-                        Some(())
-                    })
-                })?;
-                let said = match text {
-                    Some(text) => of(&text),
-                    None => of(&compacted(it.text_at(place)?)),
-                };
-                Some(Output { failed: failed || said.failed, ..said })
+                let raw = it.raw()?;
+                let old: Value = serde_json::from_str(raw).unwrap_or_default();
+                let said = old["content"].as_str().map_or_else(|| of(&compacted(raw)), of);
+                Some(Output { failed: old["success"] == false || said.failed, ..said })
             }
             b'n' => it.pass().map(|()| of("")),
             _ => it.raw().map(of),

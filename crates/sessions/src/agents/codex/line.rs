@@ -110,7 +110,13 @@ impl Reader<'_> {
                 it.pass()?;
                 Err("what another agent sent is not read from this kind of line; it is left out".into())
             }
-            "session_meta" => Ok(it.optional(b'{', session_meta)?.unwrap_or(SESSION_META)),
+            "session_meta" => {
+                let found = it.json()?;
+                Ok(LineContent::SessionMeta {
+                    is_paginated: found["history_mode"] == "paginated",
+                    goes_on: !found["history_base"].is_null(),
+                })
+            }
             "compacted" => Ok(it.optional(b'{', compacted)?.unwrap_or(COMPACTED)),
             "turn_context" => Ok(LineContent::TurnContext(
                 it.member("turn_id", Cursor::optional_string)?.flatten().map(Cow::into_owned),
@@ -154,22 +160,8 @@ impl Reader<'_> {
     }
 }
 
-/// What a line without a body of these types says.
-const SESSION_META: LineContent = LineContent::SessionMeta { is_paginated: false, goes_on: false };
+/// What such a line without a body says.
 const COMPACTED: LineContent = LineContent::Compacted { message: String::new(), has_history: false };
-
-fn session_meta(it: &mut Cursor<'_>) -> Option<LineContent> {
-    let (mut is_paginated, mut goes_on) = (false, false);
-    it.object(|it, name| {
-        match name {
-            "history_mode" => is_paginated = it.optional_string()?.as_deref() == Some("paginated"),
-            "history_base" => goes_on = !it.begins_with(b'n')?,
-            _ => it.pass()?,
-        }
-        Some(())
-    })?;
-    Some(LineContent::SessionMeta { is_paginated, goes_on })
-}
 
 fn compacted(it: &mut Cursor<'_>) -> Option<LineContent> {
     let (mut message, mut has_history) = (None, false);

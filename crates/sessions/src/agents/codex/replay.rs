@@ -256,7 +256,7 @@ impl Rollout {
                 message.kind = Kind::Summary;
             }
             let noted = kinds.as_ref().and_then(|it| it.text(&index.to_string()));
-            if let Some(kind) = noted.and_then(|it| kind_named(&it)) {
+            if let Some(kind) = noted.and_then(|it| Kind::find(&it)) {
                 message.kind = kind;
             }
             self.hold(&mut message, keep, number);
@@ -308,25 +308,6 @@ impl Rollout {
 /// Whether it is a compaction that only its maker can read.
 fn is_sealed(message: &Message) -> bool {
     message.kind == Kind::Summary && message.parts.iter().any(|it| matches!(it, Part::Opaque(_)))
-}
-
-/// The names under which kinds stand in what we write into a `compacted` line.
-const KINDS: [(&str, Kind); 6] = [
-    ("said", Kind::Said),
-    ("context", Kind::Context),
-    ("summary", Kind::Summary),
-    ("marker", Kind::Marker),
-    ("ack", Kind::Ack),
-    ("continue", Kind::Continue),
-];
-
-fn kind_named(name: &str) -> Option<Kind> {
-    KINDS.iter().find(|(it, _)| *it == name).map(|(_, kind)| *kind)
-}
-
-/// The name of a kind in what we write.
-pub(super) fn kind_name(kind: Kind) -> &'static str {
-    KINDS.iter().find(|(_, it)| *it == kind).map_or("said", |(name, _)| name)
 }
 
 /// A compaction that carries no history: the newest user messages within the budget, then its message.

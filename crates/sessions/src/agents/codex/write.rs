@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::items::Live;
 use super::items::{FROM_AGENT, NOT_SENT, is_task, items, kind_of, output_value};
-use super::replay::{Replayed, kind_name};
+use super::replay::Replayed;
 use super::rollout::Rollout;
 use crate::agents::foreign;
-use crate::parse::lines::{Coverage, ends_whole};
+use crate::parse::lines::{Coverage, appended};
 use crate::parse::raw::{Fields, array, place, quoted, spliced};
 use crate::{Keep, Mode, Piece, Session, Source, Written, derive, wire};
 use history::error::{Error, ErrorKind, Result};
@@ -39,12 +39,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
         Mode::Append => {
             let compaction = CompactedRow::of(&change)?;
             let lines = lines(&change, &compaction, rollout.paginated_from())?;
-            let mut text = String::new();
-            if !ends_whole(source)? {
-                text.push('\n');
-            }
-            text.push_str(&lines);
-            let pieces = vec![Piece::Keep(0..source.len()), Piece::New(text.into_bytes())];
+            let pieces = appended(source, &lines)?;
             Ok(Written { pieces, warnings: compaction.warnings, ..Written::default() })
         }
         Mode::New => new_thread(&change),
@@ -189,7 +184,7 @@ impl CompactedRow {
         }
         if !self.kinds.is_empty() {
             let kinds: BTreeMap<String, &str> =
-                self.kinds.iter().map(|(at, kind)| (at.to_string(), kind_name(*kind))).collect();
+                self.kinds.iter().map(|(at, kind)| (at.to_string(), kind.name())).collect();
             out.push_str(&format!(r#","epitome":{{"kinds":{}}}"#, json::compact(&kinds)));
         }
         out.push('}');

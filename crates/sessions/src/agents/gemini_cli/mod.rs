@@ -21,7 +21,7 @@ use crate::parse::texts::WHOLE;
 use crate::requests::{Collector, each_message, each_row, text, time};
 use crate::{Format, Keep, PastCompaction, Session, Source};
 use history::error::{Error, ErrorKind, Result};
-use history::{History, Kind, Message, Meta};
+use history::{History, Message, Meta};
 use serde_json::Value;
 
 pub use write::{fresh, write};
@@ -164,15 +164,6 @@ pub(crate) const ACK: &str = "Got it. Thanks for the additional context!";
 /// Under this field a record that we write says its kind, where the text alone would not: Gemini CLI keeps fields
 /// that it does not know.
 const KIND_FIELD: &str = "epitome";
-
-/// The kinds that can stand there.
-const KINDS: [(&str, Kind); 5] = [
-    ("context", Kind::Context),
-    ("summary", Kind::Summary),
-    ("marker", Kind::Marker),
-    ("ack", Kind::Ack),
-    ("continue", Kind::Continue),
-];
 
 /// Every request that was reported, also of messages that are not sent any more.
 fn requests(source: &dyn Source, out: &mut Collector) -> Result<()> {

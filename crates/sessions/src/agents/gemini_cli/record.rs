@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::KIND_FIELD;
 use super::part::{NO_SIGNATURE, ReadPart, RecordReader, braced, id_len, piece, quoted};
-use super::{KIND_FIELD, KINDS};
 use crate::parse::cursor::Cursor;
 use crate::{derive, refusal};
 use history::json::set;
@@ -183,7 +183,7 @@ impl RecordReader<'_> {
         let ours = found.ours.as_deref();
         let is_summary = is_snapshot(shown);
         let filled = found.content.filled;
-        let kind = ours.and_then(|ours| KINDS.iter().find(|(name, _)| *name == ours)).map(|it| it.1);
+        let kind = ours.and_then(Kind::find).filter(|it| *it != Kind::Said);
         let (kept, draft) = match found.kind.as_deref() {
             Some("user") => {
                 let ignored = starts_ignored(shown);

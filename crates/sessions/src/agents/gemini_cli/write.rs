@@ -1,23 +1,23 @@
 //! Writing: responses replaced wherever they stand, all messages set anew, or a new session file.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::convert::{JournalOrigin, LiveMessage, Which, read_kind};
 use super::part::API;
 use super::record::{SNAPSHOT, starts_ignored};
-use super::{KIND_FIELD, KINDS, Read};
+use super::{KIND_FIELD, Read};
 use crate::agents::foreign;
-use crate::parse::lines::ends_whole;
+use crate::parse::lines::appended;
 use crate::parse::raw::{Fields, array, list, place, quoted, spliced, text};
 use crate::wire::{gemini, input};
 use crate::{Mode, Piece, Session, Source, Written, derive};
 use history::error::{Error, ErrorKind, Result};
 use history::json as text_json;
-use history::{History, Message, Meta, Output, Part, Role};
+use history::{History, Kind, Message, Meta, Output, Part, Role};
 
 /// Writes `after` back. `session` is what [`read`](super::read) gave for `source`.
 ///
@@ -47,42 +47,17 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
     // A line break in JSON is never in a string: records of an older document become lines.
     let records: Vec<String> = records.iter().map(|it| it.lines().map(str::trim_start).collect()).collect();
     if mode == Mode::New {
-        let id = derive::uuid(derive::digest(old, "session", 0, &records.join("\n")));
-        let quoted_id = quoted(&id);
-        let meta = |key: &str| read.journal.meta.get(key).cloned();
-        let mut fields = vec![
-            ("sessionId".to_owned(), quoted_id),
-            (
-                "projectHash".to_owned(),
-                meta("projectHash")
-                    .filter(|it| it.starts_with('"') && it.len() > 2)
-                    .unwrap_or_else(|| quoted(&project_hash(&after.meta))),
-            ),
-            ("startTime".to_owned(), at.clone()),
-            ("lastUpdated".to_owned(), at),
-            ("kind".to_owned(), meta("kind").unwrap_or_else(|| "\"main\"".into())),
-        ];
-        // The title of the old session and its notes on memory are not the new one's.
-        let known = |it: &str| {
-            ["summary", "memoryScratchpad"].contains(&it) || fields.iter().any(|(key, _)| key == it)
-        };
-        let more: Vec<_> = read.journal.meta.clone().into_iter().filter(|(key, _)| !known(key)).collect();
-        fields.extend(more);
-        let fields: Vec<String> = fields.iter().map(|(key, raw)| format!("{}:{raw}", quoted(key))).collect();
-        let text = format!("{{{}}}\n{}\n", fields.join(","), records.join("\n"));
-        written.pieces = vec![Piece::New(text.into_bytes())];
-        name(&mut written, id, ms);
-    } else if let Some(document) = read.journal.document {
+        let new = new_session(old, &read.journal.meta, &after.meta, &records, ms);
+        return Ok(Written { warnings: written.warnings, ..new });
+    }
+    if let Some(document) = read.journal.document {
         let mut edits = vec![(document, array(&records))];
         edits.extend(read.journal.updated.map(|it| (it, at)));
         written.pieces = spliced(source.len(), edits);
     } else {
-        let mut text = String::new();
-        if !ends_whole(source)? {
-            text.push('\n');
-        }
-        text.push_str(&format!("{{\"$set\":{{\"messages\":{},\"lastUpdated\":{at}}}}}\n", array(&records)));
-        written.pieces = vec![Piece::Keep(0..source.len()), Piece::New(text.into_bytes())];
+        let messages = array(&records);
+        let line = format!("{{\"$set\":{{\"messages\":{messages},\"lastUpdated\":{at}}}}}\n");
+        written.pieces = appended(source, &line)?;
     }
     Ok(written)
 }
@@ -92,7 +67,7 @@ pub fn write(source: &dyn Source, session: &Session, after: &History, mode: Mode
 /// # Errors
 /// As [`crate::write`].
 pub fn fresh(session: &Session, after: &History) -> Result<Written> {
-    let mut written = Written::default();
+    let mut warnings = Vec::new();
     let ms = after.meta.times.map_or(0, |(_, last)| last + 1);
     let old = session.history.meta.session.as_deref().unwrap_or_default();
     let nothing = crate::MemorySource::new("nothing", Vec::new());
@@ -110,21 +85,46 @@ pub fn fresh(session: &Session, after: &History) -> Result<Written> {
         .collect();
     let after = History::new(messages, after.meta.clone());
     let writer =
-        Writer { source: &nothing, live: &[], old, ms, ids: HashSet::new(), warnings: &mut written.warnings };
+        Writer { source: &nothing, live: &[], old, ms, ids: HashSet::new(), warnings: &mut warnings };
     let records = writer.records(&after)?;
-    let at = derive::time(ms);
-    let id = derive::uuid(derive::digest(old, "session", 0, &records.join("\n")));
-    let first = json!({"sessionId": id, "projectHash": project_hash(&after.meta), "startTime": at, "lastUpdated": at, "kind": "main"});
-    written.pieces = vec![Piece::New(format!("{first}\n{}\n", records.join("\n")).into_bytes())];
-    name(&mut written, id, ms);
-    Ok(written)
+    let new = new_session(old, &BTreeMap::new(), &after.meta, &records, ms);
+    Ok(Written { warnings, ..new })
 }
 
-/// Gives a new session its id and the file name that the client would choose at that time.
-fn name(written: &mut Written, id: String, ms: i64) {
-    let stamp = derive::time(ms).get(..16).unwrap_or_default().replace(':', "-");
-    written.file_name = Some(format!("session-{stamp}-{}.jsonl", id.get(..8).unwrap_or_default()));
-    written.session = Some(id);
+/// A session file of these records, under a name that the client would choose at that time. `before`: what the old
+/// session says of itself.
+fn new_session(
+    old: &str,
+    before: &BTreeMap<String, String>,
+    meta: &Meta,
+    records: &[String],
+    ms: i64,
+) -> Written {
+    let lines = records.join("\n");
+    let id = derive::uuid(derive::digest(old, "session", 0, &lines));
+    let time = derive::time(ms);
+    let hash = before.get("projectHash").filter(|it| it.starts_with('"') && it.len() > 2);
+    let own = [
+        ("sessionId", quoted(&id)),
+        ("projectHash", hash.cloned().unwrap_or_else(|| quoted(&project_hash(meta)))),
+        ("startTime", quoted(&time)),
+        ("lastUpdated", quoted(&time)),
+        ("kind", before.get("kind").cloned().unwrap_or_else(|| quoted("main"))),
+    ];
+    // The title of the old session and its notes on memory are not the new one's.
+    let gone =
+        |it: &str| ["summary", "memoryScratchpad"].contains(&it) || own.iter().any(|(key, _)| *key == it);
+    let kept = before.iter().map(|(key, raw)| (key.as_str(), raw)).filter(|it| !gone(it.0));
+    let fields = own.iter().map(|(key, raw)| (*key, raw)).chain(kept);
+    let fields: Vec<String> = fields.map(|(key, raw)| format!("{}:{raw}", quoted(key))).collect();
+    let text = format!("{{{}}}\n{lines}\n", fields.join(","));
+    let stamp = time.get(..16).unwrap_or_default().replace(':', "-");
+    Written {
+        pieces: vec![Piece::New(text.into_bytes())],
+        file_name: Some(format!("session-{stamp}-{}.jsonl", id.get(..8).unwrap_or_default())),
+        session: Some(id),
+        warnings: Vec::new(),
+    }
 }
 
 /// SHA-256 of the project's root, as the client notes it. It does not import a session that has none.
@@ -278,10 +278,7 @@ impl Writer<'_> {
             {
                 self.ids.insert(id.clone());
                 let kind = kind.map(quoted);
-                let kind = kind
-                    .as_deref()
-                    .or(fields.get(KIND_FIELD))
-                    .filter(|_| message.kind != history::Kind::Said);
+                let kind = kind.as_deref().or(fields.get(KIND_FIELD)).filter(|_| message.kind != Kind::Said);
                 return Ok(fields.with(&[(KIND_FIELD, kind)]));
             }
         }
@@ -296,15 +293,15 @@ impl Writer<'_> {
             *first = json!({ "text": said });
         }
         let mut kind = kind;
-        if let (history::Kind::Summary, [Part::Text(said)]) = (message.kind, message.parts.as_slice()) {
+        if let (Kind::Summary, [Part::Text(said)]) = (message.kind, message.parts.as_slice()) {
             parts = vec![json!({ "text": format!("{}{}{}", SNAPSHOT.0, said.as_str(), SNAPSHOT.1) })];
             kind = Some("summary");
         }
         let at = derive::time(message.at.unwrap_or(self.ms));
         let id = self.id(own.map(|(_, id)| id), message, index);
         let mut record = json!({ "id": id, "timestamp": at, "type": "user", "content": parts });
-        if let (Some(kind), Some(record)) = (kind, record.as_object_mut()) {
-            record.insert(KIND_FIELD.to_owned(), json!(kind));
+        if let Some(kind) = kind {
+            text_json::set(&mut record, KIND_FIELD, kind);
         }
         Ok(text_json::compact(&record))
     }
@@ -357,20 +354,12 @@ impl Writer<'_> {
             })
             .collect();
         let id = self.id(own.map(|(_, id, _)| id), message, index);
-        let mut record = Map::new();
-        for (key, value) in [
-            ("id", json!(id)),
-            ("timestamp", json!(at)),
-            ("type", json!("gemini")),
-            ("content", json!(parts)),
-        ] {
-            record.insert(key.to_owned(), value);
-        }
+        let mut record = json!({ "id": id, "timestamp": at, "type": "gemini", "content": parts });
         if !tools.is_empty() {
-            record.insert("toolCalls".to_owned(), json!(tools));
+            text_json::set(&mut record, "toolCalls", tools);
         }
         if let Some(kind) = kind {
-            record.insert(KIND_FIELD.to_owned(), json!(kind));
+            text_json::set(&mut record, KIND_FIELD, kind);
         }
         Ok((text_json::compact(&record), embeds))
     }
@@ -442,18 +431,12 @@ fn is_whole(fields: &Fields, parts: usize) -> bool {
 
 fn respond(raw: &mut Value, new: &Output) {
     let Some(body) = raw.get_mut("functionResponse").and_then(Value::as_object_mut) else { return };
-    let said = body.get("response").and_then(Value::as_object);
-    let is_text = |key: &str| said.and_then(|it| it.get(key)).is_some_and(Value::is_string);
-    let mut response = said.cloned().unwrap_or_default();
-    match (is_text("output"), is_text("error")) {
-        (true, _) => drop(response.insert("output".into(), json!(new.text.as_str()))),
-        (false, true) => drop(response.insert("error".into(), json!(new.text.as_str()))),
-        (false, false) => {
-            response.clear();
-            response.insert("output".into(), json!(new.text.as_str()));
-        }
+    let mut response = body.get("response").cloned().unwrap_or_default();
+    match ["output", "error"].into_iter().find(|it| response[*it].is_string()) {
+        Some(key) => text_json::set(&mut response, key, new.text.as_str()),
+        None => response = json!({ "output": new.text.as_str() }),
     }
-    body.insert("response".into(), Value::Object(response));
+    body.insert("response".into(), response);
     if new.media.is_empty() {
         body.remove("parts");
     }
@@ -462,7 +445,7 @@ fn respond(raw: &mut Value, new: &Output) {
 /// The name of a message's kind, where its record has to say it.
 fn kind_name(before: Option<&Message>, message: &Message) -> Option<&'static str> {
     let seen = read_kind(before, message.role == Role::Assistant, &message.parts);
-    KINDS.iter().find(|(_, kind)| *kind == message.kind && seen != *kind).map(|(name, _)| *name)
+    (message.kind != Kind::Said && message.kind != seen).then(|| message.kind.name())
 }
 
 /// A model record as it stands, without its tokens, and whether the answers stand in it.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::element::{LiveElement, usage};
 use super::make::{Change, Like, VERSION, file, no_tokens, say, slots, text};
@@ -196,23 +196,22 @@ impl<'a> SessionDraft<'a> {
     }
 
     /// Adds an element: ids, times and token counts are made, the rest of `info` and `parts` is as given.
-    fn push(&mut self, mut info: Map<String, Value>, parts: Vec<Value>) {
+    fn push(&mut self, mut info: Value, parts: Vec<Value>) {
         let id = format!("msg_{}", self.id_tail(false));
-        let user = info.get("role").is_some_and(|it| it == "user");
-        if user {
+        if info["role"] == "user" {
             self.parent.clone_from(&id);
-            info.insert("time".into(), json!({ "created": self.now }));
+            set(&mut info, "time", json!({ "created": self.now }));
         } else {
             if self.parent.is_empty() {
                 self.parent.clone_from(&id);
             }
-            info.insert("time".into(), json!({ "created": self.now, "completed": self.now }));
-            info.insert("parentID".into(), json!(self.parent));
-            info.insert("cost".into(), json!(0));
-            info.insert("tokens".into(), no_tokens());
+            set(&mut info, "time", json!({ "created": self.now, "completed": self.now }));
+            set(&mut info, "parentID", self.parent.as_str());
+            set(&mut info, "cost", 0);
+            set(&mut info, "tokens", no_tokens());
         }
-        info.insert("id".into(), json!(id));
-        info.insert("sessionID".into(), json!(self.session));
+        set(&mut info, "id", id.as_str());
+        set(&mut info, "sessionID", self.session.as_str());
         let mut made = Vec::new();
         for mut part in parts {
             if part["type"] == "step-finish" {
@@ -254,10 +253,10 @@ impl<'a> SessionDraft<'a> {
         let user = self.like.user();
         self.push(user, vec![part]);
         let mut info = self.like.assistant();
-        info.insert("mode".into(), json!("compaction"));
-        info.insert("agent".into(), json!("compaction"));
-        info.insert("summary".into(), json!(true));
-        info.insert("finish".into(), json!("stop"));
+        set(&mut info, "mode", "compaction");
+        set(&mut info, "agent", "compaction");
+        set(&mut info, "summary", true);
+        set(&mut info, "finish", "stop");
         if summary.parts.iter().any(|it| !matches!(it, Part::Text(_))) {
             self.warn("what is no text was left out of the summary");
         }
@@ -319,7 +318,7 @@ impl<'a> SessionDraft<'a> {
     }
 
     /// An element with the kept parts of it, changed where they changed; nothing if they changed in another way.
-    fn copied(&self, record: usize, group: &[Message]) -> Option<(Map<String, Value>, Vec<Value>)> {
+    fn copied(&self, record: usize, group: &[Message]) -> Option<(Value, Vec<Value>)> {
         let mut wanted: BTreeMap<usize, Change<'_>> = BTreeMap::new();
         let mut ids: BTreeMap<usize, &str> = BTreeMap::new();
         for message in group {
@@ -342,7 +341,7 @@ impl<'a> SessionDraft<'a> {
             .flat_map(|it| it.parts.iter().copied())
             .collect();
         let mut element = self.export?.element(record);
-        let info = element.get_mut("info").and_then(Value::as_object_mut).map(std::mem::take)?;
+        let mut info = element.get_mut("info").filter(|it| it.is_object()).map(Value::take)?;
         let parts = element.get_mut("parts").and_then(Value::as_array_mut).map(std::mem::take)?;
         let mut out = Vec::new();
         for (index, mut part) in parts.into_iter().enumerate() {
@@ -358,9 +357,8 @@ impl<'a> SessionDraft<'a> {
             }
             out.push(part);
         }
-        let mut info = info;
-        if info.get("summary").is_some_and(Value::is_object) {
-            info.insert("summary".into(), json!({ "diffs": [] }));
+        if info["summary"].is_object() {
+            set(&mut info, "summary", json!({ "diffs": [] }));
         }
         Some((info, out))
     }
@@ -405,10 +403,10 @@ impl<'a> SessionDraft<'a> {
             Role::User | Role::System => self.like.user(),
             Role::Assistant | Role::Tool => {
                 let mut info =
-                    known.and_then(Value::as_object).cloned().unwrap_or_else(|| self.like.assistant());
+                    known.filter(|it| it.is_object()).cloned().unwrap_or_else(|| self.like.assistant());
                 let calls = group.iter().any(|it| it.calls().next().is_some());
-                info.insert("finish".into(), json!(if calls { "tool-calls" } else { "stop" }));
-                info.remove("error");
+                set(&mut info, "finish", if calls { "tool-calls" } else { "stop" });
+                without(&mut info, &["error"]);
                 info
             }
         };
@@ -442,33 +440,33 @@ impl<'a> SessionDraft<'a> {
     /// The session's own entry.
     fn info(&self, export: Option<&Export<'_>>, after: &History) -> Value {
         let short = &self.seed[..6.min(self.seed.len())];
-        let mut info = match export.and_then(|it| it.info.as_object()) {
+        let mut info = match export.map(|it| &it.info).filter(|it| it.is_object()) {
             Some(info) => info.clone(),
             None => {
                 let prompt = after.messages().iter().find(|it| it.is_prompt()).map(Message::plain);
                 let title: String = prompt.unwrap_or_default().chars().take(60).collect();
-                let info = json!({
-                    "projectID": "global", "directory": self.like.path["cwd"], "title": title, "version": VERSION,
-                });
-                info.as_object().cloned().unwrap_or_default()
+                let directory = &self.like.path["cwd"];
+                json!({ "projectID": "global", "directory": directory, "title": title, "version": VERSION })
             }
         };
-        let slug = info.get("slug").and_then(Value::as_str).unwrap_or("epitome");
-        let slug = format!("{slug}-{short}");
-        let title = info.get("title").and_then(Value::as_str).unwrap_or_default();
-        let title = format!("{title} (compacted)").trim_start().to_owned();
-        for gone in ["parentID", "share", "revert"] {
-            info.remove(gone);
+        let slug = format!("{}-{short}", info["slug"].as_str().unwrap_or("epitome"));
+        let title = format!("{} (compacted)", info["title"].as_str().unwrap_or_default());
+        without(&mut info, &["parentID", "share", "revert"]);
+        if info.get("tokens").is_some() {
+            set(&mut info, "tokens", no_tokens());
         }
-        if info.contains_key("tokens") {
-            info.insert("tokens".into(), no_tokens());
-        }
-        info.insert("id".into(), json!(self.session));
-        info.insert("slug".into(), json!(slug));
-        info.insert("title".into(), json!(title));
+        set(&mut info, "id", self.session.as_str());
+        set(&mut info, "slug", slug);
+        set(&mut info, "title", title.trim_start());
         let created = self.out.first().map_or(&Value::Null, |it| &it["info"]["time"]["created"]);
         let created = created.as_i64().unwrap_or(self.now);
-        info.insert("time".into(), json!({ "created": created, "updated": self.now }));
-        Value::Object(info)
+        set(&mut info, "time", json!({ "created": created, "updated": self.now }));
+        info
+    }
+}
+
+fn without(info: &mut Value, keys: &[&str]) {
+    if let Some(fields) = info.as_object_mut() {
+        fields.retain(|key, _| !keys.contains(&key.as_str()));
     }
 }

@@ -1,7 +1,7 @@
 //! The pieces of new elements: what they take over from the session, parts as OpenCode stores them, and a kept part
 //! that says something else.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::element::is_compacted;
 use super::patch::attachments;
@@ -54,17 +54,15 @@ impl Like {
         }
     }
 
-    pub(super) fn user(&self) -> Map<String, Value> {
-        let info = json!({ "role": "user", "agent": self.agent, "model": self.model });
-        info.as_object().cloned().unwrap_or_default()
+    pub(super) fn user(&self) -> Value {
+        json!({ "role": "user", "agent": self.agent, "model": self.model })
     }
 
-    pub(super) fn assistant(&self) -> Map<String, Value> {
-        let info = json!({
+    pub(super) fn assistant(&self) -> Value {
+        json!({
             "role": "assistant", "mode": self.agent, "agent": self.agent, "path": self.path,
             "providerID": self.model["providerID"], "modelID": self.model["modelID"],
-        });
-        info.as_object().cloned().unwrap_or_default()
+        })
     }
 }
 

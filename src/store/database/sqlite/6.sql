@@ -1,0 +1,2 @@
+-- Token counts are in a file of their own.
+DROP TABLE count;
