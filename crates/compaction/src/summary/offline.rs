@@ -185,6 +185,7 @@ fn write_slice(
         end: ask.region.end,
         goes_on: step
             .as_ref()
+            .or(ledger.about(Topic::Current).last())
             .and_then(|it| Some((it.message, went_on(history, it.message, ask.region.end)?))),
         answers: facts::answers(history),
         below,

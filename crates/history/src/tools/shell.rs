@@ -397,6 +397,17 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
         {
             out.extend(files().filter(|it| it.parse::<i64>().is_err()).map(all(Meaning::Read)));
         }
+        // PowerShell's.
+        "Get-Content" | "Remove-Item" => {
+            let meaning = if head == "Get-Content" { Meaning::Read } else { Meaning::Delete };
+            out.extend(files().next().filter(|it| it.contains('.') && !it.contains(',')).map(all(meaning)));
+        }
+        "Rename-Item" => {
+            if let [from, name] = &files().collect::<Vec<_>>()[..] {
+                let dir = from.rfind(['/', '\\']).map_or("", |at| &from[..=at]);
+                moved(&[from.clone(), format!("{dir}{name}")], out);
+            }
+        }
         // SWE-agent's own commands, which it mixes with the shell's.
         "open" if !rest.iter().any(|it| it.starts_with('-')) => {
             out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Read)));
@@ -509,6 +520,12 @@ mod tests {
             ),
             ("git rm --cached x.rs", ""),
             ("cd /w && cd sub && rm x", "Delete /w/sub:x"),
+            ("open -a Preview a.png; open a.rs", "Read a.rs"),
+            (
+                "Get-Content .github\\x.json -Raw; Remove-Item notes.txt -ErrorAction SilentlyContinue",
+                "Read .github\\x.json, Delete notes.txt",
+            ),
+            ("Rename-Item -LiteralPath \"src\\a.js\" -NewName \"b.js\"", "Rename src\\a.js->src\\b.js"),
             ("cp a.rs /tmp/a.bak; mv a.rs.bak a.rs; cp /tmp/a.bak a.rs; cp a.rs b.rs", "Create b.rs"),
             (
                 "cd sub && cargo add --dev gauge; cargo add -p x y; npm i; npm i -D z",

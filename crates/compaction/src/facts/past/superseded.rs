@@ -380,7 +380,7 @@ pub fn question_answered(history: &History) -> Option<usize> {
 }
 
 /// The reply that ends the session: nothing follows it, it calls no tool, asks nothing, and announces or leaves open no
-/// step. It answered what was asked, unless it is short and nothing was done for it.
+/// step. It answered what was asked, unless it is short, nothing was done for it, and it does not say that it is done.
 pub fn final_answer(history: &History) -> Option<usize> {
     last_reply(history).filter(|at| !leaves_open(&text_of_model(&history.messages()[*at])))
 }
@@ -395,7 +395,9 @@ pub fn last_reply(history: &History) -> Option<usize> {
     let announces = |it: &str| CUES.announce.is_in(&Lowercased::of(it)) || it.ends_with([':', '：']);
     let goes_on = || statements(&text).pop().is_some_and(announces);
     let turn = messages[..at].iter().rev().take_while(|it| !it.is_prompt());
-    let worked = is_report(last) || turn.flat_map(|it| it.calls()).next().is_some();
+    let worked = is_report(last)
+        || turn.flat_map(|it| it.calls()).next().is_some()
+        || CUES.carried_out.is_in(&Lowercased::of(&text));
     let only_asks = leaves_question(&text) && !is_report(last);
     (at > 0 && speaks(last) && worked && !working && !only_asks && !goes_on()).then_some(at)
 }

@@ -388,10 +388,10 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
             facts.push(fact(ModelTopic::Asked, format!("asked the user, not answered: {asked_once}")));
         }
     }
-    let current = state_at(messages, said, true);
-    // If the model works on a later request, what it said before is no step of that.
-    let works =
-        last.is_some_and(|it| it > said) && messages[said + 1..].iter().any(|it| it.calls().next().is_some());
+    // What it announced is over once it called more tools; on a later request, so is all that it said before.
+    let worked = messages[said + 1..].iter().any(|it| it.calls().next().is_some());
+    let works = worked && last.is_some_and(|it| it > said);
+    let current = state_at(messages, said, !worked);
     if !current.is_empty() && !works {
         facts.push(fact(ModelTopic::Current, current));
     }

@@ -44,7 +44,8 @@ pub(in crate::facts) fn in_prose(text: &str) -> Vec<&str> {
     let words = clip(text, MAX_BYTES).0.split(apart).filter(|it| it.contains('/') && !it.contains("://"));
     // Within a path, brackets name a parameter: `app/[id]/page.tsx`; `<name>/a.json` and `src/*.rs` are no paths.
     let paths = words.map(|it| {
-        it.trim_end_matches(['.', ':', '!', '?', ']', '}', '>', '*']).trim_start_matches(['[', '{', '<', '*'])
+        let it = it.trim_end_matches(['.', ':', '!', '?', ']', '}', '>', '*']);
+        it.trim_start_matches(|c| "{<*".contains(c) || c == '[' && !it.contains("]/"))
     });
     // `@src/a.rs` is how a prompt names a file to some clients; `@/a.ts` and `@scope/a.ts` name modules.
     let paths = paths.map(|it| it.strip_prefix('@').filter(|rest| !rest.starts_with('/')).unwrap_or(it));

@@ -371,7 +371,8 @@ fn command(text: &str, chars: usize) -> String {
             || it.strip_prefix("export ").is_some_and(|it| assigns(it) || it.ends_with('\\'))
             || (it.starts_with("cd ") && !it.contains("&&"))
     };
-    let (text, whole) = text.trim().strip_suffix(" …").map_or((text.trim(), true), |it| (it, false));
+    let text = text.trim().trim_start_matches("\\\n").trim_start();
+    let (text, whole) = text.strip_suffix(" …").map_or((text, true), |it| (it, false));
     // Where it ran, on a line of its own.
     let text = match text.split_once('\n') {
         Some((first, rest)) if first.starts_with("cd ") && !first.contains("&&") => rest.trim_start(),

@@ -7,7 +7,7 @@ mod printed;
 
 use super::command::{ParsedCommand, lets_through};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
-use crate::facts::text::without_escapes;
+use crate::facts::text::{clip, flat, without_escapes};
 use counts::{Counts, checked_nothing, counts_in, packages_failed, packages_passed};
 use error_line::{ErrorLine, error_line, first_line, is_informative, panic_location, raised};
 use history::Output;
@@ -45,6 +45,8 @@ impl Outcome {
 static HEADER: AsciiFirstRegex = AsciiFirstRegex::new(
     r"^(?:Command: |Chunk ID: |Exit code: |Wall time: |Script completed\n|Process exited with code )[^\x00]*?\nOutput:\n",
 );
+/// A hook refused the command, so that it did not run (Codex).
+const BLOCKED: &str = "Command blocked by PreToolUse hook: ";
 /// The result of a command that the user stopped.
 const STOPPED: &str = "stopped by the user";
 /// The result of a checker that found nothing to check.
@@ -99,6 +101,10 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     let exit = printed.filter(|it| *it != 0).or(output.exit).or(printed);
     if let Some(found) = RUNNING.captures(&head) {
         return Outcome { exit, running: found.get(1).map(|it| it.as_str().into()), ..Outcome::default() };
+    }
+    if head.starts_with(BLOCKED) {
+        let told = flat(clip(head.lines().next().unwrap_or_default(), 220).0);
+        return Outcome { ok: Some(false), error: Some(told), ..Outcome::default() };
     }
     if ABORTED.is_match(&tail) {
         return Outcome { result: Some(STOPPED.into()), ..Outcome::default() };
