@@ -32,7 +32,9 @@ use history::verbatim;
 use history::{Call, History};
 pub(crate) use past::UNREADABLE;
 pub use past::superseded::{answers, final_answer, last_answered, last_reply, question_answered};
-pub(crate) use past::{ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, GOES_ON, MORE_DONE, REPLIED_BELOW};
+pub(crate) use past::{
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, EARLIER, GOES_ON, MORE_DONE, REPLIED_BELOW,
+};
 pub use talk::last_step;
 
 pub use text::flat;

@@ -210,7 +210,7 @@ fn write_slice(
     let mut keep = order.len();
     let mut step = 1;
     loop {
-        let text = page.render(&admitted(&items, &order[..keep]), header, pins);
+        let text = page.render(&admitted(&items, &order[..keep], ask), header, pins);
         if count(&text) <= ask.max_tokens {
             return text;
         }
@@ -243,7 +243,11 @@ fn went_on(history: &History, at: usize, end: usize) -> Option<&'static str> {
     behind.then_some(facts::GOES_ON)
 }
 
-fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Candidate<'a>> {
+fn admitted<'i, 'a>(
+    items: &'i [Candidate<'a>],
+    order: &[usize],
+    ask: &OfflineRequest,
+) -> Vec<&'i Candidate<'a>> {
     let mut numbers: Vec<usize> = order.to_vec();
     numbers.sort_unstable();
     let all: Vec<&Candidate> = numbers.into_iter().map(|it| &items[it]).collect();
@@ -251,7 +255,7 @@ fn admitted<'i, 'a>(items: &'i [Candidate<'a>], order: &[usize]) -> Vec<&'i Cand
         it.kind == LineKind::Command && later.iter().any(|later| says_the_same(it, later))
     };
     let told = |(at, it): (usize, &&Candidate)| {
-        !stands_in_its_message(it, all.iter().copied()) && !again(it, &all[at + 1..])
+        !stands_in_its_message(it, all.iter().copied(), ask) && !again(it, &all[at + 1..])
     };
     all.iter().enumerate().filter(|it| told(*it)).map(|it| *it.1).collect()
 }
@@ -263,7 +267,13 @@ fn says_the_same(one: &Candidate, other: &Candidate) -> bool {
 }
 
 /// Whether the line of the message that an order is from tells it. What is forbidden must not be overlooked there.
-fn stands_in_its_message<'i>(item: &Candidate, mut all: impl Iterator<Item = &'i Candidate<'i>>) -> bool {
+fn stands_in_its_message<'i>(
+    item: &Candidate,
+    mut all: impl Iterator<Item = &'i Candidate<'i>>,
+    ask: &OfflineRequest,
+) -> bool {
+    /// Tokens below which the next compaction would cut the goal.
+    const ROOM: u64 = 2_000;
     if item.kind != LineKind::Directive {
         return false;
     }
@@ -271,7 +281,7 @@ fn stands_in_its_message<'i>(item: &Candidate, mut all: impl Iterator<Item = &'i
     let text = facts::flat(&item.fact.text);
     all.any(|it| {
         let told = match it.kind {
-            LineKind::Goal | LineKind::Last => !forbids,
+            LineKind::Goal | LineKind::Last => !forbids && ask.max_tokens >= ROOM,
             LineKind::Said => it.section == item.section,
             _ => false,
         };

@@ -371,7 +371,9 @@ impl Support {
         // What was printed in a directory: all of it, or its last names, stand before the path.
         let printed = self.entered.iter().filter_map(|dir| {
             let starts = std::iter::once(0).chain(dir.match_indices('/').map(|it| it.0 + 1));
-            starts.into_iter().find_map(|at| plain.strip_prefix(&dir[at..])?.strip_prefix('/').map(bare))
+            let rest = starts.into_iter().find_map(|at| plain.strip_prefix(&dir[at..])?.strip_prefix('/'));
+            // A bare name may be another file's.
+            rest.filter(|it| it.contains('/')).map(bare)
         });
         let forms: Vec<String> = [Some(bare(&plain)), Some(bare(&below)), home.as_deref().map(bare)]
             .into_iter()

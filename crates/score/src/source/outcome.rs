@@ -24,6 +24,10 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
     if output.cleared || stopped(clip(text, 200)) {
         return None;
     }
+    // Codex: a hook refused it.
+    if text.starts_with("Command blocked by PreToolUse hook: ") {
+        return Some(Outcome { ok: false, exit: None, passed: None, failed: None });
+    }
     let start = clip(text, 400);
     // What Codex says of the run itself is not the command's.
     let head = start.find("\nOutput:\n");
@@ -45,7 +49,7 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
         && (command.contains('|') || own.len() < text.len() && text.starts_with("Script completed"))
         && signature(own).is_some_and(|it| strength(&it) >= 4)
         || crashed(end)
-        || !shows && leaves_package_failed(end)
+        || !shows && !command.is_empty() && leaves_package_failed(end)
         || command.contains(['|', ';'])
             && !command.contains("||")
             && ending(end, 1_000).lines().any(counts_problems);

@@ -119,6 +119,9 @@ pub(super) fn parse_heading(lead: &str, next: Option<usize>) -> Option<Heading<'
     certain.then_some(Heading { section, title, rest, level, number })
 }
 
+/// Suffix of a goal that only an earlier summary tells, where the user asked for more since.
+pub(crate) const EARLIER: &str = " (from an earlier summary; newer requests since)";
+
 /// Suffix of a goal that is pursued now and stands whole behind the summary.
 pub(crate) const BELOW: &str = " (asked now, whole below)";
 

@@ -23,7 +23,7 @@ use crate::facts::topic::LineKind;
 use crate::facts::voice::{EarlierSummary, ToolTopic};
 use crate::facts::{Detail, Fact, FileOp, Name, Polarity, Topic};
 pub(crate) use headings::{
-    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, GOES_ON, MORE_DONE, REPLIED_BELOW,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, EARLIER, GOES_ON, MORE_DONE, REPLIED_BELOW,
 };
 use headings::{Heading, op_in, parse_heading};
 use history::{History, Kind, Message, Part};
@@ -59,6 +59,7 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>, facts: &mut 
                 last_number: Some(0),
                 rules: false,
                 has_section: false,
+                answered: None,
                 in_analysis: false,
                 indent: 0,
                 label: None,
@@ -166,6 +167,8 @@ struct SummaryReader<'a> {
     /// The current section is a list of rules.
     rules: bool,
     has_section: bool,
+    /// Where the last request stood that was told as answered: once, its other lines did not say so again.
+    answered: Option<String>,
     /// In an analysis, which the summary after it repeats.
     in_analysis: bool,
     /// Indentation of the last step, if it has a bullet: deeper lines belong to it.
@@ -388,11 +391,18 @@ impl SummaryReader<'_> {
         let body = if quotes { body } else { without_bold(&body) };
         // Our format: a goal or question that was answered since.
         let requests = matches!(topic, Topic::Goal | Topic::Last);
-        let body =
-            [GOES_ON, MORE_DONE, REPLIED_BELOW].iter().find_map(|it| body.strip_suffix(it)).unwrap_or(&body);
+        let body = [EARLIER, GOES_ON, MORE_DONE, REPLIED_BELOW]
+            .iter()
+            .find_map(|it| body.strip_suffix(it))
+            .unwrap_or(&body);
         let at = [ANSWERED, ANSWERED_BEFORE].iter().find_map(|it| body.rsplit_once(it));
         let at = at.filter(|it| it.1.ends_with(')')).map(|it| it.0);
         let goal = at.or_else(|| body.strip_suffix(ANSWERED_BELOW)).filter(|_| requests);
+        let refs = REFS.find(body).map(|it| it.as_str().to_owned());
+        if goal.is_some() {
+            self.answered.clone_from(&refs);
+        }
+        let answered = goal.is_some() || requests && refs.is_some() && refs == self.answered;
         let body = REFS.replace_all(goal.unwrap_or(body), "").into_owned();
         let body = body.trim();
         let lower = body.to_lowercase();
@@ -404,9 +414,7 @@ impl SummaryReader<'_> {
         }
         let stepped = STEP_MARKS.iter().any(|it| body.starts_with(it.0));
         match topic {
-            Topic::Goal if goal.is_some() && body.starts_with('"') => {
-                self.quotation(Topic::UserMessages, body)
-            }
+            Topic::Goal if answered && body.starts_with('"') => self.quotation(Topic::UserMessages, body),
             Topic::Last | Topic::Current if stepped => self.step(topic, body, checked),
             _ => match topic.row().lines {
                 LineKind::Quoted => self.quotation(topic, body),

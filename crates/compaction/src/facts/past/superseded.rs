@@ -8,9 +8,11 @@ use super::present::{self, is_report, says_remaining};
 use super::progress;
 use super::step_index::MAX_CANDIDATES;
 use crate::facts::plan::TaskUpdate;
-use crate::facts::talk::orders::{for_one_request, forbids_changes, polarity};
+use crate::facts::talk::orders::{for_one_request, polarity};
 use crate::facts::talk::report::{delivers, speaks, statements, text_of_model};
-use crate::facts::talk::{MAX_REPLY_BYTES, answers_question, asks, is_question, is_trivial, leaves_question};
+use crate::facts::talk::{
+    MAX_REPLY_BYTES, answers_question, asks, asks_back, is_question, is_trivial, leaves_question,
+};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
 use crate::facts::text::sentences;
@@ -286,18 +288,11 @@ fn is_request(message: &Message) -> bool {
 
 /// Drops rules that were given for one request, once the user has made another.
 pub(in crate::facts) fn drop_expired_rules(history: &History, facts: &mut Vec<Fact>) {
-    let messages = history.messages();
-    let Some(newest) = messages.iter().rposition(is_request) else { return };
-    let changes = |it: &&Fact| matches!(it.detail, Detail::File { op, .. } if op.changes());
-    let changed = facts.iter().filter(changes).map(|it| it.message).max().unwrap_or(0);
-    let over = |rule: &Fact| {
-        for_one_request(&rule.text)
-            // A review is over once files were changed for a later request.
-            || forbids_changes(&rule.text)
-                && messages.get(rule.message + 1..changed).is_some_and(|it| it.iter().any(is_request))
-    };
+    let Some(newest) = history.messages().iter().rposition(is_request) else { return };
     let rule = |it: &Fact| matches!(it.topic, Topic::Constraints | Topic::Directives);
-    facts.retain(|it| !(rule(it) && it.voice() == Voice::User && it.message < newest && over(it)));
+    facts.retain(|it| {
+        !(rule(it) && it.voice() == Voice::User && it.message < newest && for_one_request(&it.text))
+    });
 }
 
 /// Maximum bytes of a question that is no task of its own.
@@ -411,13 +406,13 @@ pub fn answers(history: &History) -> Vec<(usize, usize)> {
     let (mut asked, mut said, mut last, mut works) = (Vec::new(), None, 0, false);
     for (number, message) in messages.iter().enumerate() {
         if is_request(message) {
-            // "Shall I?" "Yes": what was asked for is not done yet.
             // A turn that was cut off in the middle of the work answers nothing.
             let answers = |it: &usize| !works || *it == last && is_report(&messages[*it]);
-            let answer = said.take().filter(answers);
-            let answer = answer.filter(|_| !is_answer(messages, number));
-            if let Some(answer) = answer {
-                out.extend(asked.drain(..).map(|it| (it, answer)));
+            if let Some(answer) = said.take().filter(answers) {
+                // Who asks back has done nothing yet, but may have answered a question.
+                let open = asks_back(&text_of_model(&messages[answer]));
+                let over = |it: &mut usize| !open || is_question(&messages[*it].plain());
+                out.extend(asked.extract_if(.., over).map(|it| (it, answer)));
             }
             asked.push(number);
         } else if message.role == Role::Assistant {

@@ -48,9 +48,9 @@ static ASKS_WHETHER: AsciiFirstRegex = AsciiFirstRegex::new(
 static COMPLAINS: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:(?:i|we) (?:didn['’]?t|did not|never) (?:tell|ask|want|say|said|asked|told)|not what (?:i|we) (?:asked|said|meant|wanted))\b",
 );
-/// The user did not understand the question, which answers nothing.
+/// The user begins by saying that the question was not understood, which answers nothing.
 static PUZZLED: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)\b(?:(?:do not|don['’]?t|didn['’]?t) (?:understand|get (?:it|this|that)|follow)|(?:i['’]?m|i am)(?: \w+)? (?:confused|lost|overwhelm\w*)|what do you mean|(?:you|u)(?:['’]re| are)? meaning)\b",
+    r"(?i)^\W*(?:wait\b.{0,20}\bmean(?:ing)?\b|(?:(?:wait|sorry|hm+)\W+)?(?:what do you mean\b|i (?:do not|don['’]?t|didn['’]?t) (?:understand|get (?:it|this|that))\b))",
 );
 /// The beginning of a counter-question.
 static DOUBT_START: AsciiFirstRegex =
@@ -193,6 +193,11 @@ pub(super) fn replies_to(asked: &str, prompt: &str) -> bool {
     let short = prompt.len() <= MAX_REPLY_BYTES || count <= MAX_ANSWER_CHARS && decides;
     let answers = !asks(prompt) && short || approves && count <= MAX_APPROVAL_CHARS;
     answers && !OPEN_INVITATION.is_match(asked) && !PUZZLED.is_match(prompt)
+}
+
+/// Whether a message of the model ends with a question that it needs an answer to, rather than with an offer.
+pub(in crate::facts) fn asks_back(text: &str) -> bool {
+    closing_question(text).is_some_and(|it| !OPEN_INVITATION.is_match(it) && !OFFER.is_match(it))
 }
 
 /// Whether a message of the model ends with a question that waits for the user.

@@ -15,7 +15,9 @@ use crate::facts::{Detail, Fact, Polarity, Topic};
 use decisions::{
     CHOSEN_OPTION, MAX_ANSWER_CHARS, OPEN_INVITATION, closing_question, read_decisions, replies_to,
 };
-pub(in crate::facts) use decisions::{MAX_REPLY_BYTES, answers_question, asks, is_question, leaves_question};
+pub(in crate::facts) use decisions::{
+    MAX_REPLY_BYTES, answers_question, asks, asks_back, is_question, leaves_question,
+};
 use history::{History, Kind, Message, Part, Role};
 use orders::{MAX_RULE_CHARS, polarity, read_rules};
 use report::{
@@ -388,12 +390,17 @@ fn read_end(history: &History, last: Option<usize>, said: Option<usize>, facts: 
             facts.push(fact(ModelTopic::Asked, format!("asked the user, not answered: {asked_once}")));
         }
     }
-    // What it announced is over once it called more tools; on a later request, so is all that it said before.
+    // What it announced is over once it called more tools.
     let worked = messages[said + 1..].iter().any(|it| it.calls().next().is_some());
-    let works = worked && last.is_some_and(|it| it > said);
     let current = state_at(messages, said, !worked);
-    if !current.is_empty() && !works {
-        facts.push(fact(ModelTopic::Current, current));
+    // On a later request, what it said before is no step of that.
+    let found = |it: &Fact| it.topic == Topic::Findings && it.message == said;
+    let topic = match worked && last.is_some_and(|it| it > said) {
+        true => Some(ModelTopic::Findings).filter(|_| !facts.iter().any(found)),
+        false => Some(ModelTopic::Current),
+    };
+    if let Some(topic) = topic.filter(|_| !current.is_empty()) {
+        facts.push(fact(topic, current));
     }
     // If the user wrote since, that request is what is open.
     if last.is_some_and(|it| it > said) {

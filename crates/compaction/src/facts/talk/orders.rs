@@ -110,11 +110,6 @@ pub(in crate::facts) fn for_one_request(rule: &str) -> bool {
     CUES.once.is_in(&lower) && !CUES.lasting.is_in(&lower) && !rule.trim().contains([';', '；', '\n'])
 }
 
-/// Whether a rule forbids every change, as the order of a review does.
-pub(in crate::facts) fn forbids_changes(rule: &str) -> bool {
-    CUES.no_changes.is_in(&Lowercased::of(rule))
-}
-
 /// Whether a rule holds beyond the task at hand: an order may, a report or a requirement of the product does not.
 fn is_standing_rule(sentence: &str, polarity: Polarity) -> bool {
     /// A longer sentence that begins with "no" is a report. Bytes.
@@ -259,7 +254,7 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
         let describes = || {
             let told = reviews.iter().any(|it| std::ptr::eq(*it, part))
                 || stretch == Stretch::Typed && part.len() > LONG;
-            told && DESCRIBES.is_match(sentence) && !ASKS_FOR.is_match(sentence)
+            told && !in_list && DESCRIBES.is_match(sentence) && !ASKS_FOR.is_match(sentence)
         };
         if let Some(polarity) = polarity.filter(|_| !QUESTION_START.is_match(sentence) && !describes()) {
             let binds = || plan.is_some_and(|it| it.binds(part, sentence, polarity, whole));
@@ -308,7 +303,7 @@ static DESCRIBES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"|^\W*no \w+ \w{2,}s (?:it|them|this|that|the|an?|any|its)\b|^\W*(?:bug|problem|symptom|cause|root cause|background)\b[^:.]{0,40}:",
 ));
 static ASKS_FOR: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)\b(?:must|should|shall|needs? to|ha(?:s|ve) to|please|let['’]?s|want|do not|don['’]?t|make sure|ensure)\b",
+    r"(?i)\b(?:must|should|shall|needs? to|ha(?:s|ve) to|please|let['’]?s|want|do not|don['’]?t|make sure|ensure)\b|\b(?:never|always) (?:\w*[^\Wsd]|\w*s[se]|need|add|build|read|send|load|hold)\b",
 );
 /// Bytes of a text in which what is described is seldom meant as a wish.
 const LONG: usize = 800;

@@ -48,8 +48,6 @@ cues! {
     once: Anywhere,
     /// In a rule that holds beyond one request, whatever else it says.
     lasting: Anywhere,
-    /// A rule that forbids every change.
-    no_changes: Anywhere,
     approve: Start,
     refuse: Start,
     choose: Anywhere,

@@ -34,10 +34,6 @@ static SHELL_PROMPT: AsciiFirstRegex =
 static PREAMBLE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:(?:setting|context|role|system)\b\W*)?(?:you are (?:an?|the) |your name is |you(?:'|’)re (?:an?|the) |act as )",
 );
-/// A first line that shows what somebody else wrote: `ok, can you look at this:`.
-static SHOWS: AsciiFirstRegex = AsciiFirstRegex::new(
-    r"(?i)^.{0,60}\b(?:look at|check|review|read|see|consider|evaluate|what (?:about|do you (?:think|say) (?:of|about|to))|thoughts on) (?:this|that|what \w+ (?:said|says|wrote|found))\b.{0,20}[:：]\s*$",
-);
 /// Where the text of a harness comes to the task.
 static TASK: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:(?:your |the |current )?(?:tasks?|objective|goal|issue|request|assignment|mission|problem(?: statement)?)(?:\b.{0,40})?[:*]*\W*$",
@@ -57,7 +53,6 @@ pub(crate) fn stretches(text: &str) -> Vec<(Stretch, &str)> {
     mark_logs(&lines, &mut kinds);
     mark_terminal(&lines, &mut kinds);
     mark_transcript(&lines, &mut kinds);
-    mark_shown(&lines, &mut kinds);
     mark_document(&lines, &mut kinds);
     mark_diffs(&lines, &mut kinds);
     mark_blocks(&lines, &mut kinds);
@@ -219,21 +214,6 @@ fn mark_transcript(lines: &[&str], kinds: &mut [Stretch]) {
     kinds[from..to].fill(Stretch::Transcript);
 }
 
-/// Marks the text behind a first line that only shows it.
-fn mark_shown(lines: &[&str], kinds: &mut [Stretch]) {
-    /// Bytes of a text that is not typed behind such a line.
-    const LEAST: usize = 400;
-    let Some(first) = lines.iter().position(|it| !it.trim().is_empty()) else { return };
-    let rest = &lines[first + 1..];
-    let apart = rest.first().is_some_and(|it| it.trim().is_empty());
-    if apart && SHOWS.is_match(lines[first]) && rest.iter().map(|it| it.len()).sum::<usize>() >= LEAST {
-        kinds[first + 1..]
-            .iter_mut()
-            .filter(|it| **it == Stretch::Typed)
-            .for_each(|it| *it = Stretch::Transcript);
-    }
-}
-
 /// Marks a document from a heading that follows a short introduction or `---`, and a forum page, which others wrote.
 fn mark_document(lines: &[&str], kinds: &mut [Stretch]) {
     /// Maximum bytes of the introduction.
@@ -344,14 +324,6 @@ mod tests {
     fn what_is_handed_over_is_told_by_its_shape() {
         for (text, expected) in [
             ("Mend the parser.\n\nNever touch x.", "Typed: Mend the parser."),
-            (
-                &format!(
-                    "ok, can you look at this:\n\nThe lookup never returns. {}",
-                    "It waits. ".repeat(40)
-                ),
-                "Typed: ok, can you look at this: | Transcript: ",
-            ),
-            ("Look at this:\n\nNever touch x.", "Typed: Look at this:"),
             (
                 "Why did it say this?\n\nUser: sort the list\nAssistant: I will never sort it.\nUser: why\n\nExplain and fix it.",
                 "Typed: Why did it say this? | Transcript: User: sort the list | Typed: ",

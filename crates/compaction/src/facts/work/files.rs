@@ -413,14 +413,14 @@ impl Work<'_> {
         if listed.len() + of_commit.len() > MOST {
             return;
         }
-        let since = |it: &String| self.listed_before && !has_listed(&self.changed_before, it);
+        let since = |it: &String| self.listed_before && !has_listed(self.changed_before.keys(), it);
         let mut changes = Vec::new();
         for (of_commit, it) in
             of_commit.iter().map(|it| (true, it)).chain(listed.iter().map(|it| (false, it)))
         {
             let Some(name) = resolve(it) else { continue };
             // It may have been changed before the session, unless an earlier list does not have it.
-            let new = self.uncommitted_at_first.as_ref().is_some_and(|it| !has_listed(it, &name));
+            let new = self.uncommitted_at_first.as_ref().is_some_and(|it| !has_listed(it.iter(), &name));
             let since = since(&name);
             let stays = it.change == Change::Deleted && self.untracked.contains(&name);
             let by = if self.is_carried(&name) {
@@ -436,12 +436,16 @@ impl Work<'_> {
         };
         let committed = committed.into_iter().filter_map(|it| resolve(&named(it)));
         let committed = committed.filter(|it| is_file(it) && (at_root || files.contains_key(it)));
-        // One that was read may have been changed before that.
-        let by = |it: &String| (!self.files.contains_key(it) || since(it)).then_some(By::Other);
+        // One that was changed before it was read may be as it was then.
+        let as_read = |it: &String| match self.files.get(it) {
+            Some((at, FileOp::Read, _)) => self.changed_before.get(it).is_some_and(|listed| listed < at),
+            Some(_) | None => false,
+        };
+        let by = |it: &String| (!as_read(it)).then_some(By::Other);
         changes.extend(committed.map(|it| (it.clone(), Change::Modified, by(&it), false)));
         let names = || changes.iter().map(|it| it.0.clone());
         if !self.delegated || !self.listed_before {
-            self.changed_before.extend(names());
+            names().for_each(|it| _ = self.changed_before.entry(it).or_insert(number));
         }
         if whole && self.uncommitted_at_first.is_none() {
             self.uncommitted_at_first = Some(names().collect());
@@ -510,8 +514,8 @@ impl Work<'_> {
 }
 
 /// Whether a list of git has a file, or the new directory that it is in.
-fn has_listed(list: &HashSet<String>, name: &str) -> bool {
-    list.iter().any(|it| it == name || it.ends_with('/') && name.starts_with(it.as_str()))
+fn has_listed<'l>(mut list: impl Iterator<Item = &'l String>, name: &str) -> bool {
+    list.any(|it| it == name || it.ends_with('/') && name.starts_with(it.as_str()))
 }
 
 /// A path that git printed, as the file is known; none if it is cut and could be of several.

@@ -147,8 +147,6 @@ pub(in crate::facts) fn read(history: &History, base: Option<&str>) -> Vec<Fact>
 struct Names {
     facts: Vec<Fact>,
     seen: HashSet<(Name, String)>,
-    /// Where the newest value of a setting stands among the facts.
-    settings: HashMap<String, usize>,
 }
 
 impl Names {
@@ -162,16 +160,9 @@ impl Names {
             (Name::Ticket, Some((_, number))) => number,
             _ => text,
         };
-        let fact = || Fact::from_tools(ToolTopic::Identifiers, number, text.into(), Detail::Name(kind));
-        if kind == Name::Setting {
-            let at = *self.settings.entry(setting_key(text).to_owned()).or_insert(self.facts.len());
-            match self.facts.get_mut(at) {
-                Some(known) if known.text.as_str() == text => {}
-                Some(known) => *known = fact(),
-                None => self.facts.push(fact()),
-            }
-        } else if self.seen.insert((kind, key.to_string())) {
-            self.facts.push(fact());
+        if self.seen.insert((kind, key.to_string())) {
+            let detail = Detail::Name(kind);
+            self.facts.push(Fact::from_tools(ToolTopic::Identifiers, number, text.into(), detail));
         }
     }
 
@@ -200,13 +191,13 @@ impl Names {
                         && text[it.end()..]
                             .strip_prefix('.')
                             .is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()));
-                    // `1) issues 2) risks`, `%PDF-1.4`
+                    // `1) issues 2) risks`
                     let before = &text[..it.start()];
                     let numbers = *kind == Name::Ticket
-                        && (text[it.end()..].starts_with(')')
-                            && !it.as_str().contains('#')
-                            && before.rfind('(') <= before.rfind(')')
-                            || before.ends_with('%'));
+                        && it.as_str().contains(' ')
+                        && text[it.end()..].starts_with(')')
+                        && !it.as_str().contains('#')
+                        && before.rfind('(') <= before.rfind(')');
                     if (alone || !matches!(kind, Name::Hash))
                         && !numbers
                         && !glob
@@ -401,9 +392,10 @@ fn is_informative(kind: Name, text: &str) -> bool {
         }
         Name::Ticket => {
             let name = text.split('-').next().unwrap_or_default();
-            const NO_TRACKERS: [&str; 23] = [
-                "UTF", "SHA", "ISO", "GPT", "GLM", "AES", "RSA", "MD", "ES", "TLS", "IEEE", "PHASE", "STEP",
-                "PART", "STAGE", "ROUND", "MINOR", "MAJOR", "NOTE", "NIT", "BLOCKER", "CRITICAL", "FINDING",
+            const NO_TRACKERS: [&str; 24] = [
+                "PDF", "UTF", "SHA", "ISO", "GPT", "GLM", "AES", "RSA", "MD", "ES", "TLS", "IEEE", "PHASE",
+                "STEP", "PART", "STAGE", "ROUND", "MINOR", "MAJOR", "NOTE", "NIT", "BLOCKER", "CRITICAL",
+                "FINDING",
             ];
             !NO_TRACKERS.contains(&name)
         }

@@ -107,7 +107,7 @@ struct Work<'a> {
     /// Whether another agent was given work, which may change files that no call here shows.
     delegated: bool,
     /// Files that git listed as changed before that, or in its first list.
-    changed_before: HashSet<String>,
+    changed_before: HashMap<String, usize>,
     /// Files that were changed in trees of the repository that are gone.
     carried: Vec<String>,
     /// Files that git was told to leave alone, which stay where they are.

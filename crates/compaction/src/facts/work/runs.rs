@@ -68,12 +68,12 @@ impl Work<'_> {
                 .for_each(|it| self.record_file_action(number, it, output));
             let dir = actions.first().and_then(|it| it.dir.as_deref());
             // Whether a place that was only guessed is there, a hidden error does not tell: `ls ~/go 2>/dev/null`.
-            let hidden = commands.iter().any(|it| it.contains("2>/dev/null"));
-            for place in parsed.iter().filter(|it| it.is_read_only()).flat_map(|it| it.searched_paths()) {
-                let place = path(&place, dir, self.base);
-                if !(hidden && is_absolute(&place)) {
-                    self.note_file(number, place);
-                }
+            let places = parsed.iter().filter(|it| it.is_read_only()).flat_map(|it| it.searched_paths());
+            let places: Vec<String> = places.map(|it| path(&it, dir, self.base)).collect();
+            let hidden = commands.iter().any(|it| it.contains("2>/dev/null"))
+                && (places.len() > 1 || printed(output).trim().is_empty());
+            for place in places.into_iter().filter(|it| !(hidden && is_absolute(it))) {
+                self.note_file(number, place);
             }
             if parsed.iter().any(ParsedCommand::is_read_only) {
                 self.note_found_files(number, actions, output);

@@ -147,7 +147,7 @@ impl Layout<'_, '_> {
                 let item = &items[number];
                 let is_late = sealed == Some(item.fact.message) && tier.kind.is_detail();
                 let is_told = tier.kind == LineKind::Asked && is_quoted(items, &item.fact.text)
-                    || super::stands_in_its_message(item, items.iter());
+                    || super::stands_in_its_message(item, items.iter(), self.ask);
                 if is_late == late && !is_told {
                     self.admit(number, items, tier, &mut admitted);
                 }

@@ -6,7 +6,7 @@ use super::quote::{cut, finished_plan, words};
 use super::script;
 use crate::facts::text::{clip, flat, without_escapes};
 use crate::facts::{
-    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, Detail, Fact, FileOp, Ledger, Name, Outcome,
+    ANSWERED, ANSWERED_BEFORE, ANSWERED_BELOW, BELOW, Detail, EARLIER, Fact, FileOp, Ledger, Name, Outcome,
     REPLIED_BELOW, REPOSITORY, Topic, UNREADABLE, Voice, is_read_only,
 };
 
@@ -78,11 +78,11 @@ impl LineStyle {
                 self.below == Some(fact.message) && self.last_answered.is_none() && self.replied.is_none();
             return if below { BELOW.to_owned() } else { self.answer_of_last(fact) };
         };
-        let by = self.answers.iter().find(|(asked, by)| match fact.voice() {
-            Voice::User => *asked == fact.message,
-            // It tells several requests.
-            Voice::Summary | Voice::Model | Voice::Tools => *by > fact.message,
-        });
+        // An earlier summary tells several requests, of which some may be open.
+        if fact.voice() != Voice::User {
+            return EARLIER.to_owned();
+        }
+        let by = self.answers.iter().find(|it| it.0 == fact.message);
         match by.map(|it| it.1).filter(|it| *it <= last) {
             Some(by) => format!("{ANSWERED}{by}])"),
             None => format!("{ANSWERED_BEFORE}{last}])"),

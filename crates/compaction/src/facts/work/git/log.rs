@@ -1,6 +1,7 @@
 //! The commits that the newest `git log` lists, and those that were made after it.
 
 use super::super::command::{ParsedCommand, greps};
+use super::super::file_mentions;
 use super::{COMMITTED, is_same, of_git};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, sentences};
@@ -111,8 +112,9 @@ impl Log {
             self.since += 1;
             self.made.push((hash.as_str().to_owned(), subject));
         }
-        // A list of another tree takes nothing from what is known of this one.
-        let here = tree.is_some() && self.commits.iter().any(|it| apart_from_tree(&it.1).1.is_empty());
+        // A list of another repository takes nothing from what is known of this one.
+        let elsewhere = tree.is_some_and(|it| !file_mentions::is_of_other_tree(it, None));
+        let here = elsewhere && self.commits.iter().any(|it| apart_from_tree(&it.1).1.is_empty());
         if let Some((range, mut listed)) = of_head(command, output).filter(|_| !here) {
             for (_, subject) in listed.iter_mut() {
                 subject.extend(tree.map(|it| format!("{IN_TREE}{it})")));

@@ -289,10 +289,12 @@ impl Evidence<'_> {
             _ if self.made.is_some() => Some(true),
             _ if !self.prints_contents && is_rebased(self.command, self.tail) => Some(true),
             _ if failures && !self.prints_contents => Some(false),
+            // Another program of the command may have gone well.
+            _ if not_found.is_some() => None,
             _ if passes && !self.prints_contents => Some(true),
             // A failed test or compiler error counts, whatever ran after it.
             _ if kind.is_some_and(|it| it < ErrorLine::Message) => Some(false),
-            _ if self.hidden || not_found.is_some() => None,
+            _ if self.hidden => None,
             _ if !has_result && self.parsed.hides_check(!first.is_empty()) => None,
             Some(_) => Some(has_result || kind.is_none_or(|it| it < ErrorLine::Mark)),
             None if kind.is_some_and(|it| it != ErrorLine::Phrase) => Some(false),
@@ -311,23 +313,16 @@ impl Evidence<'_> {
         ok.filter(|it| !(*it && uncertain))
     }
 
-    /// If the shell did not find a program of the command: whether it is the first one, or nothing else was printed.
+    /// If the shell did not find a program of the command: whether nothing else was printed.
     fn not_found(&self) -> Option<bool> {
         if !self.masked || self.parsed.hides_failure() {
             return None;
         }
-        let names = |part: &str, name: &str| {
-            let mut words = part.split(|it: char| it.is_whitespace() || "()\"'`".contains(it));
-            words.any(|it| it == name || it.rsplit('/').next() == Some(name))
-        };
         let found = NOT_FOUND.captures(self.head)?;
         let name = found.get(1).or_else(|| found.get(2))?.as_str();
-        let mut parts = self.command.split(['|', ';', '&', '\n']).map(str::trim);
-        let prepares =
-            |it: &str| it.is_empty() || ["cd ", "export ", "set "].iter().any(|start| it.starts_with(start));
-        let begins = parts.clone().find(|it| !prepares(it)).is_some_and(|it| names(it, name));
-        let alone = self.head.lines().filter(|it| is_informative(it)).count() == 1;
-        parts.any(|it| names(it, name)).then_some(begins || alone)
+        let mut words = self.command.split(|it: char| it.is_whitespace() || "|;&()\"'`".contains(it));
+        let is_run = words.any(|it| it == name || it.rsplit('/').next() == Some(name));
+        is_run.then(|| self.head.lines().filter(|it| is_informative(it)).count() == 1)
     }
 
     /// Why it failed.

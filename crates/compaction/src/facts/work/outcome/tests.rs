@@ -315,7 +315,7 @@ fn believes_the_exit_code_before_the_text() {
             "/usr/bin/bash: line 1: go: command not found\n# pass 50\n# fail 0",
             None,
             true,
-            Some(false),
+            None,
         ),
         ("cd a && ls; gauge --version | head -1", "a.rs\nzsh:1: command not found: gauge", None, true, None),
         ("gauge || ./gauge.sh | tail", "zsh: command not found: gauge\nfine", None, true, Some(true)),
