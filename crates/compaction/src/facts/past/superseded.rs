@@ -11,7 +11,7 @@ use crate::facts::plan::TaskUpdate;
 use crate::facts::talk::orders::{for_one_request, polarity};
 use crate::facts::talk::report::{delivers, speaks, statements, text_of_model};
 use crate::facts::talk::{
-    MAX_REPLY_BYTES, answers_question, asks, asks_back, is_question, is_trivial, leaves_question,
+    MAX_REPLY_BYTES, answers_question, asks, asks_back, is_praise, is_question, is_trivial, leaves_question,
 };
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::cues::{CUES, Lowercased};
@@ -405,7 +405,9 @@ pub fn answers(history: &History) -> Vec<(usize, usize)> {
     // The last message of the model, and whether it calls tools.
     let (mut asked, mut said, mut last, mut works) = (Vec::new(), None, 0, false);
     for (number, message) in messages.iter().enumerate() {
-        if is_request(message) {
+        // Praise ends a request, too.
+        let request = is_request(message);
+        if request || message.is_prompt() && is_praise(&message.plain()) {
             // A turn that was cut off in the middle of the work answers nothing.
             let answers = |it: &usize| !works || *it == last && is_report(&messages[*it]);
             if let Some(answer) = said.take().filter(answers) {
@@ -414,7 +416,7 @@ pub fn answers(history: &History) -> Vec<(usize, usize)> {
                 let over = |it: &mut usize| !open || is_question(&messages[*it].plain());
                 out.extend(asked.extract_if(.., over).map(|it| (it, answer)));
             }
-            asked.push(number);
+            asked.extend(request.then_some(number));
         } else if message.role == Role::Assistant {
             (last, works) = (number, message.calls().next().is_some() && !delivers(message));
             said = Some(number).filter(|_| speaks(message)).or(said);

@@ -169,6 +169,10 @@ static PRAISE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:(?:(?:very|so|really|that['’]?s) )?(?:nice|cool|awesome|amazing|excellent|wow|lovely|beautiful|wonderful|well done|(?:good|great|nice) (?:job|work|one))\W*)+$",
 );
 
+pub(in crate::facts) fn is_praise(text: &str) -> bool {
+    PRAISE.is_match(text)
+}
+
 /// Whether a prompt requests nothing by itself: "yes", "continue", "hi".
 pub(in crate::facts) fn is_trivial(text: &str) -> bool {
     // An image needs words beside it to be a request.
@@ -184,7 +188,7 @@ pub(in crate::facts) fn is_trivial(text: &str) -> bool {
         || is_one_of(&["thanks", "thank you", "test"], text)
         || is_one_of(&GREETINGS, text)
         || RESUMES.is_match(text)
-        || PRAISE.is_match(text)
+        || is_praise(text)
         || count <= 24 && text.split_whitespace().count() <= 3 && {
             let lower = Lowercased::of(text);
             CUES.approve.is_in(&lower) || CUES.refuse.is_in(&lower)

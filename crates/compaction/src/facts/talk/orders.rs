@@ -252,9 +252,9 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
             if sentence.starts_with(['"', '“']) { sentence.into() } else { without_quotations(sentence) };
         let polarity = polarity(&own).or_else(|| (whole || in_list).then_some(Polarity::Require));
         let describes = || {
-            let told = reviews.iter().any(|it| std::ptr::eq(*it, part))
-                || stretch == Stretch::Typed && part.len() > LONG;
-            told && !in_list && DESCRIBES.is_match(sentence) && !ASKS_FOR.is_match(sentence)
+            let review = reviews.iter().any(|it| std::ptr::eq(*it, part)) && DESCRIBES.is_match(sentence);
+            let tells = part.len() > LONG && !in_list && TELLS.is_match(sentence);
+            (review || tells) && !ASKS_FOR.is_match(sentence)
         };
         if let Some(polarity) = polarity.filter(|_| !QUESTION_START.is_match(sentence) && !describes()) {
             let binds = || plan.is_some_and(|it| it.binds(part, sentence, polarity, whole));
@@ -296,11 +296,14 @@ pub(in crate::facts) fn read_rules(number: usize, prompt: &Prompt, facts: &mut V
 static PLACE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"[\w/-]\.(?:rs|go|py|[jt]sx?|java|kt|rb|cs?|cc|cpp|h|swift|php|md|toml|ya?ml|json|sh):\d+\b",
 );
-/// A sentence that says what something does, or what is wrong: `BUG: the pump never closed it`.
-static DESCRIBES: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
-    r"(?i)^\W*(?:this|that|it|there|(?:some|an?|the) [\w/`.()-]+(?: [\w/`.()-]+){0,4}?|`?\w+_\w+`?|(?-i:[A-Z]\w+['’]s) \w+)",
-    r" (?:only |never |also |would never )?(?:is|are|has|\w{2,}s)\b",
-    r"|^\W*no \w+ \w{2,}s (?:it|them|this|that|the|an?|any|its)\b|^\W*(?:bug|problem|symptom|cause|root cause|background)\b[^:.]{0,40}:",
+/// A sentence that says what something does.
+static DESCRIBES: AsciiFirstRegex = AsciiFirstRegex::new(
+    r"(?i)^\W*(?:this|that|it|there|the [\w/`.()-]+(?: [\w/`.()-]+){0,4}?) (?:only |never |also )?(?:is|are|has|\w{2,}s)\b",
+);
+/// The same of what nobody gives orders to: other people, a function, a part of a tool; and what is wrong.
+static TELLS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
+    r"(?i)^\W*(?:some \w+|`?\w+_\w+`?|(?-i:[A-Z]\w+['’]s) \w+) (?:only |also |would never )?\w{2,}",
+    r"|^\W*(?:bug|symptom|cause|root cause)\b[^:.]{0,40}:",
 ));
 static ASKS_FOR: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:must|should|shall|needs? to|ha(?:s|ve) to|please|let['’]?s|want|do not|don['’]?t|make sure|ensure)\b|\b(?:never|always) (?:\w*[^\Wsd]|\w*s[se]|need|add|build|read|send|load|hold)\b",
