@@ -2,7 +2,10 @@
 //! disk, or not to be told apart; agents with settings of their own.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use epitome::sessions::{self, Format, MemorySource, validate};
 use serde_json::Value;
@@ -13,6 +16,22 @@ const AGENTS: [&str; 4] = ["codex", "claude-code", "gemini-cli", "opencode"];
 
 fn said(output: &std::process::Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// The first line that a watch prints, which would go on for ever; ended once what it runs has done its work.
+fn watched(home: &Path, arguments: &[&str], has_run: &dyn Fn() -> bool) -> String {
+    let mut watch = command(home, arguments);
+    watch.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut watch = watch.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(watch.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let begun = Instant::now();
+    while !has_run() && begun.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    watch.kill().unwrap();
+    watch.wait().unwrap();
+    line
 }
 
 #[test]
@@ -186,21 +205,18 @@ fn watch_prepares_a_copy_and_names_the_command() {
         let before = fs::read(&there.file).unwrap();
         let note = there.path().join("note");
         let notify = format!("printf '%s' \"$EPITOME_MESSAGE\" > '{}'", note.display());
-        let watch = |window: &str, more: &[&str]| {
-            let mut arguments =
-                vec!["watch", &there.session, "--once", "--window", window, "--notify", &notify];
+        let watch = |window: &str, more: &[&str], has_run: &dyn Fn() -> bool| {
+            let mut arguments = vec!["watch", &there.session, "--window", window, "--notify", &notify];
             arguments.extend(more);
-            epitome(there.path(), &arguments)
+            watched(there.path(), &arguments, has_run)
         };
         // Room: it says so, and does nothing.
-        let output = watch("1000000", &[]);
-        assert_eq!(output.status.code(), Some(0), "{agent}: {}", said(&output));
-        assert!(said(&output).contains("not yet") && said(&output).contains("800000"), "{}", said(&output));
+        let line = watch("1000000", &[], &|| true);
+        assert!(line.starts_with("watching") && line.contains("800000"), "{agent}: {line}");
         assert!(!note.exists(), "{agent}");
         // Past the threshold.
-        let output = watch("20000", &["--json"]);
-        assert_eq!(output.status.code(), Some(1), "{agent}: {}", said(&output));
-        let found = answer(&output);
+        let noted = || fs::read_to_string(&note).is_ok_and(|it| !it.is_empty());
+        let found: Value = serde_json::from_str(&watch("20000", &["--json"], &noted)).unwrap();
         let prepared = Path::new(found["prepared"].as_str().unwrap());
         assert!(prepared.is_file() && found["tokens_after"].as_u64() < found["tokens_before"].as_u64());
         if agent != "opencode" {
@@ -385,12 +401,12 @@ fn watch_says_so_where_nothing_can_be_compacted() {
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("config.toml"), "[hooks]\nbefore = \"echo not today >&2; exit 1\"\n").unwrap();
     let watch = |more: &[&str]| {
-        let arguments = ["watch", &there.session, "--once", "--window", "20000"];
-        epitome(there.path(), &[&arguments[..], more].concat())
+        let arguments = ["watch", &there.session, "--window", "20000"];
+        watched(there.path(), &[&arguments[..], more].concat(), &|| true)
     };
-    let found = answer(&watch(&["--json"]));
+    let found: Value = serde_json::from_str(&watch(&["--json"])).unwrap();
     assert!(found["due"] == true && found["command"].is_null() && found["prepared"].is_null(), "{found}");
-    let told = said(&watch(&[]));
+    let told = watch(&[]);
     assert!(told.contains("cannot be compacted") && !told.contains("would leave"), "{told}");
 }
 

@@ -350,7 +350,7 @@ fn what_is_no_file_is_not_waited_for() {
         &["handoff", fifo, "--goal", "x"],
         &["score", fifo, fifo],
         &["report", fifo],
-        &["watch", "--once", fifo],
+        &["watch", fifo],
         &["estimate", "/dev/zero"],
         &["estimate", home.path().to_str().unwrap()],
     ] {

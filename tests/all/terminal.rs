@@ -163,7 +163,6 @@ fn every_command(agent: &str) {
     shows(&["compact", &session, "--focus", HOSTILE, "--pin", HOSTILE]);
     run(&["compact", &session, "--summarizer", "host"]);
     shows(&["handoff", &session, "--goal", HOSTILE]);
-    shows(&["watch", "--once", &session, "--window", "22000"]);
     run(&["compare", &session]);
     let copy = home.join(format!("copy{HOSTILE}.json")).display().to_string();
     shows(&["compact", &session, "--out", &copy]);

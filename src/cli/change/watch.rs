@@ -27,10 +27,6 @@ pub struct WatchArgs {
     /// Seconds between checks
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     every: u64,
-    /// Look once: exit code 0 if there is room, 1 if the threshold is passed. `estimate --check` says the same and
-    /// prepares nothing
-    #[arg(long, hide = true)]
-    once: bool,
 }
 
 /// What was seen and reported so far.
@@ -43,12 +39,11 @@ struct Watched {
     greeted: bool,
 }
 
-/// What a look at the session found.
+/// What a look at the session found that was not reported before.
 enum News {
-    Nothing,
     NotYet(String, Verdict),
-    /// It passed the threshold; with what it was read as, unless that was reported before.
-    Due(String, Verdict, Option<Box<(Opened, CompactAnswer)>>),
+    /// It passed the threshold; with what it was read as.
+    Due(String, Verdict, Box<(Opened, CompactAnswer)>),
 }
 
 pub(crate) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_>) -> Result<u8> {
@@ -59,19 +54,10 @@ pub(crate) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
     let mut now = engine.now;
     loop {
         match look(&at(engine, now), arguments, &mut ask, &mut watched) {
-            Ok(News::Nothing) => {}
-            Ok(news) => {
-                let due = matches!(news, News::Due(..));
-                tell(news, arguments, &mut watched, screen)?;
-                if arguments.once {
-                    return Ok(u8::from(due));
-                }
-            }
+            Ok(None) => {}
+            Ok(Some(news)) => tell(news, arguments, &mut watched, screen)?,
             // That passes: its agent writes it, or another process holds the store.
-            Err(error)
-                if !arguments.once
-                    && matches!(error.kind(), ErrorKind::Locked | ErrorKind::Io | ErrorKind::Changed) =>
-            {
+            Err(error) if matches!(error.kind(), ErrorKind::Locked | ErrorKind::Io | ErrorKind::Changed) => {
                 tracing::warn!("{}", error.full());
             }
             Err(error) => return Err(error),
@@ -82,7 +68,12 @@ pub(crate) fn run(engine: &Engine, arguments: &WatchArgs, screen: &mut Screen<'_
 }
 
 /// Looks at the session, and prepares a compacted copy when it passes the threshold.
-fn look(engine: &Engine, arguments: &WatchArgs, ask: &mut Ask, watched: &mut Watched) -> Result<News> {
+fn look(
+    engine: &Engine,
+    arguments: &WatchArgs,
+    ask: &mut Ask,
+    watched: &mut Watched,
+) -> Result<Option<News>> {
     let common = &arguments.common;
     let (format, agent) = (common.format()?, common.agent.as_deref());
     let named = common.session();
@@ -95,21 +86,21 @@ fn look(engine: &Engine, arguments: &WatchArgs, ask: &mut Ask, watched: &mut Wat
     let id = opened.session.history.meta.session.as_deref().unwrap_or_default().to_owned();
     let state = (id.clone(), opened.source.len());
     if watched.seen.as_ref() == Some(&state) {
-        return Ok(News::Nothing);
+        return Ok(None);
     }
     let verdict = engine::due(engine, &opened, ask);
     let cools_down = verdict.gate == Gate::CoolDown;
     let news = if !verdict.due {
-        News::NotYet(id, verdict)
+        Some(News::NotYet(id, verdict))
     } else if watched.told.as_ref() == Some(&id) {
-        News::Due(id, verdict, None)
+        None
     } else {
         // What is compacted is read whole, and is the one that was measured.
         let place = opened.path.as_ref().map(|it| SessionRef::Named(it.display().to_string()));
         let opened =
             if once { opened } else { engine::open(engine, &place.unwrap_or(named), format, agent)? };
         let answer = prepared(engine, &opened, ask, &id)?;
-        News::Due(id, verdict, Some(Box::new((opened, answer))))
+        Some(News::Due(id, verdict, Box::new((opened, answer))))
     };
     // A cool-down passes, even if the session does not grow.
     watched.seen = (!cools_down).then_some(state);
@@ -118,21 +109,14 @@ fn look(engine: &Engine, arguments: &WatchArgs, ask: &mut Ask, watched: &mut Wat
 
 fn tell(news: News, arguments: &WatchArgs, watched: &mut Watched, screen: &mut Screen<'_>) -> Result<()> {
     match news {
-        News::Nothing => return Ok(()),
         News::NotYet(id, verdict) => {
             watched.told.take_if(|it| *it == id);
-            if arguments.once {
-                let document = json!({"session": id, "due": false, "reason": verdict.reason});
-                if !screen.json(&document)? {
-                    screen.line(&format!("{id}: not yet: {}", verdict.reason))?;
-                }
-            } else if !watched.greeted && !screen.json {
+            if !watched.greeted && !screen.json {
                 screen.note(&format!("watching {id}: {}", verdict.reason))?;
                 let _ = screen.out.flush();
             }
         }
-        News::Due(_, _, None) => {}
-        News::Due(id, verdict, Some(made)) => {
+        News::Due(id, verdict, made) => {
             say(&made.0, &made.1, &id, &verdict.reason, arguments, screen)?;
             watched.told = Some(id);
         }
