@@ -160,8 +160,9 @@ pub trait Agent: Sync {
         Ok(None)
     }
 
-    /// The version that wrote a session, if it is of a later generation than what was seen. `head`: how the file
-    /// begins.
+    /// The version that wrote a session, if it is of a later generation than what was seen (Claude Code 2, Codex 0,
+    /// OpenCode 1; Gemini CLI 0.61 does not say it): within one, unknown records and fields are kept. `head`: how the
+    /// file begins.
     fn newer(&self, _head: &str) -> Option<String> {
         None
     }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use super::{AgentRef, Env};
 use crate::answers::TakesEffect;
-use crate::files::real;
 use history::error::{Error, ErrorKind, Hint};
 use sessions::Mode;
 
@@ -61,13 +60,6 @@ pub fn read_only(title: &str) -> Error {
     Error::new(ErrorKind::Refused, what).hint(Hint::WriteCopy)
 }
 
-/// The version that wrote a session, if it is of a later generation than what was seen: `head` is how the file begins.
-/// The generations: Claude Code 2, Codex 0, OpenCode 1; within one, unknown records and fields are kept. Gemini CLI
-/// 0.61 does not say which version wrote.
-pub fn newer(agent: AgentRef, head: &[u8]) -> Option<String> {
-    agent.newer(&history::json::mend(head))
-}
-
 /// A version, if its first number is above `known`.
 pub fn later(version: &str, known: u32) -> Option<String> {
     let major: u32 = version.split('.').next()?.parse().ok()?;
@@ -87,11 +79,6 @@ pub fn is_in_use(env: &Env, agent: AgentRef, id: &str, path: &Path, now: i64) ->
     const LONG: i64 = 15 * 60 * 1000;
     let changed = agent.info().database.and_then(|it| it.changed_ms(path, id));
     is_live(env, agent, id, path) && changed.is_none_or(|it| now - it < LONG)
-}
-
-/// Whether an agent would find a session there.
-pub fn is_found(env: &Env, agent: AgentRef, path: &Path) -> bool {
-    agent.looks_elsewhere(env) || real(path).starts_with(real(&agent.home(env)))
 }
 
 /// One shell command that resumes a session, from any directory: resuming elsewhere silently starts a new one. A file
@@ -190,7 +177,7 @@ mod tests {
             ("claude-code", "\u{0}\u{fffd}", None),
         ] {
             let agent = named(agent).unwrap();
-            assert_eq!(newer(agent, head.as_bytes()).as_deref(), expected, "{agent:?} {head}");
+            assert_eq!(agent.newer(head).as_deref(), expected, "{agent:?} {head}");
         }
     }
 

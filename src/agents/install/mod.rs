@@ -27,7 +27,7 @@ pub use by_hand::snippet;
 pub(super) use ours::{command, with_program};
 pub use plan::{FileChange, InstallPlan, InstallRequest, Made, MadeInFiles, install, uninstall};
 pub(super) use registration::{MISSING_AND_REMINDER, REMINDER};
-pub use registration::{Plugins, Registration, SeatSetting, SettingsStyle, StatusLineSetting, registration};
+pub use registration::{Plugins, Registration, SeatSetting, SettingsStyle, StatusLineSetting};
 pub use state::{expect_agent, installed, other_seats, registered, seated};
 pub use status_line::other_status_line;
 

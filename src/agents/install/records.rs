@@ -23,7 +23,7 @@ impl Records {
     /// Empty where nothing is installed, or the file is not one of ours.
     pub fn read(data: &Path) -> Self {
         let text = std::fs::read_to_string(data.join(RECORDS)).unwrap_or_default();
-        serde_json::from_str(&text).ok().or_else(|| of_texts(&text)).unwrap_or_default()
+        serde_json::from_str(&text).unwrap_or_default()
     }
 
     /// Adds what is made in an agent's files.
@@ -65,43 +65,5 @@ impl Records {
     }
 }
 
-/// Records as written until 25 November 2026: each thing made is a text, and the folders are under one more agent.
-fn of_texts(text: &str) -> Option<Records> {
-    let mut agents: BTreeMap<String, BTreeMap<String, Vec<String>>> = serde_json::from_str(text).ok()?;
-    let folders = agents.remove("folders").unwrap_or_default().into_keys().collect();
-    let keys = |it: &str| it.split('/').map(str::to_owned).collect();
-    let made = |it: String| match (it.strip_prefix("{}"), it.strip_prefix('=')) {
-        _ if it.is_empty() => Made::File,
-        (Some(blank), _) => Made::Object(blank.to_owned()),
-        (None, Some(switch)) => Made::Switch(keys(switch)),
-        (None, None) => Made::Section(keys(&it)),
-    };
-    let in_files = |files: BTreeMap<String, Vec<String>>| {
-        files.into_iter().map(|(file, all)| (file, all.into_iter().map(made).collect())).collect()
-    };
-    Some(Records { agents: agents.into_iter().map(|(agent, it)| (agent, in_files(it))).collect(), folders })
-}
-
 /// What an error of the file of records was about.
 const RECORDING: &str = "recording what is installed";
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn records_of_an_earlier_day_are_read() {
-        let text = r#"{"codex":{"/h/c.toml":[""]},"folders":{"/h/.epitome":[]},
-            "gemini-cli":{"/h/s.json":["{}\n","mcpServers/a","=env/X"]}}"#;
-        let records = of_texts(text).unwrap();
-        let keys = |it: &[&str]| it.iter().map(|it| (*it).to_owned()).collect();
-        let made = [
-            Made::Object("\n".into()),
-            Made::Section(keys(&["mcpServers", "a"])),
-            Made::Switch(keys(&["env", "X"])),
-        ];
-        assert_eq!(records.agents["gemini-cli"]["/h/s.json"], made);
-        assert_eq!(records.agents["codex"]["/h/c.toml"], [Made::File]);
-        assert_eq!(records.folders, BTreeSet::from(["/h/.epitome".to_owned()]));
-    }
-}

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::InstallRequest;
-use crate::agents::{AgentRef, Env};
-use history::error::{Error, ErrorKind, Result};
+use crate::agents::Env;
 
 /// How our server and hooks are put into an agent's settings, and how we take its place when it compacts.
 pub struct Registration {
@@ -90,14 +89,3 @@ pub(crate) const REMINDER: &str = reminder!();
 /// The same where what a summary left out comes with a prompt.
 pub(crate) const MISSING_AND_REMINDER: &str =
     concat!("after a compaction, adds once what the summary left out (at most 1,500 tokens); ", reminder!());
-
-/// How an agent is registered with.
-///
-/// # Errors
-/// [`ErrorKind::Arguments`] for one whose settings we do not edit.
-pub fn registration(agent: AgentRef) -> Result<&'static Registration> {
-    agent.info().registration.ok_or_else(|| {
-        let what = format!("{} cannot be registered with: its sessions are only read", agent.info().title);
-        Error::new(ErrorKind::Arguments, what)
-    })
-}

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::json::is_ours;
 use super::ours::is_our_file;
 use super::toml::is_our_hook;
-use super::{NAME, Plugins, Registration, SeatSetting, SettingsStyle, registration, text_of};
+use super::{NAME, Plugins, Registration, SeatSetting, SettingsStyle, text_of};
 use crate::agents::settings::{self, sections};
 use crate::agents::{AgentRef, Env};
 use history::error::{Error, ErrorKind, Result};
@@ -14,8 +14,7 @@ use history::error::{Error, ErrorKind, Result};
 ///
 /// # Errors
 /// [`ErrorKind::Refused`] if it is not.
-pub fn expect_agent(env: &Env, config: &Path, agent: AgentRef) -> Result<()> {
-    let of = registration(agent)?;
+pub fn expect_agent(env: &Env, config: &Path, agent: AgentRef, of: &Registration) -> Result<()> {
     let (folder, program) = ((of.folder)(env, config), of.program);
     let (server, _) = (of.files)(env, config);
     let endings: &[&str] = if cfg!(windows) { &[".exe", ".cmd", ".bat"] } else { &[""] };

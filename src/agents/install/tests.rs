@@ -31,7 +31,7 @@ const TOML: [&str; 9] = [
 
 /// Installing, again, and uninstalling, as the command does it.
 fn round(env: &Env, config: &Path, agent: AgentRef, hooks: bool, seat: bool) -> Vec<PathBuf> {
-    let of = registration(agent).unwrap();
+    let of = agent.info().registration.unwrap();
     let program = "/opt/my tools/epitome".into();
     let wanted = InstallRequest {
         program,
@@ -139,7 +139,7 @@ fn what_does_not_parse_is_refused() {
     for (agent, text) in
         [("claude-code", "{\"a\":"), ("gemini-cli", "[]"), ("codex", "a = "), ("gemini-cli", "{\"hooks\":3}")]
     {
-        let of = registration(named(agent).unwrap()).unwrap();
+        let of = named(agent).unwrap().info().registration.unwrap();
         let (server, _) = (of.files)(&env, home.path());
         std::fs::create_dir_all(server.parent().unwrap()).unwrap();
         std::fs::write(&server, text).unwrap();

@@ -64,7 +64,7 @@ pub(crate) fn install(config: &Config, arguments: &InstallArgs, screen: &mut Scr
     }
     expect_taken(arguments)?;
     let (agent, of) = named(&arguments.agent)?;
-    install::expect_agent(&config.agents, config.programs_dir(), agent)?;
+    install::expect_agent(&config.agents, config.programs_dir(), agent, of)?;
     let ours = Records::read(&config.data_dir).agents.contains_key(agent.name());
     let wanted = InstallRequest {
         program,

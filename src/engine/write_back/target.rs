@@ -6,6 +6,7 @@ use crate::agents::reach::{self, Job};
 use crate::agents::{self, AgentRef, Database};
 use crate::engine::input::open::{open_database, open_path};
 use crate::engine::{Engine, Opened};
+use crate::files::real;
 use history::error::{Error, ErrorKind, Hint, Result};
 use sessions::Format;
 
@@ -78,7 +79,7 @@ impl Target {
     /// Refuses a session that a newer version of the agent wrote than the form is known of.
     pub(super) fn expect_known_version(&self, opened: &Opened) -> Result<()> {
         let head = opened.source.bytes(0..opened.source.len().min(VERSION_IN))?;
-        let Some(version) = reach::newer(self.agent, &head) else { return Ok(()) };
+        let Some(version) = self.agent.newer(&history::json::mend(&head)) else { return Ok(()) };
         let what = format!(
             "applying: {} {version} wrote this session, which is newer than what its form is known of; look for a \
              newer epitome",
@@ -121,7 +122,8 @@ pub(crate) fn in_reach(engine: &Engine, agent: AgentRef, place: &Location) -> Re
         return Err(refused(what).or_hint(Hint::WriteCopy));
     }
     let env = &engine.config.agents;
-    if !reach::is_found(env, agent, path) {
+    let is_found = || agent.looks_elsewhere(env) || real(path).starts_with(real(&agent.home(env)));
+    if !is_found() {
         let what = format!(
             "applying: {} would not find it there; expected it below {}",
             agent.info().title,
