@@ -59,7 +59,7 @@ pub use inspect::tables::tables;
 pub use prune::prune;
 pub use repair::{RepairTo, repair};
 pub use score::compare::compare;
-pub use score::hindsight::{CompactionWay, SessionCut, cuts, evaluate_way, evaluate_way_within, hindsight};
+pub use score::hindsight::{CompactionWay, SessionCut, cuts, evaluate_way, hindsight};
 pub use score::score;
 pub use score::scorecard::{baseline, chained, planted, scorecard, trial};
 pub use score::subject::{Subject, subject};

@@ -174,7 +174,7 @@ fn archive(
             problems.push(Problem::new(error.full(), "later: epitome memory gc"));
         }
     }
-    let checked = engine.store.check(true)?;
+    let checked = engine.store.check()?;
     let remedy = "keep the file, and restore it from a backup";
     problems.extend(checked.problems.iter().map(|it| Problem::new(it.clone(), remedy)));
     let stats = engine.store.stats()?;

@@ -116,21 +116,9 @@ fn end_of_summary(before: &History, after: &History) -> Option<usize> {
     (end < messages.len() && !before.messages().is_empty()).then_some(end)
 }
 
-/// What one way leaves of the part before a cut, and what of the things used is there. `percent` of its tokens; nothing
-/// for the way's own size. Nothing if nothing is made of it.
+/// What one way leaves of the part before a cut, and what of the things used is there. `size` in tokens; nothing for
+/// the way's own. Nothing if nothing is made of it.
 pub fn evaluate_way(
-    engine: &Engine,
-    cut: &SessionCut,
-    ask: &Ask,
-    way: CompactionWay,
-    percent: Option<u64>,
-) -> Option<HindsightResult> {
-    let size = percent.map(|it| cut.subject.tokens * it / 100);
-    evaluate_way_within(engine, cut, ask, way, size)
-}
-
-/// The same with the size in tokens.
-pub fn evaluate_way_within(
     engine: &Engine,
     cut: &SessionCut,
     ask: &Ask,
@@ -173,13 +161,14 @@ pub fn hindsight(engine: &Engine, opened: &Opened, ask: &Ask) -> HindsightAnswer
         };
         add(CompactionWay::Profile, "own size", evaluate_way(engine, cut, ask, CompactionWay::Profile, None));
         if let Some(native) = evaluate_way(engine, cut, ask, CompactionWay::Native, None) {
-            let same = evaluate_way_within(engine, cut, ask, CompactionWay::Profile, Some(native.tokens));
+            let same = evaluate_way(engine, cut, ask, CompactionWay::Profile, Some(native.tokens));
             add(CompactionWay::Native, "own size", Some(native));
             add(CompactionWay::Profile, "the same size", same);
         }
         for percent in SIZES {
+            let size = cut.subject.tokens * percent / 100;
             for way in WAYS {
-                add(way, &format!("{percent} %"), evaluate_way(engine, cut, ask, way, Some(percent)));
+                add(way, &format!("{percent} %"), evaluate_way(engine, cut, ask, way, Some(size)));
             }
         }
         HindsightCut {

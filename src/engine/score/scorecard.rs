@@ -92,20 +92,16 @@ fn hindsight_card(engine: &Engine, ask: &Ask, cuts: &[(String, SessionCut)]) -> 
     let sized = SIZES.iter().flat_map(|percent| WAYS.map(|way| (way, Some(*percent))));
     for (way, percent) in sized.chain(own_size) {
         let looks = cuts.iter().filter_map(|(name, cut)| {
-            hindsight::evaluate_way(engine, cut, ask, way, percent).map(|it| named(name, cut, it))
+            let size = percent.map(|it| cut.subject.tokens * it / 100);
+            hindsight::evaluate_way(engine, cut, ask, way, size).map(|it| named(name, cut, it))
         });
         out.rows.push(HindsightRow { way: way.name(ask), percent, looks: looks.collect() });
     }
     for (name, cut) in cuts {
         let native = hindsight::evaluate_way(engine, cut, ask, CompactionWay::Native, None);
         out.natives.extend(native.and_then(|native| {
-            let ours = hindsight::evaluate_way_within(
-                engine,
-                cut,
-                ask,
-                CompactionWay::Profile,
-                Some(native.tokens),
-            )?;
+            let size = Some(native.tokens);
+            let ours = hindsight::evaluate_way(engine, cut, ask, CompactionWay::Profile, size)?;
             Some((named(name, cut, native), named(name, cut, ours)))
         }));
     }

@@ -33,7 +33,6 @@ pub struct Stats {
     pub old_format: u64,
     /// Size of the database file; 0 in memory.
     pub file_bytes: u64,
-    pub version: u32,
 }
 
 impl Store {
@@ -90,8 +89,8 @@ impl Store {
         }
     }
 
-    /// Checks the database and, if `deep`, reads every original.
-    pub fn check(&self, deep: bool) -> Result<Checked> {
+    /// Checks the database, and reads every original.
+    pub fn check(&self) -> Result<Checked> {
         let store = &self.pool;
         let doing = "checking the store";
         let mut out = Checked::default();
@@ -102,9 +101,6 @@ impl Store {
                 // PostgreSQL holds to its constraints.
                 #[cfg(feature = "team")]
                 Connection::Postgres(_) => {}
-            }
-            if !deep {
-                return Ok(out);
             }
             let sql = "SELECT min(handle), content FROM item WHERE content IS NOT NULL GROUP BY content ORDER BY content";
             let contents: Vec<(String, i64)> =
@@ -149,7 +145,6 @@ impl Store {
             .first()
             .map_or(0, |it| it.unsigned_abs()),
             file_bytes: file.map_or(0, |it| it.len()),
-            version: connection.version(),
         })
     }
 }

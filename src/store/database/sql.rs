@@ -301,14 +301,6 @@ impl Connection {
             }
         }
     }
-
-    pub(crate) fn version(&self) -> u32 {
-        match self {
-            Self::Sqlite(_) => schema::VERSION,
-            #[cfg(feature = "team")]
-            Self::Postgres(_) => postgres::VERSION,
-        }
-    }
 }
 
 impl rusqlite::ToSql for Value<'_> {

@@ -134,8 +134,9 @@ fn what_was_used_later_is_kept() {
     let cuts = all_cuts(&engine, &ask, &folder);
     let row = |tuned: bool, way: CompactionWay, percent: Option<u64>| {
         let mine = cuts.iter().filter(|it| is_tuned(&it.0) == tuned);
+        let size = |cut: &engine::SessionCut| percent.map(|it| cut.subject.tokens * it / 100);
         let looks: Vec<HindsightResult> =
-            mine.filter_map(|it| engine::evaluate_way(&engine, &it.1, &ask, way, percent)).collect();
+            mine.filter_map(|it| engine::evaluate_way(&engine, &it.1, &ask, way, size(&it.1))).collect();
         let row = HindsightRow { way: way.name(&ask), percent, looks };
         let kinds: Vec<String> = UsedKind::ALL
             .iter()
@@ -182,7 +183,7 @@ fn what_was_used_later_is_kept() {
             continue;
         };
         let Some(same) =
-            engine::evaluate_way_within(&engine, cut, &ask, CompactionWay::Profile, Some(native.tokens))
+            engine::evaluate_way(&engine, cut, &ask, CompactionWay::Profile, Some(native.tokens))
         else {
             continue;
         };

@@ -147,7 +147,7 @@ fn every_session_comes_back() {
         }
     }
     let opened = Store::open(&StoreAt::Path(store(&home)), Redactor::default()).unwrap();
-    let checked = opened.check(true).unwrap();
+    let checked = opened.check().unwrap();
     assert_eq!(checked.problems, Vec::<String>::new());
     let stats = opened.stats().unwrap();
     eprintln!(
@@ -238,8 +238,7 @@ fn killed_while_it_archives() {
         child.wait().unwrap();
 
         let opened = Store::open(&StoreAt::Path(store(home)), Redactor::default()).unwrap();
-        let deep = round % 20 == 0 || round == total;
-        assert_eq!(opened.check(deep).unwrap().problems, Vec::<String>::new(), "round {round}");
+        assert_eq!(opened.check().unwrap().problems, Vec::<String>::new(), "round {round}");
         let stored = opened.compactions(&scope, Some(&id), 9).unwrap();
         stored.iter().for_each(|it| assert_whole(&opened, &scope, it, original.as_bytes()));
         let touched = std::fs::read(&path).unwrap() != original.as_bytes();
@@ -318,7 +317,7 @@ fn eight_processes_compact_and_recall_at_once() {
     });
     let took = begun.elapsed();
     let opened = Store::open(&StoreAt::Path(store(home)), Redactor::default()).unwrap();
-    assert_eq!(opened.check(true).unwrap().problems, Vec::<String>::new());
+    assert_eq!(opened.check().unwrap().problems, Vec::<String>::new());
     let scope = Scope { owner: "local".into(), project: home.display().to_string() };
     for (handle, bytes) in workers.iter().flat_map(|it| &it.kept) {
         assert!(opened.restore(&scope, handle).unwrap() == *bytes, "{handle}");

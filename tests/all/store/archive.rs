@@ -60,7 +60,7 @@ pub(super) fn gives_back_what_it_was_given() {
         let entry = store.entry(&me(), &handle.to_string().to_uppercase()).unwrap();
         assert_eq!((entry.bytes, entry.what, entry.message), (content.len() as u64, What::Output, Some(3)));
     }
-    assert_eq!(store.check(true).unwrap().originals, 5);
+    assert_eq!(store.check().unwrap().originals, 5);
 }
 
 #[test]

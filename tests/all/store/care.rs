@@ -95,7 +95,7 @@ pub(super) fn lets_go_of_what_is_old_but_not_of_what_a_newer_compaction_holds() 
     let collected = store.collect(&retention, 10 * DAY, false).unwrap();
     assert_eq!((collected.compactions, collected.originals), (1, 1));
     assert_eq!(store.entry(&me(), held.handles[0].as_str()).unwrap_err().kind(), ErrorKind::Arguments);
-    assert!(store.check(true).unwrap().problems.is_empty());
+    assert!(store.check().unwrap().problems.is_empty());
     assert_eq!(store.stats().unwrap().bytes, 10_000);
 }
 
@@ -179,7 +179,7 @@ fn a_truncated_database_is_an_error_not_a_loss() {
             Err(error) => assert_eq!(error.kind(), ErrorKind::Store, "{error}"),
         }
     }
-    let error = at(directory.path()).and_then(|store| store.check(true)).map(|it| it.problems.len());
+    let error = at(directory.path()).and_then(|store| store.check()).map(|it| it.problems.len());
     assert!(!matches!(error, Ok(0)));
 }
 
@@ -201,14 +201,13 @@ fn bytes_that_rotted_are_never_given_back_and_storing_again_mends_them() {
     let error = store.restore(&me(), handle.as_str()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Store);
     assert!(error.to_string().contains("corrupted"), "{error}");
-    let checked = store.check(true).unwrap();
+    let checked = store.check().unwrap();
     assert_eq!((checked.originals, checked.problems.len()), (0, 1));
     assert!(checked.problems[0].contains(handle.as_str()), "{checked:?}");
-    assert!(store.check(false).unwrap().problems.is_empty());
 
     put(&store, 2, &content, true);
     assert!(store.restore(&me(), handle.as_str()).unwrap() == content);
-    assert_eq!(store.check(true).unwrap().originals, 1);
+    assert_eq!(store.check().unwrap().originals, 1);
 }
 
 #[test]
@@ -232,7 +231,7 @@ fn a_lock_held_by_another_is_waited_for() {
     for handle in handles {
         assert!(one.restore(&me(), handle.as_str()).is_ok());
     }
-    assert_eq!(two.check(true).unwrap().originals, 80);
+    assert_eq!(two.check().unwrap().originals, 80);
 }
 
 #[test]

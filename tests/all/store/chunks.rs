@@ -150,7 +150,7 @@ fn a_chunk_that_is_damaged_or_missing_is_named_and_all_else_is_restored() {
         let error = store.restore(&me(), &handles[0]).unwrap_err().full();
         assert!(error.contains(&handles[0]) && error.contains(says), "{sql}: {error}");
         assert!(store.restore(&me(), &handles[1]).unwrap() == other, "{sql}");
-        let problems = store.check(true).unwrap().problems;
+        let problems = store.check().unwrap().problems;
         assert!(problems.iter().any(|it| it.contains(&handles[0])), "{sql}: {problems:?}");
         // Whoever still has it stores it again, and it is whole.
         assert_eq!(put(&store, &me(), &[&first])[0], handles[0]);
@@ -177,7 +177,7 @@ pub(super) fn what_is_deleted_frees_its_room_and_takes_nothing_from_others() {
     assert_eq!(stored(&store), before - gone.bytes);
     assert!(gone.bytes > 700_000, "{gone:?}");
     assert!(store.restore(&me(), kept.as_str()).unwrap() == new);
-    assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new());
+    assert_eq!(store.check().unwrap().problems, Vec::<String>::new());
 }
 
 /// The most memory that this process had since the last call, in bytes; Linux tells it.

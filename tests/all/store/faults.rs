@@ -72,7 +72,7 @@ fn a_full_disk() {
         // With room again it goes on.
         assert_eq!(answer(&epitome(home.path(), &home.apply()))["status"], "compacted");
         let opened = Store::open(&StoreAt::Path(store(home.path())), Redactor::default()).unwrap();
-        assert_eq!(opened.check(true).unwrap().problems, Vec::<String>::new());
+        assert_eq!(opened.check().unwrap().problems, Vec::<String>::new());
     }
 }
 

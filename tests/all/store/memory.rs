@@ -146,7 +146,7 @@ pub(super) fn tidy_lets_the_newer_stand() {
     // Forgetting takes along what it stood for.
     store.forget(&me(), planned[0].kept.as_str()).unwrap();
     assert_eq!(store.memory(&me(), old.as_str()).unwrap_err().kind(), ErrorKind::Arguments);
-    assert!(store.check(true).unwrap().problems.is_empty());
+    assert!(store.check().unwrap().problems.is_empty());
 }
 
 #[test]

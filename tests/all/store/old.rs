@@ -104,7 +104,7 @@ pub(super) fn assert_all_there(store: &Store, originals: &[(Scope, Vec<u8>)]) {
         let handle = Handle::of(scope, &Digest::of(bytes));
         assert!(store.restore(scope, handle.as_str()).unwrap() == *bytes, "{handle}");
     }
-    assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new());
+    assert_eq!(store.check().unwrap().problems, Vec::<String>::new());
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn what_is_damaged_in_an_old_archive_stays_and_all_else_is_stored_anew() {
     database.execute(&format!("UPDATE chunk SET packed = x'00' WHERE id = {last}"), []).unwrap();
     let (store, lost) = (open(directory.path()), Handle::of(&me(), &Digest::of(&originals[2].1)));
     assert_eq!(store.rewrite_old_format().unwrap(), 3);
-    let problems = store.check(true).unwrap().problems;
+    let problems = store.check().unwrap().problems;
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert!(problems[0].contains(lost.as_str()) && problems[0].contains("chunk "), "{problems:?}");
     for (scope, bytes) in originals.iter().enumerate().filter(|(number, _)| *number != 2).map(|it| it.1) {
@@ -190,7 +190,7 @@ fn a_disk_that_fills_while_old_originals_are_moved_loses_none() {
             let handle = Handle::of(scope, &Digest::of(bytes));
             assert!(store.restore(scope, handle.as_str()).unwrap() == *bytes, "{blocks}: {handle}");
         }
-        assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new(), "{blocks}");
+        assert_eq!(store.check().unwrap().problems, Vec::<String>::new(), "{blocks}");
     }
     // With room it goes on.
     let store = open(&directory);

@@ -161,7 +161,7 @@ fn killed_at_any_moment_it_is_whole() {
         acknowledged.extend(lines.filter(|it| it.len() == 17).map(|it| it[7..].to_owned()));
     }
     let store = open(directory.path()).unwrap();
-    let checked = store.check(true).unwrap();
+    let checked = store.check().unwrap();
     assert_eq!(checked.problems, Vec::<String>::new());
     let stored = store.compactions(&me(), None, 100_000).unwrap();
     stored.iter().for_each(|it| assert_whole(&store, it.handle.as_str()));
@@ -187,7 +187,7 @@ fn eight_processes_share_one_store() {
     assert_eq!(handles.len(), 8 * 12);
     let store = open(directory.path()).unwrap();
     handles.iter().for_each(|it| assert_whole(&store, it));
-    assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new());
+    assert_eq!(store.check().unwrap().problems, Vec::<String>::new());
 }
 
 #[test]
@@ -210,7 +210,7 @@ fn a_full_disk_is_an_error_and_nothing_half_stored() {
         assert_eq!(!handles.is_empty(), stores_some, "{blocks}: {lines:?}");
         handles.iter().for_each(|it| assert_whole(&store, it));
         assert_eq!(store.compactions(&me(), None, 1_000).unwrap().len(), handles.len());
-        assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new());
+        assert_eq!(store.check().unwrap().problems, Vec::<String>::new());
         assert_whole(&store, &put(&store, "later", 0).unwrap());
     }
 }
@@ -301,7 +301,7 @@ fn two_that_store_delete_and_move_are_killed_at_any_moment() {
         let before = store.stats().unwrap();
         assert_eq!(store.collect(&Retention::default(), OLD, false).unwrap().bytes, 0);
         assert_eq!(store.stats().unwrap(), before);
-        assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new());
+        assert_eq!(store.check().unwrap().problems, Vec::<String>::new());
     }
     eprintln!("{kills} kills: {restored} originals restored; {moved} archives moved over wholly");
 }

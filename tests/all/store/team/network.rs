@@ -202,7 +202,7 @@ fn objects_in_s3_behind_a_network_that_fails() {
         assert!(store.restore(&scope("me"), &handle).unwrap() == bytes, "{weather:?}");
     }
     assert!(store.restore(&scope("me"), &second).unwrap() == grown);
-    assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new());
+    assert_eq!(store.check().unwrap().problems, Vec::<String>::new());
     // Objects are listed and let go of there, too.
     std::fs::write(folder.join("orphan"), b"x").unwrap();
     let later = jiff::Timestamp::now().as_millisecond() + 25 * 60 * 60 * 1_000;

@@ -58,7 +58,7 @@ fn two_servers_compact_one_session_at_once() {
         assert!(store.restore(&scope("me"), first.handles[0].as_str()).unwrap() == whole);
         let found: Vec<Compaction> = store.compactions(&scope("me"), Some("s"), 9).unwrap();
         assert_eq!((found.len(), found[0].removed.len()), (1, 6));
-        assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new());
+        assert_eq!(store.check().unwrap().problems, Vec::<String>::new());
     }
     let stats = stores[0].stats().unwrap();
     assert_eq!((stats.items["session"], stats.items["output"], stats.items["compaction"]), (1, 6, 1));
@@ -234,7 +234,7 @@ fn under_load(server: &Server, clients: usize, each: usize, lasts: Duration, pau
     assert_eq!(figures.foreign_reads.into_inner(), 0);
     assert_eq!(figures.own_missing.into_inner(), 0);
     assert!(kills > 0 && figures.foreign_tries.into_inner() > 0);
-    assert_eq!(store.check(true).unwrap().problems, Vec::<String>::new());
+    assert_eq!(store.check().unwrap().problems, Vec::<String>::new());
 }
 
 #[test]
