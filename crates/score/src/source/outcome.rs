@@ -122,10 +122,30 @@ fn counts_problems(line: &str) -> bool {
         && ["[build failed]", "[setup failed]"].iter().any(|it| line.trim_end().ends_with(it));
     eslint
         || counted
+        || is_go_error(line)
         || unbuilt
         || nx && line.contains(" failed")
         || checks
         || WHOLE.iter().any(|it| line.starts_with(it))
+}
+
+/// Whether a line is an error of Go's compiler: `a.go:7:2: undefined: dial`.
+fn is_go_error(line: &str) -> bool {
+    const ERRORS: [&str; 10] = [
+        "undefined: ",
+        "cannot use ",
+        "not enough ",
+        "too many ",
+        "missing return",
+        "declared and not used",
+        "syntax error",
+        "assignment mismatch",
+        "invalid operation",
+        "unknown field ",
+    ];
+    let Some((_, place)) = line.split_once(".go:") else { return false };
+    let told = place.trim_start_matches(|it: char| it.is_ascii_digit() || it == ':');
+    place.len() - told.len() > 3 && ERRORS.iter().any(|it| told.trim_start().starts_with(it))
 }
 
 /// Whether a package failed and was not tested again with success (Go): `FAIL\texample.org/a\t0.7s`.
