@@ -17,6 +17,9 @@ const MIN_BUDGET: u64 = 500;
 /// Tokens that a summary may always have, and the prompt of a call that waits.
 pub(super) const SMALLEST_SUMMARY: u64 = 200;
 
+/// Tokens of an end below which the summary says more than what is left of shortened outputs.
+const WORTH: u64 = 1_000;
+
 /// Percent of a summary's budget that the answer to the last request must leave it.
 const MIN_SUMMARY_PERCENT: u64 = 75;
 
@@ -502,7 +505,9 @@ fn last_turn(
     };
     let room = room.saturating_sub(draft.size(&words));
     let (mut tail, mut left) = fitting(draft, prompt + 1, room);
-    if draft.items[tail..].iter().all(|it| draft.message(it).is_none_or(is_thinking)) {
+    let bare =
+        room >= WORTH && draft.items[tail..].iter().all(|it| draft.message(it).is_some_and(is_thinking));
+    if tail == end || bare {
         // Not even the newest unit that did something fits: its outputs are shortened to what does.
         let start = if tail > prompt + 1 { boundary_to(draft, tail - 1).max(prompt + 1) } else { end };
         if start < end {
