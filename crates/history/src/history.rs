@@ -292,6 +292,14 @@ impl Message {
             && self.parts.iter().any(|it| matches!(it, Part::Text(_) | Part::Media(_)))
     }
 
+    /// Whether a client wrote it for a slash command whose text follows (Claude Code). The record of a local command such
+    /// as `/model` begins with `<command-name>` instead.
+    pub fn is_slash_command(&self) -> bool {
+        self.role == Role::User
+            && self.kind == Kind::Context
+            && self.texts().any(|it| it.as_str().starts_with("<command-message>"))
+    }
+
     pub fn calls(&self) -> impl Iterator<Item = &Call> {
         self.parts.iter().filter_map(|it| if let Part::Call(call) = it { Some(call) } else { None })
     }

@@ -9,7 +9,7 @@ use std::ops::Deref;
 use super::text::{slash_command, user_text};
 use super::{Detail, Fact, Topic};
 use history::tools;
-use history::{Call, History, Kind, Message, Output, Refusal, Role, Text};
+use history::{Call, History, Kind, Message, Output, Refusal, Text};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Voice {
@@ -100,11 +100,10 @@ const INJECTED_STARTS: [&str; 9] = [
     "Planned action JSON:",
 ];
 
-/// The slash command of a message without arguments, behind which Claude Code puts the command's text. The record of a
-/// local command such as `/model` begins with `<command-name>` instead.
+/// The slash command of a message without arguments, behind which Claude Code puts the command's text.
 pub(super) fn bare_command(message: &Message) -> Option<&str> {
-    let command = message.texts().map(Text::as_str).find(|it| it.starts_with("<command-message>"));
-    let command = command.filter(|_| message.role == Role::User && message.kind == Kind::Context);
+    let mut texts = message.texts().map(Text::as_str).filter(|_| message.is_slash_command());
+    let command = texts.find(|it| it.starts_with("<command-message>"));
     // `/plugin:setup` says nothing of the work.
     slash_command(command?).filter(|it| !it.ends_with("setup"))
 }

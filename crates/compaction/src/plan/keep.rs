@@ -391,7 +391,11 @@ fn within(
     budget: Budget,
     head: usize,
 ) -> Result<KeptRegion, Reason> {
-    let prompt = draft.items.iter().rposition(|it| draft.message(it).is_some_and(Message::is_prompt));
+    let holds = |it: &Segment, is: fn(&Message) -> bool| draft.message(it).is_some_and(is);
+    let prompt = draft.items.iter().rposition(|it| holds(it, Message::is_prompt));
+    // In front of what a later slash command made the model do, the prompt would read like what asked for that.
+    let prompt =
+        prompt.filter(|at| !draft.items[*at..].iter().any(|it| holds(it, Message::is_slash_command)));
     let answer = answer::position(draft).filter(|it| prompt.is_none_or(|prompt| prompt < *it));
     let end = End { prompt, answer, ack: acknowledgement(draft, step) };
     let Division { allowed, context, most, summary, room } = divided(draft, step, budget, head, &end)?;

@@ -397,17 +397,7 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
         {
             out.extend(files().filter(|it| it.parse::<i64>().is_err()).map(all(Meaning::Read)));
         }
-        // PowerShell's.
-        "Get-Content" | "Remove-Item" => {
-            let meaning = if head == "Get-Content" { Meaning::Read } else { Meaning::Delete };
-            out.extend(files().next().filter(|it| it.contains('.') && !it.contains(',')).map(all(meaning)));
-        }
-        "Rename-Item" => {
-            if let [from, name] = &files().collect::<Vec<_>>()[..] {
-                let dir = from.rfind(['/', '\\']).map_or("", |at| &from[..=at]);
-                moved(&[from.clone(), format!("{dir}{name}")], out);
-            }
-        }
+        "Get-Content" | "Remove-Item" | "Rename-Item" => powershell(&head, &files().collect::<Vec<_>>(), out),
         // SWE-agent's own commands, which it mixes with the shell's.
         "open" if !rest.iter().any(|it| it.starts_with('-')) => {
             out.extend(files().next().filter(|it| named(it)).map(all(Meaning::Read)));
@@ -422,6 +412,22 @@ fn touched(words: &[String], simple: &Simple, out: &mut Vec<Action>) {
     if ["cat", "echo", "printf", "jq"].contains(&head.as_str()) && !logs || simple.here.is_some() {
         out.extend(simple.writes.iter().filter(|it| file(it)).cloned().map(all(Meaning::Create)));
         out.extend(simple.appends.iter().filter(|it| file(it)).cloned().map(all(Meaning::Edit)));
+    }
+}
+
+/// What a program of PowerShell does to the files that it is given.
+fn powershell(program: &str, files: &[String], out: &mut Vec<Action>) {
+    match (program, files) {
+        ("Rename-Item", [from, name]) => {
+            let dir = from.rfind(['/', '\\']).map_or("", |at| &from[..=at]);
+            let to = Some(format!("{dir}{name}"));
+            out.push(Action { to, ..Action::on(Meaning::Rename, from.clone()) });
+        }
+        ("Get-Content" | "Remove-Item", [first, ..]) if first.contains('.') && !first.contains(',') => {
+            let meaning = if program == "Get-Content" { Meaning::Read } else { Meaning::Delete };
+            out.push(Action::on(meaning, first.clone()));
+        }
+        _ => {}
     }
 }
 

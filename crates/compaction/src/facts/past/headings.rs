@@ -120,7 +120,7 @@ pub(super) fn parse_heading(lead: &str, next: Option<usize>) -> Option<Heading<'
 }
 
 /// Suffix of a goal that only an earlier summary tells, where the user asked for more since.
-pub(crate) const EARLIER: &str = " (from an earlier summary; newer requests since)";
+pub(crate) const EARLIER: &str = " (from an earlier summary)";
 
 /// Suffix of a goal that is pursued now and stands whole behind the summary.
 pub(crate) const BELOW: &str = " (asked now, whole below)";

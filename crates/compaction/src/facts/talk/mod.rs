@@ -185,7 +185,7 @@ pub(in crate::facts) fn is_trivial(text: &str) -> bool {
     let count = text.chars().count();
     count <= 2
         || text.starts_with('/') && !text.contains(char::is_whitespace) && text.matches('/').count() == 1
-        || is_one_of(&["thanks", "thank you", "test"], text)
+        || is_one_of(&["thanks", "thank you", "test", "clear", "exit", "quit"], text)
         || is_one_of(&GREETINGS, text)
         || RESUMES.is_match(text)
         || is_praise(text)

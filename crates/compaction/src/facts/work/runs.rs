@@ -69,11 +69,12 @@ impl Work<'_> {
             let dir = actions.first().and_then(|it| it.dir.as_deref());
             // Whether a place that was only guessed is there, a hidden error does not tell: `ls ~/go 2>/dev/null`.
             let places = parsed.iter().filter(|it| it.is_read_only()).flat_map(|it| it.searched_paths());
-            let places: Vec<String> = places.map(|it| path(&it, dir, self.base)).collect();
+            let places: Vec<String> = places.collect();
+            let text = printed(output);
             let hidden = commands.iter().any(|it| it.contains("2>/dev/null"))
-                && (places.len() > 1 || printed(output).trim().is_empty());
-            for place in places.into_iter().filter(|it| !(hidden && is_absolute(it))) {
-                self.note_file(number, place);
+                && (places.len() > 1 || text.trim().is_empty());
+            for place in places.into_iter().filter(|it| !hidden || text.contains(it.as_str())) {
+                self.note_file(number, path(&place, dir, self.base));
             }
             if parsed.iter().any(ParsedCommand::is_read_only) {
                 self.note_found_files(number, actions, output);
