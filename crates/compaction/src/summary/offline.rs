@@ -277,11 +277,12 @@ fn stands_in_its_message<'i>(
     if item.kind != LineKind::Directive {
         return false;
     }
+    let roomy = ask.shares_of.unwrap_or(0).max(ask.max_tokens) >= ROOM;
     let forbids = item.fact.detail == Detail::Rule(Polarity::Forbid);
     let text = facts::flat(&item.fact.text);
     all.any(|it| {
         let told = match it.kind {
-            LineKind::Goal | LineKind::Last => !forbids && ask.max_tokens >= ROOM,
+            LineKind::Goal | LineKind::Last => roomy && !forbids,
             LineKind::Said => it.section == item.section,
             _ => false,
         };

@@ -303,7 +303,7 @@ static DESCRIBES: AsciiFirstRegex = AsciiFirstRegex::new(
 /// The same of what nobody gives orders to: other people, a function, a part of a tool; and what is wrong.
 static TELLS: AsciiFirstRegex = AsciiFirstRegex::new(concat!(
     r"(?i)^\W*(?:some \w+|`?\w+_\w+`?|(?-i:[A-Z]\w+['’]s) \w+) (?:only |also |always |would never )?\w{2,}",
-    r"|^\W*(?:bug|symptom|cause|root cause)\b[^:.]{0,40}:",
+    r"|^\W*(?:bug|symptom|cause|root cause)(?: \([^)]{0,40}\))?:",
 ));
 static ASKS_FOR: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)\b(?:must|should|shall|needs? to|ha(?:s|ve) to|please|let['’]?s|want|do not|don['’]?t|make sure|ensure)\b",

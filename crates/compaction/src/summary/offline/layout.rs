@@ -151,9 +151,24 @@ impl Layout<'_, '_> {
                 if is_late == late && !is_told {
                     self.admit(number, items, tier, &mut admitted);
                 }
+                if matches!(tier.kind, LineKind::Goal | LineKind::Last) {
+                    self.drop_told(items, &mut admitted);
+                }
             }
         }
         admitted.order
+    }
+
+    /// Takes back the orders that a longer line tells by now, and the room that they took.
+    fn drop_told(&mut self, items: &mut [Candidate], admitted: &mut Admitted) {
+        let told = |it: &usize| super::stands_in_its_message(&items[*it], items.iter(), self.ask);
+        let told: Vec<usize> = admitted.order.iter().copied().filter(told).collect();
+        admitted.order.retain(|it| !told.contains(it));
+        for number in told {
+            let cost = items[number].now.take().map_or(0, |it| it.1);
+            self.used -= cost;
+            *admitted.spent.entry(items[number].kind).or_default() -= cost;
+        }
     }
 
     /// The numbers of the items of each kind, those first that come first where not all fit.
