@@ -59,3 +59,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_the_user_wrote_may_be_a_summary_word_for_word() {
+    let items = format!("{},{}", said("user", "before").1, said("user", "d").1);
+    let compacted = line("compacted", &format!(r#"{{"message":"d","replacement_history":[{items}]}}"#));
+    let lines = vec![line("session_meta", META.1), compacted, said("user", "d"), started("9")];
+    let source = of(&lines);
+    let session = codex::read(&source).unwrap();
+    after_laws(&source, codex::read, codex::write, &session);
+}

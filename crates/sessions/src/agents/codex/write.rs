@@ -199,12 +199,10 @@ fn summary_of(after: &History) -> String {
 
 /// The kind that the reader sees by itself; `summary` is what the line says beside the history.
 fn read_back(message: &Message, summary: &str) -> Kind {
-    if message.role == Role::User && message.kind == Kind::Summary {
-        // The frame of a summary says what it is.
-        let framed = matches!(message.parts.as_slice(), [Part::Text(_)]);
-        if framed || message.plain() == summary {
-            return Kind::Summary;
-        }
+    // The frame of a summary says what it is; what the user wrote may be the same text.
+    let framed = message.kind == Kind::Summary && matches!(message.parts.as_slice(), [Part::Text(_)]);
+    if message.role == Role::User && (framed || !summary.is_empty() && message.plain() == summary) {
+        return Kind::Summary;
     }
     let sealed =
         message.parts.iter().find_map(|it| if let Part::Opaque(it) = it { Some(&*it.kind) } else { None });
