@@ -393,7 +393,7 @@ fn within(
 ) -> Result<KeptRegion, Reason> {
     let holds = |it: &Segment, is: fn(&Message) -> bool| draft.message(it).is_some_and(is);
     let prompt = draft.items.iter().rposition(|it| holds(it, Message::is_prompt));
-    // In front of what a later slash command made the model do, the prompt would read like what asked for that.
+    // Moved in front of what a later slash command started, the prompt would look like the request for it.
     let prompt =
         prompt.filter(|at| !draft.items[*at..].iter().any(|it| holds(it, Message::is_slash_command)));
     let answer = answer::position(draft).filter(|it| prompt.is_none_or(|prompt| prompt < *it));

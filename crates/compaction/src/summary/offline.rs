@@ -228,7 +228,7 @@ fn finished(history: &History, ledger: &Ledger) -> Option<usize> {
     facts::final_answer(history).filter(|_| !ledger.facts.iter().any(left))
 }
 
-/// What is told of a step of message `at` whose turn went on: in the summary, or behind it.
+/// The suffix of a step of message `at` whose turn went on: before message `end`, or behind the summary.
 fn went_on(history: &History, at: usize, end: usize) -> Option<&'static str> {
     let messages = history.messages();
     if messages[at + 1..end.max(at + 1)].iter().any(|it| it.calls().next().is_some()) {

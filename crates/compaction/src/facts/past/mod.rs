@@ -167,7 +167,7 @@ struct SummaryReader<'a> {
     /// The current section is a list of rules.
     rules: bool,
     has_section: bool,
-    /// Where the last request stood that was told as answered: once, its other lines did not say so again.
+    /// Where the last request stood that was told as answered. In older summaries its other lines do not say so.
     answered: Option<String>,
     /// In an analysis, which the summary after it repeats.
     in_analysis: bool,

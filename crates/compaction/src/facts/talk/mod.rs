@@ -164,7 +164,7 @@ fn is_one_of(words: &[&str], text: &str) -> bool {
     words.iter().any(|it| text.trim_end_matches(['.', '!']).eq_ignore_ascii_case(it))
 }
 
-/// Praise alone.
+/// A prompt that only praises: `nice, well done`.
 static PRAISE: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?i)^\W*(?:(?:(?:very|so|really|that['’]?s) )?(?:nice|cool|awesome|amazing|excellent|wow|lovely|beautiful|wonderful|well done|(?:good|great|nice) (?:job|work|one))\W*)+$",
 );

@@ -313,7 +313,7 @@ impl Evidence<'_> {
         ok.filter(|it| !(*it && uncertain))
     }
 
-    /// If the shell did not find a program of the command: whether nothing else was printed.
+    /// Nothing if the shell found every program of the command; true if it printed nothing else.
     fn not_found(&self) -> Option<bool> {
         if !self.masked || self.parsed.hides_failure() {
             return None;
