@@ -87,6 +87,8 @@ pub struct Output {
     pub name: Option<Arc<str>>,
     /// All its text; several blocks are joined by a line break.
     pub text: Text,
+    /// Where its blocks end in `text`, in bytes; empty where it is one block, or the format has none.
+    pub ends: Box<[usize]>,
     /// Images and the like that came with it.
     pub media: Box<[Media]>,
     /// The tool, or the user in its place, said no.
@@ -106,12 +108,21 @@ impl Output {
             id: id.into(),
             name: None,
             text: text.into(),
+            ends: [].into(),
             media: [].into(),
             failed: false,
             cleared: false,
             exit: None,
             refusal: None,
         }
+    }
+
+    /// The blocks of its text, where it has several and they are still whole.
+    pub fn blocks(&self) -> Option<Vec<&str>> {
+        let text = self.text.as_str();
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|it| it + 1));
+        let blocks = starts.zip(&self.ends).map(|(from, to)| text.get(from..*to));
+        if self.ends.last() == Some(&text.len()) { blocks.collect() } else { None }
     }
 }
 

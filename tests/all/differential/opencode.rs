@@ -110,17 +110,8 @@ fn ours(session: &[Said]) -> Vec<Message> {
                     State::Error(text) => (text.as_str(), true, false),
                     State::Compacted => ("[Old tool result content cleared]", false, true),
                 };
-                let (id, name) = (format!("{at}.{part}").into(), Some((*tool).into()));
-                Part::Output(Output {
-                    id,
-                    name,
-                    text: text.into(),
-                    media: [].into(),
-                    failed,
-                    cleared,
-                    exit: None,
-                    refusal: None,
-                })
+                let id = format!("{at}.{part}");
+                Part::Output(Output { name: Some((*tool).into()), failed, cleared, ..Output::new(id, text) })
             });
             // As its own format is read: calls and outputs in one message.
             Message::new(Role::Assistant, Kind::Said, calls.chain(outputs).collect())

@@ -495,3 +495,61 @@ fn steps_that_the_last_turn_did_not_touch_are_unconfirmed_once_it_ends_as_done()
     assert_eq!(told("Done. The plant is built, and the valves are ported."), "- not confirmed");
     assert_eq!(told("The paint is ordered."), "- open");
 }
+
+#[test]
+fn steps_of_an_earlier_summary_are_over_once_what_they_ask_for_was_run() {
+    for (step, over) in [
+        ("Edit `src/pump.rs` to close the valve", true),
+        ("Finish editing `src/pump.rs` (the only edit that is left)", true),
+        ("Commit the pump (one commit). Do NOT push.", true),
+        ("Commit and push the pump", false),
+        ("Run valve-check, all gates must be clear", true),
+        ("Run gauge-check, all gates must be clear", false),
+        ("Run the tests (`conda run -n plant python -m pytest pump`)", true),
+        ("Edit `src/fan.rs` to close the valve", false),
+    ] {
+        let commands = [
+            ("sed -i s/a/b/ src/pump.rs", "ok"),
+            (
+                "cd src && conda run -n plant --no-capture-output python -m pytest -q pump",
+                "13 passed in 0.1s",
+            ),
+            ("valve-check --all", "all gates clear"),
+            ("git commit -qam pump && git log --oneline -1", "1a2b3c4 pump"),
+        ];
+        let work: String =
+            runs(&commands).split_once("@call").map_or_else(String::new, |it| format!("@call{}", it.1));
+        let summary = format!("@summary\n## Pending tasks\n- [ ] {step}\n");
+        let page = page(&format!("{summary}{work}@user\nAnd the fan? Paint it red, with the old brush.\n"));
+        let line = page.lines().find(|it| it.contains(&step[..12])).unwrap_or_default();
+        assert_eq!(!line.contains("not confirmed") && !line.contains("open"), over, "{step}\n{page}");
+    }
+}
+
+#[test]
+fn a_test_that_failed_for_another_reason_before_is_over_with_it() {
+    let run = "go test ./plant -run TestPump -v";
+    let page = page(&runs(&[
+        ("make plant; ./plant", "--- FAIL: TestPump (0.06s)\n    pump_test.go:17: it leaks\nFAIL"),
+        (run, "--- FAIL: TestPump (0.07s)\nFAIL\tplant\t0.1s"),
+        (run, "--- PASS: TestPump (0.00s)\nok  \tplant\t0.1s"),
+    ]));
+    let errors = under(&page, "Errors");
+    assert!(errors.contains("at #6") && !errors.contains("not seen since"), "{page}");
+}
+
+#[test]
+fn a_file_that_was_missing_before_its_rename_was_staged_is_renamed() {
+    let page = page(&runs(&[
+        ("cat skills/a/SKILL.md", "a"),
+        (
+            "git status",
+            "On branch main\nChanges not staged for commit:\n\tdeleted:    skills/a/SKILL.md\n\nUntracked files:\n\tskills/plant-a/\n\nno changes added to commit",
+        ),
+        (
+            "git add . && git commit -m names",
+            "[main 1a2b3c4] names\n 1 file changed\n rename skills/{a => plant-a}/SKILL.md (100%)",
+        ),
+    ]));
+    assert!(page.contains("renamed") && !page.contains("- deleted"), "{page}");
+}

@@ -323,7 +323,9 @@ mod tests {
                 None => script(&id, input),
             };
             messages.push(Message::new(Role::Assistant, Kind::Said, vec![Part::Call(call)]));
-            let output = Output::new(id, Text::new((*printed).to_owned()));
+            // A form feed parts the blocks of an output.
+            let ends = printed.match_indices('\u{c}').map(|it| it.0).chain([printed.len()]).collect();
+            let output = Output { ends, ..Output::new(id, printed.replace('\u{c}', "\n")) };
             messages.push(Message::new(Role::Tool, Kind::Said, vec![Part::Output(output)]));
         }
         let count = messages.len();
@@ -373,6 +375,11 @@ mod tests {
             (
                 vec![(two, "Script completed\nOutput:\n\nx\ny")],
                 vec!["s0.0 Script completed·Output:··x·y", "s0.1 Script completed·Output:··"],
+            ),
+            // A block for each call.
+            (
+                vec![(two, "Script completed\nOutput:\n\u{c}\u{c}x\ny")],
+                vec!["s0.0 Script completed·Output:·", "s0.1 Script completed·Output:·x·y"],
             ),
             (
                 vec![(

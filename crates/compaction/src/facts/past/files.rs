@@ -106,15 +106,10 @@ impl SummaryReader<'_> {
             *op = FileOp::Edited;
         }
         if body.chars().count() > 24 && !ends_with_colon(body) {
-            let place = file.map(|it| format!("{}: ", last_names(&it.text))).unwrap_or_default();
+            let place = file.map(|it| format!("{}: ", it.text)).unwrap_or_default();
             self.push(Topic::Findings, &format!("{place}{}", clip(body, 240).0), Detail::None);
         }
     }
-}
-
-/// The name of a file with that of its directory: many files are called the same.
-fn last_names(path: &str) -> &str {
-    path.rmatch_indices('/').nth(1).map_or(path, |it| &path[it.0 + 1..])
 }
 
 /// The path at the beginning of a text, and the text after it.

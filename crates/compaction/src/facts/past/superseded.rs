@@ -298,6 +298,9 @@ pub(in crate::facts) fn drop_expired_rules(history: &History, facts: &mut Vec<Fa
 /// Maximum bytes of a question that is no task of its own.
 const MAX_QUESTION_BYTES: usize = 120;
 
+/// Requests that are being worked on together.
+const MAX_CURRENT: usize = 3;
+
 /// If the first request was answered, the goal is the current request.
 pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec<Fact>) {
     let goal = facts.iter().filter(|it| it.topic == Topic::Goal).map(|it| it.message).min();
@@ -310,12 +313,18 @@ pub(in crate::facts) fn replace_answered_goal(history: &History, facts: &mut Vec
         let new = it.topic == Topic::Requests && it.voice() == Voice::User && it.message > at;
         new && !question(&it.text) && !reply(it)
     };
-    let Some(newest) = facts.iter().filter(asked).map(|it| it.message).max() else { return };
-    let now: Vec<Fact> = facts
-        .iter()
-        .filter(|it| it.message == newest && asked(it))
-        .map(|it| Fact { topic: Topic::Goal, ..it.clone() })
-        .collect();
+    // A request that was made in the middle of the work corrects or adds to the one before it.
+    let cut_off = |from: usize, to: usize| {
+        let last = messages[from..to].iter().rfind(|it| it.role == Role::Assistant);
+        last.is_none_or(|it| it.calls().next().is_some() && !delivers(it))
+    };
+    let mut current: Vec<usize> = facts.iter().filter(asked).map(|it| it.message).collect();
+    current.sort_unstable();
+    current.dedup();
+    let first = (1..current.len()).rev().find(|it| !cut_off(current[it - 1], current[*it])).unwrap_or(0);
+    let current = &current[first.max(current.len().saturating_sub(MAX_CURRENT))..];
+    let now = facts.iter().filter(|it| current.contains(&it.message) && asked(it));
+    let now: Vec<Fact> = now.map(|it| Fact { topic: Topic::Goal, ..it.clone() }).collect();
     facts.extend(now);
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::command::ParsedCommand;
 use super::git::COMMITTED;
-use super::git::listing::{Change, Listed, Listing, is_same, of_commit};
+use super::git::listing::{Change, Listed, Listing, is_same, of_commit, renamed};
 use super::paths::{MAX_PATH_BYTES, file_name, is_absolute, path, printed};
 use super::runs::looked_in;
 use super::{RECENT_MESSAGES, Work, file_mentions};
@@ -452,8 +452,17 @@ impl Work<'_> {
         }
         self.listed_before |= !listed.is_empty();
         changes.retain(|it| !it.0.ends_with('/'));
+        let whole = |path: String| resolve(&Listed { path, change: Change::Modified, from_root: true });
+        let renames = output.lines().filter_map(renamed);
+        let renames: Vec<_> = renames.filter_map(|[from, to]| Some((whole(from)?, whole(to)?))).collect();
         for (name, change, by, new) in changes {
             self.note_change(number, name, change, by, new);
+        }
+        // What stood as deleted before it was staged.
+        for (from, to) in renames {
+            if let Some(file) = self.files.get_mut(&from).filter(|it| it.1 == FileOp::Deleted) {
+                *file = (number, FileOp::Renamed, Some(to));
+            }
         }
     }
 

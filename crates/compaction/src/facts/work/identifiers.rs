@@ -260,16 +260,13 @@ static SHOT: AsciiFirstRegex = AsciiFirstRegex::new(r"\b\d{4}-\d\d-\d\d at $");
 fn is_part_of_other(kind: Name, before: &str, name: &str) -> bool {
     /// What reviews and plans number like tickets.
     const NUMBERED: [&str; 6] = ["finding", "findings", "point", "step", "comment", "question"];
-    let line = before.rsplit('\n').next().unwrap_or_default();
-    let heads_line = line.trim_matches(['#', '*', ' ']).is_empty();
     let last = before.trim_end().rsplit(|it: char| !it.is_alphanumeric()).next().unwrap_or_default();
     match kind {
-        // `PUMP-FIXES-2026-07-27.md`, `finding #12`, and a heading: `Issue 1`.
+        // `PUMP-FIXES-2026-07-27.md`, `finding #12`.
         Name::Ticket => {
             before.ends_with(['-', '_'])
                 || before.ends_with('/') && !name.contains('-')
                 || name.starts_with('#') && NUMBERED.contains(&last.to_lowercase().as_str())
-                || heads_line && name.to_lowercase().strip_prefix("issue ").is_some_and(|it| it.len() == 1)
         }
         // A flag: `lsof -iTCP:3456`.
         Name::Setting => before.ends_with('-') && name.contains(':'),
@@ -392,12 +389,16 @@ fn is_informative(kind: Name, text: &str) -> bool {
         }
         Name::Ticket => {
             let name = text.split('-').next().unwrap_or_default();
-            const NO_TRACKERS: [&str; 24] = [
-                "PDF", "UTF", "SHA", "ISO", "GPT", "GLM", "AES", "RSA", "MD", "ES", "TLS", "IEEE", "PHASE",
-                "STEP", "PART", "STAGE", "ROUND", "MINOR", "MAJOR", "NOTE", "NIT", "BLOCKER", "CRITICAL",
-                "FINDING",
+            const NO_TRACKERS: [&str; 27] = [
+                "GPL", "AGPL", "CVE", "PDF", "UTF", "SHA", "ISO", "GPT", "GLM", "AES", "RSA", "MD", "ES",
+                "TLS", "IEEE", "PHASE", "STEP", "PART", "STAGE", "ROUND", "MINOR", "MAJOR", "NOTE", "NIT",
+                "BLOCKER", "CRITICAL", "FINDING",
             ];
-            !NO_TRACKERS.contains(&name)
+            // `Issue 1`, `bug 2`: how reviews and prompts number their points.
+            let point = text
+                .rsplit_once(' ')
+                .is_some_and(|it| it.1.len() == 1 && !it.0.to_lowercase().starts_with('p'));
+            !point && !NO_TRACKERS.contains(&name)
         }
         Name::Url => {
             let host = text.split('/').nth(2).unwrap_or_default();

@@ -321,7 +321,7 @@ fn rolled_back(taken: &RolledBack, base: &str) -> String {
 /// names nothing (`Error: Command failed`) is the same only from the same programs.
 fn same_errors(errors: &mut [Fact]) {
     let key = |error: &Fact| {
-        let text = without_durations(&error.text).into_owned();
+        let text = repeated_as(&error.text);
         match &error.detail {
             Detail::Error { of: Some(of), .. } if !names_something(&text) => {
                 (text, ParsedCommand::of(of).names())
@@ -350,11 +350,23 @@ fn same_errors(errors: &mut [Fact]) {
     }
 }
 
+/// The test that failed, as its runner names it (Go, pytest).
+fn failed_test(error: &str) -> Option<&str> {
+    let mark = ["--- FAIL: ", "FAILED "].into_iter().find(|it| error.starts_with(it))?;
+    let name = error[mark.len()..].split_whitespace().next()?;
+    Some(&error[..mark.len() + name.len()])
+}
+
+/// What an error has in common with its repetitions.
+fn repeated_as(error: &str) -> String {
+    failed_test(error).map_or_else(|| without_durations(error).into_owned(), str::to_owned)
+}
+
 /// An error that several runs printed before the one that ended it, or that is not known to have ended, is told once.
 fn drop_repeated_errors(errors: &mut Vec<Fact>) {
     let key = |it: &Fact| match it.detail {
         Detail::Error { resolved, similar: None, excused: None, .. } => {
-            let text = without_durations(&it.text).into_owned();
+            let text = repeated_as(&it.text);
             (resolved.is_some() || names_something(&text)).then_some((text, resolved))
         }
         _ => None,
@@ -367,7 +379,7 @@ fn drop_repeated_errors(errors: &mut Vec<Fact>) {
 /// Whether an error says more than that something failed: a path, a name, a value.
 fn names_something(error: &str) -> bool {
     let names = |it: &str| it.trim_end_matches(['.', ':']).contains(['/', '.', '_', ':', '\'', '"']);
-    error.split_whitespace().any(names)
+    failed_test(error).is_some() || error.split_whitespace().any(names)
 }
 
 /// An error that a checker printed again at another line of the same file is told once.

@@ -123,16 +123,7 @@ pub(in crate::plan) mod tests {
     "#;
 
     fn session(answer: &str) -> History {
-        let output = Output {
-            id: "1".into(),
-            name: None,
-            text: "a brick ".repeat(5_000).into(),
-            media: [].into(),
-            failed: false,
-            cleared: false,
-            exit: None,
-            refusal: None,
-        };
+        let output = Output::new("1", "a brick ".repeat(5_000));
         let (id, name) = ("1".into(), "read".into());
         let call = Call { id, name, input: "{}".into(), freeform: false, signature: None };
         let messages = vec![

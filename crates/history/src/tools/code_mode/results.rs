@@ -18,7 +18,8 @@ pub(super) fn printed(text: &str) -> &str {
 }
 
 /// The results of the calls of a script: each its own where what was printed tells them apart, as Codex's shell reports
-/// outside of code mode; else the first has all of it. None for a call that a script which failed may not have come to.
+/// outside of code mode, or where the script printed one block for each; else the first has all of it. None for a call
+/// that a script which failed may not have come to.
 pub(super) fn results(calls: &[Call], output: &Output) -> Vec<Output> {
     let text = output.text.as_str();
     let stopped = output.failed || text.starts_with(FAILED);
@@ -28,7 +29,14 @@ pub(super) fn results(calls: &[Call], output: &Output) -> Vec<Output> {
     let header = text[..text.len() - printed(text).len()].replacen(FAILED, "Script completed", 1);
     let mut rest = Some(body);
     let mut out: Vec<Output> = Vec::new();
-    for (at, (call, own)) in calls.iter().zip(split_outputs(calls, body)).enumerate() {
+    let block_of_each = || {
+        let blocks = output.blocks().filter(|it| !stopped && it.len() == calls.len() + 1)?;
+        (blocks[0].trim_end() == header.trim_end())
+            .then(|| blocks[1..].iter().map(|it| Some(format!("{header}{it}"))).collect())
+    };
+    let own = split_outputs(calls, body);
+    let own = own.or_else(block_of_each).unwrap_or_else(|| vec![None; calls.len()]);
+    for (at, (call, own)) in calls.iter().zip(own).enumerate() {
         let mut failed = output.failed;
         let text = match (own, error) {
             (_, Some(error)) if at == error.at => {
@@ -51,17 +59,17 @@ pub(super) fn results(calls: &[Call], output: &Output) -> Vec<Output> {
     out
 }
 
-/// Of each call of the shell what it printed; nothing of other calls, and where it cannot be told apart.
-fn split_outputs(calls: &[Call], body: &str) -> Vec<Option<String>> {
+/// Of each call of the shell what it printed, and nothing of other calls; none where it cannot be told apart.
+fn split_outputs(calls: &[Call], body: &str) -> Option<Vec<Option<String>>> {
     let mut shells = shells(body).into_iter();
     let count = calls.iter().filter(|it| is_shell(it)).count();
-    let separable = shells.len() == count || count == 1 && shells.len() > 0;
-    let own = |call: &Call| match separable && is_shell(call) {
+    let separable = shells.len() > 0 && (shells.len() == count || count == 1);
+    let own = |call: &Call| match is_shell(call) {
         true if count == 1 => shells.by_ref().last(),
         true => shells.next(),
         false => None,
     };
-    calls.iter().map(own).collect()
+    separable.then(|| calls.iter().map(own).collect())
 }
 
 #[derive(Clone, Copy)]

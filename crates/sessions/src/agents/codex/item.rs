@@ -301,7 +301,12 @@ impl<'k> Reader<'k> {
                         Part::Reasoning(_) | Part::Call(_) | Part::Output(_) => {}
                     }
                 }
-                Some(Output { media: media.into(), ..of(&texts.join("\n")) })
+                let ends = texts.iter().scan(0, |end, it| {
+                    *end += it.len() + 1;
+                    Some(*end - 1)
+                });
+                let ends = if texts.len() > 1 { ends.collect() } else { [].into() };
+                Some(Output { media: media.into(), ends, ..of(&texts.join("\n")) })
             }
             b'{' => {
                 // Before 2025-10 an object: {content, success}.

@@ -170,22 +170,21 @@ pub(in crate::facts::work) fn of_commit(output: &str) -> Vec<Listed> {
             let path = line.strip_prefix(mark).and_then(|it| it.split_once(' '));
             out.extend(path.map(|it| Listed { path: it.1.to_owned(), change, from_root: true }));
         }
-        let Some((renamed, _)) = line.strip_prefix("rename ").and_then(|it| it.rsplit_once(" (")) else {
-            continue;
-        };
-        // `src/{a => b}/c.rs`
-        let (before, rest) = renamed.split_once('{').unwrap_or(("", renamed));
-        let (names, behind) = rest.split_once('}').unwrap_or((rest, ""));
-        let Some((from, to)) = names.split_once(" => ") else { continue };
-        for (name, change) in [(from, Change::Deleted), (to, Change::Added)] {
-            out.push(Listed {
-                path: format!("{before}{name}{behind}").replace("//", "/"),
-                change,
-                from_root: true,
-            });
+        if let Some([from, to]) = renamed(line) {
+            out.push(Listed { path: from, change: Change::Deleted, from_root: true });
+            out.push(Listed { path: to, change: Change::Added, from_root: true });
         }
     }
     out
+}
+
+/// The paths before and after of a file that a commit says it renamed: ` rename src/{a => b}/c.rs (98%)`.
+pub(in crate::facts::work) fn renamed(line: &str) -> Option<[String; 2]> {
+    let (renamed, _) = line.trim().strip_prefix("rename ")?.rsplit_once(" (")?;
+    let (before, rest) = renamed.split_once('{').unwrap_or(("", renamed));
+    let (names, behind) = rest.split_once('}').unwrap_or((rest, ""));
+    let (from, to) = names.split_once(" => ")?;
+    Some([from, to].map(|name| format!("{before}{name}{behind}").replace("//", "/")))
 }
 
 /// Whether two spellings may be of one file: one ends with the other, or with what `git diff --stat` left of it.

@@ -6,9 +6,9 @@ use super::{COMMITTED, is_same, of_git};
 use crate::facts::text::ascii_first::AsciiFirstRegex;
 use crate::facts::text::{clip, flat, sentences};
 
-/// `1a2b3c4 (HEAD -> main) subject`, with the lines of a graph before it.
+/// `1a2b3c4 (HEAD -> main) subject`, with the lines of a graph before it, and the parents behind the hash.
 static ONE_LINE: AsciiFirstRegex =
-    AsciiFirstRegex::new(r"(?m)^[*|/\\_ ]*\b([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(\S[^\n]*)$");
+    AsciiFirstRegex::new(r"(?m)^[*|/\\_ ]*\b([0-9a-f]{7,40}) (?:[0-9a-f]{40} )*(?:\([^)\n]*\) )?(\S[^\n]*)$");
 /// `commit 1a2b3c4...`, and the first line of its message.
 static LONG: AsciiFirstRegex = AsciiFirstRegex::new(
     r"(?m)^commit ([0-9a-f]{7,40})\b[^\n]*\n(?:[A-Z][A-Za-z]+:[^\n]*\n)+\s*\n    (\S[^\n]*)$",

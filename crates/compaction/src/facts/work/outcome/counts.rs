@@ -189,8 +189,9 @@ fn is_summary_line(line: &str) -> bool {
     /// Maximum other words.
     const OTHERS: usize = 3;
     let counts = COUNT.find_iter(line).filter(|it| {
-        // In `FAIL=0` the name precedes the count; `"fail"` is a field.
-        !line[it.end()..].starts_with(['=', ':', '"', '_', '-'])
+        // In `FAIL=0` the name precedes the count; `"fail"` is a field; golangci-lint heads its issues `1 issues:`.
+        let behind = &line[it.end()..];
+        !behind.starts_with(['=', ':', '"', '_', '-']) || it.start() == 0 && behind == ":"
     });
     // Ruff counts what it has mended.
     if counts.count() == 0 || TELLS.is_match(line) || line.ends_with(" fixed, 0 remaining).") {
@@ -232,6 +233,7 @@ mod tests {
             ("  Tests  1 failed | 9 passed (10)\n\n  Tests  10 passed (10)", "1 failed, 19 passed", true),
             ("  Tests  48 passed (48)\n  Tests  43 passed (43)", "91 passed", false),
             ("  Tests  48 passed (48)\n  Tests  48 passed (48)", "48 passed", false),
+            ("a.go:3:1: unused (wrapcheck)\n1 issues:\n* wrapcheck: 1", "1 issues", false),
             ("- 3 failed tests are left", "", false),
             ("#12 Mend 3 failing tests", "", false),
             ("| run | 3 failed |", "", false),

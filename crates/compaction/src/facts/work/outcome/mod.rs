@@ -12,8 +12,8 @@ use counts::{Counts, checked_nothing, counts_in, packages_failed, packages_passe
 use error_line::{ErrorLine, error_line, first_line, is_informative, panic_location, raised};
 use history::Output;
 use printed::{
-    commits_in, conflict, created_issue, ends_as_failed, failed_verdict, is_authenticated, is_rebased,
-    pull_request,
+    commits_in, conflict, created_issue, ends_as_failed, ends_in_question, failed_verdict, is_authenticated,
+    is_rebased, pull_request,
 };
 pub(super) use printed::{is_conflict, wrong_flag};
 
@@ -49,6 +49,8 @@ static HEADER: AsciiFirstRegex = AsciiFirstRegex::new(
 const BLOCKED: &str = "Command blocked by PreToolUse hook: ";
 /// The result of a command that the user stopped.
 const STOPPED: &str = "stopped by the user";
+/// The result of a program that asked on the terminal, where nobody answers.
+const UNANSWERED: &str = "stopped at its question";
 /// The result of a checker that found nothing to check.
 pub(super) const CHECKED_NOTHING: &str = "checked nothing";
 
@@ -108,6 +110,9 @@ pub(in crate::facts) fn read(output: &Output, command: &str, reports: bool) -> O
     }
     if ABORTED.is_match(&tail) {
         return Outcome { result: Some(STOPPED.into()), ..Outcome::default() };
+    }
+    if masked && exit.is_none_or(|it| it == 0) && !prints_contents && ends_in_question(&tail) {
+        return Outcome { result: Some(UNANSWERED.into()), ..Outcome::default() };
     }
     // Codex's header is not the command's output.
     let again = parsed.repeats_tests();

@@ -327,6 +327,17 @@ fn believes_the_exit_code_before_the_text() {
             true,
             Some(false),
         ),
+        ("npm i a | tail", "Need to install a.\nOk to proceed? (y/N) ", None, true, None),
+        ("npx check | tail -3", "\u{1b}[?25l◆  Continue?\n● Yes / ○ No", Some(0), true, None),
+        ("npm i a | tail", "Proceed? (Y/n) y\nadded 1 package", None, true, Some(true)),
+        (
+            "git commit -- a.rs -m x | tail -1",
+            "error: pathspec '-m' did not match any file(s) known to git",
+            None,
+            true,
+            Some(false),
+        ),
+        ("lint run | tail", "a.go:3:1: unwrapped (wrapcheck)\n1 issues:\n* wrapcheck: 1", None, true, None),
         ("pytest -q", "Command blocked by PreToolUse hook: guard: use rtk pytest", None, true, Some(false)),
         (
             "go build ./... ; go vet ./... | head",
