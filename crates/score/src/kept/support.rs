@@ -14,6 +14,7 @@ use crate::cues;
 use crate::probe::{Fact, Probe};
 use crate::source::done::canonical;
 use crate::source::error_line::plain;
+use crate::source::git::renamed;
 use crate::source::idents::is_hash;
 use crate::text::{Shape, clip, normal, strings, tokens, words, words_of};
 use history::named;
@@ -309,6 +310,10 @@ impl Support {
                 let hexes = word.text.split(|c: char| !c.is_ascii_hexdigit());
                 self.hashes.extend(hexes.filter(|it| is_hash(it)).map(str::to_owned));
             }
+        }
+        let names = text.contains(" => ").then(|| text.lines().filter_map(renamed));
+        for (path, _) in names.into_iter().flatten().flatten() {
+            self.find_path(&path, seen);
         }
         // A path has one of these signs, and no word goes over a space.
         let (bytes, mut at) = (text.as_bytes(), 0);

@@ -52,7 +52,7 @@ impl Listed {
 }
 
 /// ` rename src/{old => new}/a.rs (98%)`: what is gone, and what is there instead.
-fn renamed(line: &str) -> Option<[(String, FileOp); 2]> {
+pub(crate) fn renamed(line: &str) -> Option<[(String, FileOp); 2]> {
     let (paths, _) = line.trim_start().strip_prefix("rename ")?.rsplit_once(" (")?;
     let (old, new) = match paths.split_once('{').zip(paths.split_once('}')) {
         Some(((before, inner), (_, after))) => {

@@ -4,7 +4,7 @@ pub(crate) mod commands;
 pub(crate) mod decisions;
 pub(crate) mod done;
 pub(crate) mod error_line;
-mod git;
+pub(crate) mod git;
 pub(crate) mod idents;
 pub(crate) mod outcome;
 mod plan;

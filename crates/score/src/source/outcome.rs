@@ -69,7 +69,7 @@ pub(crate) fn outcome(output: &Output, command: &str, silent: bool) -> Option<Ou
                 && !ending(text, 400).lines().any(counts_problems)
         }
     };
-    if exit.is_none_or(|it| it == 0) && filtered(command) && failed.is_none() && !piped {
+    if exit.is_none_or(|it| it == 0) && (filtered(command) || asks(end)) && failed.is_none() && !piped {
         return None;
     }
     // Of what stands on lines of their own, the exit code is the last one's.
@@ -121,6 +121,7 @@ fn counts_problems(line: &str) -> bool {
     let unbuilt = line.starts_with("FAIL")
         && ["[build failed]", "[setup failed]"].iter().any(|it| line.trim_end().ends_with(it));
     eslint
+        || line.trim_end().ends_with("' did not match any file(s) known to git")
         || counted
         || is_go_error(line)
         || unbuilt
@@ -225,6 +226,13 @@ fn dies(line: &str) -> bool {
         || line.starts_with("OCI runtime exec failed")
         || line.ends_with("(Operation not permitted)")
         || line.starts_with('[') && line.trim_end().ends_with("] ERROR task failed")
+}
+
+/// Whether a text ends where a program waits for a yes or no, and nobody answers.
+fn asks(text: &str) -> bool {
+    let last = text.trim_end().lines().last().unwrap_or_default();
+    let choice = ["(y/n)", "[y/n]"].iter().any(|it| last.to_lowercase().contains(&format!("? {it}")));
+    choice || last.ends_with("Yes / ○ No") || last.ends_with("Yes / ● No")
 }
 
 /// Whether a filter at the end of a pipe decides what its end says: `make | grep error` ends well when there are errors.
