@@ -135,8 +135,7 @@ fn spliced(
     entries: &[WireEntry],
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Piece>> {
-    let bytes = source.whole()?;
-    let text = json::mend(&bytes);
+    let text = source.text(0..source.len())?;
     let (frame, items) = array(source, &text)?;
     let same =
         |(span, record): (&Span, &Record)| span.start as u64 == record.at && span.len() as u64 == record.len;
@@ -179,7 +178,7 @@ fn spliced(
         pieces.add(style.tail.as_bytes());
     }
     match items.close {
-        Some(close) => pieces.keep(close..bytes.len()),
+        Some(close) => pieces.keep(close..text.len()),
         None => {
             let left = items.spans.last().map_or(open + 1, |it| it.end);
             let lost = text.get(left..).unwrap_or_default().trim().len();

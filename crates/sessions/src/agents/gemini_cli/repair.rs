@@ -122,8 +122,7 @@ fn each_message(source: &dyn Source, mut each: impl FnMut(&At<'_>, &str, &Fields
         }
     };
     if is_document(source)? {
-        let bytes = source.whole()?;
-        let whole = json::mend(&bytes);
+        let whole = source.text(0..source.len())?;
         let at = At { record: Record { at: 0, len: source.len() }, whole: &whole };
         let fields = Fields::of(whole.trim());
         all(at, fields.and_then(|it| it.list("messages")).unwrap_or_default());

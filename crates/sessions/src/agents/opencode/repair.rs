@@ -34,8 +34,7 @@ struct ElementRepair<'a, 'f> {
 
 /// No message is one that OpenCode cannot read or its provider refuses.
 pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<()> {
-    let bytes = source.whole()?;
-    let whole = json::mend(&bytes);
+    let whole = source.text(0..source.len())?;
     let Some(export) = Fields::of(whole.trim()) else { return Ok(()) };
     let messages = export.list("messages").unwrap_or_default();
     let mut look = ElementRepair {
