@@ -25,16 +25,15 @@ fn holds(bytes: &[u8]) -> bool {
 /// [`ErrorKind::Live`] while Codex writes it; [`ErrorKind::Refused`] if one is not the owner's.
 pub fn open(env: &Env, session: &FoundSession, folder: &Path, owner: &str) -> Result<usize> {
     let _claim = gateway::AGENT.lock(env, &session.id)?;
-    let place = || session.path.display().to_string();
-    let bytes = std::fs::read(&session.path)
-        .map_err(|error| Error::new(ErrorKind::Io, "reading a session").at(place(), None).because(error))?;
+    let path = &session.path;
+    let bytes = std::fs::read(path)
+        .map_err(|error| Error::new(ErrorKind::Io, "reading a session").at_path(path).because(error))?;
     let key = CapsuleKey::open(folder)?;
     let text = std::str::from_utf8(&bytes)
-        .map_err(|_| Error::new(ErrorKind::Input, "expected UTF-8, found other bytes").at(place(), None))?;
-    let (new, count) =
-        opened(text, &|it| key.open_capsule(owner, it)).map_err(|error| error.at(place(), None))?;
+        .map_err(|_| Error::new(ErrorKind::Input, "expected UTF-8, found other bytes").at_path(path))?;
+    let (new, count) = opened(text, &|it| key.open_capsule(owner, it)).map_err(|it| it.at_path(path))?;
     if count > 0 {
-        crate::files::replace(&session.path, bytes.len() as u64, new.as_bytes())?;
+        crate::files::replace(path, bytes.len() as u64, new.as_bytes())?;
     }
     Ok(count)
 }

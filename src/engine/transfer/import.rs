@@ -78,8 +78,8 @@ pub fn import(engine: &Engine, path: &Path, to: &ImportTo) -> Result<ImportAnswe
         directory: manifest.directory.clone(),
         home: Some(manifest.home.clone()),
         source: body(0),
-        beside: bodies().filter_map(|(it, body)| Some((it.beside.clone()?, body))).collect(),
-        sub_agents: bodies().filter_map(|(it, body)| Some((it.sub_agent.clone()?, body))).collect(),
+        beside: bodies().filter_map(|(it, body)| Some((it.belongs.beside.clone()?, body))).collect(),
+        sub_agents: bodies().filter_map(|(it, body)| Some((it.belongs.sub_agent.clone()?, body))).collect(),
         unpacked: Some(&unpacked),
     };
     put(engine, &arrived, to)

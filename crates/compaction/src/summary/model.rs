@@ -24,14 +24,6 @@ named! {
     }
 }
 
-impl Api {
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::Anthropic, Self::OpenaiResponses, Self::OpenaiChat, Self::Gemini]
-            .into_iter()
-            .find(|it| it.name() == name)
-    }
-}
-
 /// Who speaks in a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -114,40 +106,12 @@ pub enum StopReason {
     WindowFull,
 }
 
-/// Tokens as a provider reports them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct TokenUsage {
-    /// In, neither read from nor written to a cache.
-    pub input: u64,
-    pub output: u64,
-    /// In, from a cache.
-    pub cache_read: u64,
-    /// In, written to a cache.
-    pub cache_write: u64,
-}
-
-impl TokenUsage {
-    /// As it is billed.
-    pub fn usage(self) -> Usage {
-        let Self { input, output, cache_read, cache_write } = self;
-        Usage { input, output, cache_read, cache_write, ..Usage::default() }
-    }
-
-    /// Adds what another request took.
-    pub fn add(&mut self, other: Self) {
-        self.input += other.input;
-        self.output += other.output;
-        self.cache_read += other.cache_read;
-        self.cache_write += other.cache_write;
-    }
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Reply {
     /// Its text, thinking left out.
     pub text: String,
     pub stop: StopReason,
-    pub tokens: TokenUsage,
+    pub tokens: Usage,
     /// The model that answered, as the provider names it.
     pub model: Option<String>,
 }
