@@ -44,16 +44,10 @@ fn opened(text: &str, open: &dyn Fn(&str) -> Result<String>) -> Result<(String, 
     let mut out = String::with_capacity(text.len());
     let mut count = 0;
     for line in text.split_inclusive('\n') {
-        let mut at = 0;
         let spans = if holds(line.as_bytes()) { gateway::items(line) } else { Vec::new() };
-        for span in spans {
-            if let Some(summary) = recognise::opened(&line[span.clone()], open)? {
-                out.push_str(&line[at..span.start]);
-                out.push_str(&recognise::message(&framed_summary(&summary)).to_string());
-                (at, count) = (span.end, count + 1);
-            }
-        }
-        out.push_str(&line[at..]);
+        let edits = recognise::opened(line, &spans, &|it| open(it).map(|it| framed_summary(&it)))?;
+        count += edits.len();
+        out.push_str(&history::edited(line, edits));
     }
     Ok((out, count))
 }

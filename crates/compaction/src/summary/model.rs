@@ -76,18 +76,10 @@ pub struct ModelRequest {
 impl ModelRequest {
     /// Everything that is sent, as text: for counting, and for tests.
     pub fn text(&self) -> String {
-        let mut out = self.system.clone();
-        for turn in &self.turns {
-            out.push('\n');
-            out.push_str(&turn.text);
-        }
-        if let Some(prefix) = &self.prefix {
-            for value in prefix.system.iter().chain(&prefix.tools).chain(&prefix.messages) {
-                out.push('\n');
-                out.push_str(&value.to_string());
-            }
-        }
-        out
+        let turns = self.turns.iter().map(|it| it.text.clone());
+        let prefix = self.prefix.iter().flat_map(|it| it.system.iter().chain(&it.tools).chain(&it.messages));
+        let prefix = prefix.map(Value::to_string);
+        std::iter::once(self.system.clone()).chain(turns).chain(prefix).collect::<Vec<_>>().join("\n")
     }
 }
 

@@ -235,14 +235,7 @@ impl<'a> NewRows<'a> {
 
     fn copy(&mut self, record: u32, outputs: &HashMap<&str, &Output>, is_last: bool) -> Result<()> {
         let mended = self.source.text(self.session.records[record as usize].range())?;
-        let mut text = String::new();
-        let mut at = 0;
-        for (range, new) in contents(&mended, outputs) {
-            text.push_str(&mended[at..range.start]);
-            text.push_str(&new);
-            at = range.end;
-        }
-        text.push_str(&mended[at..]);
+        let text = history::edited(&mended, contents(&mended, outputs));
         let Some(fields) = Fields::of(&text) else { return Ok(()) };
         let uuid = self.next(fields.get("uuid").unwrap_or_default());
         let mut change = vec![

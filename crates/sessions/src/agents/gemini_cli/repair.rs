@@ -161,14 +161,10 @@ pub(super) fn records(source: &dyn Source, found: &mut Findings<'_>) -> Result<(
             newest.insert(hash(id.as_bytes()), place);
         }
         last = place;
-        for it in called(fields) {
-            calls.insert(hash(it.as_bytes()));
-        }
-        for part in fields.list("content").unwrap_or_default() {
-            if let Some(it) = Fields::of(part).and_then(|it| it.object("functionResponse")?.text("id")) {
-                answers.insert(hash(it.as_bytes()));
-            }
-        }
+        calls.extend(called(fields).iter().map(|it| hash(it.as_bytes())));
+        let answered = |part: &str| Fields::of(part)?.object("functionResponse")?.text("id");
+        let parts = fields.list("content").unwrap_or_default();
+        answers.extend(parts.into_iter().filter_map(answered).map(|it| hash(it.as_bytes())));
     })?;
     let mut album = Album::default();
     each_message(source, |at, raw, fields| {

@@ -31,13 +31,9 @@ pub(super) fn append(export: &Export<'_>, session: &Session, after: &History) ->
     if tail.is_none() {
         draft.messages(rest);
     }
-    let mut bytes = Vec::new();
-    for it in &draft.out {
-        bytes.push(b',');
-        bytes.extend_from_slice(compact(it).as_bytes());
-    }
+    let new: String = draft.out.iter().map(|it| format!(",{}", compact(it))).collect();
     let (end, len) = (last.span.end as u64, export.text.len() as u64);
-    let pieces = vec![Piece::Keep(0..end), Piece::New(bytes), Piece::Keep(end..len)];
+    let pieces = vec![Piece::Keep(0..end), Piece::New(new.into_bytes()), Piece::Keep(end..len)];
     Ok(Written { pieces, warnings: draft.warnings, ..Written::default() })
 }
 

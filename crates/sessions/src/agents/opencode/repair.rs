@@ -46,12 +46,7 @@ pub(super) fn messages(source: &dyn Source, found: &mut Findings<'_>) -> Result<
         id_suffixes: Suffixes::default(),
         call_suffixes: Suffixes::default(),
     };
-    let mut gone = BTreeSet::new();
-    for (number, raw) in messages.iter().enumerate() {
-        if !look.message(raw) {
-            gone.insert(number);
-        }
-    }
+    let gone = (0..messages.len()).filter(|it| !look.message(messages[*it])).collect();
     let ElementRepair { album, found, at, .. } = look;
     found.remove(&at, &messages, &gone, "");
     album.done(found);
