@@ -121,17 +121,15 @@ pub fn tables(engine: &Engine, found: &[FoundSession], folder: &Path) -> Result<
     })
 }
 
-/// A row, which begins with the session that it is of.
-fn row<const N: usize>(found: &FoundSession, cells: [Cell; N]) -> Vec<Cell> {
-    let mut row = vec![found.agent.name().into(), found.id.as_str().into()];
-    row.extend(cells);
-    row
-}
-
 /// The first columns of a session's row: what is known of it before it is read.
 fn session_row(found: &FoundSession) -> Vec<Cell> {
-    let project = found.cwd.as_ref().map(|it| it.display().to_string());
-    row(found, [found.parent.as_deref().into(), project.into(), found.address().into()])
+    vec![
+        found.agent.name().into(),
+        found.id.as_str().into(),
+        found.parent.as_deref().into(),
+        found.cwd.as_ref().map(|it| it.display().to_string()).into(),
+        found.address().into(),
+    ]
 }
 
 fn unreadable_row(found: &FoundSession, why: &str) -> Vec<Cell> {
@@ -170,56 +168,54 @@ fn put_session(
         Cell::Absent,
     ]);
     tables.sessions.push(row)?;
+    let (agent, id) = (found.agent.name(), found.id.as_str());
     for (number, message) in messages.iter().enumerate() {
         let tools: Vec<&str> = message.calls().map(|it| &*it.name).collect();
-        tables.messages.push(row(
-            found,
-            [
-                number.into(),
-                message.at.into(),
-                message.role.name().into(),
-                message.kind.name().into(),
-                measured.counter.message(message).into(),
-                (!tools.is_empty()).then(|| tools.join(",")).into(),
-                message.outputs().count().into(),
-                message.outputs().filter(|it| it.failed).count().into(),
-            ],
-        ))?;
+        tables.messages.push(vec![
+            agent.into(),
+            id.into(),
+            number.into(),
+            message.at.into(),
+            message.role.name().into(),
+            message.kind.name().into(),
+            measured.counter.message(message).into(),
+            (!tools.is_empty()).then(|| tools.join(",")).into(),
+            message.outputs().count().into(),
+            message.outputs().filter(|it| it.failed).count().into(),
+        ])?;
     }
     for past in &opened.session.past {
         let at = past.message.and_then(|it| messages.get(it)?.at);
-        tables.compactions.push(row(
-            found,
-            [
-                "agent".into(),
-                Cell::Absent,
-                at.into(),
-                Cell::Absent,
-                past.trigger.as_deref().into(),
-                past.tokens_before.into(),
-                past.tokens_after.into(),
-                true.into(),
-            ],
-        ))?;
+        tables.compactions.push(vec![
+            agent.into(),
+            id.into(),
+            "agent".into(),
+            Cell::Absent,
+            at.into(),
+            Cell::Absent,
+            past.trigger.as_deref().into(),
+            past.tokens_before.into(),
+            past.tokens_after.into(),
+            true.into(),
+        ])?;
     }
     let requests = sessions::requests::requests(&*opened.source, &opened.session)?;
     for (number, it) in requests.all.iter().enumerate() {
-        tables.tokens.push(row(
-            found,
-            [
-                number.into(),
-                it.sent_at.into(),
-                it.at.into(),
-                it.model.as_deref().into(),
-                it.usage.input.into(),
-                it.usage.output.into(),
-                it.usage.cache_read.into(),
-                it.usage.cache_write.into(),
-                it.usage.reasoning.into(),
-                it.compacted.into(),
-                it.side.into(),
-            ],
-        ))?;
+        tables.tokens.push(vec![
+            agent.into(),
+            id.into(),
+            number.into(),
+            it.sent_at.into(),
+            it.at.into(),
+            it.model.as_deref().into(),
+            it.usage.input.into(),
+            it.usage.output.into(),
+            it.usage.cache_read.into(),
+            it.usage.cache_write.into(),
+            it.usage.reasoning.into(),
+            it.compacted.into(),
+            it.side.into(),
+        ])?;
     }
     Ok(())
 }
@@ -228,27 +224,29 @@ fn put_session(
 fn put_compactions(engine: &Engine, tables: &mut Tables, found: &FoundSession) -> Result<()> {
     let project = found.cwd.as_ref().map(|it| it.display().to_string()).unwrap_or_default();
     let scope = engine.scope_of(project);
-    for Compaction { handle, at, about, applied, .. } in
-        engine.store.compactions(&scope, Some(&found.id), MOST)?
-    {
-        tables.compactions.push(row(
-            found,
-            [
-                "epitome".into(),
-                handle.as_str().into(),
-                at.into(),
-                about.profile.into(),
-                about.trigger.into(),
-                about.tokens_before.into(),
-                about.tokens_after.into(),
-                applied.is_some().into(),
-            ],
-        ))?;
+    let (agent, id) = (found.agent.name(), found.id.as_str());
+    for Compaction { handle, at, about, applied, .. } in engine.store.compactions(&scope, Some(id), MOST)? {
+        tables.compactions.push(vec![
+            agent.into(),
+            id.into(),
+            "epitome".into(),
+            handle.as_str().into(),
+            at.into(),
+            about.profile.into(),
+            about.trigger.into(),
+            about.tokens_before.into(),
+            about.tokens_after.into(),
+            applied.is_some().into(),
+        ])?;
         for it in about.facts {
-            tables.facts.push(row(
-                found,
-                [handle.as_str().into(), it.class.into(), it.found.into(), it.kept.into()],
-            ))?;
+            tables.facts.push(vec![
+                agent.into(),
+                id.into(),
+                handle.as_str().into(),
+                it.class.into(),
+                it.found.into(),
+                it.kept.into(),
+            ])?;
         }
     }
     Ok(())
