@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::items::Live;
-use super::items::{FROM_AGENT, NOT_SENT, is_task, items, kind_of, output_value};
+use super::items::{FROM_AGENT, Live, NOT_SENT, is_task, items, kind_of, output_value};
 use super::replay::Replayed;
 use super::rollout::Rollout;
 use crate::agents::foreign;
@@ -337,24 +336,25 @@ fn fresh(session: &Session, after: &History) -> Written {
             "{{\"timestamp\":{at},\"type\":\"event_msg\",\"payload\":{{\"type\":\"user_message\",\"message\":{said},\"images\":[]}}}}\n"
         ));
     }
-    let old = session.history.meta.session.as_deref().unwrap_or_default();
-    let id = derive::uuid_v7(ms, derive::digest(old, "thread", 0, &lines));
+    let id = thread_id(session, ms, &lines);
     let cwd = quoted(meta.cwd.as_deref().unwrap_or("/"));
     let first = format!(
         "{{\"timestamp\":{at},\"type\":\"session_meta\",\"payload\":{{\"id\":{},\"timestamp\":{at},\"cwd\":{cwd},\"originator\":\"epitome\",\"cli_version\":\"0.169.0\",\"source\":\"exec\"}}}}\n",
         quoted(&id)
     );
-    Written {
-        pieces: vec![Piece::New(format!("{first}{lines}").into_bytes())],
-        file_name: Some(file_name(ms, &id)),
-        session: Some(id),
-        warnings: compaction.warnings,
-    }
+    thread(ms, id, first + &lines, compaction.warnings)
 }
 
-fn file_name(ms: i64, id: &str) -> String {
+/// The id of a new thread that is made of a session.
+fn thread_id(session: &Session, ms: i64, content: &str) -> String {
+    let old = session.history.meta.session.as_deref().unwrap_or_default();
+    derive::uuid_v7(ms, derive::digest(old, "thread", 0, content))
+}
+
+fn thread(ms: i64, id: String, text: String, warnings: Vec<String>) -> Written {
     let stamp = derive::time(ms).get(..19).unwrap_or_default().replace(':', "-");
-    format!("rollout-{stamp}-{id}.jsonl")
+    let file_name = Some(format!("rollout-{stamp}-{id}.jsonl"));
+    Written { pieces: vec![Piece::New(text.into_bytes())], file_name, session: Some(id), warnings }
 }
 
 fn new_thread(change: &Change<'_>) -> Result<Written> {
@@ -368,8 +368,7 @@ fn new_thread(change: &Change<'_>) -> Result<Written> {
     let mut compaction = CompactedRow::of(change)?;
     // A new thread opens its own windows.
     (compaction.number, compaction.windows) = (1, None);
-    let old = session.history.meta.session.as_deref().unwrap_or_default();
-    let id = derive::uuid_v7(ms, derive::digest(old, "thread", 0, &compaction.payload()));
+    let id = thread_id(session, ms, &compaction.payload());
     let (quoted_id, at) = (quoted(&id), quoted(&derive::time(ms)));
     let payload = first.object("payload").map(|it| {
         it.with(&[
@@ -405,12 +404,7 @@ fn new_thread(change: &Change<'_>) -> Result<Written> {
             text.push('\n');
         }
     }
-    Ok(Written {
-        pieces: vec![Piece::New(text.into_bytes())],
-        file_name: Some(file_name(ms, &id)),
-        session: Some(id),
-        warnings: compaction.warnings,
-    })
+    Ok(thread(ms, id, text, compaction.warnings))
 }
 
 impl Rollout {
